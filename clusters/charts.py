@@ -1,4 +1,4 @@
-"""Which charts pages draw, and in which order: what static/js/charts/ is told. A chart is a row here."""
+"""The table of charts that pages draw, in their order, as configuration for static/js/charts/."""
 
 from __future__ import annotations
 
@@ -14,11 +14,8 @@ GPU, HOST = "gpu", "host"
 
 @dataclass(frozen=True)
 class ChartPanel:
-    """One chart of one or a few metrics of the same unit. `limit`: a metric, or a fact of the GPU, drawn as a
-    dotted line.
-
-    `quiet`: shown only where something of it is not 0.
-    """
+    """A chart of one or a few metrics with the same unit. `limit`: a metric or an attribute of the GPU, drawn
+    as a dotted line. `quiet`: the chart is hidden while all its values are 0."""
 
     metrics: tuple[str, ...]
     label: str = ""
@@ -53,7 +50,7 @@ GROUPS = (
     ),
     ChartGroup(
         "work",
-        "What the GPUs do",
+        "GPU activity",
         GPU,
         (
             ChartPanel(("sm_active_pct",)),
@@ -107,26 +104,26 @@ def config(
     scopes: tuple[str, ...] = (GPU, HOST),
     labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """The JSON of `<section data-mount="charts">`, described in static/js/charts/grid.js.
+    """Returns the JSON for `<section data-mount="charts">`, described in static/js/charts/grid.js.
 
-    `gpus` in the order of the legend; `nodes`: name -> bytes of memory; `labels`: UUID -> what a page calls a
-    GPU instead."""
-    listed = list(gpus)
+    `gpus` in the order of the legend; `nodes`: name -> bytes of memory; `labels`: UUID -> label that replaces
+    the default one."""
+    legend = list(gpus)
     subjects: dict[str, dict[str, Any]] = {
         gpu.uuid: {
-            "label": (labels or {}).get(gpu.uuid) or _name(gpu, listed),
+            "label": (labels or {}).get(gpu.uuid) or _name(gpu, legend),
             "title": " ".join(filter(None, (gpu.name, gpu.profile))),
             "memory_bytes": gpu.memory_bytes,
             "is_part": bool(gpu.parent),
         }
-        for gpu in listed
+        for gpu in legend
     }
     subjects.update({name: {"label": name, "memory_bytes": memory} for name, memory in (nodes or {}).items()})
     return {"groups": [_group(group) for group in GROUPS if group.scope in scopes], "subjects": subjects}
 
 
 def _name(gpu: Gpu, gpus: list[Gpu]) -> str:
-    """GPU 6, and its MIG devices GPU 6.0, 6.1 …"""
+    """Returns a label such as "GPU 6", or "GPU 6.0" for a MIG device."""
     siblings = [other.uuid for other in gpus if gpu.parent and other.parent == gpu.parent]
     return f"GPU {gpu.index}" + (f".{siblings.index(gpu.uuid)}" if siblings else "")
 
@@ -137,15 +134,17 @@ def _group(group: ChartGroup) -> dict[str, Any]:
 
 
 def _panel(panel: ChartPanel, scope: str) -> dict[str, Any]:
-    known = [(GPU_KEYS if scope == GPU else HOST_KEYS)[key] for key in panel.metrics]
-    words = [
-        metric.label.removeprefix(panel.label).strip() if panel.label else metric.label for metric in known
+    metrics = [(GPU_KEYS if scope == GPU else HOST_KEYS)[key] for key in panel.metrics]
+    labels = [
+        metric.label.removeprefix(panel.label).strip() if panel.label else metric.label for metric in metrics
     ]
     return {
-        "label": panel.label or known[0].label,
-        "unit": known[0].unit,
+        "label": panel.label or metrics[0].label,
+        "unit": metrics[0].unit,
         "scope": scope,
         "limit": panel.limit,
         "quiet": panel.quiet,
-        "metrics": [{"key": metric.key, "label": word} for metric, word in zip(known, words, strict=True)],
+        "metrics": [
+            {"key": metric.key, "label": label} for metric, label in zip(metrics, labels, strict=True)
+        ],
     }

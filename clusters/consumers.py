@@ -10,12 +10,12 @@ from live.consumers import TopicConsumer
 from live.topics import node_topic, telemetry_topic
 from workspaces.http.scopes import principal_of_scope
 
-MOST_NODES = 64
-"""That one socket may watch second by second."""
+MAX_NODES = 64
+"""Nodes that one socket may watch second by second."""
 
 
 class NodeConsumer(TopicConsumer):
-    """One node, or (without a name in the address) all that the person's workspace may use."""
+    """Sends changes of one node, or without a name in the address of all nodes that the workspace may use."""
 
     async def allowed(self) -> bool:
         principal = await principal_of_scope(self.scope)
@@ -33,14 +33,13 @@ class NodeConsumer(TopicConsumer):
 
 
 class TelemetryConsumer(TopicConsumer):
-    """The numbers of `?nodes=a,b`, second by second. Who asks for a node that he may not see gets none of
-    them."""
+    """Sends the samples of `?nodes=a,b` every second. A request for a node that is not visible is refused."""
 
     async def allowed(self) -> bool:
         principal = await principal_of_scope(self.scope)
-        told = parse_qs(self.scope["query_string"].decode("latin-1")).get("nodes", [""])[0]
-        names = {name for name in told.split(",") if name}
-        if principal is None or not 1 <= len(names) <= MOST_NODES:
+        query = parse_qs(self.scope["query_string"].decode("latin-1")).get("nodes", [""])[0]
+        names = {name for name in query.split(",") if name}
+        if principal is None or not 1 <= len(names) <= MAX_NODES:
             return False
         nodes = visible_nodes(principal.workspace).filter(name__in=names)
         self.nodes: list[int] = await database_sync_to_async(list)(nodes.values_list("pk", flat=True))

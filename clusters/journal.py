@@ -1,4 +1,4 @@
-"""What happened to a node, for people: append-only, and the same thing not again and again."""
+"""The append-only journal of a node; an equal entry within REPEAT_AFTER is left out."""
 
 from __future__ import annotations
 
@@ -13,41 +13,44 @@ REPEAT_AFTER = timedelta(minutes=10)
 
 
 def record_event(node: Node, kind: str, message: str, at: datetime) -> None:
-    """`kind`: heard, silent, lost, back, restarted, agent, renamed, clock, disk, driver, nvml_lost or
-    nvml_back."""
+    """Adds an entry unless there is an equal recent one. `kind`: heard, silent, lost, back, restarted, agent,
+    renamed, clock, disk, driver, nvml_lost or nvml_back."""
     if not NodeEvent.objects.filter(node=node, kind=kind, message=message, at__gt=at - REPEAT_AFTER).exists():
         add(node, kind, message, at)
 
 
 def add(node: Node, kind: str, message: str, at: datetime | None = None) -> None:
-    """What happens once, and counts each time: `kind` is joined or revoked. `at` None: now."""
+    """Adds an entry always, for events such as joined, revoked or drained. `at` None: now."""
     NodeEvent.objects.create(node=node, kind=kind, message=message, at=at or timezone.now())
 
 
-def record_events(kind: str, told: Mapping[int, tuple[str, datetime]]) -> None:
-    """The same for many nodes: node id -> message and moment."""
-    if not told:
+def record_events(kind: str, events: Mapping[int, tuple[str, datetime]]) -> None:
+    """Adds entries of one kind for many nodes, except equal recent ones. `events`: node id -> message and
+    time."""
+    if not events:
         return
-    since = min(at for _, at in told.values()) - REPEAT_AFTER
-    before = set(
-        NodeEvent.objects.filter(node__in=told, kind=kind, at__gt=since).values_list("node_id", "message")
+    earliest = min(at for _, at in events.values()) - REPEAT_AFTER
+    existing = set(
+        NodeEvent.objects.filter(node__in=events, kind=kind, at__gt=earliest).values_list(
+            "node_id", "message"
+        )
     )
     NodeEvent.objects.bulk_create(
         NodeEvent(node_id=node_id, kind=kind, message=message, at=at)
-        for node_id, (message, at) in told.items()
-        if (node_id, message) not in before
+        for node_id, (message, at) in events.items()
+        if (node_id, message) not in existing
     )
 
 
 def add_once(
     node: Node, kind: str, message: str, at: datetime, *, key: str, gpu: str = "", code: int = 0
 ) -> None:
-    """What a node may tell again: kept once for each `key`. `kind`: xid (`code`: its number), ecc, gpu_lost,
-    gpu_back, nvml_lost or nvml_back; `gpu`: the UUID, where it befell one."""
+    """Adds an entry once for each `key`, for events that a node may send again. `kind`: xid (`code`: its
+    number), ecc, gpu_lost, gpu_back, nvml_lost or nvml_back; `gpu`: the UUID for an event of a GPU."""
     event = NodeEvent(node=node, kind=kind, message=message, at=at, gpu=gpu, code=code, key=key)
     NodeEvent.objects.bulk_create([event], ignore_conflicts=True)
 
 
-def recent_events(node: Node, most: int = 20) -> list[NodeEvent]:
-    """The latest first."""
-    return list(NodeEvent.objects.filter(node=node).order_by("-pk")[:most])
+def recent_events(node: Node, limit: int = 20) -> list[NodeEvent]:
+    """Returns the latest entries, newest first."""
+    return list(NodeEvent.objects.filter(node=node).order_by("-pk")[:limit])

@@ -1,4 +1,4 @@
-"""Who holds which GPUs and process slots."""
+"""Leases of GPUs and process slots: what nodes offer, and how attempts acquire and release it."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from trainhub_launch.refusals import Refusal
 from workspaces.models import Workspace
 
 AttemptKey = tuple[str, int]
-"""Holder and attempt."""
+"""Holder (a run's id) and attempt."""
 OTHER_WORKSPACE = "another workspace"
 DRAINED = "is drained"
 PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
 
 
-def nodes_of(cluster: Cluster, workspace: Workspace, over: Collection[AttemptKey] = ()) -> tuple[FreeNode, ...]:
-    """Every node that has ever reported, with what is free on each and who holds the rest, as `workspace` may
-    know it; none where it may not use the cluster. `over`: the attempts that have ended."""
+def nodes_of(
+    cluster: Cluster, workspace: Workspace, over: Collection[AttemptKey] = ()
+) -> tuple[FreeNode, ...]:
+    """Returns the nodes of the cluster with their free resources and the holders of the rest, or nothing if
+    the workspace may not use the cluster. `over`: the attempts that have ended."""
     return offers(cluster, workspace, over) if may_use(cluster, workspace) else ()
 
 
@@ -43,49 +45,54 @@ def offers(
     over: Collection[AttemptKey] = (),
     names: Collection[str] | None = None,
 ) -> tuple[FreeNode, ...]:
-    """The same for the hub itself; holders are named only to a `viewer`. `names`: of these nodes alone, and
-    none that the cluster's provider could still make."""
+    """Returns what the nodes of the cluster offer; holders are named only for a `viewer`. `names`: only these
+    nodes, without nodes that the cluster's provider could still create."""
     now = timezone.now()
-    span = listening_window(now)
-    chosen = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
+    uptime = listening_window(now)
+    candidates = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
     if cluster.provider:
-        # Whether such a node is what was asked for is not known before its machine is up.
-        chosen = chosen.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
+        # Whether such a node has the requested size is unknown until its machine is up.
+        candidates = candidates.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
     if names is not None:
-        chosen = chosen.filter(name__in=names)
-    nodes = [(node, status(node, now, span)) for node in chosen.defer("vitals").order_by("name")]
-    present = [(node, how) for node, how in nodes if how in PRESENT]
+        candidates = candidates.filter(name__in=names)
+    nodes = [(node, status(node, now, uptime)) for node in candidates.defer("vitals").order_by("name")]
+    present = [(node, node_status) for node, node_status in nodes if node_status in PRESENT]
     devices: dict[int, list[Gpu]] = defaultdict(list)
-    # A GPU in MIG mode is its MIG devices.
-    for gpu in Gpu.objects.filter(node__in=chosen.values("pk"), present=True, mig=False).only(
+    # A GPU in MIG mode is offered as its MIG devices.
+    for gpu in Gpu.objects.filter(node__in=candidates.values("pk"), present=True, mig=False).only(
         "uuid", "node_id", "state"
     ):
         devices[gpu.node_id].append(gpu)
     leases: dict[int, list[Lease]] = defaultdict(list)
-    taken: set[str] = set()
+    leased_gpus: set[str] = set()
     for lease in Lease.objects.filter(released_at=None).order_by("pk"):
         leases[lease.node_id].append(lease)
-        # A GPU counts as taken wherever its lease was made.
-        taken.update(lease.gpus)
-    there = tuple(
+        # A GPU that was moved counts as leased on its new node as well.
+        leased_gpus.update(lease.gpus)
+    offered = tuple(
         replace(
-            _offer(node, devices[node.pk], leases[node.pk], taken),
-            is_lost=how is NodeStatus.LOST,
-            silent_s=None if how is NodeStatus.READY else silence_s(node, now, span),
+            _offer(node, devices[node.pk], leases[node.pk], leased_gpus),
+            is_lost=node_status is NodeStatus.LOST,
+            silent_s=None if node_status is NodeStatus.READY else silence_s(node, now, uptime),
             holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
             closed=_closed(cluster, node),
         )
-        for node, how in present
+        for node, node_status in present
     )
-    return there if names is not None else there + nodes_to_come(cluster, present=[node for node, _ in present])
+    return (
+        offered
+        if names is not None
+        else offered + nodes_to_come(cluster, present=[node for node, _ in present])
+    )
 
 
 def nodes_to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:
-    """What the cluster's provider can still add to the nodes that are `present`, as nodes without a name of
-    their own."""
+    """Returns placeholders for the nodes that the cluster's provider can still add to those `present`."""
     if not cluster.provider or cluster.drained_at is not None:
         return ()
-    made = ProvidedMachine.objects.filter(cluster=cluster, node__in=[node.pk for node in present]).count()
+    machine_count = ProvidedMachine.objects.filter(
+        cluster=cluster, node__in=[node.pk for node in present]
+    ).count()
     return tuple(
         FreeNode(
             name=f"<new node {number}>",
@@ -98,7 +105,7 @@ def nodes_to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode
             interface="<interface>",
             is_coming=True,
         )
-        for number in range(1, cluster.max_nodes - made + 1)
+        for number in range(1, cluster.max_nodes - machine_count + 1)
     )
 
 
@@ -119,8 +126,8 @@ def acquire(
     workspace: Workspace,
     seen: tuple[FreeNode, ...] | None = None,
 ) -> Placement | Refusal:
-    """Take what `wanted` asks for, all of it or nothing, or say why not. Asked again for the same attempt,
-    answers the same.
+    """Leases all that `wanted` demands and returns the placement, or returns the reason why not. Repeated for
+    the same attempt, it returns the same placement.
 
     `seen`: the nodes that were chosen for it, as they were then; they are taken only if none offers less by
     now. Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
@@ -129,14 +136,14 @@ def acquire(
     refusal = forbidden(cluster, workspace)
     if refusal is not None:
         return refusal
-    held = _placement_of(holder, attempt)
-    if held is not None:
-        return held
+    existing = _placement_of(holder, attempt)
+    if existing is not None:
+        return existing
     names = None if seen is None else [node.name for node in seen]
     nodes = offers(cluster, workspace, names=names)
     if seen is not None and not _still(seen, nodes):
         return Refusal(
-            "Somebody else was quicker; the queue is looked at again.", "resources.cluster", permanent=False
+            "Another run was placed first; the queue is checked again.", "resources.cluster", permanent=False
         )
     chosen = place(wanted, nodes)
     if isinstance(chosen, Placement):
@@ -145,7 +152,7 @@ def acquire(
 
 
 def release(holder: str, attempt: int, node: Node | None = None) -> int:
-    """Let go what the attempt holds, on one node or on all; how many leases ended."""
+    """Releases the leases of the attempt, on one node or on all. Returns the number of ended leases."""
     leases = Lease.objects.filter(holder=holder, attempt=attempt, released_at=None)
     if node is not None:
         leases = leases.filter(node=node)
@@ -156,30 +163,31 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     return count
 
 
-def _take(chosen: Placement, holder: str, attempt: int, label: str, workspace: Workspace) -> None:
+def _take(placement: Placement, holder: str, attempt: int, label: str, workspace: Workspace) -> None:
     nodes = {
-        node.name: node for node in Node.objects.filter(name__in=[placed.name for placed in chosen.nodes])
+        node.name: node
+        for node in Node.objects.filter(name__in=[node_part.name for node_part in placement.nodes])
     }
-    # An attempt that was placed, let go and is placed anew may come to the same node again.
+    # An attempt that was placed before may be placed on the same node again.
     Lease.objects.filter(holder=holder, attempt=attempt).exclude(released_at=None).delete()
     Lease.objects.bulk_create(
         Lease(
-            node=nodes[placed.name],
+            node=nodes[node_part.name],
             holder=holder,
             attempt=attempt,
             label=label,
             workspace=workspace,
-            gpus=list(placed.gpus),
-            slots=placed.slots,
+            gpus=list(node_part.gpus),
+            slots=node_part.slots,
         )
-        for placed in chosen.nodes
+        for node_part in placement.nodes
     )
     _announce(nodes.values())
 
 
 def _still(seen: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
-    """Whether each node still offers what it did. Less than that, and a run in front may need what is
-    left."""
+    """Returns whether each node still offers what it did. If not, a run in front of the queue may need the
+    rest."""
     now = {node.name: node for node in nodes if node.takes_runs}
     return all(
         before.name in now
@@ -195,14 +203,14 @@ def _closed(cluster: Cluster, node: Node) -> str:
     return "" if cluster.drained_at is None else f"belongs to the cluster {cluster.name}, which is drained"
 
 
-def _offer(node: Node, gpus: list[Gpu], leases: list[Lease], taken: set[str]) -> FreeNode:
-    able = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
+def _offer(node: Node, gpus: list[Gpu], leases: list[Lease], leased_gpus: set[str]) -> FreeNode:
+    working = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
     return FreeNode(
         name=node.name,
         address=node.address,
-        gpus=tuple(uuid for uuid in able if uuid not in taken),
+        gpus=tuple(uuid for uuid in working if uuid not in leased_gpus),
         gpus_total=len(gpus),
-        gpus_lost=len(gpus) - len(able),
+        gpus_lost=len(gpus) - len(working),
         slots=max(0, node.slots - sum(lease.slots for lease in leases)),
         slots_total=node.slots,
         cores=node.cores,

@@ -1,4 +1,4 @@
-"""Clusters as one workspace sees them: what is there, what is free, and what holds the rest."""
+"""Clusters and nodes as one workspace sees them: resources, free resources, and holders of the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.node_reports.notices import Notice, notices
-from clusters.states import GpuStanding, NodeStatus
+from clusters.states import GpuUsage, NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
 from trainhub_launch.machine import GPU_OK
 from workspaces.models import Workspace
@@ -25,8 +25,8 @@ IDLE_BELOW_PCT = 5.0
 
 @dataclass(frozen=True)
 class LeaseSummary:
-    """What a lease takes. Of another workspace's there is no `holder`, and the label says only "busy"; `key`
-    is never shown."""
+    """A lease for display. For another workspace's lease `holder` is empty and the label is "busy"; `key` is
+    never shown."""
 
     holder: str
     label: str
@@ -38,8 +38,8 @@ class LeaseSummary:
 
 @dataclass(frozen=True)
 class GpuCell:
-    """A device with its latest numbers and counters, of which those that are not known are absent (a
-    property: None). `held` None = free. `is_used`: a process is on it."""
+    """A device with its latest numbers and counters; unknown ones are absent, or None as a property. `lease`
+    None = free. `is_used`: a process uses it."""
 
     gpu: Gpu
     lease: LeaseSummary | None
@@ -68,18 +68,18 @@ class GpuCell:
         return _share(self.memory_used_bytes, self.gpu.memory_bytes)
 
     @property
-    def standing(self) -> GpuStanding:
+    def usage(self) -> GpuUsage:
         if self.gpu.state != GPU_OK:
-            return GpuStanding.LOST
+            return GpuUsage.LOST
         if self.lease is None:
-            return GpuStanding.FOREIGN if self.is_used else GpuStanding.FREE
+            return GpuUsage.FOREIGN if self.is_used else GpuUsage.FREE
         is_idle = self.utilization_pct is not None and self.utilization_pct < IDLE_BELOW_PCT
-        return GpuStanding.IDLE if is_idle else GpuStanding.BUSY
+        return GpuUsage.IDLE if is_idle else GpuUsage.BUSY
 
 
 @dataclass(frozen=True)
 class GpuDevice:
-    """A GPU as a whole, with the MIG devices that it is cut into."""
+    """A physical GPU with its MIG devices."""
 
     cell: GpuCell
     parts: tuple[GpuCell, ...]
@@ -106,17 +106,17 @@ class NodeCard:
         )
 
     @property
-    def offered(self) -> tuple[GpuCell, ...]:
-        """Those that runs can get: not a GPU in MIG mode, whose devices they get instead."""
+    def usable_gpus(self) -> tuple[GpuCell, ...]:
+        """Returns the devices that runs can get: MIG devices instead of a GPU in MIG mode."""
         return tuple(cell for cell in self.gpus if not cell.gpu.mig)
 
     @property
     def gpus_busy(self) -> int:
-        return sum(cell.lease is not None for cell in self.offered)
+        return sum(cell.lease is not None for cell in self.usable_gpus)
 
     @property
     def gpus_free(self) -> int:
-        return sum(cell.lease is None and cell.gpu.state == GPU_OK for cell in self.offered)
+        return sum(cell.lease is None and cell.gpu.state == GPU_OK for cell in self.usable_gpus)
 
     @property
     def slots_busy(self) -> int:
@@ -143,8 +143,8 @@ class NodeCard:
         return recent_events(self.node)
 
     @property
-    def elsewhere(self) -> list[str]:
-        """GPUs that this node reports and another living node owns."""
+    def disputed_gpus(self) -> list[str]:
+        """Returns the GPUs that this node reports but another living node owns."""
         return list(self.node.vitals.get("gpus_elsewhere", []))
 
 
@@ -159,12 +159,12 @@ class ClusterCard:
 
     @property
     def gpus(self) -> int:
-        return sum(len(card.offered) for card in self.ready)
+        return sum(len(card.usable_gpus) for card in self.ready)
 
     @property
-    def standings(self) -> dict[str, int]:
-        """How many GPUs stand how."""
-        return Counter(str(cell.standing) for card in self.ready for cell in card.offered)
+    def gpu_counts(self) -> dict[str, int]:
+        """Returns usage -> number of GPUs on ready nodes."""
+        return Counter(str(cell.usage) for card in self.ready for cell in card.usable_gpus)
 
     @property
     def gpus_free(self) -> int:
@@ -180,7 +180,7 @@ class ClusterCard:
 
 
 def cluster_cards(workspace: Workspace) -> tuple[ClusterCard, ...]:
-    """Every cluster that the workspace may use, with its nodes; revoked nodes are left out."""
+    """Returns the clusters that the workspace may use, with their nodes except revoked ones."""
     cards = node_cards(visible_nodes(workspace).filter(revoked_at=None), workspace)
     return tuple(
         ClusterCard(cluster, tuple(card for card in cards if card.node.cluster_id == cluster.pk))
@@ -189,7 +189,7 @@ def cluster_cards(workspace: Workspace) -> tuple[ClusterCard, ...]:
 
 
 def cluster_card(cluster: Cluster, workspace: Workspace | None) -> ClusterCard:
-    """One that the workspace may use; None for nobody's eyes, to whom every holder is a stranger."""
+    """Returns one cluster. With `workspace` None, all holders are hidden."""
     nodes = Node.objects.filter(cluster=cluster, revoked_at=None).select_related("cluster").order_by("name")
     return ClusterCard(cluster, node_cards(nodes, workspace))
 
@@ -197,26 +197,29 @@ def cluster_card(cluster: Cluster, workspace: Workspace | None) -> ClusterCard:
 def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[NodeCard, ...]:
     nodes = list(nodes)
     now = timezone.now()
-    span = listening_window(now)
+    uptime = listening_window(now)
     leases: dict[int, list[Lease]] = {node.pk: [] for node in nodes}
     for lease in Lease.objects.filter(node__in=nodes, released_at=None).order_by("pk"):
         leases[lease.node_id].append(lease)
     devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
     for gpu in Gpu.objects.filter(node__in=nodes, present=True):
         devices[gpu.node_id].append(gpu)
-    lines = {key: tuple(lease_summary(lease, workspace) for lease in found) for key, found in leases.items()}
-    return tuple(_node_card(node, lines[node.pk], devices[node.pk], now, span) for node in nodes)
+    lines = {
+        key: tuple(lease_summary(lease, workspace) for lease in node_leases)
+        for key, node_leases in leases.items()
+    }
+    return tuple(_node_card(node, lines[node.pk], devices[node.pk], now, uptime) for node in nodes)
 
 
 def _node_card(
-    node: Node, lines: tuple[LeaseSummary, ...], devices: list[Gpu], now: datetime, span: ListeningWindow
+    node: Node, lines: tuple[LeaseSummary, ...], devices: list[Gpu], now: datetime, uptime: ListeningWindow
 ) -> NodeCard:
     holders = {uuid: line for line in lines for uuid in line.gpus}
     vitals: dict[str, Any] = node.vitals
     return NodeCard(
         node=node,
-        status=status(node, now, span),
-        silence_s=silence_s(node, now, span),
+        status=status(node, now, uptime),
+        silence_s=silence_s(node, now, uptime),
         leases=lines,
         gpus=tuple(_cell(gpu, holders.get(gpu.uuid), vitals) for gpu in devices),
         cpu_pct=vitals.get("cpu_pct"),
@@ -226,10 +229,10 @@ def _node_card(
 
 
 def lease_summary(lease: Lease, workspace: Workspace | None) -> LeaseSummary:
-    ours = workspace is not None and lease.workspace_id == workspace.pk
+    is_ours = workspace is not None and lease.workspace_id == workspace.pk
     return LeaseSummary(
-        holder=lease.holder if ours else "",
-        label=lease.label if ours else "busy",
+        holder=lease.holder if is_ours else "",
+        label=lease.label if is_ours else "busy",
         gpus=tuple(lease.gpus),
         slots=lease.slots,
         since=lease.created_at,
@@ -237,10 +240,10 @@ def lease_summary(lease: Lease, workspace: Workspace | None) -> LeaseSummary:
     )
 
 
-def _cell(gpu: Gpu, held: LeaseSummary | None, vitals: dict[str, Any]) -> GpuCell:
+def _cell(gpu: Gpu, lease: LeaseSummary | None, vitals: dict[str, Any]) -> GpuCell:
     return GpuCell(
         gpu=gpu,
-        lease=held,
+        lease=lease,
         numbers=vitals.get("gpus", {}).get(gpu.uuid, {}),
         counters=vitals.get("counters", {}).get(gpu.uuid, {}),
         is_used=bool(vitals.get("processes", {}).get(gpu.uuid)),

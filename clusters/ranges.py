@@ -1,5 +1,4 @@
-"""The span of time that a page shows, as its address says it; static/js/charts/range.js reads and writes the
-same."""
+"""The time span that a page shows, from its address; static/js/charts/range.js uses the same parameters."""
 
 from __future__ import annotations
 
@@ -26,12 +25,12 @@ class TimeSpan:
     end: float
 
 
-def read_span(asked: Mapping[str, str], now: float) -> TimeSpan:
-    """`?from=…&to=…`, or `?range=6h` up to now; the usual one for anything else."""
-    start, end = _seconds(asked.get("from", "")), _seconds(asked.get("to", ""))
+def read_span(query: Mapping[str, str], now: float) -> TimeSpan:
+    """Returns the span of `?from=…&to=…`, or of `?range=6h` up to now; the default range otherwise."""
+    start, end = _seconds(query.get("from", "")), _seconds(query.get("to", ""))
     if start is not None and end is not None and start < end:
         return TimeSpan(start, end)
-    return TimeSpan(now - SPANS_S.get(asked.get("range", DEFAULT_RANGE), SPANS_S[DEFAULT_RANGE]), now)
+    return TimeSpan(now - SPANS_S.get(query.get("range", DEFAULT_RANGE), SPANS_S[DEFAULT_RANGE]), now)
 
 
 def _seconds(text: str) -> float | None:

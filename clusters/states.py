@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class NodeStatus(StrEnum):
-    """How a node stands, worked out from its silence; never stored."""
+    """The status of a node, derived from its silence and never stored."""
 
     READY = "ready"
     UNREACHABLE = "unreachable"
@@ -13,11 +13,10 @@ class NodeStatus(StrEnum):
     REVOKED = "revoked"
 
 
-class GpuStanding(StrEnum):
-    """How a GPU stands, worked out from its holder and its latest numbers; never stored.
+class GpuUsage(StrEnum):
+    """The usage of a GPU, derived from its lease and its latest numbers and never stored.
 
-    `idle`: a run holds it and does not use it. `foreign`: no run holds it, and a process of somebody else
-    uses it."""
+    `idle`: a run holds it but does not use it. `foreign`: no run holds it, but a process uses it."""
 
     FREE = "free"
     BUSY = "busy"

@@ -1,4 +1,4 @@
-"""Doorways of the hub's worker: each calls one function, and may be run twice without harm."""
+"""Celery tasks of the hub's worker. Each calls one function and is idempotent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from clusters.alerts import alert_store
 from clusters.provisioning import reconciler
 from clusters.telemetry import compaction, expiry
 
-_evaluating = threading.Lock()
+_evaluation_lock = threading.Lock()
 
 
 @shared_task(ignore_result=True)
@@ -38,12 +38,12 @@ def expire_telemetry() -> None:
 
 @shared_task(ignore_result=True)
 def evaluate_alerts() -> None:
-    # A look that takes longer than the beat must not take one thread after another.
-    if _evaluating.acquire(blocking=False):
+    # An evaluation that takes longer than the interval must not occupy several threads.
+    if _evaluation_lock.acquire(blocking=False):
         try:
             alert_store.evaluate(timezone.now())
         finally:
-            _evaluating.release()
+            _evaluation_lock.release()
 
 
 @shared_task(ignore_result=True)

@@ -13,7 +13,7 @@ from clusters.enrolment.join_instructions import instructions, reaches_only_this
 from clusters.enrolment.node_tokens import EnrolmentError, revoke
 from clusters.enrolment.node_wheel import wheel
 from clusters.forms import InvitationForm
-from clusters.gpus.gpu_models import stock
+from clusters.gpus.gpu_models import count_models
 from clusters.gpus.gpu_process_list import process_lines
 from clusters.models import JoinToken, Node
 from clusters.overview import cluster_card, cluster_cards, node_cards
@@ -39,20 +39,20 @@ def clusters(request: WorkspaceRequest) -> HttpResponse:
 
 @needs(Role.VIEWER)
 def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """One that the workspace may not use is not there."""
+    """Shows a cluster; 404 if the workspace may not use it."""
     workspace = request.principal.workspace
     card = cluster_card(get_object_or_404(clusters_of(workspace), name=name), workspace)
     page = "clusters/_cluster.html" if request.headers.get("HX-Request") else "clusters/cluster.html"
     return render(
         request,
         page,
-        {"card": card, "stock": stock(node.node for node in card.nodes), "metrics": HEAT_METRICS},
+        {"card": card, "stock": count_models(node.node for node in card.nodes), "metrics": HEAT_METRICS},
     )
 
 
 @needs(Role.VIEWER)
 def node(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """A node of a cluster that the workspace may not use is not there."""
+    """Shows a node; 404 if the workspace may not use its cluster."""
     workspace = request.principal.workspace
     cards = node_cards(visible_nodes(workspace).filter(name=name), workspace)
     if not cards:
@@ -73,15 +73,15 @@ def node(request: WorkspaceRequest, name: str) -> HttpResponse:
 @needs(Role.VIEWER)
 @requires_password
 def add_machine(request: WorkspaceRequest) -> HttpResponse:
-    """The form; sent, the command for the new machine, with a token that is shown this one time."""
+    """Shows the form, and after it the command for the new machine with a token that is shown only once."""
     must_operate(request.user)
     form = InvitationForm(request.POST or None, label_suffix="")
     context = {"form": form, "only_here": reaches_only_this_machine()}
     if form.is_valid():
         try:
-            asked = form.cleaned_data
+            values = form.cleaned_data
             invitation, text = invite(
-                asked["cluster"], asked["name"], request.user, monitor_only=asked["monitor_only"]
+                values["cluster"], values["name"], request.user, monitor_only=values["monitor_only"]
             )
         except EnrolmentError as error:
             form.add_error(error.field, error.message)
@@ -89,24 +89,24 @@ def add_machine(request: WorkspaceRequest) -> HttpResponse:
             response = render(
                 request,
                 "clusters/invited.html",
-                {**context, "invitation": invitation, "told": instructions(text)},
+                {**context, "invitation": invitation, "instructions": instructions(text)},
             )
             response.headers["Cache-Control"] = "no-store"
             return response
     else:
-        # Its hash belongs to the command: built while the form is filled in.
+        # The command contains the hash of the package, which is built while the form is filled in.
         threading.Thread(target=wheel, name="wheel", daemon=True).start()
     return render(request, "clusters/add.html", context, status=400 if form.is_bound else 200)
 
 
 @needs(Role.VIEWER)
 def invitation(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    """Whether the machine has come; the page that invited it asks again and again."""
+    """Renders whether the machine has joined; the page with the command polls this."""
     must_operate(request.user)
-    found = get_object_or_404(JoinToken.objects.select_related("node"), pk=pk)
-    cards = node_cards([found.node], request.principal.workspace) if found.node else ()
+    token = get_object_or_404(JoinToken.objects.select_related("node"), pk=pk)
+    cards = node_cards([token.node], request.principal.workspace) if token.node else ()
     return render(
-        request, "clusters/_invitation.html", {"invitation": found, "card": cards[0] if cards else None}
+        request, "clusters/_invitation.html", {"invitation": token, "card": cards[0] if cards else None}
     )
 
 
@@ -115,7 +115,7 @@ def invitation(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @requires_password
 def node_revoke(request: WorkspaceRequest, name: str) -> HttpResponse:
     must_operate(request.user)
-    found = get_object_or_404(Node.objects.select_related("cluster"), name=name, revoked_at=None)
-    revoke(found, request.user)
-    messages.success(request, f"{found.name} is revoked: the hub does not listen to it any more.")
-    return redirect("node", found.name)
+    revoked = get_object_or_404(Node.objects.select_related("cluster"), name=name, revoked_at=None)
+    revoke(revoked, request.user)
+    messages.success(request, f"{revoked.name} is revoked: the hub rejects its reports from now on.")
+    return redirect("node", revoked.name)

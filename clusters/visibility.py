@@ -1,4 +1,4 @@
-"""Which clusters and nodes a workspace may use, and who may manage them."""
+"""The clusters and nodes that a workspace may use, and the check for operators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workspaces.models import User, Workspace
 
 
 def clusters_of(workspace: Workspace) -> QuerySet[Cluster]:
-    """The clusters open to all, and those that list the workspace."""
+    """Returns the clusters that are open to all, and those that list the workspace."""
     listed = Cluster.workspaces.through.objects.filter(workspace_id=workspace.pk).values("cluster_id")
     return (
         Cluster.objects.filter(deleted_at=None)
@@ -33,6 +33,6 @@ def may_use(cluster: Cluster, workspace: Workspace) -> bool:
 
 
 def must_operate(user: User) -> None:
-    """Raises PermissionDenied for anybody but an operator of the installation."""
+    """Raises PermissionDenied unless the user is an operator of the installation."""
     if not user.is_operator:
         raise PermissionDenied("Machines are managed by the operators of this installation; ask one of them.")

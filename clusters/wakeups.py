@@ -1,4 +1,4 @@
-"""Telling a node that something waits for it there. A lost wake-up costs seconds, never the run."""
+"""Wake-ups that tell a node to fetch work at once. A lost one costs seconds, because reports bring the same."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_
 
 
 def queue_of(node: Node) -> str:
-    """Of the name that its user at the broker may read (clusters.brokers)."""
+    """Returns the name of the queue that the node's broker user may read (clusters.brokers)."""
     return f"node.{node.name}.wake"
 
 
-def _errors_of(app: Any) -> tuple[type[BaseException], ...]:
-    """What the broker's client raises: for a connection that is lost, and for an answer that is an error (a
-    broker that is busy, full or read-only)."""
+def _broker_errors(app: Any) -> tuple[type[BaseException], ...]:
+    """Returns the exceptions of the broker's client for lost connections and for error answers, such as those
+    of a broker that is busy, full or read-only."""
     connection = app.connection_for_write()
     return (KombuError, OSError, *connection.connection_errors, *connection.channel_errors)
 
 
 def wake(node: Node, run: str, attempt: int) -> bool:
-    """Send the wake-up; False when the broker is away. Then the answer to the node's next report says the
-    same."""
+    """Sends the wake-up. Returns False if the broker is unavailable; the answer to the node's next report then
+    brings the work."""
     app = celery.current_app
     try:
         app.send_task(
@@ -40,7 +40,7 @@ def wake(node: Node, run: str, attempt: int) -> bool:
             retry=True,
             retry_policy=RETRY,
         )
-    except _errors_of(app) as error:
+    except _broker_errors(app) as error:
         log.warning("Node %s could not be woken for run %s, attempt %s: %s", node.name, run, attempt, error)
         return False
     return True

@@ -15,8 +15,8 @@ MOST_CHOICES = 500
 HELP = {
     "run": "Runs that left something in outputs/.",
     "path": "A file such as model.pt, or a folder such as checkpoints/ with all that is in it.",
-    "name": "A new name makes a new model; a known name gets the next version.",
-    "description": "What is special about this version; may stay empty.",
+    "name": "A new name creates a new model; an existing name gets the next version.",
+    "description": "A description of this version (optional).",
 }
 
 

@@ -50,8 +50,8 @@ SCHEMES = {"http", "https", "mailto"}
 
 
 def render(text: str) -> SafeString:
-    """Safe HTML. Tags in the text are shown as typed; an image is a link, for no page here loads anything
-    from elsewhere. A text with more brackets than MAX_BRACKETS is shown as it was typed."""
+    """Returns safe HTML. Tags in the text are escaped; images become links, since pages load nothing from
+    other sites. A text with more brackets than MAX_BRACKETS is shown as plain text."""
     source = text[:MAX_LENGTH]
     html = _markdown.render(source) if source.count("[") <= MAX_BRACKETS else f"<pre>{escape(source)}</pre>"
     clean = nh3.clean(

@@ -17,7 +17,7 @@ MAX_PARAMS_PER_RUN = 10_000
 @dataclass(frozen=True)
 class ParamDifference:
     key: str
-    stored: str
+    before: str
     now: str
 
 

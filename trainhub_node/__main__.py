@@ -115,7 +115,7 @@ def run_command() -> int:
 def _join(args: argparse.Namespace, folder: Path) -> int:
     flags = {variable: value for flag, variable in OPTION_VARIABLES.items() if (value := getattr(args, flag))}
     env = {**os.environ, **flags}
-    result = join.join(
+    result = join.join_hub(
         join.JoinRequest(
             url=args.url,
             token=args.token,

@@ -171,7 +171,7 @@ def prepare_folders(settings: NodeSettings) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(through)
     settings.snapshots.mkdir(exist_ok=True)
-    wrapper.prepare(settings)
+    wrapper.install_wrapper(settings)
     builder_account.kill_abandoned(str(settings.environments))
     cache.set_untrusted_aside(settings)
 

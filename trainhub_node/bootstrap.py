@@ -25,7 +25,7 @@ if ROLE == "rsh":
 
 from trainhub_node.supervisor import child
 
-GANG = child.prepare(FOLDER)
+GANG = child.prepare_gang(FOLDER)
 if not GANG.python:
     from trainhub_node.environments import build
 

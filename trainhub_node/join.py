@@ -56,14 +56,14 @@ class JoinRequest:
 
 
 @dataclass(frozen=True)
-class JoinResult:
+class NodeIdentity:
     name: str
     cluster: str
     url: str
     warnings: tuple[str, ...] = ()
 
 
-def join(request: JoinRequest) -> JoinResult:
+def join_hub(request: JoinRequest) -> NodeIdentity:
     """Joins the hub. Raises JoinError; the folder is then as it was before."""
     url = _url(request.url)
     secret, fingerprint = _token(request.token)
@@ -84,7 +84,7 @@ def join(request: JoinRequest) -> JoinResult:
         finally:
             hub.close()
         _write(request, url, node, ca)
-    return JoinResult(name=node["name"], cluster=node["cluster"], url=url, warnings=warnings)
+    return NodeIdentity(name=node["name"], cluster=node["cluster"], url=url, warnings=warnings)
 
 
 def _url(url: str) -> str:
@@ -184,7 +184,7 @@ def _settings(request: JoinRequest, url: str) -> NodeSettings:
 
 
 def _check_machine(node_settings: NodeSettings) -> None:
-    if not interpreters.version_of(node_settings.python, node_settings.run_as):
+    if not interpreters.python_version(node_settings.python, node_settings.run_as):
         raise JoinError(
             f"{node_settings.python} does not start as a Python; set TRAINHUB_NODE_PYTHON to one that works"
         )

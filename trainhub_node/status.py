@@ -91,7 +91,7 @@ def _address(settings: NodeSettings) -> Iterator[StatusFinding]:
 
 
 def _machine(settings: NodeSettings) -> Iterator[StatusFinding]:
-    version = interpreters.version_of(settings.python, settings.run_as)
+    version = interpreters.python_version(settings.python, settings.run_as)
     yield StatusFinding(
         bool(version), "python", f"{settings.python} {version or 'does not start; set TRAINHUB_NODE_PYTHON'}"
     )

@@ -40,9 +40,11 @@ def unit(folder: Path) -> str:
     argv = (sys.executable, "-m", "trainhub_node", "run", "--dir", str(folder))
     package = Path(__file__).resolve().parent.parent
     site_packages = {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-    environment = "" if package in site_packages else f"Environment={quote(f'PYTHONPATH={package}')}\n"
+    environment = (
+        "" if package in site_packages else f"Environment={quote_unit_word(f'PYTHONPATH={package}')}\n"
+    )
     target = "multi-user.target" if os.geteuid() == 0 else "default.target"
-    command = " ".join(quote(argument).replace("$", "$$") for argument in argv)
+    command = " ".join(quote_unit_word(argument).replace("$", "$$") for argument in argv)
     return UNIT.format(command=command, environment=environment, target=target)
 
 
@@ -65,7 +67,7 @@ def advice(folder: Path) -> str:
     )
 
 
-def quote(word: str) -> str:
+def quote_unit_word(word: str) -> str:
     """Returns one word quoted for a unit file, in which % and backslashes have a meaning."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"' if escaped != word or " " in word or not word else word

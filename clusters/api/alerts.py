@@ -1,4 +1,4 @@
-"""Alerts: what fires on the nodes that a workspace may use, and what has."""
+"""The API of alerts on the nodes that a workspace may use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHOICES = {"state": presenters.VISIBLE_STATES, "kind": tuple(presenters.KINDS), 
 
 
 class AlertSerializer(serializers.Serializer[Any]):
-    """An alert as this workspace may read it: `run` is empty for a run of another one."""
+    """An alert as this workspace may read it: `run` is empty for a run of another workspace."""
 
     id = serializers.IntegerField(source="alert.pk")
     kind = serializers.CharField(source="alert.kind")
@@ -70,7 +70,7 @@ class AlertList(APIView):
 
     @extend_schema(operation_id="alerts_list", parameters=PARAMETERS, responses=AlertPageSerializer)
     def get(self, request: Request) -> Response:
-        """What fires and what has fired, the latest first."""
+        """Firing and past alerts, the latest first."""
         workspace = cast("PrincipalRequest", request).principal.workspace
         pages = AlertPages()
         page = pages.paginate_queryset(
@@ -82,22 +82,22 @@ class AlertList(APIView):
 
 
 def _run(request: Request) -> str:
-    return _asked(request, "run")
+    return _query_value(request, "run")
 
 
 def _selected(alerts: QuerySet[Alert], request: Request) -> QuerySet[Alert]:
-    known = {parameter.name for parameter in PARAMETERS} | {"cursor", AlertPages.page_size_query_param}
+    known_names = {parameter.name for parameter in PARAMETERS} | {"cursor", AlertPages.page_size_query_param}
     for name in request.query_params:
-        if name not in known:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
+        if name not in known_names:
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known_names))}")
     for name, choices in CHOICES.items():
-        value = _asked(request, name)
+        value = _query_value(request, name)
         if value and value not in choices:
             raise SpecError(name, f"must be one of {', '.join(choices)}")
         alerts = alerts.filter(**{name: value}) if value else alerts
-    node = _asked(request, "node")
+    node = _query_value(request, "node")
     return alerts.filter(node__name=node) if node else alerts
 
 
-def _asked(request: Request, name: str) -> str:
+def _query_value(request: Request, name: str) -> str:
     return str(request.query_params.get(name, "")).replace("\x00", "")[:100]

@@ -1,4 +1,4 @@
-"""Clusters and nodes are made, changed, drained and removed. All of it is for operators."""
+"""The API for operators to create, change, drain and remove clusters and nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from workspaces.models import User
 from workspaces.states import Role
 
 
-class _LifeView(APIView):
+class _ClusterAdminView(APIView):
     asks_for_password = True
     permission_classes = [AtLeast(Role.VIEWER)]
 
@@ -53,46 +53,46 @@ class _LifeView(APIView):
         return who
 
     def cluster(self, request: Request, name: str) -> Cluster:
-        """Operators see all of them, others those that their workspace may use."""
+        """Returns the cluster if the user is an operator or their workspace may use it; raises Http404."""
         who = self.principal(request)
-        found: QuerySet[Cluster] = clusters_of(who.workspace)
+        clusters: QuerySet[Cluster] = clusters_of(who.workspace)
         if who.user.is_operator:
-            found = Cluster.objects.filter(deleted_at=None)
-        cluster = found.filter(name=name).first()
+            clusters = Cluster.objects.filter(deleted_at=None)
+        cluster = clusters.filter(name=name).first()
         if cluster is None:
             raise Http404
         return cluster
 
-    def told(self, request: Request, cluster: Cluster, status: int = 200) -> Response:
+    def respond(self, request: Request, cluster: Cluster, status: int = 200) -> Response:
         card = cluster_card(cluster, self.principal(request).workspace)
         return Response(ClusterDetailSerializer(card).data, status=status)
 
 
-class Clusters(_LifeView, ClusterList):
+class Clusters(_ClusterAdminView, ClusterList):
     @extend_schema(request=NewClusterSerializer, responses={201: ClusterDetailSerializer})
     def post(self, request: Request) -> Response:
-        """Make a cluster. 409 where there is one of that name: nothing is changed then. For operators."""
+        """Create a cluster. 409 if one of that name exists; nothing is changed then. For operators."""
         who = self.operator(request)
-        asked = NewClusterSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        values = dict(asked.validated_data)
-        return self.told(request, cluster_admin.create(values.pop("name"), values, who), 201)
+        serializer = NewClusterSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = dict(serializer.validated_data)
+        return self.respond(request, cluster_admin.create(values.pop("name"), values, who), 201)
 
 
-class ClusterDetail(_LifeView):
+class ClusterDetail(_ClusterAdminView):
     @extend_schema(responses=ClusterDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
         """One cluster by its name, with its settings, machines and journal."""
-        return self.told(request, self.cluster(request, name))
+        return self.respond(request, self.cluster(request, name))
 
     @extend_schema(request=SettingsSerializer, responses=ClusterDetailSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Change the settings that are given. For operators."""
+        """Change the given settings. For operators."""
         who, cluster = self.operator(request), self.cluster(request, name)
-        asked = SettingsSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        cluster_admin.change(cluster, asked.validated_data, who)
-        return self.told(request, cluster)
+        serializer = SettingsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        cluster_admin.change(cluster, serializer.validated_data, who)
+        return self.respond(request, cluster)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
@@ -102,42 +102,42 @@ class ClusterDetail(_LifeView):
         return Response(status=204)
 
 
-class ClusterDrain(_LifeView):
+class ClusterDrain(_ClusterAdminView):
     @extend_schema(request=None, responses=ClusterDetailSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Give it no new runs; those that run go on. For operators. Asked again, it changes nothing."""
+        """Stop new runs on the cluster; present runs continue. Idempotent. For operators."""
         who, cluster = self.operator(request), self.cluster(request, name)
         cluster_admin.drain(cluster, who)
-        return self.told(request, cluster)
+        return self.respond(request, cluster)
 
 
-class ClusterResume(_LifeView):
+class ClusterResume(_ClusterAdminView):
     @extend_schema(request=None, responses=ClusterDetailSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Let it take runs again. For operators."""
         who, cluster = self.operator(request), self.cluster(request, name)
         cluster_admin.resume(cluster, who)
-        return self.told(request, cluster)
+        return self.respond(request, cluster)
 
 
-class _NodeView(_LifeView):
+class _NodeView(_ClusterAdminView):
     def do(self, request: Request, name: str, verb: Callable[[Node, User], None]) -> Response:
         who = self.operator(request)
-        found = Node.objects.select_related("cluster").filter(name=name).first()
-        if found is None:
+        node = Node.objects.select_related("cluster").filter(name=name).first()
+        if node is None:
             raise Http404
-        verb(found, who)
-        found.refresh_from_db()
+        verb(node, who)
+        node.refresh_from_db()
         workspace = self.principal(request).workspace
         return Response(
-            NodeSerializer(node_cards([found], workspace)[0], context={"workspace": workspace}).data
+            NodeSerializer(node_cards([node], workspace)[0], context={"workspace": workspace}).data
         )
 
 
 class NodeDrain(_NodeView):
     @extend_schema(request=None, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Give it no new runs; those that run go on. For operators. Asked again, it changes nothing."""
+        """Stop new runs on the node; present runs continue. Idempotent. For operators."""
         return self.do(request, name, node_admin.drain)
 
 
@@ -151,7 +151,7 @@ class NodeResume(_NodeView):
 class NodeMonitorOnly(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Only watch it, or end that. For operators."""
+        """Set whether the node is monitored only and never takes runs. For operators."""
         self.operator(request)  # who may not change it is told so, whatever the body says
         on = _switch(request)
         return self.do(request, name, lambda node, who: node_admin.set_monitor_only(node, on, who))
@@ -160,7 +160,7 @@ class NodeMonitorOnly(_NodeView):
 class NodeLowPriority(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Whether it may vanish at any time: its runs then begin anew without using up a retry. For
+        """Set whether the node may disappear at any time; its runs then restart without using up a retry. For
         operators."""
         self.operator(request)  # who may not change it is told so, whatever the body says
         on = _switch(request)
@@ -170,17 +170,19 @@ class NodeLowPriority(_NodeView):
 class NodeRemove(_NodeView):
     @extend_schema(request=RemovalSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Off the lists for good; 409 while something runs there, unless by force. The history of its runs
-        stays."""
+        """Remove the node from all lists; 409 while runs are on it, unless forced. The history of its runs
+        stays. For operators."""
         self.operator(request)
-        asked = RemovalSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        serializer = RemovalSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         return self.do(
-            request, name, lambda node, who: node_admin.remove(node, who, force=asked.validated_data["force"])
+            request,
+            name,
+            lambda node, who: node_admin.remove(node, who, force=serializer.validated_data["force"]),
         )
 
 
 def _switch(request: Request) -> bool:
-    asked = SwitchSerializer(data=request.data)
-    asked.is_valid(raise_exception=True)
-    return bool(asked.validated_data["on"])
+    serializer = SwitchSerializer(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return bool(serializer.validated_data["on"])

@@ -11,11 +11,13 @@ from clusters.provisioning import cluster_admin, cluster_journal, machines
 
 
 class SettingsSerializer(serializers.Serializer[Any]):
-    """What a cluster may be told; see docs/clusters.md."""
+    """The settings of a cluster; see docs/clusters.md."""
 
     description = serializers.CharField(max_length=200, allow_blank=True, required=False)
     workspaces = serializers.ListField(
-        child=serializers.SlugField(), required=False, help_text="Slugs of those that may use it; none = all."
+        child=serializers.SlugField(),
+        required=False,
+        help_text="Slugs of the workspaces that may use it; none = all.",
     )
     provider = serializers.SlugField(
         allow_blank=True, required=False, help_text="A folder of NODE_PROVIDERS, or empty."
@@ -42,11 +44,11 @@ class NewClusterSerializer(SettingsSerializer):
 
 
 class MachineSerializer(serializers.Serializer[Any]):
-    """A machine that the provider makes or releases, or has made."""
+    """A machine of the cluster's provider."""
 
     name = serializers.CharField()
     state = serializers.CharField(help_text="wanted, provisioning, joining, up or releasing")
-    id = serializers.CharField(source="provider_id", help_text="The provider's own word for it.")
+    id = serializers.CharField(source="provider_id", help_text="The provider's id of the machine.")
     error = serializers.CharField()
     asked_at = serializers.DateTimeField()
     changed_at = serializers.DateTimeField()
@@ -61,7 +63,7 @@ class EventSerializer(serializers.Serializer[Any]):
 
 
 class ClusterDetailSerializer(ClusterSerializer):
-    """With its settings, the machines of its provider and its journal, the latest event first."""
+    """A cluster with its settings, the machines of its provider, and its journal, the latest event first."""
 
     settings = serializers.SerializerMethodField()
     drained_at = serializers.DateTimeField(source="cluster.drained_at", allow_null=True)
@@ -86,5 +88,5 @@ class SwitchSerializer(serializers.Serializer[Any]):
 
 class RemovalSerializer(serializers.Serializer[Any]):
     force = serializers.BooleanField(
-        default=False, help_text="Although something runs there: that ends as lost."
+        default=False, help_text="Remove the node although runs are on it; they end as lost."
     )

@@ -5,13 +5,13 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from clusters.gpus.gpu_models import stock
+from clusters.gpus.gpu_models import count_models
 from clusters.gpus.gpu_process_list import process_lines
 from clusters.overview import ClusterCard, NodeCard
 
 
 class LeaseSerializer(serializers.Serializer[Any]):
-    """What holds GPUs or slots; of another workspace's run only that it is busy."""
+    """A lease of GPUs or slots; a run of another workspace appears only as busy."""
 
     run = serializers.CharField(
         source="holder", help_text="The run's id; empty for a run of another workspace."
@@ -23,7 +23,7 @@ class LeaseSerializer(serializers.Serializer[Any]):
 
 
 class GpuSerializer(serializers.Serializer[Any]):
-    """A device and its latest numbers; null = this device cannot tell."""
+    """A device and its latest numbers; null = the device does not report it."""
 
     uuid = serializers.CharField(source="gpu.uuid")
     index = serializers.IntegerField(source="gpu.index")
@@ -33,25 +33,27 @@ class GpuSerializer(serializers.Serializer[Any]):
     utilization_pct = serializers.FloatField(allow_null=True)
     power_w = serializers.FloatField(allow_null=True)
     temperature_c = serializers.FloatField(allow_null=True)
-    state = serializers.CharField(source="gpu.state", help_text="ok, or lost: it does not answer any more")
+    state = serializers.CharField(source="gpu.state", help_text="ok, or lost: it does not respond any more")
     error = serializers.CharField(source="gpu.error")
-    part_of = serializers.CharField(source="gpu.parent", help_text="Of a MIG device the UUID of its GPU.")
-    profile = serializers.CharField(source="gpu.profile", help_text="Of a MIG device its size, like 1g.10gb.")
+    part_of = serializers.CharField(source="gpu.parent", help_text="For a MIG device the UUID of its GPU.")
+    profile = serializers.CharField(
+        source="gpu.profile", help_text="For a MIG device its size, like 1g.10gb."
+    )
     mig = serializers.BooleanField(
-        source="gpu.mig", help_text="It is cut into MIG devices, which runs get instead."
+        source="gpu.mig", help_text="It is split into MIG devices, which runs get instead."
     )
     numbers = serializers.DictField(
         child=serializers.FloatField(),
-        help_text="Its latest values by metric (/api/v1/metrics/); what it cannot tell is absent.",
+        help_text="Its latest values by metric (/api/v1/metrics/); unknown ones are absent.",
     )
     counters = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Its counters as they stand."
+        child=serializers.IntegerField(), help_text="Current values of its counters."
     )
-    held = LeaseSerializer(allow_null=True)
+    held = LeaseSerializer(source="lease", allow_null=True)
 
 
 class ProcessSerializer(serializers.Serializer[Any]):
-    """A process on a GPU; of another workspace's run neither its name nor its user nor its run is told."""
+    """A process on a GPU; for a run of another workspace its name, user and run are hidden."""
 
     gpu = serializers.CharField(source="gpu.uuid")
     pid = serializers.IntegerField()
@@ -60,7 +62,9 @@ class ProcessSerializer(serializers.Serializer[Any]):
     memory_bytes = serializers.IntegerField(allow_null=True)
     sm_pct = serializers.FloatField(allow_null=True)
     run = serializers.CharField(
-        source="held.holder", default="", help_text="The run's id; empty for what is no run of yours."
+        source="lease.holder",
+        default="",
+        help_text="The run's id; empty for a process of no run of this workspace.",
     )
     rank = serializers.IntegerField(allow_null=True)
 
@@ -83,7 +87,7 @@ class NodeSerializer(serializers.Serializer[Any]):
     disk_free_bytes = serializers.IntegerField(allow_null=True)
     infiniband = serializers.BooleanField(source="node.infiniband")
     monitor_only = serializers.BooleanField(
-        source="node.monitor_only", help_text="It is watched, and takes no runs."
+        source="node.monitor_only", help_text="It is monitored and takes no runs."
     )
     mpi = serializers.CharField(source="node.mpi")
     run_as = serializers.CharField(source="node.run_as")
@@ -93,14 +97,14 @@ class NodeSerializer(serializers.Serializer[Any]):
     driver = serializers.CharField(source="node.driver")
     cuda = serializers.CharField(source="node.cuda")
     nvml = serializers.CharField(
-        source="node.nvml", help_text="Why its GPUs cannot be read; empty where they can."
+        source="node.nvml", help_text="Why its GPUs cannot be read; empty if they can."
     )
     drained_at = serializers.DateTimeField(source="node.drained_at", allow_null=True)
     low_priority = serializers.BooleanField(
-        source="node.low_priority", help_text="It may vanish at any time."
+        source="node.low_priority", help_text="It may disappear at any time."
     )
     removed_at = serializers.DateTimeField(
-        source="node.removed_at", allow_null=True, help_text="Off the lists since then."
+        source="node.removed_at", allow_null=True, help_text="When it was removed from all lists."
     )
     numbers = serializers.DictField(source="node.vitals.host", child=serializers.FloatField(), default=dict)
     gpus = GpuSerializer(many=True)
@@ -116,7 +120,7 @@ class NodeSerializer(serializers.Serializer[Any]):
 class StockSerializer(serializers.Serializer[Any]):
     """GPUs of one model."""
 
-    name = serializers.CharField(help_text="As the devices tell it.")
+    name = serializers.CharField(help_text="As the devices report it.")
     count = serializers.IntegerField()
     memory_bytes = serializers.IntegerField(allow_null=True)
     model = serializers.CharField(
@@ -128,12 +132,10 @@ class GpuModelSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     memory_gib = serializers.IntegerField()
     peak_tflops = serializers.FloatField(
-        help_text="Dense 16-bit matrix products, as the data sheet promises; for ordering."
+        help_text="Dense 16-bit matrix products according to the data sheet; for ordering."
     )
     nvlink = serializers.BooleanField()
-    azure = serializers.CharField(
-        help_text="The cloud's machine series that has it; empty where there is none."
-    )
+    azure = serializers.CharField(help_text="The Azure machine series that has it; empty if there is none.")
 
 
 class ClusterSerializer(serializers.Serializer[Any]):
@@ -143,13 +145,16 @@ class ClusterSerializer(serializers.Serializer[Any]):
     gpus_free = serializers.IntegerField()
     slots = serializers.IntegerField()
     slots_free = serializers.IntegerField()
-    gpu_models = serializers.SerializerMethodField(help_text="What its nodes have, the slowest model first.")
+    gpu_models = serializers.SerializerMethodField(
+        help_text="The GPU models of its nodes, the slowest first."
+    )
     nodes = serializers.SerializerMethodField(help_text="Their names.")
 
     @extend_schema_field(StockSerializer(many=True))
     def get_gpu_models(self, card: ClusterCard) -> list[dict[str, Any]]:
         return [
-            dict(item) for item in StockSerializer(stock(node.node for node in card.nodes), many=True).data
+            dict(item)
+            for item in StockSerializer(count_models(node.node for node in card.nodes), many=True).data
         ]
 
     def get_nodes(self, card: ClusterCard) -> list[str]:
@@ -158,16 +163,16 @@ class ClusterSerializer(serializers.Serializer[Any]):
 
 class InvitationSerializer(serializers.Serializer[Any]):
     cluster = serializers.CharField(
-        max_length=50, default="local", help_text="Made when the machine joins, where there is none."
+        max_length=50, default="local", help_text="Created when the machine joins, if it does not exist."
     )
     name = serializers.CharField(
-        max_length=50, default="", allow_blank=True, help_text="Empty: the machine names itself."
+        max_length=50, default="", allow_blank=True, help_text="Empty: the host name of the machine."
     )
-    monitor_only = serializers.BooleanField(default=False, help_text="It is watched, and takes no runs.")
+    monitor_only = serializers.BooleanField(default=False, help_text="It is monitored and takes no runs.")
 
 
 class InvitedSerializer(serializers.Serializer[Any]):
-    token = serializers.CharField(help_text="For `trainhub-node join`; shown this one time.")
+    token = serializers.CharField(help_text="For `trainhub-node join`; shown only once.")
     command = serializers.CharField(help_text="One line for a shell on that machine.")
     cluster = serializers.CharField()
     name = serializers.CharField()

@@ -1,4 +1,4 @@
-"""Numbers over time as JSON (numpy's arrays straight through orjson, NaN as null) and as CSV."""
+"""Answers with telemetry as JSON (numpy arrays encoded by orjson, NaN as null) and as CSV."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workspaces.spreadsheets import plain_text
 
 @dataclass(frozen=True)
 class GpuLabel:
-    """A GPU as answers name it; `index` None where the hub knows it no more."""
+    """A GPU as answers name it; `index` None if the hub no longer has a row for it."""
 
     uuid: str
     index: int | None
@@ -43,54 +43,55 @@ def json_response(body: Mapping[str, Any]) -> HttpResponse:
     )
 
 
-def node_json(told: SeriesAnswer) -> dict[str, Any]:
-    on, found = told.series.grid, told.series.gpus
+def node_json(answer: SeriesAnswer) -> dict[str, Any]:
+    grid, gpu_curves = answer.series.grid, answer.series.gpus
     gpus = [
         {
             "uuid": device.uuid,
             "index": device.index,
             "name": device.name,
-            "series": _curves(found.get(device.uuid, {})),
+            "series": _curves(gpu_curves.get(device.uuid, {})),
         }
-        for device in told.devices
+        for device in answer.devices
     ]
     return {
-        "node": told.node,
-        "step_s": on.step_s,
-        "times": on.times,
-        "host": _curves(told.series.host),
+        "node": answer.node,
+        "step_s": grid.step_s,
+        "times": grid.times,
+        "host": _curves(answer.series.host),
         "gpus": gpus,
     }
 
 
-def span_json(on: Grid) -> dict[str, Any]:
-    return {"from": on.start, "to": on.end}
+def span_json(grid: Grid) -> dict[str, Any]:
+    return {"from": grid.start, "to": grid.end}
 
 
 def csv_response(
     name: str, answers: Sequence[SeriesAnswer], gpu_metrics: Sequence[str], host_metrics: Sequence[str]
 ) -> HttpResponse:
-    """A row per moment and subject: the machine's own with an empty `gpu`. Empty fields = not known."""
+    """Returns a CSV with a row per time and subject; the machine's rows have an empty `gpu`. Empty fields =
+    unknown."""
     columns = [*(("gpu", metric) for metric in gpu_metrics), *(("host", metric) for metric in host_metrics)]
     titles = [f"{scope}_{metric}_{kind}" for scope, metric in columns for kind in ("mean", "max")]
-    rows = (row for told in answers for row in _node_rows(told, columns))
-    return _download(name, ["time", "node", "gpu", "index", *titles], rows)
+    rows = (row for answer in answers for row in _node_rows(answer, columns))
+    return _csv_download(name, ["time", "node", "gpu", "index", *titles], rows)
 
 
 def heat_csv_response(
-    name: str, metric: str, on: Grid, rows: Iterable[tuple[str, GpuLabel, Numbers | None]]
+    name: str, metric: str, grid: Grid, rows: Iterable[tuple[str, GpuLabel, Numbers | None]]
 ) -> HttpResponse:
-    times = [iso_time(moment) for moment in on.times.tolist()]
+    times = [iso_time(moment) for moment in grid.times.tolist()]
     lines = (
         (at, plain_text(node), plain_text(device.uuid), device.index, value)
         for node, device, mean in rows
-        for at, value in zip(times, _words(mean, on), strict=True)
+        for at, value in zip(times, _number_texts(mean, grid), strict=True)
     )
-    return _download(name, ["time", "node", "gpu", "index", f"gpu_{metric}_mean"], lines)
+    return _csv_download(name, ["time", "node", "gpu", "index", f"gpu_{metric}_mean"], lines)
 
 
 def file_name(*words: str) -> str:
-    """Of what an address named: letters, digits, dots and dashes."""
+    """Returns a safe file name of letters, digits, dots and dashes."""
     return "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", word).strip("-.") for word in words if word)
 
 
@@ -98,20 +99,23 @@ def _curves(curves: Curves) -> dict[str, dict[str, Numbers]]:
     return {metric: {"mean": curve.mean, "max": curve.max} for metric, curve in curves.items()}
 
 
-def _node_rows(told: SeriesAnswer, columns: Sequence[tuple[str, str]]) -> Iterable[Sequence[object]]:
-    on = told.series.grid
-    times = [iso_time(moment) for moment in on.times.tolist()]
+def _node_rows(answer: SeriesAnswer, columns: Sequence[tuple[str, str]]) -> Iterable[Sequence[object]]:
+    grid = answer.series.grid
+    times = [iso_time(moment) for moment in grid.times.tolist()]
     subjects: list[tuple[str, GpuLabel | None, Curves]] = (
-        [("host", None, told.series.host)] if told.series.host else []
+        [("host", None, answer.series.host)] if answer.series.host else []
     )
-    subjects += [("gpu", device, told.series.gpus.get(device.uuid, {})) for device in told.devices]
+    subjects += [("gpu", device, answer.series.gpus.get(device.uuid, {})) for device in answer.devices]
     for scope, device, curves in subjects:
         fields: list[list[str]] = []
-        for of, metric in columns:
-            curve = curves.get(metric) if of == scope else None
-            fields += (_words(curve.mean if curve else None, on), _words(curve.max if curve else None, on))
+        for column_scope, metric in columns:
+            curve = curves.get(metric) if column_scope == scope else None
+            fields += (
+                _number_texts(curve.mean if curve else None, grid),
+                _number_texts(curve.max if curve else None, grid),
+            )
         head = (
-            plain_text(told.node),
+            plain_text(answer.node),
             plain_text(device.uuid) if device else "",
             device.index if device else "",
         )
@@ -119,14 +123,14 @@ def _node_rows(told: SeriesAnswer, columns: Sequence[tuple[str, str]]) -> Iterab
             yield (at, *head, *values)
 
 
-def _words(numbers: Numbers | None, on: Grid) -> list[str]:
-    """The shortest digits that say the number; "" for NaN."""
+def _number_texts(numbers: Numbers | None, grid: Grid) -> list[str]:
+    """Returns the shortest decimal texts of the numbers; "" for NaN."""
     if numbers is None:
-        return [""] * on.points
+        return [""] * grid.points
     return ["" if word == "nan" else word for word in numbers.astype(str).tolist()]
 
 
-def _download(name: str, titles: Sequence[str], rows: Iterable[Sequence[object]]) -> HttpResponse:
+def _csv_download(name: str, titles: Sequence[str], rows: Iterable[Sequence[object]]) -> HttpResponse:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(titles)

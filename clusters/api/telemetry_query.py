@@ -1,5 +1,5 @@
-"""What somebody asks of numbers over time: the span, the metrics, the shape. A refusal names the parameter
-and what it may be."""
+"""Parses the query parameters of telemetry: time span, metrics and format. Errors name the parameter and the
+allowed values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from clusters.telemetry.series import MAX_POINTS
 from trainhub_launch.errors import SpecError
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
 
-USUAL_SPAN_S = 3600
-USUAL_POINTS = 300
-USUAL_GPU_METRICS = (
+DEFAULT_SPAN_S = 3600
+DEFAULT_POINTS = 300
+DEFAULT_GPU_METRICS = (
     "utilization_pct",
     "memory_bandwidth_pct",
     "memory_used_bytes",
@@ -25,7 +25,7 @@ USUAL_GPU_METRICS = (
     "temperature_c",
     "sm_clock_mhz",
 )
-USUAL_HOST_METRICS = (
+DEFAULT_HOST_METRICS = (
     "cpu_pct",
     "memory_used_bytes",
     "disk_read_bytes_s",
@@ -33,15 +33,17 @@ USUAL_HOST_METRICS = (
     "network_tx_bytes_s",
     "network_rx_bytes_s",
 )
-LAST_MOMENT = 2.0**36
+MAX_TIME = 2.0**36
 ALL = "all"
 
 _TIME = "Unix seconds or ISO 8601 (UTC where it names no zone)"
 SPAN = [
-    OpenApiParameter("from", str, description=f"{_TIME}; an hour before `to` unless named."),
-    OpenApiParameter("to", str, description=f"{_TIME}; now unless named."),
+    OpenApiParameter("from", str, description=f"{_TIME}; default: an hour before `to`."),
+    OpenApiParameter("to", str, description=f"{_TIME}; default: now."),
     OpenApiParameter(
-        "points", int, description=f"At most so many points, 1 to {MAX_POINTS}; {USUAL_POINTS} unless named."
+        "points",
+        int,
+        description=f"At most so many points, 1 to {MAX_POINTS}; {DEFAULT_POINTS} unless named.",
     ),
     OpenApiParameter("as", str, enum=["json", "csv"], description="`csv`: a file to download."),
 ]
@@ -70,32 +72,32 @@ def read_query(
     now: float,
     *,
     takes: Collection[str] = ("metrics", "host"),
-    host: tuple[str, ...] = USUAL_HOST_METRICS,
+    host: tuple[str, ...] = DEFAULT_HOST_METRICS,
     span: tuple[float, float] | None = None,
     most_points: int = MAX_POINTS,
 ) -> TelemetryQuery:
-    """`takes`: parameters of this address besides the span's. `host` and `span`: the machine's metrics, and
-    the time, unless named. Raises SpecError."""
+    """Returns the parsed query. `takes`: allowed parameters in addition to those of the span. `host` and
+    `span`: defaults of the machine's metrics and of the time span. Raises SpecError."""
     known = {*(parameter.name for parameter in SPAN), *takes}
     for name in query:
         if name not in known:
             raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
     end = read_time("to", query.get("to", ""), span[1] if span else now)
-    start = read_time("from", query.get("from", ""), span[0] if span else end - USUAL_SPAN_S)
+    start = read_time("from", query.get("from", ""), span[0] if span else end - DEFAULT_SPAN_S)
     if start >= end:
         raise SpecError("from", f"must lie before `to`, which is {iso_time(end)}")
     return TelemetryQuery(
         start=start,
         end=end,
         points=_points(query.get("points", ""), most_points),
-        gpu_metrics=_metrics("metrics", query.get("metrics"), GPU_KEYS, USUAL_GPU_METRICS),
+        gpu_metrics=_metrics("metrics", query.get("metrics"), GPU_KEYS, DEFAULT_GPU_METRICS),
         host_metrics=_metrics("host", query.get("host"), HOST_KEYS, host),
         as_csv=_as_csv(query.get("as", "")),
     )
 
 
 def read_metric(query: Mapping[str, str]) -> str:
-    """The one metric of a heat map."""
+    """Returns the metric of a heat map. Raises SpecError."""
     return _metrics("metric", query.get("metric"), GPU_KEYS, ("utilization_pct",), most=1)[0]
 
 
@@ -105,52 +107,57 @@ def read_flag(name: str, text: str) -> bool:
     return text == "1"
 
 
-def read_time(name: str, text: str, usual: float) -> float:
-    """Unix seconds. Raises SpecError naming `name`."""
+def read_time(name: str, text: str, default: float) -> float:
+    """Returns Unix seconds, or `default` for an empty text. Raises SpecError that names `name`."""
     if not text:
-        return usual
+        return default
     try:
-        found = float(text)
+        seconds = float(text)
     except ValueError:
-        found = _from_iso(text)
-    if not 0 <= found < LAST_MOMENT:
+        seconds = _from_iso(text)
+    if not 0 <= seconds < MAX_TIME:
         raise SpecError(name, f"must be {_TIME}, such as 1795300000 or 2026-11-21T18:00:00Z")
-    return found
+    return seconds
 
 
 def _from_iso(text: str) -> float:
     try:
-        # A plus sign that was not escaped in an address has become a space.
-        found = parse_datetime(text.replace(" ", "+") if "T" in text else text)
+        # A plus sign that was not escaped in the address arrives as a space.
+        parsed = parse_datetime(text.replace(" ", "+") if "T" in text else text)
     except ValueError:
-        found = None
-    if found is None:
+        parsed = None
+    if parsed is None:
         return math.nan
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
-def _points(text: str, most: int) -> int:
+def _points(text: str, max_points: int) -> int:
     if not text:
-        return USUAL_POINTS
-    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= most:
-        raise SpecError("points", f"must be a whole number from 1 to {most}")
+        return DEFAULT_POINTS
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= max_points:
+        raise SpecError("points", f"must be a whole number from 1 to {max_points}")
     return int(text)
 
 
 def _metrics(
-    name: str, text: str | None, known: Collection[str], usual: tuple[str, ...], *, most: int | None = None
+    name: str,
+    text: str | None,
+    known: Collection[str],
+    default: tuple[str, ...],
+    *,
+    exact_count: int | None = None,
 ) -> tuple[str, ...]:
     if text is None:
-        return usual
-    if text == ALL and most is None:
+        return default
+    if text == ALL and exact_count is None:
         return tuple(known)
-    wanted = tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
-    unknown = [item for item in wanted if item not in known]
-    if unknown or (most is not None and len(wanted) != most):
-        what = f"has no {unknown[0]!r}; it" if unknown else ""
-        ways = "must be one of" if most == 1 else "may be `all` or any of"
-        raise SpecError(name, f"{what} {ways} {', '.join(known)}".strip())
-    return wanted
+    requested = tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
+    unknown = [item for item in requested if item not in known]
+    if unknown or (exact_count is not None and len(requested) != exact_count):
+        problem = f"has no {unknown[0]!r}; it" if unknown else ""
+        rule = "must be one of" if exact_count == 1 else "may be `all` or any of"
+        raise SpecError(name, f"{problem} {rule} {', '.join(known)}".strip())
+    return requested
 
 
 def _as_csv(text: str) -> bool:

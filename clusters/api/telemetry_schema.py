@@ -1,5 +1,4 @@
-"""The shapes of the answers about numbers over time, for the OpenAPI schema: orjson writes them, no
-serializer does."""
+"""OpenAPI schemas of the telemetry answers, which orjson encodes without a serializer."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ Schema = dict[str, Any]
 
 
 def object_of(**fields: Schema) -> Schema:
-    """`from_` stands for from."""
+    """Returns the schema of an object with these required fields; a trailing underscore is removed."""
     named = {name.rstrip("_"): field for name, field in fields.items()}
     return {"type": "object", "properties": named, "required": list(named)}
 
@@ -30,12 +29,12 @@ MOMENT: Schema = {"type": "integer", "description": "Unix seconds by the hub's c
 _INDEX: Schema = {"type": ["integer", "null"]}
 _NUMBERS: Schema = {
     **list_of({"type": ["number", "null"]}),
-    "description": "One for each time; null = not known.",
+    "description": "One for each time; null = unknown.",
 }
 _CURVES: Schema = {
     "type": "object",
     "additionalProperties": object_of(mean=_NUMBERS, max=_NUMBERS),
-    "description": "By metric; one of which nothing is known is absent.",
+    "description": "By metric; metrics without values are absent.",
 }
 _GRID = {"step_s": WHOLE, "times": list_of(MOMENT)}
 NODE = object_of(

@@ -44,14 +44,14 @@ class ClusterList(_ReadView):
 class GpuModels(_ReadView):
     @extend_schema(responses=GpuModelSerializer(many=True))
     def get(self, request: Request) -> Response:  # noqa: ARG002 - DRF's signature
-        """The GPU models that are known by name, from the slowest to the fastest."""
+        """The known GPU models, from the slowest to the fastest."""
         return Response(GpuModelSerializer(CATALOGUE, many=True).data)
 
 
 class NodeList(_ReadView):
     @extend_schema(responses=NodeSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """All nodes of those clusters, with their GPUs and what is free."""
+        """All nodes of these clusters with their GPUs and free resources."""
         workspace = self.workspace(request)
         cards = node_cards(visible_nodes(workspace).filter(removed_at=None), workspace)
         return Response(NodeSerializer(cards, many=True, context={"workspace": workspace}).data)
@@ -62,10 +62,10 @@ class NodeDetail(_ReadView):
     def get(self, request: Request, name: str) -> Response:
         """One node by its name."""
         workspace = self.workspace(request)
-        found = node_cards(visible_nodes(workspace).filter(name=name), workspace)
-        if not found:
+        cards = node_cards(visible_nodes(workspace).filter(name=name), workspace)
+        if not cards:
             raise Http404
-        return Response(NodeSerializer(found[0], context={"workspace": workspace}).data)
+        return Response(NodeSerializer(cards[0], context={"workspace": workspace}).data)
 
 
 class _OperatorView(APIView):
@@ -81,34 +81,35 @@ class _OperatorView(APIView):
 class Invitations(_OperatorView):
     @extend_schema(request=InvitationSerializer, responses={201: InvitedSerializer})
     def post(self, request: Request) -> Response:
-        """Let one machine join: the token works once, within 24 hours, and is shown this one time. For
+        """Create a join token for one machine. It works once, within 24 hours, and is shown only once. For
         operators."""
-        who = self.operator(request)
-        asked = InvitationSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        told = asked.validated_data
-        made, text = invite(told["cluster"], told["name"], who, monitor_only=told["monitor_only"])
+        operator = self.operator(request)
+        serializer = InvitationSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        invitation, text = invite(
+            values["cluster"], values["name"], operator, monitor_only=values["monitor_only"]
+        )
         answer = {
             "token": text,
-            "command": instructions(text).whole,
-            "cluster": made.cluster,
-            "name": made.name,
+            "command": instructions(text).command,
+            "cluster": invitation.cluster,
+            "name": invitation.name,
         }
-        return Response(InvitedSerializer({**answer, "expires_at": made.expires_at}).data, status=201)
+        return Response(InvitedSerializer({**answer, "expires_at": invitation.expires_at}).data, status=201)
 
 
 class NodeRevoke(_OperatorView):
     @extend_schema(request=None, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Refuse the node from now on; what it runs ends as lost. For operators. Asked again, it changes
-        nothing."""
-        who = self.operator(request)
-        found = Node.objects.select_related("cluster").filter(name=name).first()
-        if found is None:
+        """Revoke the node's token; its runs end as lost. Idempotent. For operators."""
+        operator = self.operator(request)
+        node = Node.objects.select_related("cluster").filter(name=name).first()
+        if node is None:
             raise Http404
-        if found.revoked_at is None:
-            revoke(found, who)
+        if node.revoked_at is None:
+            revoke(node, operator)
         workspace = cast("PrincipalRequest", request).principal.workspace
         return Response(
-            NodeSerializer(node_cards([found], workspace)[0], context={"workspace": workspace}).data
+            NodeSerializer(node_cards([node], workspace)[0], context={"workspace": workspace}).data
         )

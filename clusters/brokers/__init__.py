@@ -1,7 +1,7 @@
-"""What a node may do at the broker: fetch its own wake-ups, and nothing else.
+"""Broker users of the nodes: each node may fetch its own wake-ups and nothing else.
 
-Every node has a user there. Its password follows from the hub's key and the node's token, so nothing is
-stored, and a new token or a revocation ends the old one."""
+The password is derived from the hub's key and the node's token. It is therefore not stored, and a new token
+or a revocation invalidates it."""
 
 from __future__ import annotations
 
@@ -24,59 +24,56 @@ from workspaces.tokens import digest
 log = logging.getLogger(__name__)
 REDIS = ("redis", "rediss", "redis+socket")
 RABBITMQ = ("amqp", "amqps")
-PLAIN = ("redis", "amqp")
+UNENCRYPTED = ("redis", "amqp")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
-UNNAMED = "localhost"
-"""What a broker's URL means that names no host."""
+DEFAULT_HOST = "localhost"
+"""The host of a broker URL that names none."""
 READ_ONLY = "wake-ups:read-only"
-"""What a node says of itself that only reads its queue. One of a version before also writes there, and would
-fail at once."""
-_told: set[str] = set()
-_renewed: set[str] = set()
-"""The brokers whose users this process has given the rights of this version."""
+"""Capability of agents that only read their queue. Older agents also write to it and would fail at once."""
+_logged: set[str] = set()
+_renewed_brokers: set[str] = set()
+"""URLs of brokers whose users have received the permissions of this version from this process."""
 
 
 @dataclass(frozen=True)
 class BrokerLogin:
-    """How a node listens. `url` empty: not at all; the answers to its reports bring the work.
+    """The connection of a node to the broker. `url` empty: none; the answers to its reports bring the work.
 
-    `ca`: the authority of the certificate that the broker shows, in PEM; empty where it shows none, or one
-    that others know."""
+    `ca`: PEM of the authority of the broker's certificate; empty without TLS or for a public authority."""
 
     url: str = ""
     ca: str = ""
 
 
 def login_for_node(node: Node, asked_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> BrokerLogin:
-    """Let the node in at the broker, and say how it gets there. Raises BrokerAway.
+    """Creates the node's user at the broker and returns its connection. Raises BrokerUnavailable.
 
-    `asked_host`: the name or address under which the node reached the hub. `capabilities`: what the node says
-    it can do."""
+    `asked_host`: the host name or address under which the node reached the hub. `capabilities`: those that
+    the agent announces."""
     if READ_ONLY not in capabilities:
-        _tell_once(
+        _warn_once(
             f"Node {node.name} runs an older version of the agent: it gets its work with the answers to its "
-            "reports, a few "
-            "seconds later than by a wake-up. Install the hub's package on it again (its page under "
-            "Clusters has the command)."
+            "reports, a few seconds later than by a wake-up. Install the hub's package on it again (its page "
+            "under Clusters has the command)."
         )
         return BrokerLogin()
     broker, base = _broker(), _base(node, asked_host)
-    # Asked anew: the caller may have known the node before it was revoked.
-    is_welcome = Node.objects.filter(pk=node.pk, token_digest=node.token_digest, revoked_at=None).exists()
-    if broker is None or base is None or not is_welcome:
+    # Queried again, because the caller may have loaded the node before it was revoked.
+    is_valid = Node.objects.filter(pk=node.pk, token_digest=node.token_digest, revoked_at=None).exists()
+    if broker is None or base is None or not is_valid:
         return BrokerLogin()
     password = _password(node)
     try:
         broker.put_user(node.name, password)
     except NotAllowed as refusal:
-        _tell_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
+        _warn_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
         return BrokerLogin()
     ca = Path(settings.BROKER_CA).read_text() if settings.BROKER_CA and base.scheme == "rediss" else ""
     return BrokerLogin(_with_user(base, user_name(node.name), password), ca)
 
 
 def remove_user(name: str) -> None:
-    """End the user of the node `name` and its connections. A broker that is away is mended later."""
+    """Removes the broker user of the node `name`. If the broker is unavailable, `repair_users` does it."""
     broker = _broker()
     if broker is None:
         return
@@ -87,27 +84,27 @@ def remove_user(name: str) -> None:
 
 
 def repair_users() -> None:
-    """The broker's users as they should be: a broker that was restarted may have forgotten them, or have
-    missed a revocation.
+    """Creates missing broker users and removes those of revoked nodes: a restarted broker may have lost users
+    or missed a revocation.
 
-    The first time in a process every user is made anew: it may have the rights and the password of an older
+    The first call in a process updates every user, which may have permissions and passwords of an older
     version."""
     broker = _broker()
     if broker is None:
         return
-    is_renewed = settings.BROKER_URL in _renewed
+    is_renewed = settings.BROKER_URL in _renewed_brokers
     try:
-        known = broker.user_names()
+        user_names = broker.user_names()
         for node in Node.objects.all():
-            if node.revoked_at is None and not (is_renewed and node.name in known):
+            if node.revoked_at is None and not (is_renewed and node.name in user_names):
                 broker.put_user(node.name, _password(node))
-            elif node.revoked_at is not None and node.name in known:
+            elif node.revoked_at is not None and node.name in user_names:
                 broker.delete_user(node.name)
-        _renewed.add(settings.BROKER_URL)
+        _renewed_brokers.add(settings.BROKER_URL)
     except NotAllowed as refusal:
-        _tell_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
+        _warn_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
     except BrokerUnavailable as error:
-        log.warning("The broker's users could not be looked at: %s", error)
+        log.warning("The broker's users could not be checked: %s", error)
 
 
 def user_name(name: str) -> str:
@@ -122,29 +119,29 @@ def _broker() -> Valkey | RabbitMq | None:
 
 
 def _password(node: Node) -> str:
-    # The name counts the passwords that have travelled without encryption out: nodes of version 1 sent theirs
-    # so.
+    # The salt has a version: passwords of version 1 were sent without encryption and must not be valid.
     return salted_hmac("clusters.brokers.2", f"{node.pk}:{node.token_digest}", algorithm="sha256").hexdigest()
 
 
 def _base(node: Node, asked_host: str) -> SplitResult | None:
-    """The broker's address as this node sees it; None where there is no way to it."""
+    """Returns the broker's address for this node, or None if the node cannot reach the broker."""
     own = urlsplit(settings.BROKER_URL)
     if _is_of_this_machine(node):
         return own
     if settings.NODE_BROKER_URL:
         _warn_of_plain_text(settings.NODE_BROKER_URL)
-        seen = urlsplit(settings.NODE_BROKER_URL)
-        host = asked_host if seen.hostname in ANY_ADDRESS else seen.hostname or asked_host
-        return seen._replace(
-            netloc=_netloc(host, seen.port), path=own.path if own.scheme != "redis+socket" else seen.path
+        public_url = urlsplit(settings.NODE_BROKER_URL)
+        host = asked_host if public_url.hostname in ANY_ADDRESS else public_url.hostname or asked_host
+        return public_url._replace(
+            netloc=_netloc(host, public_url.port),
+            path=own.path if own.scheme != "redis+socket" else public_url.path,
         )
-    is_here_alone = own.scheme == "redis+socket" or is_loopback(own.hostname or UNNAMED)
-    if is_here_alone and not is_loopback(asked_host or UNNAMED):
-        _tell_once(
+    is_here_alone = own.scheme == "redis+socket" or is_loopback(own.hostname or DEFAULT_HOST)
+    if is_here_alone and not is_loopback(asked_host or DEFAULT_HOST):
+        _warn_once(
             "Nodes on other machines get no wake-ups, only work with the answers to their reports: the "
-            "broker listens on "
-            "this machine alone. Set OPEN=1, or NODE_BROKER_URL to how they reach the broker."
+            "broker listens on this machine only. Set OPEN=1, or set NODE_BROKER_URL to the address under "
+            "which they reach the broker."
         )
         return None
     if not is_here_alone:
@@ -154,11 +151,10 @@ def _base(node: Node, asked_host: str) -> SplitResult | None:
 
 def _warn_of_plain_text(url: str) -> None:
     parts = urlsplit(url)
-    if parts.scheme in PLAIN and not is_loopback(parts.hostname or UNNAMED):
-        _tell_once(
-            f"The broker at {parts.hostname} is reached without encryption: whoever reads the network sees "
-            "the nodes' passwords "
-            f"there. Give it TLS, and name it as {parts.scheme}s:// in NODE_BROKER_URL or BROKER_URL."
+    if parts.scheme in UNENCRYPTED and not is_loopback(parts.hostname or DEFAULT_HOST):
+        _warn_once(
+            f"The broker at {parts.hostname} is reached without encryption, so the nodes' passwords can be "
+            f"read on the network. Set up TLS and use {parts.scheme}s:// in NODE_BROKER_URL or BROKER_URL."
         )
 
 
@@ -176,11 +172,11 @@ def _with_user(base: SplitResult, user: str, password: str) -> str:
 
 
 def _netloc(host: str, port: int | None) -> str:
-    shown = f"[{host}]" if ":" in host else host
-    return shown if port is None else f"{shown}:{port}"
+    bracketed = f"[{host}]" if ":" in host else host
+    return bracketed if port is None else f"{bracketed}:{port}"
 
 
-def _tell_once(sentence: str) -> None:
-    if sentence not in _told:
-        _told.add(sentence)
+def _warn_once(sentence: str) -> None:
+    if sentence not in _logged:
+        _logged.add(sentence)
         log.warning("%s", sentence)

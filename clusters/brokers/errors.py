@@ -2,8 +2,8 @@ from __future__ import annotations
 
 
 class BrokerUnavailable(Exception):
-    """The broker gives no answer now; another try may."""
+    """The broker does not answer at the moment; a later try may succeed."""
 
 
 class NotAllowed(Exception):
-    """The hub may not make users there; the message says what to grant."""
+    """The hub may not create broker users; the message says which permissions it needs."""

@@ -1,5 +1,4 @@
-"""Users of nodes on RabbitMQ, made through its management plugin: each may read its own queue, and do nothing
-else."""
+"""Node users on RabbitMQ, managed through its management plugin: each may only read its own queue."""
 
 from __future__ import annotations
 
@@ -12,11 +11,11 @@ import httpx
 from clusters.brokers.errors import BrokerUnavailable, NotAllowed
 
 PREFIX = "node."
-NOTHING = "^$"
+MATCH_NOTHING = "^$"
 LIMITS = {"max-connections": 8, "max-channels": 32}
-"""Of one node's user. An agent has one connection with a few channels; those of an agent that was killed may
-linger a while."""
-UNSET = (
+"""Limits of a node's user. An agent has one connection with a few channels; those of a killed agent may stay
+open for some time."""
+API_URL_HELP = (
     "set RABBITMQ_API_URL to the address of RabbitMQ's management plugin, with a user that is an "
     "administrator there"
 )
@@ -28,7 +27,7 @@ class RabbitMq:
     def __init__(self, url: str, api_url: str) -> None:
         self._vhost = quote(unquote(urlsplit(url).path.removeprefix("/")) or "/", safe="")
         parts = urlsplit(api_url)
-        # Kept out of the address, which logs and errors show.
+        # Removed from the address, which appears in logs and errors.
         self._who = httpx.BasicAuth(unquote(parts.username or ""), unquote(parts.password or ""))
         self._api_url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
@@ -37,14 +36,14 @@ class RabbitMq:
         self._ask("PUT", f"/api/users/{user}", {"password": password, "tags": ""})
         for limit, value in LIMITS.items():
             self._ask("PUT", f"/api/user-limits/{user}/{limit}", {"value": value})
-        # A node may not declare its queue. As Celery declares it when the hub sends the first wake-up, so it
-        # must be here.
+        # A node may not declare its queue. The arguments must equal those that Celery uses when the hub sends
+        # the first wake-up.
         self._ask(
             "PUT",
             f"/api/queues/{self._vhost}/{queue}",
             {"durable": True, "auto_delete": False, "arguments": {}},
         )
-        rights = {"configure": NOTHING, "write": NOTHING, "read": f"^{re.escape(queue)}$"}
+        rights = {"configure": MATCH_NOTHING, "write": MATCH_NOTHING, "read": f"^{re.escape(queue)}$"}
         self._ask("PUT", f"/api/permissions/{self._vhost}/{user}", rights)
 
     def delete_user(self, name: str) -> None:
@@ -57,7 +56,7 @@ class RabbitMq:
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         if not self._api_url:
-            raise NotAllowed(UNSET)
+            raise NotAllowed(API_URL_HELP)
         try:
             answer = httpx.request(
                 method, self._api_url + path, json=body, auth=self._who, timeout=5.0, trust_env=False
@@ -65,7 +64,9 @@ class RabbitMq:
         except httpx.HTTPError as error:
             raise BrokerUnavailable(f"RabbitMQ's management plugin does not answer: {error}") from error
         if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-            raise NotAllowed(f"RabbitMQ's management plugin refuses the user of RABBITMQ_API_URL; {UNSET}")
+            raise NotAllowed(
+                f"RabbitMQ's management plugin refuses the user of RABBITMQ_API_URL; {API_URL_HELP}"
+            )
         if answer.is_error and answer.status_code != httpx.codes.NOT_FOUND:
             raise BrokerUnavailable(f"RabbitMQ's management plugin answered {answer.status_code}")
         return answer.json() if method == "GET" and answer.is_success else []

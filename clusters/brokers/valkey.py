@@ -1,5 +1,4 @@
-"""Users of nodes on Valkey and Redis: one ACL user each, which may wait at its own queue and do nothing
-else."""
+"""Node users on Valkey and Redis: one ACL user per node, which may only wait on its own queue."""
 
 from __future__ import annotations
 
@@ -15,31 +14,30 @@ from clusters.brokers.errors import BrokerUnavailable, NotAllowed
 PREFIX = "node."
 QUEUE_SUFFIX = ".wake"
 COMMANDS = ("ping", "brpop")
-"""All that a node's Celery worker sends. The cost of both is that of their own bytes: nothing is stored, no
-script runs, and no number of them is carried out in one go, so a node cannot keep the server from its other
-clients. A transaction can: it collects any number of reads and runs them while everybody else waits. And what
-a node may write, the hub has to read."""
-GRANT = (
+"""The commands that a node's Celery worker needs. Both are cheap: they store nothing and run no script, so a
+node cannot block the server for other clients. Transactions are not allowed, because they run any number of
+commands while other clients wait. Writing is not allowed, because the hub would have to read the data."""
+GRANT_HELP = (
     "the hub's user at the broker may not manage users there. Let it (ACL SETUSER <user> +acl), "
     "and give it the rights that it is to pass on"
 )
-PASSING = ("BUSY", "LOADING", "MASTERDOWN", "OOM", "READONLY", "TRYAGAIN")
-"""How the answers of a server begin that cannot do it now."""
+TEMPORARY_ERRORS = ("BUSY", "LOADING", "MASTERDOWN", "OOM", "READONLY", "TRYAGAIN")
+"""Prefixes of temporary errors."""
 
 
 class Valkey:
-    """The server at Celery's `url`, seen by the hub."""
+    """The server at Celery's `url`, with the hub's permissions."""
 
     def __init__(self, url: str) -> None:
         self._url = _url_of_client(url)
         self._database = _database(self._url)
 
     def put_user(self, name: str, password: str) -> None:
-        """Make the user of the node `name`, or make it what it should be."""
+        """Creates or updates the user of the node `name`."""
         user = PREFIX + name
         commands = [f"+{command}" for command in COMMANDS]
         if self._database != "0":
-            # A client chooses the database before anything else.
+            # A client selects the database first.
             commands.append("+select")
         rules = ("reset", "resetchannels", f"~{user}{QUEUE_SUFFIX}", *commands, f">{password}", "on")
         with self._asked() as server:
@@ -51,7 +49,7 @@ class Valkey:
             server.execute_command("ACL DELUSER", PREFIX + name)
 
     def user_names(self) -> set[str]:
-        """The names of the nodes that have a user."""
+        """Returns the names of the nodes that have a user."""
         with self._asked() as server:
             users = [str(name) for name in server.execute_command("ACL USERS")]
         return {user.removeprefix(PREFIX) for user in users if user.startswith(PREFIX)}
@@ -66,15 +64,15 @@ class Valkey:
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise BrokerUnavailable(str(error)) from error
         except redis.ResponseError as error:
-            if str(error).startswith(PASSING):
+            if str(error).startswith(TEMPORARY_ERRORS):
                 raise BrokerUnavailable(str(error)) from error
-            raise NotAllowed(f"{GRANT} ({error})") from error
+            raise NotAllowed(f"{GRANT_HELP} ({error})") from error
         finally:
             server.close()
 
 
 def _url_of_client(url: str) -> str:
-    """The URL that redis-py wants for the server that Celery finds at `url`."""
+    """Returns the URL for redis-py of the server at Celery's `url`."""
     if not url.startswith("redis+socket://"):
         return url
     parts = urlsplit(url)
@@ -83,7 +81,7 @@ def _url_of_client(url: str) -> str:
 
 
 def _database(url: str) -> str:
-    """The number of the database that redis-py chooses for `url`."""
+    """Returns the number of the database that redis-py selects for `url`."""
     parts = urlsplit(url)
-    given = parse_qs(parts.query).get("db", [""])[0]
-    return given or ("0" if parts.scheme == "unix" else parts.path.strip("/") or "0")
+    database = parse_qs(parts.query).get("db", [""])[0]
+    return database or ("0" if parts.scheme == "unix" else parts.path.strip("/") or "0")

@@ -1,5 +1,5 @@
-"""How another machine becomes a node: an operator invites, the machine trades the join token for one of its
-own, once."""
+"""Enrolment of machines as nodes: an operator creates a join token, and the machine exchanges it once for a
+token of its own."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from workspaces.models import User
 from workspaces.tokens import digest, new_token
 
 PREFIX = "thj"
-LIVES = timedelta(hours=24)
-GIVES_WAY = {NodeStatus.REVOKED, NodeStatus.LOST}
-GIVES_WAY_IF_ASKED = GIVES_WAY | {NodeStatus.UNREACHABLE, NodeStatus.NEW}
+LIFETIME = timedelta(hours=24)
+REPLACEABLE = {NodeStatus.REVOKED, NodeStatus.LOST}
+REPLACEABLE_BY_REQUEST = REPLACEABLE | {NodeStatus.UNREACHABLE, NodeStatus.NEW}
 
 
 class TokenNotUsable(EnrolmentError):
-    """A join token that opens nothing (any more)."""
+    """The join token is unknown, used or expired."""
 
 
 class TokenUnknown(TokenNotUsable):
-    """Not a join token of this hub: mistyped, or guessed."""
+    """The text is not a join token of this hub."""
 
 
 class NameTaken(EnrolmentError):
-    """A node of that name is there and may not be replaced."""
+    """A node of this name exists and may not be replaced."""
 
 
 @dataclass(frozen=True)
@@ -50,69 +50,68 @@ class JoinResult:
 def invite(
     cluster: str, name: str, by: User | None, *, monitor_only: bool = False, actor: str = "command line"
 ) -> tuple[JoinToken, str]:
-    """A new join token and its text, which exists nowhere else. `name` empty: the machine names itself.
-    `monitor_only`: the machine is to be watched, and takes no runs. `actor`: who invites where it is
-    nobody."""
+    """Creates a join token and returns it with its text, which is not stored. `name` empty: the host name of
+    the machine. `monitor_only`: the node takes no runs. `actor`: name for the audit log if `by` is None."""
     check_name("cluster", cluster)
     if name:
         check_name("name", name)
     text = new_token(PREFIX)
-    made = JoinToken.objects.create(
+    invitation = JoinToken.objects.create(
         cluster=cluster,
         name=name,
         digest=digest(text),
         created_by=by,
-        expires_at=timezone.now() + LIVES,
+        expires_at=timezone.now() + LIFETIME,
         monitor_only=monitor_only,
     )
     purpose: dict[str, Any] = {"monitor_only": True} if monitor_only else {}
     audit.record(by or actor, "node.invited", name or "any name", cluster=cluster, **purpose)
     fingerprint = ca_fingerprint()
-    return made, f"{text}.{fingerprint}" if fingerprint else text
+    return invitation, f"{text}.{fingerprint}" if fingerprint else text
 
 
 @transaction.atomic
 def join(text: str, name: str, hostname: str, *, replace: bool = False, address: str = "") -> JoinResult:
-    """Make the machine a node. Raises TokenSpent, NameTaken and EnrolmentError; then the token stays as it
-    was."""
-    token = _usable(text)
-    wanted = _name(token, name, hostname)
-    known = Node.objects.filter(name=wanted).first()
-    if known is not None:
-        _give_way(known, replace)
-    node, own = enrol(token.cluster, wanted)
+    """Enrols the machine as a node. Raises TokenNotUsable, NameTaken or EnrolmentError, and leaves the token
+    unchanged then."""
+    token = _usable_token(text)
+    node_name = _name(token, name, hostname)
+    existing = Node.objects.filter(name=node_name).first()
+    if existing is not None:
+        _check_replaceable(existing, replace)
+    node, node_token = enrol(token.cluster, node_name)
     if node.monitor_only != token.monitor_only:
         node.monitor_only = token.monitor_only
         node.save(update_fields=["monitor_only"])
     token.used_at, token.node = timezone.now(), node
     token.save(update_fields=["used_at", "node"])
     inviter = _inviter(token)
-    did = "joined" if known is None else "took the node's place in"
+    action = "joined" if existing is None else "took the node's place in"
     message = (
-        f"The machine {hostname or 'without a name'} at {address or 'an unknown address'} {did} "
+        f"The machine {hostname or 'without a name'} at {address or 'an unknown address'} {action} "
         f"cluster {token.cluster}."
     )
-    watched = " It is only watched, and takes no runs." if node.monitor_only else ""
-    journal.add(node, "joined", f"{message} Invited by {inviter}.{watched}")
+    monitor_note = " It is monitored only and takes no runs." if node.monitor_only else ""
+    journal.add(node, "joined", f"{message} Invited by {inviter}.{monitor_note}")
     audit.record(
-        f"node {wanted}",
+        f"node {node_name}",
         "node.joined",
-        wanted,
+        node_name,
         cluster=token.cluster,
         hostname=hostname,
         address=address,
         invited_by=inviter,
     )
-    return JoinResult(node, own)
+    return JoinResult(node, node_token)
 
 
 def ca_pem() -> str:
-    """The certificate of the hub's own authority; empty where it has none."""
+    """Returns the certificate of the hub's own authority in PEM; empty if it has none."""
     return Path(settings.HUB_CA).read_text() if settings.HUB_CA else ""
 
 
 def ca_fingerprint() -> str:
-    """SHA-256 of its DER form in hexadecimal digits, what a node pins; empty where there is none."""
+    """Returns the SHA-256 of that certificate in DER form as hexadecimal digits, which nodes pin, or ""."""
     pem = ca_pem()
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest() if pem else ""
 
@@ -122,12 +121,13 @@ def cluster_names() -> list[str]:
 
 
 def is_known(text: str) -> bool:
-    """Whether a join token of this text was ever made here. Takes no lock, so that guesses delay nobody."""
+    """Returns whether a join token of this text was created here. It takes no lock, so guesses delay no
+    other request."""
     return JoinToken.objects.filter(digest=digest(_secret(text))).exists()
 
 
 def _secret(text: str) -> str:
-    """The part of a join token that is secret; behind it stands the fingerprint of the hub's authority."""
+    """Returns the secret part of a join token, without the fingerprint of the hub's authority."""
     return text.strip().partition(".")[0]
 
 
@@ -138,17 +138,19 @@ def _inviter(token: JoinToken) -> str:
     return f"the provider of cluster {token.cluster}" if is_made else "command line"
 
 
-def _usable(text: str) -> JoinToken:
+def _usable_token(text: str) -> JoinToken:
     tokens = JoinToken.objects.select_for_update(of=("self",)).select_related("node", "created_by")
     token = tokens.filter(digest=digest(_secret(text))).first()
-    another = "make a new one on the hub, under Clusters or by manage.py node token"
+    remedy = "create a new one on the hub, under Clusters or with manage.py node token"
     if token is None:
-        raise TokenUnknown("token", f"is not known here; copy it again, or {another}")
+        raise TokenUnknown("token", f"is not known here; copy it again or {remedy}")
     if token.used_at is not None:
-        who = f" by {token.node}" if token.node else ""
-        raise TokenNotUsable("token", f"was used already{who}, and works once; {another}")
+        user = f" by {token.node}" if token.node else ""
+        raise TokenNotUsable("token", f"was used already{user} and works only once; {remedy}")
     if token.expires_at <= timezone.now():
-        raise TokenNotUsable("token", f"has expired after {LIVES.total_seconds() / 3600:.0f} hours; {another}")
+        raise TokenNotUsable(
+            "token", f"has expired after {LIFETIME.total_seconds() / 3600:.0f} hours; {remedy}"
+        )
     return token
 
 
@@ -157,22 +159,22 @@ def _name(token: JoinToken, name: str, hostname: str) -> str:
         raise EnrolmentError(
             "name", f"this token is for {token.name}, not for {name!r}; leave the name out, or use another"
         )
-    wanted = token.name or name or name_from_host(hostname)
-    check_name("name", wanted)
-    return wanted
+    node_name = token.name or name or name_from_host(hostname)
+    check_name("name", node_name)
+    return node_name
 
 
-def _give_way(node: Node, replace: bool) -> None:
-    stands = status(node, timezone.now())
-    if stands in GIVES_WAY or (replace and stands in GIVES_WAY_IF_ASKED):
+def _check_replaceable(node: Node, replace: bool) -> None:
+    node_status = status(node, timezone.now())
+    if node_status in REPLACEABLE or (replace and node_status in REPLACEABLE_BY_REQUEST):
         return
-    if stands is NodeStatus.READY:
+    if node_status is NodeStatus.READY:
         remedy = "stop the agent there first, or revoke it" if replace else "choose another name with --name"
         raise NameTaken("name", f"{node.name} is joined already and reports to the hub; {remedy}")
     raise NameTaken(
         "name",
         (
-            f"{node.name} is joined already, and {stands}; choose another name with --name, or take "
+            f"{node.name} is joined already, and {node_status}; choose another name with --name, or take "
             "its place "
             "with --replace"
         ),

@@ -1,4 +1,4 @@
-"""What to run on a machine that is to join."""
+"""The shell commands that join a machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FOLDER = "trainhub-node"
 
 
 @dataclass(frozen=True)
-class Instructions:
-    """Steps for a shell; no `install` where the hub has no package to give. `is_pinned`: the token names the
-    authority."""
+class JoinInstructions:
+    """Steps for a shell. `install` is empty if the hub cannot build the package. `is_pinned`: the token
+    contains the fingerprint of the hub's authority."""
 
     install: tuple[str, ...]
     join: str
@@ -28,18 +28,18 @@ class Instructions:
         return (*self.install, self.join, self.run)
 
     @property
-    def whole(self) -> str:
-        """All in one line."""
+    def command(self) -> str:
+        """Returns all steps in one line."""
         return " && ".join(self.steps)
 
 
-def instructions(token: str) -> Instructions:
+def instructions(token: str) -> JoinInstructions:
     install = _install()
     program = f"{FOLDER}/bin/trainhub-node" if install else "trainhub-node"
     join = f"{program} join {settings.API_URL} --token {token}"
     if settings.API_URL.startswith("http://") and not reaches_only_this_machine():
         join += " --insecure-http"
-    return Instructions(install, join, f"{program} run", bool(settings.HUB_CA))
+    return JoinInstructions(install, join, f"{program} run", bool(settings.HUB_CA))
 
 
 def reaches_only_this_machine() -> bool:
@@ -47,10 +47,11 @@ def reaches_only_this_machine() -> bool:
 
 
 def _install() -> tuple[str, ...]:
-    """pip cannot know the hub's own authority; the package is known by its hash instead."""
+    """Returns the install commands. pip does not know the hub's own authority, so the address contains the
+    hash of the package."""
     package = wheel()
     if package is None:
         return ()
-    trusted = f" --trusted-host {urlsplit(settings.API_URL).netloc}" if settings.HUB_CA else ""
+    trust_option = f" --trusted-host {urlsplit(settings.API_URL).netloc}" if settings.HUB_CA else ""
     address = f"{settings.API_URL}/api/v1/node/wheel/{package.name}#sha256={sha256(package)}"
-    return (f"python3 -m venv {FOLDER}", f"{FOLDER}/bin/pip install --quiet{trusted} '{address}'")
+    return (f"python3 -m venv {FOLDER}", f"{FOLDER}/bin/pip install --quiet{trust_option} '{address}'")

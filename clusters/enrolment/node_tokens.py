@@ -1,4 +1,4 @@
-"""Who is a node: a token shown once, stored hashed, until another one replaces it or it is revoked."""
+"""Tokens of nodes: shown once, stored as a hash, and valid until they are replaced or revoked."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ PREFIX = "thn"
 
 
 class EnrolmentError(SpecError):
-    """A node cannot be enrolled as asked."""
+    """A node cannot be enrolled with these values."""
 
 
 @transaction.atomic
 def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
-    """Make the node (and its cluster) or, where it exists, give it a new token; older tokens end."""
+    """Creates the node (and its cluster), or gives an existing node a new token, which ends older ones.
+    Returns the node and its token. Raises EnrolmentError."""
     check_name("cluster", cluster_name)
     check_name("name", node_name)
     cluster, _ = Cluster.objects.get_or_create(name=cluster_name)
     Cluster.objects.filter(pk=cluster.pk, deleted_at__isnull=False).update(deleted_at=None)
     token = new_token(PREFIX)
-    node, made = Node.objects.select_for_update().get_or_create(
+    node, is_new = Node.objects.select_for_update().get_or_create(
         name=node_name, defaults={"cluster": cluster, "token_digest": digest(token)}
     )
-    if not made:
+    if not is_new:
         if node.cluster_id != cluster.pk and node.leases.filter(released_at=None).exists():
             raise EnrolmentError(
                 "cluster", f"{node_name} is busy in cluster {node.cluster}; let its runs end or cancel them"
@@ -53,7 +54,7 @@ def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
 
 
 def node_for_token(text: str) -> Node | None:
-    """The node that holds this token; None for an unknown, replaced or revoked one."""
+    """Returns the node that holds this token, or None for an unknown, replaced or revoked token."""
     if not text:
         return None
     return Node.objects.select_related("cluster").filter(token_digest=digest(text), revoked_at=None).first()
@@ -61,18 +62,18 @@ def node_for_token(text: str) -> Node | None:
 
 @transaction.atomic
 def revoke(node: Node, by: User | str = "command line") -> None:
-    """Refuse the node from now on, here and at the broker. What it runs becomes lost in time; its history
+    """Rejects the node from now on, here and at the broker. Its runs become lost after some time; its history
     stays."""
     node.revoked_at = timezone.now()
     node.save(update_fields=["revoked_at"])
-    journal.add(node, "revoked", f"Revoked by {by}; the hub does not listen to it any more.")
+    journal.add(node, "revoked", f"Revoked by {by}; the hub rejects its reports from now on.")
     audit.record(by, "node.revoked", node.name, cluster=node.cluster.name)
     _leave_broker(node)
     _announce(node)
 
 
 def name_from_host(hostname: str) -> str:
-    """A usable name for the machine of this host name; empty where nothing of it is usable."""
+    """Returns a valid node name for this host name, or "" if it contains no usable character."""
     return re.sub(r"[^a-z0-9-]+", "-", hostname.partition(".")[0].lower()).strip("-")[:50]
 
 
@@ -87,5 +88,5 @@ def _announce(node: Node) -> None:
 
 
 def _leave_broker(node: Node) -> None:
-    # Over the network, so not before the database has let go; should it fail, the periodic mending does it.
+    # A network call, so it runs after the commit. If it fails, the periodic `repair_users` repeats it.
     transaction.on_commit(partial(brokers.remove_user, node.name))

@@ -1,5 +1,4 @@
-"""The package that other machines install: built from this very hub's sources, so that both speak the
-same."""
+"""The package that nodes install, built from the hub's own sources, so that both have the same version."""
 
 from __future__ import annotations
 
@@ -19,23 +18,23 @@ log = logging.getLogger(__name__)
 BUILDER = Path(settings.BASE_DIR) / "packaging" / "build_wheel.py"
 SOURCES = ("packaging", "trainhub_launch", "trainhub_node")
 PATTERN = "trainhub_node-*-py3-none-any.whl"
-LONGEST_BUILD_S = 120
+BUILD_TIMEOUT_S = 120
 BUILD_AFTER_SECONDS = 15.0
-"""After the web server's start, which has enough to do by then."""
-_building = threading.Lock()
+"""Delay after the start of the web server, which is busy at first."""
+_build_lock = threading.Lock()
 
 
 def wheel() -> Path | None:
-    """The file, made on first use of these sources; None where it cannot be made (the log says why)."""
-    with _building:
+    """Returns the wheel, which is built on first use, or None if it cannot be built (the log says why)."""
+    with _build_lock:
         folder = Path(settings.NODE_WHEELS) / sources_digest()
-        return _made(folder) or (_build(folder) if BUILDER.exists() else None)
+        return _built_wheel(folder) or (_build(folder) if BUILDER.exists() else None)
 
 
 @contextmanager
 def build_after_start(after_seconds: float = BUILD_AFTER_SECONDS) -> Iterator[None]:
-    """In the lifespan of the web server: build the package in the background, so that the first invitation
-    need not wait."""
+    """Lifespan hook of the web server that builds the package in the background, so that the first invitation
+    does not wait for it."""
     timer = threading.Timer(after_seconds, wheel)
     timer.name, timer.daemon = "node-wheel", True
     timer.start()
@@ -50,7 +49,7 @@ def sha256(path: Path) -> str:
 
 
 def sources_digest() -> str:
-    """Names the sources: a hub that was upgraded hands out no package of before."""
+    """Returns a digest of the sources, so that an upgraded hub does not provide an older package."""
     content = hashlib.sha256()
     files = (path for name in SOURCES for path in Path(settings.BASE_DIR, name).rglob("*") if path.is_file())
     for file in sorted(file for file in files if file.suffix != ".pyc"):
@@ -58,35 +57,34 @@ def sources_digest() -> str:
     return content.hexdigest()[:16]
 
 
-def _made(folder: Path) -> Path | None:
+def _built_wheel(folder: Path) -> Path | None:
     return next(folder.glob(PATTERN), None)
 
 
 def _build(folder: Path) -> Path | None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, str(BUILDER), str(folder)],
             cwd=settings.BASE_DIR,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=LONGEST_BUILD_S,
+            timeout=BUILD_TIMEOUT_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        log.exception("The package for nodes was not built within %d s", LONGEST_BUILD_S)
+        log.exception("The package for nodes was not built within %d s", BUILD_TIMEOUT_S)
         return None
-    if done.returncode:
-        log.error("The package for nodes could not be built:\n%s", done.stderr)
+    if result.returncode:
+        log.error("The package for nodes could not be built:\n%s", result.stderr)
         return None
     _discard_others(folder)
-    return _made(folder)
+    return _built_wheel(folder)
 
 
 def _discard_others(folder: Path) -> None:
-    """Packages of other sources: this hub hands out none of them any more, and every upgrade leaves one
-    behind."""
+    """Deletes packages of other sources, which upgrades leave behind."""
     for other in folder.parent.iterdir():
         if other == folder:
             continue

@@ -1,4 +1,4 @@
-"""A GPU's counters, arranged for people: what says that it is ill, and how it is linked to its machine."""
+"""Presents the counters of a GPU: error counters, and its PCIe link."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEALTH = (
     "nvlink_replays",
     "xid_count",
 )
-GRAVE = {
+SERIOUS = {
     "ecc_uncorrected",
     "retired_pages_dbe",
     "retired_pages_pending",
@@ -30,28 +30,28 @@ GRAVE = {
     "remapped_rows_pending",
     "remapped_rows_failed",
 }
-"""Those of which one is too many."""
+"""Counters for which any value above 0 is a problem."""
 
 
 @dataclass(frozen=True)
 class HealthCount:
     label: str
     value: int
-    is_grave: bool
+    is_serious: bool
 
 
 @dataclass(frozen=True)
 class GpuHealth:
-    """What the device tells; of what it does not, nothing is claimed."""
+    """The error counters that the device reports."""
 
-    raised: tuple[HealthCount, ...]
+    nonzero: tuple[HealthCount, ...]
     zero: tuple[HealthCount, ...]
 
 
 def health(counters: Mapping[str, int]) -> GpuHealth | None:
-    """None where the device tells no such counter."""
+    """Returns the error counters, or None if the device reports none."""
     counts = [
-        HealthCount(COUNTERS[key][0], counters[key], is_grave=key in GRAVE and counters[key] > 0)
+        HealthCount(COUNTERS[key][0], counters[key], is_serious=key in SERIOUS and counters[key] > 0)
         for key in HEALTH
         if key in counters
     ]
@@ -63,12 +63,12 @@ def health(counters: Mapping[str, int]) -> GpuHealth | None:
 
 
 def link(counters: Mapping[str, int]) -> str:
-    """ "PCIe 4 ×16", and what it could be where it is less; "" where the device does not tell."""
-    now = _link(counters, "")
-    most = _link(counters, "_max")
-    if not now:
+    """Returns a text such as "PCIe 4 ×16", with the maximum if that is more; "" if it is unknown."""
+    current = _link(counters, "")
+    maximum = _link(counters, "_max")
+    if not current:
         return ""
-    return now if most in ("", now) else f"{now} of {most.removeprefix('PCIe ')}"
+    return current if maximum in ("", current) else f"{current} of {maximum.removeprefix('PCIe ')}"
 
 
 def _link(counters: Mapping[str, int], end: str) -> str:

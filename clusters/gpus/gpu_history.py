@@ -1,4 +1,4 @@
-"""What a GPU was used for over a span of time, as one workspace may know it."""
+"""The runs that held a GPU in a time span, as one workspace may know them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clusters.ranges import TimeSpan
 from clusters.telemetry import series
 from workspaces.models import Workspace
 
-MOST_LEASES = 2000
+MAX_LEASES = 2000
 POINTS = 720
 LOAD = "utilization_pct"
 
@@ -47,7 +47,7 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class GpuHistory:
-    """The latest use first. `held_hours` within the span, of `hours`."""
+    """The uses in the span, the latest first. `hours`: the past part of the span."""
 
     uses: tuple[GpuUse, ...]
     hours: float
@@ -62,30 +62,32 @@ class GpuHistory:
 
 
 def history(gpu: Gpu, span: TimeSpan, workspace: Workspace, now: float) -> GpuHistory:
-    """Leases are found by the node that has the GPU now: one that moved brings its curves along, not its
-    runs."""
+    """Returns the uses of the GPU on its present node. The history of a moved GPU has its curves, but not its
+    earlier runs."""
     since, until = (datetime.fromtimestamp(at, UTC) for at in (span.start, span.end))
     leases = Lease.objects.filter(
         Q(released_at=None) | Q(released_at__gt=since), node=gpu.node_id, created_at__lt=until
     )
-    # The newest rows alone are read: SQLite cannot ask what a JSON list holds.
-    found = [lease for lease in leases.order_by("-pk")[:MOST_LEASES] if gpu.uuid in lease.gpus]
-    if not found:
+    # Only the newest rows are read, because SQLite cannot query the content of a JSON list.
+    gpu_leases = [lease for lease in leases.order_by("-pk")[:MAX_LEASES] if gpu.uuid in lease.gpus]
+    if not gpu_leases:
         return GpuHistory((), _hours(span, now))
     load = _Load(gpu, span)
-    return GpuHistory(tuple(_use(lease, span, workspace, load, now) for lease in found), _hours(span, now))
+    return GpuHistory(
+        tuple(_use(lease, span, workspace, load, now) for lease in gpu_leases), _hours(span, now)
+    )
 
 
 def _use(lease: Lease, span: TimeSpan, workspace: Workspace, load: _Load, now: float) -> GpuUse:
     start = lease.created_at.timestamp()
     end = None if lease.released_at is None else lease.released_at.timestamp()
-    shown = max(start, span.start), min(now if end is None else end, span.end)
+    visible = max(start, span.start), min(now if end is None else end, span.end)
     return GpuUse(
         line=lease_summary(lease, workspace),
         start=start,
         end=end,
-        held_s=max(0.0, shown[1] - shown[0]),
-        utilization_pct=load.mean(*shown),
+        held_s=max(0.0, visible[1] - visible[0]),
+        utilization_pct=load.mean(*visible),
     )
 
 
@@ -94,19 +96,19 @@ class _Load:
 
     def __init__(self, gpu: Gpu, span: TimeSpan) -> None:
         node = Node.objects.filter(pk=gpu.node_id)
-        found = series.read_gpu(gpu, node, gpu_metrics=[LOAD], start=span.start, end=span.end, points=POINTS)
-        curve = found.gpus.get(gpu.uuid, {}).get(LOAD)
-        self._times = found.grid.times
-        self._step_s = found.grid.step_s
+        read = series.read_gpu(gpu, node, gpu_metrics=[LOAD], start=span.start, end=span.end, points=POINTS)
+        curve = read.gpus.get(gpu.uuid, {}).get(LOAD)
+        self._times = read.grid.times
+        self._step_s = read.grid.step_s
         self._mean = None if curve is None else curve.mean
 
     def mean(self, start: float, end: float) -> float | None:
         if self._mean is None:
             return None
-        # Points that lie in it wholly; a use shorter than a point has none, and then nothing is claimed.
+        # Only points entirely within the use count; a use shorter than a point has no mean.
         within = self._mean[(self._times >= start) & (self._times + self._step_s <= end)]
-        known = within[~np.isnan(within)]
-        return float(known.mean()) if known.size else None
+        values = within[~np.isnan(within)]
+        return float(values.mean()) if values.size else None
 
 
 def _hours(span: TimeSpan, now: float) -> float:

@@ -1,4 +1,4 @@
-"""What GPUs there are, by model."""
+"""Counts of GPUs by model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainhub_launch.gpus.catalogue import GpuModel, model_of, order
 
 @dataclass(frozen=True)
 class ModelCount:
-    """GPUs of one model. `name` as the devices tell it; `model` where the catalogue knows it."""
+    """GPUs of one model. `name` as the devices report it; `model` if it is in the catalogue."""
 
     name: str
     count: int
@@ -21,7 +21,7 @@ class ModelCount:
 
 
 def gpu_names(nodes: Iterable[str]) -> dict[str, str]:
-    """Node -> what most of its GPUs call themselves."""
+    """Returns node name -> the most common name of its GPUs."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     devices = Gpu.objects.filter(node__name__in=list(nodes), present=True, parent="")
     for node, name in devices.values_list("node__name", "name"):
@@ -29,8 +29,8 @@ def gpu_names(nodes: Iterable[str]) -> dict[str, str]:
     return {node: names.most_common(1)[0][0] for node, names in counted.items()}
 
 
-def stock(nodes: Iterable[Node]) -> tuple[ModelCount, ...]:
-    """Whole GPUs of these nodes by model, the slowest first."""
+def count_models(nodes: Iterable[Node]) -> tuple[ModelCount, ...]:
+    """Returns the counts of physical GPUs of these nodes by model, the slowest first."""
     devices = Gpu.objects.filter(node__in=list(nodes), present=True, parent="").values_list(
         "name", "memory_bytes"
     )

@@ -1,5 +1,5 @@
-"""The processes on a node's GPUs, as one workspace may know them: of another's runs only that they are
-there."""
+"""The processes on a node's GPUs, as one workspace may know them: details of other workspaces' runs are
+hidden."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class GpuProcessRow:
-    """A process on a GPU. `held`: the run that it belongs to, where this workspace may know it. `is_strange`:
-    it belongs to a run of another one, and says neither its name nor its user. A number None = not known."""
+    """A process on a GPU. `lease`: that of its run, if this workspace may know it. `is_hidden`: it belongs to a
+    run of another workspace, and its name and user are empty. Numbers: None = unknown."""
 
     gpu: Gpu
     pid: int
@@ -33,38 +33,38 @@ class GpuProcessRow:
 def process_lines(
     card: NodeCard, workspace: Workspace, gpus: Collection[str] | None = None
 ) -> list[GpuProcessRow]:
-    """In the order of the GPUs; `gpus`: on these alone."""
-    told: Mapping[str, list[dict[str, Any]]] = card.node.vitals.get("processes", {})
-    found = [(cell.gpu, item) for cell in card.gpus for item in told.get(cell.gpu.uuid, [])]
-    wanted = [(gpu, item) for gpu, item in found if gpus is None or gpu.uuid in gpus]
-    holders = _holders(card, workspace, {_key(item) for _, item in wanted if item["run"]})
-    return [_line(gpu, item, holders) for gpu, item in wanted]
+    """Returns the processes in the order of the GPUs; `gpus` limits them to these UUIDs."""
+    by_gpu: Mapping[str, list[dict[str, Any]]] = card.node.vitals.get("processes", {})
+    processes = [(cell.gpu, item) for cell in card.gpus for item in by_gpu.get(cell.gpu.uuid, [])]
+    selected = [(gpu, item) for gpu, item in processes if gpus is None or gpu.uuid in gpus]
+    holders = _holders(card, workspace, {_key(item) for _, item in selected if item["run"]})
+    return [_line(gpu, item, holders) for gpu, item in selected]
 
 
 def _line(gpu: Gpu, item: Mapping[str, Any], holders: Mapping[Key, LeaseSummary]) -> GpuProcessRow:
-    held = holders.get(_key(item))
-    # Of a run that was never leased here nobody can tell whose it is.
-    is_strange = bool(item["run"]) and (held is None or not held.holder)
+    lease = holders.get(_key(item))
+    # The workspace of a run without a lease on this node is unknown, so its process is hidden.
+    is_hidden = bool(item["run"]) and (lease is None or not lease.holder)
     return GpuProcessRow(
         gpu=gpu,
         pid=item["pid"],
-        name="" if is_strange else item["name"],
-        user="" if is_strange else item["user"],
+        name="" if is_hidden else item["name"],
+        user="" if is_hidden else item["user"],
         memory_bytes=item["memory_bytes"],
         sm_pct=item["sm_pct"],
-        rank=None if is_strange else item["rank"],
-        lease=None if is_strange else held,
-        is_hidden=is_strange,
+        rank=None if is_hidden else item["rank"],
+        lease=None if is_hidden else lease,
+        is_hidden=is_hidden,
     )
 
 
 def _holders(card: NodeCard, workspace: Workspace, keys: set[Key]) -> dict[Key, LeaseSummary]:
-    known = {lease.key: lease for lease in card.leases}
-    if keys - known.keys():
-        # A process may outlive its lease by a report or two.
+    by_key = {lease.key: lease for lease in card.leases}
+    if keys - by_key.keys():
+        # A process may outlive its lease by one or two reports.
         released = Lease.objects.filter(node=card.node, holder__in=[holder for holder, _ in keys])
-        known |= {(lease.holder, lease.attempt): lease_summary(lease, workspace) for lease in released}
-    return known
+        by_key |= {(lease.holder, lease.attempt): lease_summary(lease, workspace) for lease in released}
+    return by_key
 
 
 def _key(item: Mapping[str, Any]) -> Key:

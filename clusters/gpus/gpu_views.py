@@ -20,59 +20,60 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
 
-MOST_EVENTS = 50
+MAX_EVENTS = 50
 
 
 @needs(Role.VIEWER)
 def gpu(request: WorkspaceRequest, uuid: str) -> HttpResponse:
-    """A GPU of a cluster that the workspace may not use is not there."""
+    """Shows a GPU; 404 if the workspace may not use its cluster."""
     workspace = request.principal.workspace
-    found = _found(uuid, workspace)
-    card = node_cards(visible_nodes(workspace).filter(pk=found.node_id), workspace)[0]
+    device = _visible_gpu(uuid, workspace)
+    card = node_cards(visible_nodes(workspace).filter(pk=device.node_id), workspace)[0]
     counters = card.node.vitals.get("counters", {}).get(uuid, {})
     context = {
         "card": card,
-        "gpu": found,
+        "gpu": device,
         "cell": next((cell for cell in card.gpus if cell.gpu.uuid == uuid), None),
         "health": health(counters),
         "link": link(counters),
         "processes": process_lines(card, workspace, {uuid}),
-        "parent": next((cell.gpu for cell in card.gpus if cell.gpu.uuid == found.parent), None),
+        "parent": next((cell.gpu for cell in card.gpus if cell.gpu.uuid == device.parent), None),
         "parts": [cell for cell in card.gpus if cell.gpu.parent == uuid],
-        "events": NodeEvent.objects.filter(gpu=uuid, node=found.node_id).order_by("-at")[:MOST_EVENTS],
+        "events": NodeEvent.objects.filter(gpu=uuid, node=device.node_id).order_by("-at")[:MAX_EVENTS],
     }
     if request.headers.get("HX-Request"):
         return render(request, "clusters/_gpu_now.html", context)
     charts = {
-        "charts": config([found], scopes=(GPU,)),
+        "charts": config([device], scopes=(GPU,)),
         "series": f"/api/v1/gpus/{quote(uuid, safe='/')}/series/",
     }
-    return render(request, "clusters/gpu.html", {**context, **charts, **_history(request, found)})
+    return render(request, "clusters/gpu.html", {**context, **charts, **_history(request, device)})
 
 
 @needs(Role.VIEWER)
 def gpu_history(request: WorkspaceRequest, uuid: str) -> HttpResponse:
-    """What the GPU was used for in the span of the address; fetched anew whenever the page shows another
-    one."""
+    """Renders the uses of the GPU in the span of the address; the page fetches it when its span changes."""
     return render(
-        request, "clusters/_gpu_history.html", _history(request, _found(uuid, request.principal.workspace))
+        request,
+        "clusters/_gpu_history.html",
+        _history(request, _visible_gpu(uuid, request.principal.workspace)),
     )
 
 
-def _found(uuid: str, workspace: Workspace) -> Gpu:
-    found = Gpu.objects.filter(uuid=uuid, node__in=visible_nodes(workspace)).select_related("node").first()
-    if found is None:
+def _visible_gpu(uuid: str, workspace: Workspace) -> Gpu:
+    gpu = Gpu.objects.filter(uuid=uuid, node__in=visible_nodes(workspace)).select_related("node").first()
+    if gpu is None:
         raise Http404
-    return found
+    return gpu
 
 
-def _history(request: WorkspaceRequest, found: Gpu) -> dict[str, Any]:
+def _history(request: WorkspaceRequest, gpu: Gpu) -> dict[str, Any]:
     now = time.time()
-    told = history(found, read_span(request.GET.dict(), now), request.principal.workspace, now)
-    return {"gpu": found, "history": told, "bands": _bands(told, now)}
+    gpu_history = history(gpu, read_span(request.GET.dict(), now), request.principal.workspace, now)
+    return {"gpu": gpu, "history": gpu_history, "bands": _bands(gpu_history, now)}
 
 
-def _bands(told: GpuHistory, now: float) -> list[dict[str, Any]]:
+def _bands(gpu_history: GpuHistory, now: float) -> list[dict[str, Any]]:
     return [
         {
             "from": use.start,
@@ -81,12 +82,12 @@ def _bands(told: GpuHistory, now: float) -> list[dict[str, Any]]:
             "url": _run_url(use.line.holder),
             "tone": "running" if use.line.holder else "canceled",
         }
-        for use in told.uses
+        for use in gpu_history.uses
     ]
 
 
 def _run_url(holder: str) -> str:
-    """Runs are of a higher floor, which may not be there."""
+    """Returns the address of a run's page, or "" if the app of runs is not installed."""
     try:
         return reverse("run-by-id", args=[holder]) if holder else ""
     except NoReverseMatch:

@@ -1,4 +1,4 @@
-"""Compute targets: clusters, their nodes and GPUs, who holds what, and how they do over time."""
+"""Models of clusters, nodes, GPUs, leases, alerts and telemetry."""
 
 from __future__ import annotations
 

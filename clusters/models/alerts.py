@@ -1,4 +1,4 @@
-"""What deserves somebody's attention."""
+"""Models of alerts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from clusters.models.nodes import Node
 
 
 class Alert(models.Model):
-    """One condition of one thing, from when it was first seen until it has cleared; then it is history.
+    """A condition of a subject, from its first detection until it clears; afterwards it is history.
 
-    `kind` names a rule (`clusters.alerts.rules`), `subject` what it is about: a GPU's UUID, "" for the node,
-    or for a rule about runs the holder. `key` is all of that in one, and unique among those that have not
-    cleared. `state`: pending (seen, not yet for long enough), firing, cleared. In `sentence`, "{holder}"
-    stands for whoever holds the GPU: each workspace reads there what it may know
-    (`clusters.alerts.presenters`)."""
+    `kind` names a rule (`clusters.alerts.rules`). `subject` is a GPU's UUID, "" for the node, or the holder
+    for a rule about runs. `key` combines them and is unique among open alerts. `state`: pending (the delay of
+    the rule has not passed), firing, cleared. "{holder}" in `sentence` is a placeholder that is filled in for
+    each workspace (`clusters.alerts.presenters`)."""
 
     key = models.CharField(max_length=200)
     kind = models.CharField(max_length=32)
@@ -49,8 +48,8 @@ class Alert(models.Model):
 
 
 class Baseline(models.Model):
-    """What was seen of a node before, for rules that tell a change: `ports` {name: when it was last active},
-    `ecc` {UUID: [errors not corrected, by how many they last grew, when]}."""
+    """Earlier values of a node for rules that detect changes: `ports` {name: when it was last active}, `ecc`
+    {UUID: [uncorrected errors, their last growth, when]}."""
 
     node = models.OneToOneField(Node, models.CASCADE, primary_key=True, related_name="baseline")
     ports = models.JSONField(default=dict)

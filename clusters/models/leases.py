@@ -1,4 +1,4 @@
-"""Who holds what, and when the hub could hear."""
+"""Models of leases, and of the time in which the hub received reports."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from workspaces.models import Workspace
 
 
 class Lease(models.Model):
-    """GPUs (UUIDs) or process slots of one node held for one attempt of a run, until released.
+    """GPUs (UUIDs) or process slots of one node that an attempt of a run holds until they are released.
 
-    `holder` is the run's id: this floor knows no runs. People of another `workspace` see only that something
-    is busy."""
+    `holder` is the run's id, because this app does not depend on runs. Other workspaces than `workspace` see
+    only that the resources are busy."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="leases")
     holder = models.CharField(max_length=32, db_index=True)
@@ -36,7 +36,8 @@ class Lease(models.Model):
 
 
 class Hearing(models.Model):
-    """One row: the time in which the hub could hear its nodes. Outside of it silence proves nothing."""
+    """A single row with the time in which the hub could receive reports. Silence of a node outside of it does
+    not count."""
 
     since = models.DateTimeField()
     until = models.DateTimeField()

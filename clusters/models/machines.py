@@ -1,4 +1,4 @@
-"""Machines that a provider makes and releases."""
+"""Models of machines that a provider creates and releases."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from clusters.models.nodes import Cluster, JoinToken, Node
 
 
 class ProvidedMachine(models.Model):
-    """A machine asked of a cluster's provider, from the asking until it is gone.
+    """A machine of a cluster's provider, from its request until it is gone.
 
-    `state`: see `clusters.provisioning.states`. `provider_id` is the provider's own word for it. `tries`: how
-    often what is done at present was tried; `failures`: how often it was made in vain. `calling_until`: while
-    the provider is being asked, until when the answer is waited for. `released_at`: when the provider said
-    that it is released."""
+    `state`: see `clusters.provisioning.states`. `provider_id`: the provider's id of it. `tries`: attempts of
+    the present step; `failures`: how often it was created without becoming a node. `calling_until`: until when
+    the answer to a running call is accepted. `released_at`: when the provider confirmed the release."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="machines")
     name = models.SlugField(unique=True)

@@ -9,12 +9,12 @@ from workspaces.models import User, Workspace
 
 
 class Cluster(models.Model):
-    """A named compute target. No workspace listed = open to all of them.
+    """A named compute target. Without listed workspaces it is open to all of them.
 
-    With a `provider` it grows and shrinks by itself between `min_nodes` and `max_nodes`: a node that has held
-    nothing for `idle_s` goes. `node_gpus`, `node_gpu_model` and `node_slots` say what a node that comes will
-    offer. `low_priority`: its nodes may vanish at any time, and their runs begin anew. A cluster that drains
-    takes no new runs. One with a history is not deleted, but hidden since `deleted_at`."""
+    With a `provider` it scales between `min_nodes` and `max_nodes`: a node without leases for `idle_s` is
+    released. `node_gpus`, `node_gpu_model` and `node_slots` describe new nodes. `low_priority`: its nodes may
+    disappear at any time, and their runs restart. A drained cluster takes no new runs. A deleted cluster with
+    a history is only hidden since `deleted_at`."""
 
     name = models.SlugField(unique=True)
     kind = models.CharField(max_length=16, default="agent")
@@ -42,10 +42,8 @@ class Node(models.Model):
     """A machine with a stable name. `interpreters`: [{path, version}]; `vitals`: the last heartbeat as JSON
     (`inventory.vitals`).
 
-    `drained_at`: takes no new runs since then; those that run go on. `monitor_only`: is watched and never
-    takes a run.
-    `removed_at`: revoked and gone for good, so no list shows it; its history stays, and its name may join
-    again."""
+    `drained_at`: takes no new runs since then; present runs continue. `monitor_only`: never takes runs.
+    `removed_at`: revoked and shown in no list; its history stays, and its name may join again."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="nodes")
     name = models.SlugField(unique=True)
@@ -87,7 +85,7 @@ class Node(models.Model):
 class NodeEvent(models.Model):
     """Append-only journal of a node: joined, restarted, renamed, cut off and back, full; and of its GPUs.
 
-    `gpu`: the UUID, where it befell one. `key` makes a message that may arrive twice one event.
+    `gpu`: the UUID for an event of a GPU. `key` prevents duplicates of an event that may arrive twice.
     """
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="events")
@@ -105,7 +103,7 @@ class NodeEvent(models.Model):
 
 
 class JoinToken(models.Model):
-    """Lets one machine become a node, once. `name` blank: the machine names itself."""
+    """Lets one machine join as a node, once. `name` blank: the host name of the machine."""
 
     cluster = models.CharField(max_length=50)
     name = models.CharField(max_length=50, blank=True)
@@ -121,10 +119,10 @@ class JoinToken(models.Model):
 
 
 class Gpu(models.Model):
-    """A device, known by its UUID; `present` False once its node no longer reports it.
+    """A device, identified by its UUID; `present` is False when its node no longer reports it.
 
-    `state`: ok or lost (`trainhub_launch.machine`), `error` how. `parent`: of a MIG device the UUID of its
-    GPU; a GPU in MIG mode (`mig`) is not offered itself."""
+    `state`: ok or lost (`trainhub_launch.machine`); `error`: the reason. `parent`: for a MIG device the UUID
+    of its GPU; a GPU in MIG mode (`mig`) is not offered itself."""
 
     uuid = models.CharField(primary_key=True, max_length=96)
     node = models.ForeignKey(Node, models.CASCADE, related_name="gpus")

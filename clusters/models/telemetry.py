@@ -1,4 +1,4 @@
-"""Numbers over time, packed (`clusters.telemetry`; docs/adr/0007)."""
+"""Models of packed telemetry (`clusters.telemetry`; docs/adr/0007)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class TelemetrySlice(SetAsideModel):
 
 
 class TelemetryChunk(models.Model):
-    """One subject's numbers over a span, `step_s` apart. `subject`: a GPU's UUID, or "" for the node
-    itself."""
+    """The values of one subject over a span, `step_s` apart. `subject`: a GPU's UUID, or "" for the node."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="+", db_index=False)
     subject = models.CharField(max_length=96, blank=True)
@@ -48,8 +47,8 @@ class TelemetryChunk(models.Model):
 
 
 class KeptSeries(models.Model):
-    """The curves of an attempt, kept for as long as its run is. `holder` is the run's id: this floor knows no
-    runs."""
+    """The curves of an attempt, stored as long as its run exists. `holder` is the run's id, because this app
+    does not depend on runs."""
 
     holder = models.CharField(max_length=32)
     attempt = models.PositiveIntegerField()

@@ -68,7 +68,7 @@ def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str,
     """Changes the given settings and returns the names of those that changed. Raises EnrolmentError that
     names the wrong field."""
     current = {name: getattr(cluster, name) for name in SETTINGS}
-    checked = _checked({**current, **values}, known=cluster.provider)
+    checked = _checked({**current, **values}, current_provider=cluster.provider)
     changed = {name: value for name, value in checked.items() if value != current[name]}
     if "provider" in changed and machines.active(cluster):
         raise EnrolmentError(

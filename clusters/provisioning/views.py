@@ -120,7 +120,7 @@ CLUSTER_VERBS: dict[str, tuple[Callable[[Cluster, User], None], str]] = {
     "delete": (cluster_admin.delete, "{} is deleted."),
 }
 NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
-    "drain": (node_admin.drain, "{} is drained: it takes no new runs, and its runs continue."),
+    "drain": (node_admin.drain, "{} is drained: it takes no new runs, and active runs continue."),
     "resume": (node_admin.resume, "{} takes runs again."),
     "monitor-only": (
         lambda node, who: node_admin.set_monitor_only(node, True, who),
@@ -135,7 +135,7 @@ NODE_VERBS: dict[str, tuple[Callable[[Node, User], None], str]] = {
         lambda node, who: node_admin.set_low_priority(node, False, who),
         "{} is no longer low-priority.",
     ),
-    "remove": (node_admin.remove, "{} is removed. The history of its runs stays."),
+    "remove": (node_admin.remove, "{} is removed. The history of its runs is kept."),
     "remove-by-force": (
         lambda node, who: node_admin.remove(node, who, force=True),
         "{} is removed; its runs end as lost.",

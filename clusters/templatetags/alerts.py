@@ -1,4 +1,4 @@
-"""What fires, for pages that show it beside something else: as the workspace of whoever asks may know it."""
+"""Template tags for firing alerts, as the workspace of the request may know them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from clusters.models import Node
 from workspaces.models import Workspace
 
 register = template.Library()
-MOST = 8
+MAX_ALERTS = 8
 
 
 @register.simple_tag(takes_context=True)
@@ -33,14 +33,14 @@ def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[pre
 
 @register.simple_tag(takes_context=True)
 def alerts_of_run(context: Mapping[str, Any], run: str) -> list[presenters.AlertSummary]:
-    """Of the GPUs that the run holds or held while it fired."""
+    """Returns the alerts that fire on GPUs that the run holds or held at that time."""
     workspace = _workspace(context)
     return presenters.firing_of_run(run, workspace) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def firing_alerts(context: Mapping[str, Any], most: int = MOST) -> list[presenters.AlertSummary]:
-    """The gravest of all."""
+def firing_alerts(context: Mapping[str, Any], most: int = MAX_ALERTS) -> list[presenters.AlertSummary]:
+    """Returns the most severe alerts."""
     workspace = _workspace(context)
     return presenters.all_firing(workspace, most) if workspace else []
 
@@ -52,6 +52,6 @@ def firing_count(context: Mapping[str, Any]) -> int:
 
 
 def _workspace(context: Mapping[str, Any]) -> Workspace | None:
-    """None where nobody is signed in, or the page is open to people with a one-time password alone."""
+    """Returns the workspace, or None if nobody is signed in or the page is open to one-time passwords only."""
     principal = getattr(context.get("request"), "principal", None)
     return principal.workspace if principal is not None else None

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django import template
 
 from clusters.overview import GpuCell
-from clusters.states import GpuStanding
+from clusters.states import GpuUsage
 
 register = template.Library()
 STEPS = 10
@@ -11,21 +11,21 @@ STEPS = 10
 
 @register.filter
 def heat(cell: GpuCell) -> int:
-    """0 to 10: how far the cell's colour goes from the ground to the accent."""
+    """Returns the load as 0 to 10, which selects a colour between background and accent."""
     return 0 if cell.utilization_pct is None else round(min(cell.utilization_pct, 100) * STEPS / 100)
 
 
 @register.filter
-def shown(value: float | None, unit: str = "") -> str:
-    """A number with its unit; what is not known is a dash, never 0."""
+def with_unit(value: float | None, unit: str = "") -> str:
+    """Returns a number with its unit, or a dash if it is unknown."""
     if value is None:
         return "–"
     return f"{value:.0f} {unit}".rstrip()
 
 
 @register.filter
-def told(cell: GpuCell) -> str:
-    """A device in one line, for a heat cell's title."""
+def gpu_summary(cell: GpuCell) -> str:
+    """Returns a description of a device in one line, for the title of its cell."""
     parts = [f"GPU {cell.gpu.index} {cell.gpu.name}", *_standing(cell)]
     if cell.utilization_pct is not None:
         parts.append(f"{cell.utilization_pct:.0f} % load")
@@ -37,9 +37,9 @@ def told(cell: GpuCell) -> str:
 def _standing(cell: GpuCell) -> list[str]:
     holder = [cell.lease.label] if cell.lease else []
     return {
-        GpuStanding.FREE: ["free"],
-        GpuStanding.BUSY: holder,
-        GpuStanding.IDLE: [*holder, "held but idle"],
-        GpuStanding.FOREIGN: ["held by no run, but used by another process"],
-        GpuStanding.LOST: [*holder, "does not answer any more"],
-    }[cell.standing]
+        GpuUsage.FREE: ["free"],
+        GpuUsage.BUSY: holder,
+        GpuUsage.IDLE: [*holder, "held but idle"],
+        GpuUsage.FOREIGN: ["held by no run, but used by another process"],
+        GpuUsage.LOST: [*holder, "does not respond any more"],
+    }[cell.usage]

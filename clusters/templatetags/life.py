@@ -1,4 +1,4 @@
-"""What pages show of a cluster's life."""
+"""Template tags for the machines and the journal of a cluster."""
 
 from __future__ import annotations
 

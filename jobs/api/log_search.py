@@ -17,7 +17,7 @@ from jobs.api.base import JobsView
 from jobs.api.run_detail import ATTEMPT
 from jobs.api.serializers import LogSearchSerializer
 from jobs.logs import log_pattern, log_search, log_store
-from jobs.logs.log_search import Cursor, Hit, Searched
+from jobs.logs.log_search import LogCursor, LogHit, SearchedLog
 from jobs.models import Member, Run
 from trainhub_launch.errors import SpecError
 
@@ -49,7 +49,7 @@ class RunLogSearch(JobsView):
         found = self.run(request, run)
         attempt = self.attempt(request, found)
         query = request.query_params
-        pattern = log_pattern.compiled(
+        pattern = log_pattern.compile_pattern(
             query.get("q", ""), regex=_flag(request, "regex"), case=_flag(request, "case")
         )
         order = query.get("order", "time")
@@ -59,7 +59,7 @@ class RunLogSearch(JobsView):
             Member.objects.filter(attempt__run=found, attempt__number=attempt).select_related("node")
         )
         logs = _logs(found, attempt, members, _ranks(query.getlist("rank")), query.getlist("log"))
-        search = log_search.Search(logs, pattern, _limit(request))
+        search = log_search.LogSearch(logs, pattern, _limit(request))
         cursor = _cursor(query.get("cursor", ""), logs)
         page = search.by_rank(cursor) if order == "rank" else search.by_time(cursor)
         nodes = {member.log_name: member.node.name for member in members}
@@ -78,33 +78,33 @@ class RunLogSearch(JobsView):
 
 def _logs(
     run: Run, attempt: int, members: Iterable[Member], ranks: set[int], names: Sequence[str]
-) -> list[Searched]:
+) -> list[SearchedLog]:
     """Those asked for, all unless any is named; raises SpecError for one that is not there."""
     rank_of = {member.log_name: member.rank for member in members}
-    stored = log_store.names(run.pk, attempt) if attempt else {}
+    stored = log_store.log_sizes(run.pk, attempt) if attempt else {}
     if unknown := ranks - set(rank_of.values()):
         raise SpecError("rank", f"attempt {attempt} has no rank {min(unknown)}")
     if missing := [name for name in names if name not in stored and name not in rank_of]:
         raise SpecError("log", f"attempt {attempt} has no log {missing[0]!r}")
     is_all = not ranks and not names
     chosen = [name for name in stored if is_all or name in names or rank_of.get(name) in ranks]
-    found = (log_search.searched(run.pk, attempt, name, rank_of.get(name)) for name in chosen)
+    found = (log_search.load_log(run.pk, attempt, name, rank_of.get(name)) for name in chosen)
     return [log for log in found if log is not None]
 
 
-def _shown(hit: Hit, node: str | None) -> dict[str, Any]:
+def _shown(hit: LogHit, node: str | None) -> dict[str, Any]:
     arrival = hit.arrival
     return {
         "log": hit.log.name,
         "rank": hit.log.rank,
         "node": node,
         "line": hit.line,
-        "offset": hit.found.offset,
+        "offset": hit.match.offset,
         "at": datetime.fromtimestamp(arrival.last_ms / 1000, UTC),
         "resolution_s": None if arrival.late else max(0.001, (arrival.last_ms - arrival.first_ms) / 1000),
         "late": arrival.late,
-        "text": hit.found.text,
-        "spans": hit.found.spans,
+        "text": hit.match.text,
+        "spans": hit.match.spans,
     }
 
 
@@ -129,11 +129,11 @@ def _ranks(texts: Iterable[str]) -> set[int]:
     return {int(word) for word in words}
 
 
-def _text_of(cursor: Cursor) -> str:
+def _text_of(cursor: LogCursor) -> str:
     return base64.urlsafe_b64encode(json.dumps(cursor).encode()).decode()
 
 
-def _cursor(text: str, logs: Iterable[Searched]) -> Cursor | None:
+def _cursor(text: str, logs: Iterable[SearchedLog]) -> LogCursor | None:
     if not text:
         return None
     try:
@@ -145,4 +145,4 @@ def _cursor(text: str, logs: Iterable[Searched]) -> Cursor | None:
         raise SpecError("cursor", "is not the `next` of a page")
     if name and name not in {log.name for log in logs}:
         raise SpecError("cursor", "belongs to another search: its log is not among these")
-    return Cursor(moment, name, at, line)
+    return LogCursor(moment, name, at, line)

@@ -48,7 +48,7 @@ class DeletedRunList(_Deleted):
         """Runs that are deleted and not gone for good yet, newest first."""
         pages = RunPages()
         runs = self.runs(request).select_related("experiment", "created_by").prefetch_related("tags")
-        page = pages.paginate_queryset(causes.with_lines(runs), request, view=self)
+        page = pages.paginate_queryset(causes.annotate_lines(runs), request, view=self)
         return pages.get_paginated_response(DeletedRunSerializer(page or [], many=True).data)
 
 

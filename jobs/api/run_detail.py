@@ -90,13 +90,13 @@ class RunLogs(JobsView):
         attempt = self.attempt(request, found)
         members = Member.objects.filter(attempt__run=found, attempt__number=attempt)
         ranks = {member.log_name: member.rank for member in members}
-        sizes = dict.fromkeys(ranks, 0) | log_store.names(found.pk, attempt)
+        sizes = dict.fromkeys(ranks, 0) | log_store.log_sizes(found.pk, attempt)
         logs = [
             {
                 "name": name,
                 "rank": ranks.get(name),
                 "size": size,
-                "complete": log_store.complete(found.pk, attempt, name),
+                "complete": log_store.is_complete(found.pk, attempt, name),
                 "url": f"/api/v1/runs/{found.pk}/logs/{quote(name)}?attempt={attempt}",
             }
             for name, size in sorted(sizes.items(), key=lambda item: (ranks.get(item[0], -1), item[0]))

@@ -35,7 +35,7 @@ class RunList(JobsView):
         """The workspace's runs, newest first."""
         pages = RunPages()
         page = pages.paginate_queryset(
-            causes.with_lines(selected(self.runs(request), request)), request, view=self
+            causes.annotate_lines(selected(self.runs(request), request)), request, view=self
         )
         return pages.get_paginated_response(RunSerializer(page or [], many=True).data)
 

@@ -200,12 +200,12 @@ class RunDetailSerializer(RunSerializer):
         return None if run.preview is None else planned(run.preview)
 
     def get_cause_line(self, run: Run) -> str:
-        found = causes.of(run)
+        found = causes.for_run(run)
         return found.line if found else ""
 
     @extend_schema_field(CauseSerializer(allow_null=True))
     def get_cause(self, run: Run) -> dict[str, Any] | None:
-        found = causes.of(run)
+        found = causes.for_run(run)
         return dict(CauseSerializer(found.to_json()).data) if found else None
 
     @extend_schema_field(AttemptSerializer(many=True))

@@ -1,5 +1,6 @@
-"""How an attempt's fact, told by one node, changes the rows of its run. Idempotent: a fact says how things
-are."""
+"""Applies a node's report about an attempt to the rows of the run.
+
+A report describes the present state, not a change, so applying one twice has no further effect."""
 
 from __future__ import annotations
 
@@ -29,12 +30,14 @@ from trainhub_launch.report import PHASES, READY, AttemptFact
 
 
 def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
-    """Take the fact; False when something it names (an uploaded output) is not here yet, so it must come
-    again."""
+    """Stores the report and advances the run.
+
+    Returns False if an output that the report names is not stored yet: the node must report it again."""
     fact = attempt_report_json.normalize(fact, node.clock_offset_s)
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=fact.run)
         part = AttemptNode.objects.select_related("attempt", "node").get(pk=part_id)
+        # Reports can overtake each other on the way: an older one must not move the part back.
         if part.phase and PHASES.index(fact.phase) < PHASES.index(part.phase):
             return True
         is_new_phase = part.phase != fact.phase
@@ -77,8 +80,8 @@ def _update_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
             "exit_code": member.exit_code,
             "signal": member.signal,
             "log_bytes": member.log_bytes,
-            "started_at": run_transitions.time_of(member.started_at),
-            "ended_at": run_transitions.time_of(member.ended_at),
+            "started_at": run_transitions.to_datetime(member.started_at),
+            "ended_at": run_transitions.to_datetime(member.ended_at),
         }
         if all(getattr(row, name) == value for name, value in fields.items()):
             continue

@@ -1,5 +1,4 @@
-"""How an attempt ends its run: with the reason's final state, or with another attempt where retries are
-left."""
+"""Ends an attempt: the run enters the reason's final state, or is queued again if it has retries left."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ FINAL_REASONS = frozenset(
 )
 """Reasons that another attempt cannot change."""
 MAX_PREEMPTIONS = 10
-"""How often a run begins anew without using up a retry because low-priority nodes vanish."""
+"""How often a run may be queued again after the loss of a low-priority node without using up a retry."""
 
 
 def end_attempt(
@@ -30,9 +29,10 @@ def end_attempt(
     actor: str = "hub",
     at: datetime | None = None,
 ) -> bool:
-    """Decide the run by this attempt; False where it was decided already or has gone on to another attempt.
+    """Ends the run, or queues it again.
 
-    However the attempt ends: where a person has asked for its end, that is the reason.
+    Returns False if the run has ended already or is at another attempt. A pending cancel request takes
+    precedence over `reason`.
     """
     with transaction.atomic():
         run = Run.objects.select_for_update().filter(pk=run_id, attempt=attempt).first()

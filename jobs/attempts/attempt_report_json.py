@@ -1,4 +1,4 @@
-"""An attempt's fact as it is kept: readable, by the hub's clock, and as JSON."""
+"""Converts a node's report about an attempt to the JSON that `AttemptNode.fact` stores, and back."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from jobs.tokens import token_of
 from trainhub_launch.report import AttemptFact, DaemonCall, MemberFact
 
 MAX_UNIX_S = 4e9
-"""Unix seconds (the year 2096) beyond which a number is no time of any clock."""
+"""Times beyond this Unix time (the year 2096) are treated as invalid."""
 
 
 def normalize(fact: AttemptFact, offset_s: float) -> AttemptFact:
-    """By the hub's clock, which is `offset_s` ahead of the node's; without the attempt's token, should a tool
-    have printed it into an error."""
+    """Returns the report with its times converted to the hub's clock, which is `offset_s` seconds ahead of the
+    node's, and with the attempt's token masked in error and warnings."""
     secrets = (token_of(fact.run, fact.attempt),)
     times = {phase: _to_hub_clock(at, offset_s) for phase, at in fact.phase_at.items()}
     return dataclasses.replace(
@@ -39,9 +39,9 @@ def normalize(fact: AttemptFact, offset_s: float) -> AttemptFact:
 
 
 def to_json(fact: AttemptFact) -> dict[str, Any]:
-    """Outputs have rows of their own."""
+    """Returns the report as JSON without its outputs, which are stored as Artifact rows."""
     text = json.dumps(dataclasses.asdict(fact) | {"outputs": []})
-    # PostgreSQL keeps no NUL, in JSON neither.
+    # PostgreSQL cannot store NUL characters, not even inside JSON.
     return dict(json.loads(text.replace("\\u0000", "\\ufffd")))
 
 
@@ -60,18 +60,18 @@ def from_json(stored: Mapping[str, Any]) -> AttemptFact:
 
 
 def load_part(part: AttemptNode, decides: Mapping[int, bool]) -> outcomes.NodePart:
-    """A stored part as `outcomes` reads it."""
+    """Returns a stored part as the value that `outcomes` works on."""
     fact = from_json(part.fact) if part.fact else None
     return outcomes.NodePart(node=part.node.name, node_rank=part.node_rank, fact=fact, decides=decides)
 
 
 def _cleaned_text(text: str, secrets: tuple[str, ...]) -> str:
-    """What a program printed may hold anything."""
+    """Returns the text without secrets and without NUL, which PostgreSQL cannot store."""
     return mask(text, secrets).replace("\0", "\ufffd")
 
 
 def _to_hub_clock(seconds: float | None, offset_s: float) -> float | None:
-    """None for what no clock shows."""
+    """Returns the time by the hub's clock, or None for a missing or impossible time."""
     if seconds is None or not 0 <= seconds + offset_s < MAX_UNIX_S:
         return None
     return seconds + offset_s

@@ -1,5 +1,4 @@
-"""Sentences about an attempt that its run's page shows first: what was left out, what could not be read, and
-why."""
+"""Warnings of an attempt, shown at the top of the run's page: what was left out or unreadable, and why."""
 
 from __future__ import annotations
 
@@ -12,8 +11,9 @@ MAX_WARNINGS = 100
 
 
 def add(attempt: Attempt, sentences: Sequence[str], *, actor: str) -> None:
-    """Those that are new, in the journal too. The caller holds the run's row: others add to the same
-    attempt."""
+    """Adds new sentences to the attempt's warnings and to the run's journal.
+
+    The caller must have locked the run's row: several nodes may add to the same attempt at once."""
     new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in attempt.warnings]
     if not new or len(attempt.warnings) >= MAX_WARNINGS:
         return

@@ -1,5 +1,4 @@
-"""The final plan of an attempt: made once, when the ports that it may use are known, and stored as what
-runs."""
+"""The final plan of an attempt: made once all nodes have reported their free ports, and stored."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ def load_placement(attempt: Attempt) -> Placement:
 
 
 def provisional_plan(run: Run, attempt: Attempt) -> LaunchPlan:
-    """What a node of several makes ready for, before anybody's ports are known."""
+    """Returns the plan that nodes prepare for before their free ports are known."""
     return plan(RunSpec.from_json(run.spec), load_placement(attempt))
 
 
 def finalize_plan(run: Run, attempt: Attempt, ports: Mapping[str, Sequence[int]]) -> LaunchPlan:
-    """Make and store the plan that will run. Raises SpecError where it cannot be laid out after all."""
+    """Makes and stores the plan that will run. Raises SpecError if the spec does not fit the placement."""
     final = plan(RunSpec.from_json(run.spec), load_placement(attempt), ports)
     attempt.plan = final.to_json()
     Attempt.objects.filter(pk=attempt.pk).update(plan=attempt.plan)
@@ -37,7 +36,7 @@ def usable_ports(ports: Sequence[int]) -> list[int]:
 
 
 def _update_members(attempt: Attempt, final: LaunchPlan) -> None:
-    """The members are those of the provisional plan; only what a port could have moved is written again."""
+    """Updates the fields that the final ports may have changed; the set of members stays the same."""
     process_by_rank = {process.rank: process for process in final.processes}
     for member in Member.objects.filter(attempt=attempt):
         process = process_by_rank[member.rank]

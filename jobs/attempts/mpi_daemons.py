@@ -1,8 +1,9 @@
-"""MPI over several nodes: the head's mpirun wants its daemon on another node, and the hub passes the call on.
+"""MPI over several nodes: the head's mpirun needs its daemon on the other nodes, and the hub forwards the call.
 
-The words come from a process of the run's own account on the head. So that training code cannot run what it
-likes elsewhere, they are taken once per node, from the head alone, while the attempt starts, for a node of
-this placement; and the node itself starts nothing but its own daemon with parameters that it knows."""
+The arguments come from a process of the run's own account on the head. To keep training code from starting
+arbitrary programs on other nodes, the hub accepts one call per node, only from the head, only while the
+attempt starts, and only for a node of this placement. The node starts only its own daemon and checks the
+parameters."""
 
 from __future__ import annotations
 
@@ -23,8 +24,7 @@ LAUNCHING = (READY, "running")
 
 
 def store_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
-    """Store each first call of the head for the node that it names, and wake that node. Anything else changes
-    nothing."""
+    """Stores the head's first call for each node and wakes that node. Ignores every other call."""
     if not fact.daemons or not _may_call(run, part):
         return
     parts = list(
@@ -33,7 +33,7 @@ def store_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
     for call in fact.daemons[: len(parts)]:
         target = _target_part(part, parts, call)
         if target is None:
-            log.warning("Run %s: a call for an MPI daemon on %r is not heeded", run.pk, call.host[:100])
+            log.warning("Run %s: ignored a call for an MPI daemon on %r", run.pk, call.host[:100])
         elif not target.daemon and target.phase == READY:
             target.daemon = list(call.argv)
             AttemptNode.objects.filter(pk=target.pk).update(daemon=target.daemon)
@@ -48,8 +48,9 @@ def _may_call(run: Run, part: AttemptNode) -> bool:
 
 
 def _target_part(head: AttemptNode, parts: Sequence[AttemptNode], call: DaemonCall) -> AttemptNode | None:
-    """The part of the node that the call is for; None where it names no other node of the placement, or no
-    daemon."""
+    """Returns the part of the node that the call names.
+
+    Returns None if the call names no other node of the placement, or a program that is no MPI daemon."""
     placed = head.attempt.placement
     is_plausible = (
         0 < len(call.argv) <= MAX_ARGUMENTS

@@ -1,4 +1,4 @@
-"""What the facts of an attempt's nodes mean for its run: pure, in a written order of priority."""
+"""Derives the state of a run from the reports of its nodes, by fixed rules of priority. Pure functions."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ERRORS = {
 
 @dataclass(frozen=True)
 class NodePart:
-    """One node's part: the last fact it told (None: it has told none), and whether each of its ranks
-    decides."""
+    """One node's part of an attempt: its last report (None before the first), and for each of its ranks
+    whether its exit decides the run."""
 
     node: str
     node_rank: int
@@ -37,10 +37,10 @@ class NodePart:
 
 @dataclass(frozen=True)
 class RunVerdict:
-    """`state` the run should have reached by now; with a reason, the attempt is decided.
+    """`state`: the state that the run should have reached. A `reason` means that the attempt has ended.
 
-    `failing`: the attempt cannot succeed any more, though some node is not done; the others are to stop.
-    `served`: it has succeeded, though some node is not done; ranks that only serve are to stop.
+    `failing`: the attempt cannot succeed any more, but some nodes are not done; they have to stop.
+    `served`: the attempt has succeeded, but some nodes are not done; ranks that only serve have to stop.
     """
 
     state: RunState
@@ -65,7 +65,7 @@ class RankEnd(Protocol):
 
 @dataclass(frozen=True)
 class Failure:
-    """What made an attempt fail, and when, in Unix seconds (None: not known)."""
+    """The reason why an attempt failed. `at`: Unix seconds, or None if unknown."""
 
     reason: Reason
     facts: dict[str, Any]
@@ -73,18 +73,19 @@ class Failure:
 
 
 def derive(parts: Sequence[NodePart], *, canceled_by: str | None = None, timeout_s: int | None = None) -> RunVerdict:
-    """The run's state from its parts; `canceled_by` is set once somebody has asked for the end.
+    """Returns the state that the run should be in. `canceled_by`: the user who requested a cancel, or None.
 
-    1. A cancel that was asked for wins over whatever its stop signals made of the ranks.
+    The first rule that applies gives the reason:
+
+    1. A cancel request: it explains every rank that its stop signals ended.
     2. The time limit.
-    3. A node that could not prepare or start its part, the first node in rank order.
-    4. The first rank, by true end time, that failed and was not ended by us; of ranks that do not decide only
-       while
-       those that do have not all succeeded.
-    5. A deciding rank that did not succeed although nobody failed (ended as an orphan, never started).
+    3. A node that could not prepare or start its part; the first one in rank order.
+    4. The first rank, by end time, that failed and was not stopped by the node. Ranks that do not decide the
+       run count only while some deciding rank has not succeeded.
+    5. A deciding rank that did not succeed although no rank failed (ended as an orphan, never started).
     6. Outputs that could not be saved.
-    7. Success: every deciding rank succeeded; parameter servers and their like, ended by us, count as
-       success."""
+    7. Success: every deciding rank succeeded. Ranks that only serve, such as parameter servers, count as
+       successful when the node stops them."""
     reason, facts = _final_reason(parts, canceled_by, timeout_s)
     if all(part.phase == "done" for part in parts):
         return RunVerdict(reason.final_state, reason, facts)
@@ -95,7 +96,7 @@ def derive(parts: Sequence[NodePart], *, canceled_by: str | None = None, timeout
 
 
 def first_failure(parts: Sequence[NodePart], timeout_s: int | None) -> Failure | None:
-    """What has failed first so far; None where nothing has. See rules 2 to 4 of `derive`."""
+    """Returns the first failure so far, or None. Applies rules 2 to 4 of `derive`."""
     with_report = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
     for part in with_report:
         if part.fact and part.fact.stopping == "timeout":
@@ -111,7 +112,7 @@ def first_failure(parts: Sequence[NodePart], timeout_s: int | None) -> Failure |
 
 
 def rank_failure(end: RankEnd, node: str) -> tuple[Reason, dict[str, Any]]:
-    """The end of a failed rank on that node as a run's reason and the facts that fill its sentence."""
+    """Returns the run's reason for a failed rank on that node, and the facts that fill its sentence."""
     facts: dict[str, Any] = {"rank": end.rank, "node": node}
     if end.out_of_memory:
         return Reason.OUT_OF_MEMORY, facts
@@ -121,7 +122,7 @@ def rank_failure(end: RankEnd, node: str) -> tuple[Reason, dict[str, Any]]:
 
 
 def member_state(fact: MemberFact) -> MemberState:
-    """What the page calls this rank."""
+    """Returns the state of this rank as the hub stores it."""
     if fact.state == "waiting":
         return MemberState.WAITING
     if fact.state == "running":
@@ -132,7 +133,7 @@ def member_state(fact: MemberFact) -> MemberState:
 
 
 def _state(parts: Sequence[NodePart]) -> RunState:
-    """Where a run is that goes on: Running as soon as one node runs, Finalizing once all have ended."""
+    """Returns the state of a run in progress: Running once one node runs, Finalizing once all have ended."""
     order = [_PHASES.index(part.phase) for part in parts]
     if min(order) >= _PHASES.index("uploading"):
         return RunState.FINALIZING
@@ -140,7 +141,7 @@ def _state(parts: Sequence[NodePart]) -> RunState:
 
 
 def _is_over(parts: Sequence[NodePart]) -> bool:
-    """A failure is only read out of what has been told: a part that has not ended has not failed."""
+    """Returns whether a reported failure ends the attempt. A part that has not ended has not failed."""
     for part in parts:
         if part.fact and (part.fact.error or _failed_members([part])):
             return True
@@ -153,7 +154,7 @@ def _is_over(parts: Sequence[NodePart]) -> bool:
 
 
 def _have_succeeded(parts: Sequence[NodePart]) -> bool:
-    """Whether every rank that decides has, and there are others."""
+    """Returns whether all deciding ranks have succeeded and there are other ranks that still have to stop."""
     deciding = [
         _member_states(part).get(rank) is _SUCCEEDED
         for part in parts
@@ -180,8 +181,7 @@ def _final_reason(
 
 
 def _failed_members(parts: Sequence[NodePart]) -> list[tuple[NodePart, MemberFact]]:
-    """The ranks that failed by themselves, the first to end first; rank order where the clock does not
-    tell."""
+    """Returns the ranks that failed by themselves, by end time and then by rank."""
     members = [
         (part, member)
         for part in parts
@@ -205,7 +205,7 @@ def _missing_end(parts: Sequence[NodePart]) -> tuple[Reason, dict[str, Any]] | N
                 return Reason.ORPHANED, {"node": stopping["orphan"].node}
             return Reason.LAUNCH_FAILED, {
                 "node": part.node,
-                "detail": f"rank {rank} has left no word of its end",
+                "detail": f"rank {rank} ended without an exit status",
             }
     return None
 

@@ -1,4 +1,4 @@
-"""Attempts that have ended while a node has not yet proved that nothing of them runs there any more."""
+"""Ended attempts whose processes may still run on a node: the node has not yet confirmed that they are gone."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from jobs.models import Attempt
 
 
 def quarantined_leases() -> frozenset[AttemptKey]:
-    """As the leases name them."""
+    """Returns the attempts as lease keys."""
     attempts = Attempt.objects.filter(ended_at__isnull=False, parts__settled_at=None, parts__isnull=False)
     return frozenset(attempts.values_list("run_id", "number"))

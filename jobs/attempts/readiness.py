@@ -1,5 +1,4 @@
-"""The start in two phases: when every node of a run is ready, the plan is made final and all are told to
-start."""
+"""The two-phase start: once every node of a run is ready, the hub makes the final plan and all nodes start."""
 
 from __future__ import annotations
 
@@ -21,16 +20,16 @@ BEFORE_READY = {
     "accepted": "fetching the source",
     "preparing": "preparing its environment",
 }
-"""Phase of a part -> what its node is doing."""
+"""Phase of a part -> activity of its node, for sentences."""
 SIGNIFICANT_PARTS = {"python": 2, "openmpi": 1, "torch": 0, "tensorflow": 0, "horovod": 0, "deepspeed": 0}
-"""Software that all nodes must have alike -> how many parts of its version count (0: the whole of it)."""
+"""Software that must be the same on all nodes -> how many parts of its version must match (0: all parts)."""
 
 
 def start_if_ready(run: Run, part: AttemptNode, *, is_first: bool) -> bool:
-    """Called when `part` has told that it is ready, in the transaction that holds the run. `news`: for the
-    first time.
+    """Starts the attempt if all of its nodes are ready. Called when `part` has reported that it is ready.
 
-    True when the attempt has ended here.
+    The caller has locked the run's row. `is_first`: the node reports this phase for the first time.
+    Returns True if the attempt has ended here because its nodes do not match.
     """
     attempt = part.attempt
     if (
@@ -54,14 +53,14 @@ def start_if_ready(run: Run, part: AttemptNode, *, is_first: bool) -> bool:
 
 
 def activity(part: AttemptNode) -> str:
-    """What the node of a part that is not ready is doing, for "it is still …"."""
+    """Returns what the node of a part that is not ready is doing, to complete "it is still …"."""
     return BEFORE_READY[part.phase]
 
 
 def version_mismatch(versions_by_node: Mapping[str, Mapping[str, str]]) -> str:
-    """Node -> its versions, in the order of the nodes: what differs, as a clause; empty where nothing does.
+    """Returns the first difference between the nodes' software as a clause, or "" if there is none.
 
-    What a node does not have at all differs from nothing: the run may not need it.
+    Software that a node does not have is ignored: the run may not need it.
     """
     for name, places in SIGNIFICANT_PARTS.items():
         versions = {node: installed[name] for node, installed in versions_by_node.items() if installed.get(name)}
@@ -78,7 +77,7 @@ def _significant(version: str, places: int) -> tuple[str, ...]:
 
 
 def _start(run: Run, attempt: Attempt, last: AttemptNode, rows: Sequence[AttemptNode]) -> bool:
-    """Whether they may start; else the attempt has ended."""
+    """Makes the final plan and wakes the nodes. Returns False if the attempt has ended instead."""
     different = version_mismatch({row.node.name: row.fact.get("versions", {}) for row in rows})
     if different:
         end_attempt(run.pk, attempt.number, Reason.MISMATCH, {"detail": different})
@@ -92,7 +91,7 @@ def _start(run: Run, attempt: Attempt, last: AttemptNode, rows: Sequence[Attempt
         return False
     lifecycle.note(run.pk, _all_ready(rows, final), attempt=attempt.number)
     for row in rows:
-        # The one that has just told it reads the same in the answer.
+        # The node that has just reported learns it from the answer to its report.
         if row.pk != last.pk:
             wake_soon(row.node, run.pk, attempt.number)
     return True
@@ -100,7 +99,7 @@ def _start(run: Run, attempt: Attempt, last: AttemptNode, rows: Sequence[Attempt
 
 def _still_waiting(ready: AttemptNode, behind: Sequence[AttemptNode]) -> str:
     activities = ", and for ".join(
-        f"{row.node.name}, which {f'is {activity(row)}' if row.claimed_at else 'has not asked for its part yet'}"
+        f"{row.node.name}, which {f'is {activity(row)}' if row.claimed_at else 'has not claimed its part yet'}"
         for row in behind
     )
     return f"{ready.node.name} is ready; waiting for {activities}."

@@ -1,5 +1,4 @@
-"""Where a run is, from what its nodes have told: walked there step by step, and its gang ended where one rank
-decides it."""
+"""Advances a run to the state that its nodes' reports imply, and stops the other nodes once one rank decides."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ _STATE_OF_PHASE = {"running": RunState.RUNNING, "uploading": RunState.FINALIZING
 
 
 def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
-    """Walk the run to where its parts say it is, each step at the time that the nodes tell."""
+    """Advances the run state by state, each step at the time that the nodes reported for it."""
     if attempt.ended_at is not None or run.attempt != attempt.number:
         return
     rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
@@ -30,7 +29,7 @@ def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None
     if verdict.served and not attempt.served:
         _end_others(run, attempt, rows, node, "served")
     if attempt.failing or canceled_by is not None:
-        # A part that nobody has claimed will not be claimed any more: it is not waited for.
+        # Unclaimed parts will not be claimed any more, so the verdict must not wait for them.
         parts = [part for part, row in zip(parts, rows, strict=True) if row.claimed_at is not None]
         verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
     actor, since = f"node {node.name}", run.state_since
@@ -47,7 +46,7 @@ def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None
 
 
 def load_parts(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.NodePart]:
-    """The stored parts, as `outcomes` reads them."""
+    """Returns the stored parts as the values that `outcomes` works on."""
     decides: dict[int, dict[int, bool]] = {}
     for node_id, rank, decisive in Member.objects.filter(attempt=attempt).values_list(
         "node_id", "rank", "decides"
@@ -69,9 +68,10 @@ def _times(parts: Sequence[outcomes.NodePart], phase: str) -> list[float]:
 
 
 def _end_others(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], reporter: Node, flag: str) -> None:
-    """One rank has decided for the whole gang (`why`: field of Attempt). The other nodes are woken, and learn
-    what to do from the answer to the report that they then send; the one that has told it, from this
-    answer."""
+    """Marks the attempt as decided by one rank (`flag`: a field of Attempt) and wakes its other nodes.
+
+    A node learns that it has to stop from the answer to its next report; `reporter` learns it from the answer
+    to this one."""
     setattr(attempt, flag, True)
     attempt.save(update_fields=[flag])
     for row in rows:
@@ -84,9 +84,9 @@ def _canceled_by(run: Run) -> str | None:
 
 
 def _clamped(seconds: float, since: datetime, now: datetime) -> datetime:
-    """A node's clock may be off: no step of a run lies before the last one, or in the future."""
-    return min(max(time_of(seconds) or now, since), now)
+    """Returns the time, limited to `since` … `now`: a node's clock may be wrong."""
+    return min(max(to_datetime(seconds) or now, since), now)
 
 
-def time_of(seconds: float | None) -> datetime | None:
+def to_datetime(seconds: float | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

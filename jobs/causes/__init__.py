@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.causes.attempt_cause import find
+from jobs.causes.attempt_cause import find_cause
 from jobs.causes.cause import Cause
-from jobs.causes.cause_store import of, store, store_soon, with_lines
+from jobs.causes.cause_store import for_run, store_cause, store_soon, annotate_lines
 
-__all__ = ["Cause", "find", "of", "store", "store_soon", "with_lines"]
+__all__ = ["Cause", "find_cause", "for_run", "store_cause", "store_soon", "annotate_lines"]

@@ -8,10 +8,10 @@ from typing import Any
 
 from jobs.attempts.outcomes import rank_failure
 from jobs.causes import known
-from jobs.causes.cause import Cause, Other
-from jobs.causes.cause_selection import Choice, choose, why
-from jobs.causes.evidence import Evidence, Rank, Standing, weigh
-from jobs.causes.known import Match
+from jobs.causes.cause import Cause, OtherRank
+from jobs.causes.cause_selection import CauseChoice, choose, reason_for
+from jobs.causes.evidence import Evidence, RankEvidence, EvidenceWeight, weigh
+from jobs.causes.known import FailureMatch
 from jobs.causes.log_diagnosis import Quote, Saying, said
 from jobs.causes.reasons import LOG_OF_REASON, OF_RANKS, REMEDIES, WITHOUT_CAUSE
 from jobs.logs import log_store
@@ -22,43 +22,43 @@ from jobs.tokens import token_of
 
 TAIL_BYTES = 256 * 1024
 SHORT_TAIL_BYTES = 64 * 1024
-FEW = 16
+MAX_LONG_TAILS = 16
 """Up to so many ranks are read with a long tail."""
-MOST_READ = 64
+MAX_RANKS_READ = 64
 """Ranks whose logs are read: those that failed first, then the others."""
-SILENT_S = 60
+MIN_SILENCE_S = 60
 
 
-def find(run_id: str, attempt: int) -> Cause | None:
+def find_cause(run_id: str, attempt: int) -> Cause | None:
     """Why the attempt failed, or is failing; None where it did not, or nothing is known yet."""
     run = Run.objects.get(pk=run_id)
     row = Attempt.objects.filter(run=run, number=attempt).first()
     is_latest = run.attempt == attempt
     if is_latest and run.state in WITHOUT_CAUSE:
         return None
-    weighed = _weighed(run, row) if row is not None else []
+    evidence = _evidence(run, row) if row is not None else []
     is_failed = is_latest and run.state == RunState.FAILED
-    if any(item.rank.state == MemberState.FAILED for item in weighed) or (
+    if any(item.rank.state == MemberState.FAILED for item in evidence) or (
         is_failed and run.reason == Reason.TIMED_OUT
     ):
         choice = choose(
             item
-            for item in weighed
-            if item.standing is not Standing.ECHO or item.rank.state == MemberState.FAILED
+            for item in evidence
+            if item.weight is not EvidenceWeight.ECHO or item.rank.state == MemberState.FAILED
         )
         if choice is not None and _is_to_blame(run, choice, is_failed=is_failed):
-            return _masked(_of_rank(run, choice, weighed), run_id, attempt)
-    return _masked(_of_reason(run, row, weighed), run_id, attempt) if is_failed else None
+            return _masked(_rank_cause(run, choice, evidence), run_id, attempt)
+    return _masked(_reason_cause(run, row, evidence), run_id, attempt) if is_failed else None
 
 
-def _is_to_blame(run: Run, choice: Choice, *, is_failed: bool) -> bool:
+def _is_to_blame(run: Run, choice: CauseChoice, *, is_failed: bool) -> bool:
     """A rank whose end is a mere echo does not stand before what is known of a node or of the time limit."""
     return not is_failed or run.reason in OF_RANKS or choice.is_certain
 
 
-def ranks_of(attempt: Attempt) -> list[Rank]:
+def unsuccessful_ranks(attempt: Attempt) -> list[RankEvidence]:
     """Those that did not succeed."""
-    starved = {
+    out_of_memory = {
         fact["rank"]
         for part in AttemptNode.objects.filter(attempt=attempt).only("fact")
         for fact in part.fact.get("members", ())
@@ -66,7 +66,7 @@ def ranks_of(attempt: Attempt) -> list[Rank]:
     }
     rows = Member.objects.filter(attempt=attempt).exclude(state=MemberState.SUCCEEDED).select_related("node")
     return [
-        Rank(
+        RankEvidence(
             member.rank,
             member.local_rank,
             member.node.name,
@@ -76,29 +76,29 @@ def ranks_of(attempt: Attempt) -> list[Rank]:
             member.exit_code,
             member.signal,
             member.ended_at,
-            member.rank in starved,
+            member.rank in out_of_memory,
         )
         for member in rows
     ]
 
 
-def _weighed(run: Run, attempt: Attempt) -> list[Evidence]:
-    ranks = ranks_of(attempt)
+def _evidence(run: Run, attempt: Attempt) -> list[Evidence]:
+    ranks = unsuccessful_ranks(attempt)
     ranks.sort(
         key=lambda rank: (rank.state != MemberState.FAILED, rank.ended_at is None, rank.ended_at, rank.rank)
     )
-    limit = TAIL_BYTES if len(ranks) <= FEW else SHORT_TAIL_BYTES
-    read = {rank.rank for rank in ranks[:MOST_READ]}
+    limit = TAIL_BYTES if len(ranks) <= MAX_LONG_TAILS else SHORT_TAIL_BYTES
+    read = {rank.rank for rank in ranks[:MAX_RANKS_READ]}
     return [
-        weigh(rank, _say_of(run, attempt, rank, limit) if rank.rank in read else Saying()) for rank in ranks
+        weigh(rank, _diagnose_rank(run, attempt, rank, limit) if rank.rank in read else Saying()) for rank in ranks
     ]
 
 
-def _say_of(run: Run, attempt: Attempt, rank: Rank, limit: int) -> Saying:
-    return _say(run, attempt.number, rank.log, limit, launcher=rank.role == "launcher")
+def _diagnose_rank(run: Run, attempt: Attempt, rank: RankEvidence, limit: int) -> Saying:
+    return _diagnose(run, attempt.number, rank.log, limit, launcher=rank.role == "launcher")
 
 
-def _say(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False) -> Saying:
+def _diagnose(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False) -> Saying:
     size = log_store.size(run.pk, attempt, log)
     start = max(0, size - limit)
     tail = log_store.read(run.pk, attempt, log, start, limit)
@@ -109,9 +109,9 @@ def _say(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher:
     return said(tail, start, launcher=launcher)
 
 
-def _of_rank(run: Run, choice: Choice, weighed: Sequence[Evidence]) -> Cause:
+def _rank_cause(run: Run, choice: CauseChoice, weighed: Sequence[Evidence]) -> Cause:
     chosen = choice.evidence
-    rank, saying, match = chosen.rank, chosen.saying, chosen.match
+    rank, diagnosis, match = chosen.rank, chosen.diagnosis, chosen.match
     others = [item for item in weighed if item is not chosen]
     is_certain = choice.is_certain or not others
     return Cause(
@@ -121,86 +121,86 @@ def _of_rank(run: Run, choice: Choice, weighed: Sequence[Evidence]) -> Cause:
         local_rank=rank.local_rank,
         node=rank.node,
         role=rank.role,
-        child=saying.child.rank if saying.child else None,
-        exception=saying.exception,
-        began=saying.began,
+        child=diagnosis.child.rank if diagnosis.child else None,
+        exception=diagnosis.exception,
+        began=diagnosis.began,
         log=rank.log,
-        **_known(match),
-        **_quoted(saying.quote),
+        **_failure_fields(match),
+        **_quote_fields(diagnosis.quote),
         at=rank.ended_at.isoformat() if rank.ended_at else None,
         is_certain=is_certain,
         others=tuple(
-            Other(item.rank.rank, item.rank.node, why(item, chosen)) for item in sorted(others, key=_rank)
+            OtherRank(item.rank.rank, item.rank.node, reason_for(item, chosen)) for item in sorted(others, key=_rank_number)
         ),
     )
 
 
-def _rank(item: Evidence) -> int:
+def _rank_number(item: Evidence) -> int:
     return item.rank.rank
 
 
-def _known(match: Match | None) -> dict[str, Any]:
+def _failure_fields(match: FailureMatch | None) -> dict[str, Any]:
     if match is None:
         return {}
     return {
-        "kind": match.known.kind,
-        "title": match.known.title,
+        "kind": match.failure.kind,
+        "title": match.failure.title,
         "meaning": match.meaning,
-        "link": match.known.link,
+        "link": match.failure.link,
     }
 
 
-def _quoted(quote: Quote | None) -> dict[str, Any]:
+def _quote_fields(quote: Quote | None) -> dict[str, Any]:
     return {"quote": quote.text, "offset": quote.offset} if quote else {}
 
 
-def _sentence(run: Run, rank: Rank) -> str:
+def _sentence(run: Run, rank: RankEvidence) -> str:
     if run.state == RunState.FAILED and run.reason == Reason.TIMED_OUT:
         return run.sentence
     if rank.state != MemberState.FAILED:
-        last = (
+        detail = (
             "it has not left yet"
             if rank.state not in MEMBER_FINAL
             else "TrainHub ended it with the others before it had left"
         )
-        return f"Rank {rank.rank} raised an error on {rank.node}; {last}."
+        return f"Rank {rank.rank} raised an error on {rank.node}; {detail}."
     reason, more = rank_failure(rank, rank.node)
     return reason.sentence(**more)
 
 
-def _uncertain(run: Run, rank: Rank, others: Sequence[Evidence]) -> str:
+def _uncertain(run: Run, rank: RankEvidence, others: Sequence[Evidence]) -> str:
     silent = [item.rank for item in others if item.rank.state == MemberState.LOST]
-    unheard = ""
+    silent_text = ""
     if silent:
         nodes = sorted({item.node for item in silent})
-        unheard = (
+        silent_text = (
             f" Not heard from: {len(silent)} rank{'s' if len(silent) > 1 else ''} on {', '.join(nodes)}."
         )
     return (
         f"{_sentence(run, rank)} No rank tells an error of its own; this one was the first to lose the "
-        f"others.{unheard}"
+        f"others.{silent_text}"
     )
 
 
-def _of_reason(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:
+def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:
     """No rank is to blame: what the reason says, with the log that tells more."""
     node = str(run.facts.get("node", ""))
     log = _log_of(run, attempt, node)
-    saying = _say(run, run.attempt, log) if log and attempt else Saying()
-    match = saying.match or known.of_line(str(run.facts.get("detail", "")))
+    diagnosis = _diagnose(run, run.attempt, log) if log and attempt else Saying()
+    match = diagnosis.match or known.of_line(str(run.facts.get("detail", "")))
     if run.reason == Reason.TIMED_OUT and _was_silent(run, weighed):
-        match = Match(known.HUNG)
+        match = FailureMatch(known.HUNG)
     return Cause(
         sentence=run.sentence,
         remedy=match.remedy if match else REMEDIES.get(run.reason, ""),
         node=node,
-        exception=saying.exception,
-        log=log if saying.quote else "",
-        **_known(match),
-        **_quoted(saying.quote),
+        exception=diagnosis.exception,
+        log=log if diagnosis.quote else "",
+        **_failure_fields(match),
+        **_quote_fields(diagnosis.quote),
         at=run.finished_at.isoformat() if run.finished_at else None,
         others=tuple(
-            Other(item.rank.rank, item.rank.node, why(item, item)) for item in sorted(weighed, key=_rank)
+            OtherRank(item.rank.rank, item.rank.node, reason_for(item, item)) for item in sorted(weighed, key=_rank_number)
         ),
     )
 
@@ -219,13 +219,13 @@ def _was_silent(run: Run, weighed: Sequence[Evidence]) -> bool:
     last = max((file.stat().st_mtime for file in files if file.exists()), default=None)
     if last is None or run.finished_at is None:
         return False
-    return run.finished_at.timestamp() - last >= max(SILENT_S, float(run.facts.get("seconds") or 0) / 2)
+    return run.finished_at.timestamp() - last >= max(MIN_SILENCE_S, float(run.facts.get("seconds") or 0) / 2)
 
 
 def _masked(cause: Cause, run_id: str, attempt: int) -> Cause:
     """Without the attempt's token, should the script have printed it."""
-    hidden = (token_of(run_id, attempt),)
-    told = cause.to_json()
+    secrets = (token_of(run_id, attempt),)
+    fields = cause.to_json()
     return Cause.from_json(
-        {name: mask(value, hidden) if isinstance(value, str) else value for name, value in told.items()}
+        {name: mask(value, secrets) if isinstance(value, str) else value for name, value in fields.items()}
     )

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-LONGEST_LINE = 240
+MAX_LINE_LENGTH = 240
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherRank:
     """Another rank, and in a few words why it ended."""
 
     rank: int
@@ -47,7 +47,7 @@ class Cause:
     quote: str = ""
     at: str | None = None
     is_certain: bool = True
-    others: tuple[Other, ...] = ()
+    others: tuple[OtherRank, ...] = ()
 
     @property
     def message(self) -> str:
@@ -63,7 +63,7 @@ class Cause:
         else:
             text = f"{self.sentence} {self.title}." if self.title else self.sentence
         flat = " ".join(text.split())
-        return flat if len(flat) <= LONGEST_LINE else f"{flat[: LONGEST_LINE - 1]}…"
+        return flat if len(flat) <= MAX_LINE_LENGTH else f"{flat[: MAX_LINE_LENGTH - 1]}…"
 
     def to_json(self) -> dict[str, Any]:
         """With `line` and `message`, which lists read without the rest."""
@@ -73,5 +73,5 @@ class Cause:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Cause:
         names = {spot.name for spot in dataclasses.fields(cls)}
-        told = {name: value for name, value in stored.items() if name in names}
-        return cls(**{**told, "others": tuple(Other(**other) for other in stored.get("others", ()))})
+        fields = {name: value for name, value in stored.items() if name in names}
+        return cls(**{**fields, "others": tuple(OtherRank(**other) for other in stored.get("others", ()))})

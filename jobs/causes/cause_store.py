@@ -8,7 +8,7 @@ from django.db.models.fields.json import KT
 
 from jobs import lifecycle
 from jobs.attempts.outcomes import rank_failure
-from jobs.causes.attempt_cause import find, ranks_of
+from jobs.causes.attempt_cause import find_cause, unsuccessful_ranks
 from jobs.causes.cause import Cause
 from jobs.causes.reasons import OF_RANKS, WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
@@ -16,7 +16,7 @@ from jobs.querysets import RunQuerySet
 from jobs.states import FINAL, MemberState, RunState
 
 
-def store(run_id: str, attempt: int) -> Cause | None:
+def store_cause(run_id: str, attempt: int) -> Cause | None:
     """Find the cause and keep it; whoever watches the run is told when it is another than before."""
     row = Attempt.objects.filter(run_id=run_id, number=attempt).select_related("run").first()
     if row is None or (row.run.attempt == attempt and row.run.state in WITHOUT_CAUSE):
@@ -28,27 +28,27 @@ def store(run_id: str, attempt: int) -> Cause | None:
         and row.run.attempt == attempt
     ):
         return Cause.from_json(row.cause)
-    cause = find(run_id, attempt)
-    told = cause.to_json() if cause else None
-    if told == row.cause:
+    cause = find_cause(run_id, attempt)
+    fields = cause.to_json() if cause else None
+    if fields == row.cause:
         return cause
     with transaction.atomic():
-        before = Attempt.objects.select_for_update().only("cause").get(pk=row.pk).cause
-        Attempt.objects.filter(pk=row.pk).update(cause=told)
-        if cause is not None and cause.rank is not None and cause.line != (before or {}).get("line"):
+        earlier = Attempt.objects.select_for_update().only("cause").get(pk=row.pk).cause
+        Attempt.objects.filter(pk=row.pk).update(cause=fields)
+        if cause is not None and cause.rank is not None and cause.line != (earlier or {}).get("line"):
             lifecycle.note(run_id, f"The cause: {cause.line}", attempt=attempt)
         if cause is not None:
-            _correct(row, cause)
+            _correct_reason(row, cause)
     return cause
 
 
 def store_soon(run_id: str, attempt: int) -> None:
     """Once the transaction has committed: reading logs must not hold a lock, and its failure is nobody
     else's."""
-    transaction.on_commit(lambda: store(run_id, attempt), robust=True)
+    transaction.on_commit(lambda: store_cause(run_id, attempt), robust=True)
 
 
-def of(run: Run, attempt: int | None = None) -> Cause | None:
+def for_run(run: Run, attempt: int | None = None) -> Cause | None:
     """The cause of the run's last attempt (or of another); found now where nobody has looked for it yet."""
     number = run.attempt if attempt is None else attempt
     if run.kind != "job" or (number == run.attempt and run.state in WITHOUT_CAUSE):
@@ -57,13 +57,13 @@ def of(run: Run, attempt: int | None = None) -> Cause | None:
     if row is not None and row.cause:
         return Cause.from_json(row.cause)
     if row is None:
-        return find(run.pk, number) if run.state == RunState.FAILED else None
+        return find_cause(run.pk, number) if run.state == RunState.FAILED else None
     if row.ended_at is None and not Member.objects.filter(attempt=row, state=MemberState.FAILED).exists():
         return None
-    return store(run.pk, number)
+    return store_cause(run.pk, number)
 
 
-def with_lines(runs: RunQuerySet) -> RunQuerySet:
+def annotate_lines(runs: RunQuerySet) -> RunQuerySet:
     """Each with `cause_line`, the stored cause of its latest attempt in one line, or None."""
     latest = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
     return runs.annotate(
@@ -71,13 +71,13 @@ def with_lines(runs: RunQuerySet) -> RunQuerySet:
     )
 
 
-def _correct(attempt: Attempt, cause: Cause) -> None:
+def _correct_reason(attempt: Attempt, cause: Cause) -> None:
     """The run's reason names the first rank by time; where another one is the cause, that one."""
     run = Run.objects.select_for_update().get(pk=attempt.run_id)
     if run.attempt != attempt.number or run.reason not in OF_RANKS or run.facts.get("rank") == cause.rank:
         return
     rank = next(
-        (rank for rank in ranks_of(attempt) if rank.rank == cause.rank and rank.state == MemberState.FAILED),
+        (rank for rank in unsuccessful_ranks(attempt) if rank.rank == cause.rank and rank.state == MemberState.FAILED),
         None,
     )
     if rank is not None:

@@ -9,21 +9,21 @@ from datetime import datetime
 from enum import IntEnum
 
 from jobs.causes import known
-from jobs.causes.known import Match
+from jobs.causes.known import FailureMatch
 from jobs.causes.log_diagnosis import Saying
 from jobs.states import MemberState
 
-CLOSE = 25
+MAX_DISTANCE = 25
 """A process that was ended from outside, or by a signal, was ended by an exception only if that stands this
 close to the end."""
-OF_SHELLS = 128
+SHELL_SIGNAL_BASE = 128
 """A shell between us and the program tells its signal as exit code 128 + number."""
 SHELL_SIGNALS = frozenset(
     {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV}
 )
 
 
-class Standing(IntEnum):
+class EvidenceWeight(IntEnum):
     """How much a rank's end explains; the lowest is the cause."""
 
     OWN = 0
@@ -33,7 +33,7 @@ class Standing(IntEnum):
 
 
 @dataclass(frozen=True)
-class Rank:
+class RankEvidence:
     """A rank as its node tells of it. `ended_at` by the hub's clock."""
 
     rank: int
@@ -48,10 +48,10 @@ class Rank:
     out_of_memory: bool = False
 
     @property
-    def died_of(self) -> int | None:
+    def end_signal(self) -> int | None:
         """The signal that ended it, also where a shell tells of it."""
-        if self.signal is None and self.exit_code is not None and self.exit_code - OF_SHELLS in SHELL_SIGNALS:
-            return self.exit_code - OF_SHELLS
+        if self.signal is None and self.exit_code is not None and self.exit_code - SHELL_SIGNAL_BASE in SHELL_SIGNALS:
+            return self.exit_code - SHELL_SIGNAL_BASE
         return self.signal
 
 
@@ -59,52 +59,52 @@ class Rank:
 class Evidence:
     """A rank, what its log says that bears on its end, and how it is known."""
 
-    rank: Rank
-    saying: Saying
-    match: Match | None
-    standing: Standing
+    rank: RankEvidence
+    diagnosis: Saying
+    match: FailureMatch | None
+    weight: EvidenceWeight
 
 
-def weigh(rank: Rank, saying: Saying) -> Evidence:
+def weigh(rank: RankEvidence, diagnosis: Saying) -> Evidence:
     if rank.state != MemberState.FAILED:
-        return _of_other(rank, saying)
-    number = rank.died_of or _signal_of_child(saying)
+        return _weigh_unfailed(rank, diagnosis)
+    number = rank.end_signal or _child_signal(diagnosis)
     if rank.out_of_memory:
-        return Evidence(rank, _quoted(saying), Match(known.STARVED), Standing.OWN)
+        return Evidence(rank, _without_exception(diagnosis), FailureMatch(known.STARVED), EvidenceWeight.OWN)
     if number == signal.SIGKILL:
-        return Evidence(rank, _quoted(saying), Match(known.KILLED), Standing.OWN)
+        return Evidence(rank, _without_exception(diagnosis), FailureMatch(known.KILLED), EvidenceWeight.OWN)
     if number is not None:
-        return _of_signal(rank, saying, number)
-    if not saying.exception:
-        return Evidence(rank, saying, None, Standing.PLAIN)
-    return Evidence(rank, saying, saying.match, Standing.ECHO if saying.is_echo else Standing.OWN)
+        return _weigh_signal(rank, diagnosis, number)
+    if not diagnosis.exception:
+        return Evidence(rank, diagnosis, None, EvidenceWeight.PLAIN)
+    return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.ECHO if diagnosis.is_echo else EvidenceWeight.OWN)
 
 
-def _of_other(rank: Rank, saying: Saying) -> Evidence:
+def _weigh_unfailed(rank: RankEvidence, diagnosis: Saying) -> Evidence:
     """A rank that was ended by us, or that still lives, may have raised before, and not have left yet."""
-    if saying.raised and saying.distance <= CLOSE and not saying.is_echo:
-        return Evidence(rank, saying, saying.match, Standing.OWN)
-    match = saying.match if saying.raised and saying.is_echo else None
-    return Evidence(rank, saying, match, Standing.ECHO if match else Standing.NOTHING)
+    if diagnosis.raised and diagnosis.distance <= MAX_DISTANCE and not diagnosis.is_echo:
+        return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.OWN)
+    match = diagnosis.match if diagnosis.raised and diagnosis.is_echo else None
+    return Evidence(rank, diagnosis, match, EvidenceWeight.ECHO if match else EvidenceWeight.NOTHING)
 
 
-def _of_signal(rank: Rank, saying: Saying, number: int) -> Evidence:
+def _weigh_signal(rank: RankEvidence, diagnosis: Saying, number: int) -> Evidence:
     """A signal is explained by what was said right before it, else by what mostly sends it."""
-    if saying.exception and saying.distance <= CLOSE:
-        return Evidence(rank, saying, saying.match or known.of_signal(number), _standing(saying.match))
+    if diagnosis.exception and diagnosis.distance <= MAX_DISTANCE:
+        return Evidence(rank, diagnosis, diagnosis.match or known.of_signal(number), _weight(diagnosis.match))
     match = known.of_signal(number)
     from_outside = number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    return Evidence(rank, _quoted(saying), match, Standing.PLAIN if from_outside else Standing.OWN)
+    return Evidence(rank, _without_exception(diagnosis), match, EvidenceWeight.PLAIN if from_outside else EvidenceWeight.OWN)
 
 
-def _standing(match: Match | None) -> Standing:
-    return Standing.ECHO if match is not None and match.known.echo else Standing.OWN
+def _weight(match: FailureMatch | None) -> EvidenceWeight:
+    return EvidenceWeight.ECHO if match is not None and match.failure.echo else EvidenceWeight.OWN
 
 
-def _signal_of_child(saying: Saying) -> int | None:
-    return -saying.child.exit_code if saying.child is not None and saying.child.exit_code < 0 else None
+def _child_signal(diagnosis: Saying) -> int | None:
+    return -diagnosis.child.exit_code if diagnosis.child is not None and diagnosis.child.exit_code < 0 else None
 
 
-def _quoted(saying: Saying) -> Saying:
+def _without_exception(diagnosis: Saying) -> Saying:
     """Only its last lines: what it says is not what ended it."""
-    return dataclasses.replace(saying, exception="", began="", match=None)
+    return dataclasses.replace(diagnosis, exception="", began="", match=None)

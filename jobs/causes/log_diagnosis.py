@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jobs.causes import known
-from jobs.causes.known import Match
+from jobs.causes.known import FailureMatch
 from jobs.causes.log_lines import Line, lines
 from jobs.causes.tracebacks import START, Chain, Traceback, chains, split
 
@@ -63,7 +63,7 @@ class Saying:
 
     exception: str = ""
     began: str = ""
-    match: Match | None = None
+    match: FailureMatch | None = None
     quote: Quote | None = None
     child: Child | None = None
     raised: bool = False
@@ -71,7 +71,7 @@ class Saying:
 
     @property
     def is_echo(self) -> bool:
-        return self.match is not None and bool(self.match.known.echo)
+        return self.match is not None and bool(self.match.failure.echo)
 
 
 def said(tail: bytes, offset: int, *, launcher: bool = False) -> Saying:
@@ -118,19 +118,19 @@ def _chosen(found: Sequence[Line], ending: Sequence[Chain], *, several: bool, ch
 
 def _is_echo(found: Sequence[Line], chain: Chain) -> bool:
     match = _match(found, _telling(found, chain))
-    return match is not None and bool(match.known.echo)
+    return match is not None and bool(match.failure.echo)
 
 
 def _telling(found: Sequence[Line], chain: Chain) -> Traceback:
     """What was raised last names what failed, but for what only followed from another rank's end."""
     for item in reversed(chain):
         match = _match(found, item)
-        if match is None or not match.known.echo:
+        if match is None or not match.failure.echo:
             return item
     return chain[-1]
 
 
-def _match(found: Sequence[Line], item: Traceback) -> Match | None:
+def _match(found: Sequence[Line], item: Traceback) -> FailureMatch | None:
     """How the exception is known: by its own words before those that follow it in the log."""
     words = [item.exception, *item.message]
     if item.type.rpartition(".")[2] in OPEN_TYPES:
@@ -154,7 +154,7 @@ def _of_chain(found: Sequence[Line], chain: Chain, child: Child | None) -> Sayin
     match, began = _match(found, item), ""
     for root in chain[: chain.index(item)]:
         at_root = _match(found, root)
-        if match is None and at_root is not None and not at_root.known.echo:
+        if match is None and at_root is not None and not at_root.failure.echo:
             match, began = at_root, root.exception
     first = next((part for part in chain if part.exception == began), item) if began else item
     chosen = [line for line in found[first.first : item.last] if split(line.text)[0] == item.prefix]

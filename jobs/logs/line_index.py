@@ -1,5 +1,5 @@
-"""Which line of a log a byte is in. Counted once per process and block: what is stored of a log never
-changes."""
+"""Line numbers for byte offsets in a log. Newlines are counted once per block and cached, because stored log
+bytes never change."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections import OrderedDict
 
 BLOCK_BYTES = 8 * 2**20
 PIECE_BYTES = 2**20
-MOST_LOGS = 1024
+MAX_LOGS = 1024
 Key = tuple[str, int, str]
 
 _lock = threading.Lock()
 _counts: OrderedDict[Key, list[int]] = OrderedDict()
-"""Newlines before each block's end, from the first block on."""
+"""Log -> for each block the number of newlines from the log's start to the block's end."""
 
 
-def number(key: Key, descriptor: int, offset: int) -> int:
-    """The number, from 1, of the line that begins at `offset`. `key`: run, attempt, log name."""
+def line_number(key: Key, descriptor: int, offset: int) -> int:
+    """Returns the number, counted from 1, of the line that begins at `offset`."""
     with _lock:
         counts = _counts.setdefault(key, [])
         _counts.move_to_end(key)
-        while len(_counts) > MOST_LOGS:
+        while len(_counts) > MAX_LOGS:
             _counts.popitem(last=False)
     blocks = offset // BLOCK_BYTES
-    while (known := len(counts)) < blocks:
-        through = (counts[-1] if counts else 0) + _newlines(descriptor, known * BLOCK_BYTES, BLOCK_BYTES)
+    while (block_count := len(counts)) < blocks:
+        through = (counts[-1] if counts else 0) + _newlines(descriptor, block_count * BLOCK_BYTES, BLOCK_BYTES)
         with _lock:
-            if len(counts) == known:
+            if len(counts) == block_count:
                 counts.append(through)
     before = counts[blocks - 1] if blocks else 0
     return 1 + before + _newlines(descriptor, blocks * BLOCK_BYTES, offset - blocks * BLOCK_BYTES)

@@ -1,4 +1,4 @@
-"""Following a run from a terminal: its states and, as they arrive, the lines of its ranks."""
+"""Follows a run in a terminal: prints its states and the lines of its ranks as they arrive."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from jobs.states import FINAL
 
 POLL_S = 0.15
 LATE_BYTES_S = 10.0
-"""How long an ended run may still be sending its last bytes."""
+"""How long to wait for the last log bytes of an ended run."""
 CHUNK_BYTES = 256 * 1024
 Write = Callable[[str], object]
 
 
 @dataclass
 class _Tail:
-    """What has been shown of one log. Bytes that are no UTF-8 are shown as the replacement character."""
+    """Read position in one log. Bytes that are not UTF-8 become the replacement character."""
 
     prefix: str
     offset: int = 0
@@ -29,9 +29,10 @@ class _Tail:
         default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
     )
 
-    def take(self, data: bytes, *, last: bool = False) -> str:
-        """The lines that `data` completes, each with the prefix; unprefixed text need not wait for its line's
-        end."""
+    def decode_lines(self, data: bytes, *, last: bool = False) -> str:
+        """Returns the lines that `data` completes, each with the prefix.
+
+        Without a prefix incomplete lines are returned as well."""
         self.offset += len(data)
         text = self.rest + self.decoder.decode(data, final=last)
         if not self.prefix:
@@ -44,8 +45,8 @@ class _Tail:
         return "".join(f"{self.prefix}{line}\n" for line in lines)
 
 
-class Follower:
-    """`out` gets the ranks' output, `note` a line for every change of state."""
+class LogFollower:
+    """Passes the ranks' output to `out`, and a line for every change of state to `note`."""
 
     def __init__(self, run_id: str, *, out: Write, note: Write) -> None:
         self._run_id = run_id
@@ -53,20 +54,20 @@ class Follower:
         self._note = note
         self._attempt = 0
         self._tails: dict[str, _Tail] = {}
-        self._said: tuple[str, str] = ("", "")
+        self._last_status: tuple[str, str] = ("", "")
 
-    def until_the_end(self) -> Run:
-        """The run as it ended, all of its output shown."""
+    def follow_to_end(self) -> Run:
+        """Follows the run to its end and returns it."""
         while True:
-            # The state first: what arrives after it was read is shown by the next round.
+            # The state is read before the logs, so that output which arrives in between is not missed.
             run = Run.objects.get(pk=self._run_id)
             self._begin(run)
-            self._say(run)
-            has_shown = self._show()
+            self._report_status(run)
+            has_output = self._write_new()
             if run.state in FINAL:
                 self._drain()
                 return run
-            if not has_shown:
+            if not has_output:
                 time.sleep(POLL_S)
 
     def _begin(self, run: Run) -> None:
@@ -82,36 +83,36 @@ class Follower:
             member.log_name: _Tail(f"[{member.rank:>{width}}] " if several else "") for member in members
         }
 
-    def _say(self, run: Run) -> None:
-        saying = (run.state, run.sentence)
-        if saying == self._said:
+    def _report_status(self, run: Run) -> None:
+        status = (run.state, run.sentence)
+        if status == self._last_status:
             return
-        self._said = saying
+        self._last_status = status
         self._note(f"{run.state}: {run.sentence}" if run.sentence else run.state)
 
-    def _show(self, *, last: bool = False) -> bool:
-        has_shown = False
+    def _write_new(self, *, last: bool = False) -> bool:
+        has_output = False
         for name, tail in self._tails.items():
             while data := log_store.read(self._run_id, self._attempt, name, tail.offset, CHUNK_BYTES):
-                self._write(tail.take(data))
-                has_shown = True
+                self._write(tail.decode_lines(data))
+                has_output = True
             if last:
-                self._write(tail.take(b"", last=True))
-        return has_shown
+                self._write(tail.decode_lines(b"", last=True))
+        return has_output
 
     def _write(self, text: str) -> None:
         if text:
             self._out(text)
 
     def _drain(self) -> None:
-        """A lost node's last bytes never come, so there is an end to waiting for them."""
+        """Writes the rest of the logs. The wait is limited because a lost node's last bytes never arrive."""
         deadline = time.monotonic() + LATE_BYTES_S
-        while self._show() or not self._is_complete():
+        while self._write_new() or not self._is_complete():
             if time.monotonic() > deadline:
                 break
             time.sleep(POLL_S)
-        self._show(last=True)
+        self._write_new(last=True)
 
     def _is_complete(self) -> bool:
-        begun = [name for name, tail in self._tails.items() if tail.offset]
-        return all(log_store.complete(self._run_id, self._attempt, name) for name in begun)
+        names = [name for name, tail in self._tails.items() if tail.offset]
+        return all(log_store.is_complete(self._run_id, self._attempt, name) for name in names)

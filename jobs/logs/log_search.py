@@ -1,5 +1,4 @@
-"""Looking for a pattern in all logs of an attempt, by rank or in the order in which the lines arrived, a page
-at a time."""
+"""Searches all logs of an attempt page by page, in order of rank or of the lines' arrival."""
 
 from __future__ import annotations
 
@@ -13,46 +12,44 @@ from typing import NamedTuple
 
 from jobs.logs import line_index, log_store
 from jobs.logs.log_pattern import Pattern
-from jobs.logs.log_scan import Found, Place, Scan, window_bytes
-from jobs.logs.log_timestamps import Arrival, Timeline
+from jobs.logs.log_scan import LineMatch, ScanPosition, LogScan, window_bytes
+from jobs.logs.log_timestamps import Arrival, LogTimeline
 
-SECONDS = 1.0
-"""How long a page is looked for; what has been found by then is the page."""
-AT_ONCE = 2
+MAX_PAGE_S = 1.0
+"""Time limit for a page: it holds the hits found by then."""
+MAX_SEARCHES = 2
 FIRST_SLICE_BYTES = 2**18
-LARGEST_SLICE_BYTES = 2**25
-QUICK_S = 0.05
-FOREVER = 2**53
+MAX_SLICE_BYTES = 2**25
+FAST_SLICE_S = 0.05
+END_OF_TIME_MS = 2**53
 
 
 @dataclass(frozen=True)
-class Searched:
-    """A log that takes part, as long as it is now. `rank`: None where it is no rank's own."""
+class SearchedLog:
+    """A log that is searched up to its present size. `rank`: None for a log that belongs to no rank."""
 
     run: str
     attempt: int
     name: str
     rank: int | None
     size: int
-    times: Timeline
+    times: LogTimeline
 
     @property
     def order(self) -> tuple[float, str]:
         return (float("inf") if self.rank is None else self.rank, self.name)
 
 
-class Hit(NamedTuple):
-    log: Searched
-    found: Found
+class LogHit(NamedTuple):
+    log: SearchedLog
+    match: LineMatch
     line: int
     arrival: Arrival
 
 
-class Cursor(NamedTuple):
-    """Where to go on: in the log `name`, among the lines that arrived at `moment_ms`; by rank the moment is
-    0.
-
-    No name: with all that arrived at that moment or later."""
+class LogCursor(NamedTuple):
+    """Where the next page continues: in the log `name`, among the lines that arrived at `moment_ms` (0 in order
+    of rank). Without a name: with everything that arrived at that moment or later."""
 
     moment_ms: int
     name: str = ""
@@ -60,87 +57,87 @@ class Cursor(NamedTuple):
     line: int | None = None
 
 
-START = Cursor(0)
+START = LogCursor(0)
 
 
 @dataclass
-class Page:
-    """`searched_bytes`: looked through so far, by the pages before too."""
+class LogSearchPage:
+    """`searched_bytes`: bytes searched so far, including the pages before."""
 
-    hits: list[Hit] = field(default_factory=list)
-    next: Cursor | None = None
+    hits: list[LogHit] = field(default_factory=list)
+    next: LogCursor | None = None
     searched_bytes: int = 0
 
 
 class _SliceTooSlow(Exception):
-    """A slice of time could not be looked through within the page's time; none of its finds count."""
+    """A time slice could not be searched within the page's time limit; its matches are discarded."""
 
 
-class Search:
-    """One page of at most `limit` hits."""
+class LogSearch:
+    """Searches for one page of at most `limit` hits."""
 
     def __init__(
-        self, logs: Sequence[Searched], pattern: Pattern, limit: int, seconds: float = SECONDS
+        self, logs: Sequence[SearchedLog], pattern: Pattern, limit: int, seconds: float = MAX_PAGE_S
     ) -> None:
         self._logs = sorted(logs, key=lambda log: log.order)
         self._pattern, self._limit = pattern, limit
         self._seconds, self._deadline = seconds, 0.0
         self._buffer = bytearray(window_bytes(pattern))
-        self._page = Page()
+        self._page = LogSearchPage()
 
-    def by_rank(self, cursor: Cursor | None) -> Page:
-        page = self._page_of(lambda: self._in_sequence(0, FOREVER, cursor or START), cursor)
-        page.searched_bytes = self._searched(page.next, FOREVER)
+    def by_rank(self, cursor: LogCursor | None) -> LogSearchPage:
+        page = self._run_page(lambda: self._in_sequence(0, END_OF_TIME_MS, cursor or START), cursor)
+        page.searched_bytes = self._searched_bytes(page.next, END_OF_TIME_MS)
         return page
 
-    def by_time(self, cursor: Cursor | None) -> Page:
-        """Slices of time, each looked through in all logs and then put in order; a large moment log by log.
+    def by_time(self, cursor: LogCursor | None) -> LogSearchPage:
+        """Searches time slices: all logs within a slice, then sorts the hits. A moment too large for a slice is
+        searched log by log.
 
-        While a run writes, a line of its last moments may come again on the next page."""
-        page = self._page_of(lambda: self._through_time(cursor or START), cursor)
-        page.searched_bytes = self._searched(page.next, page.next.moment_ms + 1 if page.next else 0)
+        While a run writes, a line of its last moments may appear again on the next page."""
+        page = self._run_page(lambda: self._through_time(cursor or START), cursor)
+        page.searched_bytes = self._searched_bytes(page.next, page.next.moment_ms + 1 if page.next else 0)
         return page
 
-    def _page_of(self, look: Callable[[], Cursor | None], cursor: Cursor | None) -> Page:
-        with _turn(self._seconds) as is_ours:
+    def _run_page(self, search: Callable[[], LogCursor | None], cursor: LogCursor | None) -> LogSearchPage:
+        with _search_slot(self._seconds) as has_slot:
             self._deadline = time.monotonic() + self._seconds
-            self._page.next = look() if is_ours else cursor or START
+            self._page.next = search() if has_slot else cursor or START
         return self._page
 
-    def _through_time(self, cursor: Cursor) -> Cursor | None:
+    def _through_time(self, cursor: LogCursor) -> LogCursor | None:
         if cursor.name:
             # The last page ended among the lines of one moment.
             rest = self._in_sequence(cursor.moment_ms, cursor.moment_ms + 1, cursor)
             if rest is not None:
                 return rest
-            cursor = Cursor(cursor.moment_ms + 1)
+            cursor = LogCursor(cursor.moment_ms + 1)
         smallest = min(FIRST_SLICE_BYTES, len(self._buffer))
         budget, is_first = smallest, True
         while (moment := self._next_moment(cursor.moment_ms)) is not None:
             if self._is_over():
-                return Cursor(moment)
-            begun = time.monotonic()
-            until = self._slice(moment, budget)
+                return LogCursor(moment)
+            began_at = time.monotonic()
+            until = self._slice_end(moment, budget)
             try:
-                # Half of the time is left for one moment alone, if the page's first slice proves too slow.
-                rest = self._look_through(
-                    moment, until, begun + self._seconds / 2 if is_first else self._deadline
+                # If the page's first slice proves too slow, half of the time remains for a single moment.
+                rest = self._search_slice(
+                    moment, until, began_at + self._seconds / 2 if is_first else self._deadline
                 )
             except _SliceTooSlow:
                 if not is_first:
-                    return Cursor(moment)
+                    return LogCursor(moment)
                 until = moment + 1
                 rest = self._in_sequence(moment, until)
             if rest is not None:
                 return rest
-            cursor, is_first = Cursor(until), False
-            is_quick = time.monotonic() - begun < QUICK_S
-            budget = min(2 * budget, LARGEST_SLICE_BYTES) if is_quick else max(budget // 2, smallest)
+            cursor, is_first = LogCursor(until), False
+            is_quick = time.monotonic() - began_at < FAST_SLICE_S
+            budget = min(2 * budget, MAX_SLICE_BYTES) if is_quick else max(budget // 2, smallest)
         return None
 
-    def _look_through(self, begin_ms: int, end_ms: int, give_up_at: float) -> Cursor | None:
-        """A slice of time. Raises _SliceTooSlow; a single moment is never too slow, as it can be continued
-        anywhere."""
+    def _search_slice(self, begin_ms: int, end_ms: int, give_up_at: float) -> LogCursor | None:
+        """Searches a time slice. Raises _SliceTooSlow, but not for a single moment: a page can end inside it."""
         return (
             self._in_order(begin_ms, end_ms, give_up_at)
             if end_ms > begin_ms + 1
@@ -148,72 +145,73 @@ class Search:
         )
 
     def _next_moment(self, moment_ms: int) -> int | None:
-        """The first moment from `moment_ms` on at which something arrived."""
-        found = [moment for log in self._logs if (moment := log.times.next_moment(moment_ms - 1)) is not None]
-        return min(found, default=None)
+        """Returns the first moment from `moment_ms` on at which bytes arrived, or None."""
+        moments = [moment for log in self._logs if (moment := log.times.next_moment(moment_ms - 1)) is not None]
+        return min(moments, default=None)
 
-    def _slice(self, moment_ms: int, budget: int) -> int:
-        """The latest end of a slice of time from `moment_ms` in which no more than `budget` bytes arrived,
-        but for one moment."""
-        before = sum(log.times.before(moment_ms) for log in self._logs)
+    def _slice_end(self, moment_ms: int, budget: int) -> int:
+        """Returns the latest end of a time slice from `moment_ms` in which at most `budget` bytes arrived.
+
+        The slice holds at least one moment, however many bytes arrived then."""
+        before = sum(log.times.bytes_before(moment_ms) for log in self._logs)
         low, high = moment_ms + 1, max(log.times.last_ms for log in self._logs) + 1
         while low < high:
             middle = (low + high + 1) // 2
-            if sum(log.times.before(middle) for log in self._logs) - before <= budget:
+            if sum(log.times.bytes_before(middle) for log in self._logs) - before <= budget:
                 low = middle
             else:
                 high = middle - 1
         return low
 
-    def _in_sequence(self, begin_ms: int, end_ms: int, cursor: Cursor = START) -> Cursor | None:
-        """Log by log; all is of one moment, or its time does not count."""
+    def _in_sequence(self, begin_ms: int, end_ms: int, cursor: LogCursor = START) -> LogCursor | None:
+        """Searches log by log, for a single moment or where time does not matter."""
         first = next((index for index, log in enumerate(self._logs) if log.name == cursor.name), 0)
         for log in self._logs[first:]:
-            begin, end = log.times.before(begin_ms), log.times.before(end_ms)
-            place = Place(cursor.at, cursor.line) if log.name == cursor.name else Place(begin)
+            begin, end = log.times.bytes_before(begin_ms), log.times.bytes_before(end_ms)
+            place = ScanPosition(cursor.at, cursor.line) if log.name == cursor.name else ScanPosition(begin)
             if place.at >= end:
                 continue
-            with _opened(log) as descriptor:
+            with _open_log(log) as descriptor:
                 scan = self._scan(descriptor, log, place, end)
                 while True:
                     if self._is_over():
-                        return Cursor(begin_ms, log.name, *scan.place)
-                    found = scan.window(self._limit - len(self._page.hits))
-                    if found is None:
+                        return LogCursor(begin_ms, log.name, *scan.place)
+                    matches = scan.search_window(self._limit - len(self._page.hits))
+                    if matches is None:
                         break
-                    self._page.hits += [_hit(log, descriptor, item) for item in found]
+                    self._page.hits += [_hit(log, descriptor, item) for item in matches]
         return None
 
-    def _in_order(self, begin_ms: int, end_ms: int, give_up_at: float) -> Cursor | None:
-        """A whole slice: of each log no more than the page still takes, then the first of them all."""
+    def _in_order(self, begin_ms: int, end_ms: int, give_up_at: float) -> LogCursor | None:
+        """Searches a whole slice: collects at most the free room of the page from each log, then sorts."""
         room = self._limit - len(self._page.hits)
-        hits: list[Hit] = []
+        hits: list[LogHit] = []
         for log in self._logs:
-            begin, end = log.times.before(begin_ms), log.times.before(end_ms)
+            begin, end = log.times.bytes_before(begin_ms), log.times.bytes_before(end_ms)
             if begin >= end:
                 continue
-            with _opened(log) as descriptor:
-                own: list[Found] = []
-                scan = self._scan(descriptor, log, Place(begin), end)
-                while len(own) < room and (found := scan.window(room - len(own))) is not None:
+            with _open_log(log) as descriptor:
+                own: list[LineMatch] = []
+                scan = self._scan(descriptor, log, ScanPosition(begin), end)
+                while len(own) < room and (matches := scan.search_window(room - len(own))) is not None:
                     if time.monotonic() > give_up_at:
                         raise _SliceTooSlow
-                    own += found
+                    own += matches
                 hits += [_hit(log, descriptor, item) for item in own]
-        hits.sort(key=lambda hit: (hit.arrival.last_ms, hit.log.order, hit.found.offset))
+        hits.sort(key=lambda hit: (hit.arrival.last_ms, hit.log.order, hit.match.offset))
         self._page.hits += hits[:room]
         if len(hits) < room:
             return None
         last = hits[room - 1]
-        return Cursor(last.arrival.last_ms, last.log.name, last.found.offset + 1)
+        return LogCursor(last.arrival.last_ms, last.log.name, last.match.offset + 1)
 
-    def _searched(self, cursor: Cursor | None, until_ms: int) -> int:
-        """How many bytes lie before the cursor, which stands among what arrived before `until_ms`."""
+    def _searched_bytes(self, cursor: LogCursor | None, until_ms: int) -> int:
+        """Returns how many bytes lie before the cursor, among those that arrived before `until_ms`."""
         if cursor is None:
             return sum(log.size for log in self._logs)
         total, is_before = 0, bool(cursor.name)
         for log in self._logs:
-            begin, end = log.times.before(cursor.moment_ms), log.times.before(until_ms)
+            begin, end = log.times.bytes_before(cursor.moment_ms), log.times.bytes_before(until_ms)
             if log.name == cursor.name:
                 is_before = False
                 total += min(max(cursor.at, begin), end)
@@ -221,39 +219,39 @@ class Search:
                 total += end if is_before else begin
         return total
 
-    def _scan(self, descriptor: int, log: Searched, begin: Place, end: int) -> Scan:
-        return Scan(descriptor, log.size, begin, end, pattern=self._pattern, buffer=self._buffer)
+    def _scan(self, descriptor: int, log: SearchedLog, begin: ScanPosition, end: int) -> LogScan:
+        return LogScan(descriptor, log.size, begin, end, pattern=self._pattern, buffer=self._buffer)
 
     def _is_over(self) -> bool:
         return len(self._page.hits) >= self._limit or time.monotonic() > self._deadline
 
 
-def searched(run_id: str, attempt: int, name: str, rank: int | None) -> Searched | None:
-    """None for a log of which nothing has come."""
+def load_log(run_id: str, attempt: int, name: str, rank: int | None) -> SearchedLog | None:
+    """Returns the log, or None if it is empty."""
     size = log_store.size(run_id, attempt, name)
     if not size:
         return None
-    times = Timeline.of(run_id, attempt, name)
-    return Searched(run_id, attempt, name, rank, times.size, times)
+    times = LogTimeline.load(run_id, attempt, name)
+    return SearchedLog(run_id, attempt, name, rank, times.size, times)
 
 
-_turns = threading.BoundedSemaphore(AT_ONCE)
-"""However many people search, the hub's other work goes on."""
+_search_slots = threading.BoundedSemaphore(MAX_SEARCHES)
+"""Limits concurrent searches so that the hub stays responsive."""
 
 
 @contextmanager
-def _turn(seconds: float) -> Iterator[bool]:
-    """Whether it is ours to search; if not, the page stays empty and asks to be fetched again."""
-    is_ours = _turns.acquire(timeout=seconds)
+def _search_slot(seconds: float) -> Iterator[bool]:
+    """Yields whether a search may run now; if not, the page stays empty and its cursor repeats the request."""
+    has_slot = _search_slots.acquire(timeout=seconds)
     try:
-        yield is_ours
+        yield has_slot
     finally:
-        if is_ours:
-            _turns.release()
+        if has_slot:
+            _search_slots.release()
 
 
 @contextmanager
-def _opened(log: Searched) -> Iterator[int]:
+def _open_log(log: SearchedLog) -> Iterator[int]:
     descriptor = os.open(log_store.path(log.run, log.attempt, log.name), os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield descriptor
@@ -261,6 +259,6 @@ def _opened(log: Searched) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _hit(log: Searched, descriptor: int, found: Found) -> Hit:
-    line = line_index.number((log.run, log.attempt, log.name), descriptor, found.offset)
-    return Hit(log, found, line, log.times.at(found.offset))
+def _hit(log: SearchedLog, descriptor: int, match: LineMatch) -> LogHit:
+    line = line_index.line_number((log.run, log.attempt, log.name), descriptor, match.offset)
+    return LogHit(log, match, line, log.times.arrival_at(match.offset))

@@ -1,6 +1,8 @@
 """Log files of runs: DATA_DIR/runs/<run>/<attempt>/logs/<name>, written at offsets, read by range.
 
-A stored file is a prefix of the node's file, byte for byte; its own length is the next wanted offset.
+A stored file is a prefix of the node's file, byte for byte; its length is the next offset to send from.
+`sizes.json` beside the logs of an attempt holds the final size of each log; the key "" means that no more
+bytes will arrive for any log.
 """
 
 from __future__ import annotations
@@ -23,72 +25,72 @@ MAX_DEPTH = 16
 SIZES = "sizes.json"
 
 
-class BadName(ValueError):
-    """Not a name that a log may have."""
+class BadLogName(ValueError):
+    """The name is not allowed for a log."""
 
 
-class Hole(ValueError):
-    """The bytes begin after the end of what is stored; `wanted` is the offset to send from."""
+class MissingLogBytes(ValueError):
+    """The bytes begin after the end of the stored ones; `next_offset` is the offset to send from."""
 
-    def __init__(self, wanted: int) -> None:
-        super().__init__(f"the next wanted byte is {wanted}")
-        self.wanted = wanted
+    def __init__(self, next_offset: int) -> None:
+        super().__init__(f"the next wanted byte is {next_offset}")
+        self.next_offset = next_offset
 
 
-def folder(run_id: str, attempt: int | None = None) -> Path:
-    """Where everything that the hub keeps of a run (or of one attempt) lies."""
+def run_folder(run_id: str, attempt: int | None = None) -> Path:
+    """Returns the folder of all files that the hub stores for a run, or for one attempt of it."""
     if not RUN_ID.match(run_id):
-        raise BadName(f"{run_id!r} is not a run's id")
+        raise BadLogName(f"{run_id!r} is not a run's id")
     root = Path(settings.DATA_DIR) / "runs" / run_id
     return root if attempt is None else root / str(int(attempt))
 
 
 def path(run_id: str, attempt: int, name: str) -> Path:
-    """The file of a log; raises BadName for anything that could lead elsewhere."""
-    check(name)
-    return folder(run_id, attempt) / "logs" / name
+    """Returns the file of a log. Raises BadLogName for a name that could lead elsewhere."""
+    check_name(name)
+    return run_folder(run_id, attempt) / "logs" / name
 
 
-def check(name: str) -> None:
+def check_name(name: str) -> None:
     parts = name.split("/")
     if not name or len(os.fsencode(name)) > MAX_NAME_BYTES or len(parts) > MAX_DEPTH:
-        raise BadName(f"a log's name has 1 to {MAX_NAME_BYTES} bytes and at most {MAX_DEPTH} parts")
+        raise BadLogName(f"a log's name has 1 to {MAX_NAME_BYTES} bytes and at most {MAX_DEPTH} parts")
     for part in parts:
         if part in ("", ".", "..") or "\\" in part or not part.isprintable() or len(os.fsencode(part)) > 255:
-            raise BadName(f"{name!r} is not a log's name")
+            raise BadLogName(f"{name!r} is not a log's name")
     if len(parts) > 1 and not (
         parts[0] == "logs" or re.fullmatch(r"node_\d+", parts[0]) or _is_event_file_of_outputs(name)
     ):
-        raise BadName(f"{name!r} is not below logs/")
+        raise BadLogName(f"{name!r} is not below logs/")
 
 
 def _is_event_file_of_outputs(name: str) -> bool:
     return name.startswith("outputs/") and is_event_file(name)
 
 
-def names(run_id: str, attempt: int) -> dict[str, int]:
-    """Every log with its stored size, in the order of names; without event files, which nobody reads as
+def log_sizes(run_id: str, attempt: int) -> dict[str, int]:
+    """Returns every log's name and stored size by name, without TensorBoard's event files, which are not
     text."""
-    return {name: size for name, size in _stored(run_id, attempt).items() if not is_event_file(name)}
+    return {name: size for name, size in _stored_sizes(run_id, attempt).items() if not is_event_file(name)}
 
 
-def event_files(run_id: str, attempt: int) -> dict[str, int]:
-    """TensorBoard's event files, which come like logs, with their stored sizes."""
-    return {name: size for name, size in _stored(run_id, attempt).items() if is_event_file(name)}
+def event_file_sizes(run_id: str, attempt: int) -> dict[str, int]:
+    """Returns TensorBoard's event files, which nodes send like logs, with their stored sizes."""
+    return {name: size for name, size in _stored_sizes(run_id, attempt).items() if is_event_file(name)}
 
 
-def _stored(run_id: str, attempt: int) -> dict[str, int]:
-    root = folder(run_id, attempt) / "logs"
-    found: dict[str, int] = {}
+def _stored_sizes(run_id: str, attempt: int) -> dict[str, int]:
+    root = run_folder(run_id, attempt) / "logs"
+    sizes: dict[str, int] = {}
     for parent, _, files in os.walk(root):
         for file in files:
             full = Path(parent) / file
-            found[full.relative_to(root).as_posix()] = full.stat().st_size
-    return dict(sorted(found.items()))
+            sizes[full.relative_to(root).as_posix()] = full.stat().st_size
+    return dict(sorted(sizes.items()))
 
 
 def size(run_id: str, attempt: int, name: str) -> int:
-    """Stored bytes; 0 for a log of which nothing has come."""
+    """Returns the number of stored bytes; 0 for a log without any."""
     try:
         return path(run_id, attempt, name).stat().st_size
     except (FileNotFoundError, NotADirectoryError):
@@ -96,7 +98,7 @@ def size(run_id: str, attempt: int, name: str) -> int:
 
 
 def read(run_id: str, attempt: int, name: str, offset: int, limit: int) -> bytes:
-    """At most `limit` bytes from `offset`; empty beyond the end."""
+    """Returns at most `limit` bytes from `offset`; b"" beyond the end."""
     try:
         with path(run_id, attempt, name).open("rb") as file:
             return os.pread(file.fileno(), max(0, limit), max(0, offset))
@@ -105,7 +107,9 @@ def read(run_id: str, attempt: int, name: str, offset: int, limit: int) -> bytes
 
 
 def append(run_id: str, attempt: int, name: str, offset: int, data: bytes) -> int:
-    """Write what is new of `data` at its offset; returns the stored length after. Raises Hole."""
+    """Writes the part of `data` that is not stored yet; returns the new stored length.
+
+    Raises MissingLogBytes if the bytes before `offset` are not stored yet."""
     target = path(run_id, attempt, name)
     try:
         descriptor = _open(target)
@@ -115,7 +119,7 @@ def append(run_id: str, attempt: int, name: str, offset: int, data: bytes) -> in
     try:
         stored = os.fstat(descriptor).st_size
         if offset > stored:
-            raise Hole(stored)
+            raise MissingLogBytes(stored)
         rest = memoryview(data)[stored - offset :]
         while rest:
             written = os.pwrite(descriptor, rest, stored)
@@ -127,46 +131,46 @@ def append(run_id: str, attempt: int, name: str, offset: int, data: bytes) -> in
 
 
 def seal(run_id: str, attempt: int, sizes: Mapping[str, int]) -> None:
-    """Note the final sizes that a node told; a log is complete once it is stored to its final size."""
-    known = _sizes(run_id, attempt)
-    if all(known.get(name) == value for name, value in sizes.items()):
+    """Records the final sizes that a node reported; a log is complete once it is stored to its final size."""
+    existing = _sizes(run_id, attempt)
+    if all(existing.get(name) == value for name, value in sizes.items()):
         return
-    _write_sizes(run_id, attempt, known | dict(sizes))
+    _write_sizes(run_id, attempt, existing | dict(sizes))
 
 
 def close(run_id: str, attempt: int) -> None:
-    """Nothing more is to come (a lost node, an attempt that never started): what is stored is all."""
+    """Marks all logs as complete: no more bytes will arrive (a lost node, an attempt that never started)."""
     _write_sizes(run_id, attempt, {"": 1})
 
 
-def complete(run_id: str, attempt: int, name: str) -> bool:
-    """Whether every byte that the log will ever have is stored."""
+def is_complete(run_id: str, attempt: int, name: str) -> bool:
+    """Returns whether every byte that the log will ever have is stored."""
     sizes = _sizes(run_id, attempt)
     return "" in sizes or (name in sizes and size(run_id, attempt, name) >= sizes[name])
 
 
-def whole(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
-    """Whether all these logs are stored to these sizes."""
+def are_stored(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
+    """Returns whether all these logs are stored up to these sizes."""
     return all(size(run_id, attempt, name) >= value for name, value in sizes.items())
 
 
 def stored_bytes(run_id: str) -> int:
-    """Of all the run's logs, of every attempt."""
+    """Returns the total size of the run's files, of all attempts."""
     return sum(
-        (Path(parent) / file).stat().st_size for parent, _, files in os.walk(folder(run_id)) for file in files
+        (Path(parent) / file).stat().st_size for parent, _, files in os.walk(run_folder(run_id)) for file in files
     )
 
 
-def remove(run_id: str) -> None:
-    """Everything that the hub keeps of this run in files."""
-    root = folder(run_id)
+def remove_run(run_id: str) -> None:
+    """Deletes all files that the hub stores for this run."""
+    root = run_folder(run_id)
     if root.exists():
         shutil.rmtree(root)
 
 
 def make_folders(target: Path) -> None:
-    """A folder of a run and those above it, for the hub alone."""
-    # mkdir's mode holds only for the last folder of parents=True, so each is made by itself.
+    """Creates a folder of a run and its parents, readable by the hub's account only."""
+    # With parents=True, mkdir applies its mode to the last folder only, so each one is created by itself.
     missing = []
     while not target.exists():
         missing.append(target)
@@ -181,13 +185,13 @@ def _open(target: Path) -> int:
 
 def _sizes(run_id: str, attempt: int) -> dict[str, int]:
     try:
-        return dict(json.loads((folder(run_id, attempt) / SIZES).read_text()))
+        return dict(json.loads((run_folder(run_id, attempt) / SIZES).read_text()))
     except FileNotFoundError:
         return {}
 
 
 def _write_sizes(run_id: str, attempt: int, sizes: Mapping[str, int]) -> None:
-    target = folder(run_id, attempt) / SIZES
+    target = run_folder(run_id, attempt) / SIZES
     make_folders(target.parent)
     descriptor, aside = tempfile.mkstemp(dir=target.parent, prefix=".sizes")
     with os.fdopen(descriptor, "w") as file:

@@ -1,9 +1,9 @@
-"""When the bytes of a log arrived, by the hub's own clock: a small file beside each log.
+"""Arrival times of log bytes by the hub's clock, in a small file beside each log.
 
-`DATA_DIR/runs/<run>/<attempt>/arrivals/<log>` holds records of three native 64-bit numbers, oldest first: up
-to which byte, from when, until when (milliseconds; the last one doubled, plus 1 where the bytes came late). A
-record is written at most every 250 ms, never per chunk, and a long file is thinned out; what it says is a
-help to readers, never the truth."""
+`DATA_DIR/runs/<run>/<attempt>/arrivals/<log>` holds records of three native 64-bit numbers, oldest first: end
+offset of the bytes, first arrival, last arrival (milliseconds; the last one doubled, plus 1 for late bytes). A
+record is written at most every 250 ms, not per chunk, and a long file is thinned out. The times help readers;
+nothing may depend on them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from typing import NamedTuple
 from jobs.logs import log_store
 from workspaces import process_caches
 
-EVERY_MS = 250
-MOST_RECORDS = 2048
-MOST_REMEMBERED = 4096
-"""Logs whose last record this process keeps in mind."""
-A_YEAR_MS = 366 * 24 * 3600 * 1000
+RECORD_INTERVAL_MS = 250
+MAX_RECORDS = 2048
+MAX_PENDING = 4096
+"""Number of logs whose unwritten record this process keeps in memory."""
+YEAR_MS = 366 * 24 * 3600 * 1000
 WORDS = 3
 RECORD_BYTES = 8 * WORDS
 Key = tuple[str, int, str]
@@ -33,10 +33,10 @@ Key = tuple[str, int, str]
 
 
 class Arrival(NamedTuple):
-    """The bytes before `end` that are in no earlier arrival came from `first_ms` to `last_ms`.
+    """The bytes between the previous arrival's end and `end` arrived from `first_ms` to `last_ms`.
 
-    `late`: they had waited while node and hub could not reach each other; when they were written is not
-    known."""
+    `late`: the bytes had to wait because node and hub could not reach each other, so it is unknown when they
+    were written."""
 
     end: int
     first_ms: int
@@ -47,18 +47,18 @@ class Arrival(NamedTuple):
         return self.end, self.first_ms, 2 * self.last_ms + self.late
 
 
-class Gap(NamedTuple):
-    """Nothing came from `from_ms` to `to_ms`; `unheard`: because nothing could, so it says nothing about the
-    rank."""
+class LogSilence(NamedTuple):
+    """No bytes arrived from `from_ms` to `to_ms`. `is_outage`: the node could not reach the hub, so the silence
+    says nothing about the rank."""
 
     from_ms: int
     to_ms: int
-    unheard: bool
+    is_outage: bool
 
 
 @dataclass
-class _Noting:
-    """What this process knows of one log's file: the record it still collects, and how many are written."""
+class _PendingArrival:
+    """State of one log's file in this process: the record that is still open, and the number written."""
 
     count: int
     last_ms: int
@@ -67,49 +67,49 @@ class _Noting:
 
 
 _lock = threading.Lock()
-_noting: dict[Key, _Noting] = {}
+_pending: dict[Key, _PendingArrival] = {}
 
 
-def note(key: Key, begin: int, end: int, now_ms: int, *, late: bool = False) -> None:
-    """The bytes from `begin` to `end` of a log have been stored at `now_ms`."""
-    known = _noting.get(key) or _begin(key, begin, now_ms)
-    now_ms = known.last_ms = max(now_ms, known.last_ms)
-    collected, new = known.open, Arrival(end, now_ms, now_ms, late)
-    if now_ms - known.written_ms < EVERY_MS and (collected is None or collected.late == late):
-        known.open = new if collected is None else collected._replace(end=end, last_ms=now_ms)
+def record_arrival(key: Key, begin: int, end: int, now_ms: int, *, late: bool = False) -> None:
+    """Records that the bytes from `begin` to `end` of a log were stored at `now_ms`."""
+    pending = _pending.get(key) or _start_recording(key, begin, now_ms)
+    now_ms = pending.last_ms = max(now_ms, pending.last_ms)
+    open_arrival, new = pending.open, Arrival(end, now_ms, now_ms, late)
+    if now_ms - pending.written_ms < RECORD_INTERVAL_MS and (open_arrival is None or open_arrival.late == late):
+        pending.open = new if open_arrival is None else open_arrival._replace(end=end, last_ms=now_ms)
         return
-    ready = [] if collected is None else [collected]
-    if collected is None or now_ms - collected.last_ms >= EVERY_MS:
-        # After a silence a line is noted at once; what follows on its heels is collected.
+    ready = [] if open_arrival is None else [open_arrival]
+    if open_arrival is None or now_ms - open_arrival.last_ms >= RECORD_INTERVAL_MS:
+        # The first bytes after a silence are written at once; those that follow closely are collected.
         ready.append(new)
-        known.open = None
+        pending.open = None
     else:
-        known.open = new
-    _write(key, known, ready)
-    known.written_ms = now_ms
+        pending.open = new
+    _write(key, pending, ready)
+    pending.written_ms = now_ms
 
 
 @process_caches.register
 def clear_cache() -> None:
     with _lock:
-        _noting.clear()
+        _pending.clear()
 
 
-def forget(run_id: str, attempt: int) -> None:
-    """Nothing more will come: write what was still collected."""
+def flush_attempt(run_id: str, attempt: int) -> None:
+    """Writes the open records of an attempt and drops its state: no more bytes will arrive."""
     with _lock:
-        over = {key: _noting.pop(key) for key in list(_noting) if key[:2] == (run_id, attempt)}
-    _write_open(over)
+        ended = {key: _pending.pop(key) for key in list(_pending) if key[:2] == (run_id, attempt)}
+    _write_open(ended)
 
 
-class Timeline:
-    """The arrivals of one log, read from its file; `size` and `mtime_ms` are those of the log itself."""
+class LogTimeline:
+    """The arrivals of one log, read from its file. `size` and `mtime_ms` describe the log itself."""
 
     @classmethod
-    def of(cls, run_id: str, attempt: int, name: str) -> Timeline:
-        """Raises FileNotFoundError for a log of which nothing has come."""
-        told = log_store.path(run_id, attempt, name).stat()
-        return cls(_read(_path((run_id, attempt, name))), told.st_size, told.st_mtime_ns // 1_000_000)
+    def load(cls, run_id: str, attempt: int, name: str) -> LogTimeline:
+        """Reads the arrivals of a log. Raises FileNotFoundError for a log without stored bytes."""
+        info = log_store.path(run_id, attempt, name).stat()
+        return cls(_read(_path((run_id, attempt, name))), info.st_size, info.st_mtime_ns // 1_000_000)
 
     def __init__(self, words: array[int], size: int, mtime_ms: int) -> None:
         self.size = size
@@ -123,33 +123,33 @@ class Timeline:
     def last_ms(self) -> int:
         return self._lasts[-1] >> 1 if self._lasts else 0
 
-    def at(self, offset: int) -> Arrival:
-        """How the byte at `offset` came; the last arrival for what lies beyond the end."""
+    def arrival_at(self, offset: int) -> Arrival:
+        """Returns the arrival of the byte at `offset`; the last arrival for an offset beyond the end."""
         return self._arrival(min(bisect_right(self.ends, offset), len(self.ends) - 1))
 
-    def before(self, moment_ms: int) -> int:
-        """How many bytes belong to arrivals that were over before `moment_ms`."""
+    def bytes_before(self, moment_ms: int) -> int:
+        """Returns the number of bytes in arrivals that ended before `moment_ms`."""
         count = bisect_left(self._lasts, 2 * moment_ms)
         return self.ends[count - 1] if count else 0
 
     def next_moment(self, moment_ms: int) -> int | None:
-        """The end of the first arrival that was over after `moment_ms`."""
+        """Returns the end of the first arrival that ended after `moment_ms`, or None."""
         index = bisect_left(self._lasts, 2 * (moment_ms + 1))
         return self._lasts[index] >> 1 if index < len(self._lasts) else None
 
-    def gaps(self, least_ms: int, *, since_ms: int | None = None) -> list[Gap]:
-        """When nothing came for `least_ms` or longer, from `since_ms` (the start of the process) on."""
+    def gaps(self, min_ms: int, *, since_ms: int | None = None) -> list[LogSilence]:
+        """Returns the silences of `min_ms` or longer, from `since_ms` (the start of the process) on."""
         skipped = 1 if since_ms is None else 0
         silent_from = self._lasts if since_ms is None else [2 * since_ms, *self._lasts]
         pairs = zip(silent_from, self.firsts[skipped:], self._lasts[skipped:], strict=False)
         return [
-            Gap(last >> 1, first, bool(its_last & 1))
-            for last, first, its_last in pairs
-            if first - (last >> 1) >= least_ms
+            LogSilence(last >> 1, first, bool(next_last & 1))
+            for last, first, next_last in pairs
+            if first - (last >> 1) >= min_ms
         ]
 
-    def rhythm_ms(self) -> int:
-        """How long this log mostly pauses between two arrivals: the median."""
+    def median_pause_ms(self) -> int:
+        """Returns the median pause between two arrivals."""
         pauses = sorted(map(sub, self.firsts[1:], (last >> 1 for last in self._lasts)))
         return max(0, pauses[len(pauses) // 2]) if pauses else 0
 
@@ -158,72 +158,72 @@ class Timeline:
         return Arrival(self.ends[index], self.firsts[index], last >> 1, bool(last & 1))
 
     def _clean(self, size: int) -> None:
-        """After a crash the file may know of bytes that the log has lost, and of the same ones twice."""
-        kept: list[tuple[int, int, int]] = []
+        """Removes records that a crash has invalidated: of bytes that the log lost, and duplicates."""
+        records: list[tuple[int, int, int]] = []
         for end, first, last in zip(self.ends, self.firsts, self._lasts, strict=True):
-            while kept and kept[-1][0] >= end:
-                kept.pop()
+            while records and records[-1][0] >= end:
+                records.pop()
             if end <= size:
-                kept.append((end, first, last))
+                records.append((end, first, last))
         self.ends, self.firsts, self._lasts = (
-            array("Q", (item[index] for item in kept)) for index in range(WORDS)
+            array("Q", (item[index] for item in records)) for index in range(WORDS)
         )
 
     def _add_rest(self, size: int, mtime_ms: int) -> None:
-        """The last bytes are not noted yet; where nothing is, the log is older than its file or the file is
-        lost."""
+        """Adds an arrival for the last bytes, which have no record yet.
+
+        Without any record (an older log, or a lost file) all bytes count as late."""
         mtime_ms = max(mtime_ms, self.last_ms)
-        self.firsts.append(max(self.last_ms, mtime_ms - EVERY_MS) if self._lasts else mtime_ms)
+        self.firsts.append(max(self.last_ms, mtime_ms - RECORD_INTERVAL_MS) if self._lasts else mtime_ms)
         self._lasts.append(2 * mtime_ms + (not self._lasts))
         self.ends.append(size)
 
 
-def thinned(arrivals: list[Arrival], most: int) -> list[Arrival]:
-    """At most `most` of them: neighbours become one, so that the longest silences remain."""
-    width = EVERY_MS
-    while len(arrivals) > most:
+def thin_out(arrivals: list[Arrival], max_count: int) -> list[Arrival]:
+    """Returns at most `max_count` arrivals: merges neighbours so that the longest silences remain."""
+    width = RECORD_INTERVAL_MS
+    while len(arrivals) > max_count:
         width *= 2
-        kept: list[Arrival] = []
+        merged: list[Arrival] = []
         for item in arrivals:
-            alike = kept and (kept[-1].late == item.late or width > A_YEAR_MS)
-            if alike and item.last_ms - kept[-1].first_ms <= width:
-                kept[-1] = Arrival(item.end, kept[-1].first_ms, item.last_ms, item.late)
+            alike = merged and (merged[-1].late == item.late or width > YEAR_MS)
+            if alike and item.last_ms - merged[-1].first_ms <= width:
+                merged[-1] = Arrival(item.end, merged[-1].first_ms, item.last_ms, item.late)
             else:
-                kept.append(item)
-        arrivals = kept
+                merged.append(item)
+        arrivals = merged
     return arrivals
 
 
-def _begin(key: Key, begin: int, now_ms: int) -> _Noting:
-    """The first chunk that this process stores of a log: what an earlier one wrote may be torn, or miss its
-    last bytes."""
+def _start_recording(key: Key, begin: int, now_ms: int) -> _PendingArrival:
+    """Starts recording a log in this process. The records of an earlier process may be torn or incomplete."""
     with _lock:
-        old = dict(islice(_noting.items(), MOST_REMEMBERED // 2)) if len(_noting) >= MOST_REMEMBERED else {}
+        old = dict(islice(_pending.items(), MAX_PENDING // 2)) if len(_pending) >= MAX_PENDING else {}
         for item in old:
-            del _noting[item]
+            del _pending[item]
     _write_open(old)
     words = _read(_path(key))
-    known = _Noting(len(words) // WORDS, words[-1] >> 1 if words else 0)
+    pending = _PendingArrival(len(words) // WORDS, words[-1] >> 1 if words else 0)
     with _lock:
-        _noting[key] = known
+        _pending[key] = pending
     if not words and begin:
-        _write(key, known, [Arrival(begin, now_ms, now_ms, late=True)])
+        _write(key, pending, [Arrival(begin, now_ms, now_ms, late=True)])
     elif words and begin > words[-WORDS]:
-        # What an ended process had collected but not written came on the heels of its last record.
-        last_ms = known.last_ms
-        _write(key, known, [Arrival(begin, last_ms, max(last_ms, min(now_ms, last_ms + 2 * EVERY_MS)))])
-    return known
+        # The earlier process ended with an open record, whose bytes closely followed its last written one.
+        last_ms = pending.last_ms
+        _write(key, pending, [Arrival(begin, last_ms, max(last_ms, min(now_ms, last_ms + 2 * RECORD_INTERVAL_MS)))])
+    return pending
 
 
-def _write_open(logs: dict[Key, _Noting]) -> None:
-    for key, known in logs.items():
-        if known.open is not None and log_store.folder(key[0], key[1]).exists():
-            _write(key, known, [known.open])
+def _write_open(logs: dict[Key, _PendingArrival]) -> None:
+    for key, pending in logs.items():
+        if pending.open is not None and log_store.run_folder(key[0], key[1]).exists():
+            _write(key, pending, [pending.open])
 
 
-def _write(key: Key, known: _Noting, arrivals: list[Arrival]) -> None:
-    if known.count + len(arrivals) > MOST_RECORDS:
-        _rewrite(key, known, arrivals)
+def _write(key: Key, pending: _PendingArrival, arrivals: list[Arrival]) -> None:
+    if pending.count + len(arrivals) > MAX_RECORDS:
+        _rewrite(key, pending, arrivals)
         return
     target = _path(key)
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -233,24 +233,24 @@ def _write(key: Key, known: _Noting, arrivals: list[Arrival]) -> None:
         log_store.make_folders(target.parent)
         descriptor = os.open(target, flags, 0o600)
     try:
-        # At the end of the last whole record: one that a crash has torn is written over.
+        # Writing continues after the last whole record and overwrites one that a crash has torn.
         at = os.fstat(descriptor).st_size // RECORD_BYTES * RECORD_BYTES
         os.pwrite(descriptor, _packed(arrivals), at)
     finally:
         os.close(descriptor)
-    known.count += len(arrivals)
+    pending.count += len(arrivals)
 
 
-def _rewrite(key: Key, known: _Noting, arrivals: list[Arrival]) -> None:
+def _rewrite(key: Key, pending: _PendingArrival, arrivals: list[Arrival]) -> None:
     target, words = _path(key), _read(_path(key))
     columns = zip(words[0::WORDS], words[1::WORDS], words[2::WORDS], strict=True)
     before = [Arrival(end, first, last >> 1, bool(last & 1)) for end, first, last in columns]
-    kept = thinned([*before, *arrivals], MOST_RECORDS // 2)
+    survivors = thin_out([*before, *arrivals], MAX_RECORDS // 2)
     descriptor, aside = tempfile.mkstemp(dir=target.parent, prefix=".arrivals")
     with os.fdopen(descriptor, "wb") as file:
-        file.write(_packed(kept))
+        file.write(_packed(survivors))
     Path(aside).replace(target)
-    known.count = len(kept)
+    pending.count = len(survivors)
 
 
 def _packed(arrivals: list[Arrival]) -> bytes:
@@ -269,5 +269,5 @@ def _read(target: Path) -> array[int]:
 
 def _path(key: Key) -> Path:
     run_id, attempt, name = key
-    log_store.check(name)
-    return log_store.folder(run_id, attempt) / "arrivals" / name
+    log_store.check_name(name)
+    return log_store.run_folder(run_id, attempt) / "arrivals" / name

@@ -105,7 +105,7 @@ def _ingest_chunk(
     if name is not None:
         try:
             next_offset = _store(session, chunk, name, now)
-        except log_store.BadName as error:
+        except log_store.BadLogName as error:
             log.warning("A log of run %s is not kept: %s", chunk.run, error)
     return chunk.run, chunk.attempt, chunk.name, next_offset
 
@@ -118,13 +118,13 @@ def _store(session: NodeSession, chunk: LogChunk, name: str, now: datetime) -> i
         return before
     try:
         after = log_store.append(chunk.run, chunk.attempt, name, chunk.offset, chunk.data)
-    except log_store.Hole as hole:
-        return hole.wanted
+    except log_store.MissingLogBytes as hole:
+        return hole.next_offset
     # No page shows lines of an event file: it is read as metrics.
     if after > before and not is_event_file(name):
         is_late = session.late_logs.is_late(chunk.run, chunk.attempt, name, before)
         at_ms = int(now.timestamp() * 1000)
-        log_timestamps.note((chunk.run, chunk.attempt, name), before, after, at_ms, late=is_late)
+        log_timestamps.record_arrival((chunk.run, chunk.attempt, name), before, after, at_ms, late=is_late)
         _publish(chunk, name, before)
     return after
 
@@ -163,7 +163,7 @@ def _ingest_fact(
 
 
 def _has_all_logs(assignment: Assignment, fact: AttemptFact) -> bool:
-    return log_store.whole(assignment.run, assignment.attempt, _final_sizes(assignment, fact))
+    return log_store.are_stored(assignment.run, assignment.attempt, _final_sizes(assignment, fact))
 
 
 def _settle(
@@ -197,7 +197,7 @@ def _is_complete(session: NodeSession, assignment: Assignment, fact: AttemptFact
     readers who wait for the end of a log."""
     sizes = _final_sizes(assignment, fact)
     log_store.seal(assignment.run, assignment.attempt, sizes)
-    return session.has_accepted(fact) and log_store.whole(assignment.run, assignment.attempt, sizes)
+    return session.has_accepted(fact) and log_store.are_stored(assignment.run, assignment.attempt, sizes)
 
 
 def _final_sizes(assignment: Assignment, fact: AttemptFact) -> dict[str, int]:
@@ -206,8 +206,8 @@ def _final_sizes(assignment: Assignment, fact: AttemptFact) -> dict[str, int]:
     for name, size in fact.logs.items():
         stored = assignment.stored_name(name)
         try:
-            log_store.check(stored or "")
-        except log_store.BadName:
+            log_store.check_name(stored or "")
+        except log_store.BadLogName:
             continue
         sizes[stored or ""] = min(size, settings.MAX_LOG_BYTES)
     return sizes
@@ -219,7 +219,7 @@ def _close(session: NodeSession, assignment: Assignment, now: datetime) -> None:
     causes.store_soon(assignment.run, assignment.attempt)
     if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
         log_store.close(assignment.run, assignment.attempt)
-    log_timestamps.forget(assignment.run, assignment.attempt)
+    log_timestamps.flush_attempt(assignment.run, assignment.attempt)
     session.forget_attempt(assignment.run, assignment.attempt)
 
 

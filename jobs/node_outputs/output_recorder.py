@@ -28,7 +28,7 @@ def record(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
     if not fact.outputs:
         return True
     at = (
-        run_transitions.time_of(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase)))
+        run_transitions.to_datetime(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase)))
         or timezone.now()
     )
     named = _acceptable(part, fact)

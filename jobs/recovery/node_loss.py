@@ -92,7 +92,7 @@ def write_off(part: AttemptNode) -> None:
         .exclude(node_id=part.node_id)
         .values_list("log_name", flat=True)
     )
-    stored = log_store.names(attempt.run_id, attempt.number)
+    stored = log_store.log_sizes(attempt.run_id, attempt.number)
     sizes = {name: size for name, size in stored.items() if name not in elsewhere and _is_of(part, name)}
     log_store.seal(
         attempt.run_id, attempt.number, {row.log_name: stored.get(row.log_name, 0) for row in here} | sizes

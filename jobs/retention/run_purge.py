@@ -142,7 +142,7 @@ def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
     if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=GONE):
         return False
     before(run)
-    log_store.remove(run.pk)
+    log_store.remove_run(run.pk)
     attempt_curves.delete(run.pk)
     for belonging in BELONGINGS:
         remove(belonging.of(run.pk))

@@ -1,4 +1,4 @@
-"""Whether the nodes that a run would get have the Python that it asks for, and all the same."""
+"""Checks that the nodes that a run would get have the Python it requests, and that their versions match."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from trainhub_launch.placement import Placement, Refusal
 from trainhub_launch.spec import RunSpec
 
 
-def interpreters(
+def check_interpreters(
     spec: RunSpec, placement: Placement | Refusal, nodes: tuple[FreeNode, ...]
 ) -> Iterator[Finding]:
-    """About the nodes of `placement`; the environment's name and version are judged even while there are
-    none."""
+    """Yields findings about the nodes of `placement`; checks the environment even if there are none yet."""
     reference = spec.environment
     if reference.name not in environments.names():
         return
@@ -26,19 +25,19 @@ def interpreters(
     versions: dict[str, str] = {}
     for node in chosen:
         try:
-            found = environments.resolve(reference, node.interpreters)
+            environment = environments.resolve(reference, node.interpreters)
         except SpecError as error:
             message = (
                 error.message if len(names) == 1 else error.message.replace("the chosen node", node.name)
             )
             yield Finding("error", error.field, message)
             return
-        is_named = found.name == environments.SYSTEM and found.version
-        versions[node.name] = found.version if is_named else _own(node.interpreters)
+        is_named = environment.name == environments.SYSTEM and environment.version
+        versions[node.name] = environment.version if is_named else _default_version(node.interpreters)
     if not chosen and reference.name != environments.SYSTEM:
         yield from _unknown_version(spec)
     # Environments that are made on the node are made with its own Python.
-    yield from _differing(versions)
+    yield from _differing_versions(versions)
 
 
 def _unknown_version(spec: RunSpec) -> Iterator[Finding]:
@@ -48,18 +47,18 @@ def _unknown_version(spec: RunSpec) -> Iterator[Finding]:
         yield Finding("error", error.field, error.message)
 
 
-def _own(found: tuple[Interpreter, ...]) -> str:
-    """The version that a node starts where nothing is said: of the first interpreter that it reports."""
-    return found[0].version if found else ""
+def _default_version(interpreters: tuple[Interpreter, ...]) -> str:
+    """Returns the default version of a node: that of the first interpreter it reports, or ""."""
+    return interpreters[0].version if interpreters else ""
 
 
-def _differing(versions: dict[str, str]) -> Iterator[Finding]:
+def _differing_versions(versions: dict[str, str]) -> Iterator[Finding]:
     minors = {name: ".".join(version.split(".")[:2]) for name, version in versions.items() if version}
     if len(set(minors.values())) > 1:
-        told = ", ".join(f"{name} has {minor}" for name, minor in minors.items())
+        listing = ", ".join(f"{name} has {minor}" for name, minor in minors.items())
         yield Finding(
             "warning",
             "environment.version",
-            f"the nodes would run different versions of Python: {told}; name one that all "
+            f"the nodes would run different versions of Python: {listing}; name one that all "
             "of them have, or give the agents the same with TRAINHUB_NODE_PYTHON",
         )

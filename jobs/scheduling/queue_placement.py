@@ -1,4 +1,4 @@
-"""The queue becomes attempts: whose turn it is, what that run gets, and why the others wait."""
+"""Places queued runs on nodes in queue order, and records why the others wait."""
 
 from __future__ import annotations
 
@@ -30,103 +30,101 @@ from trainhub_launch.waiting import Line
 from workspaces.tokens import digest
 
 log = logging.getLogger(__name__)
-MOST_WALKS = 50
-"""Every walk that has to begin anew means that somebody else placed a run; the next tick walks again
-anyway."""
+MAX_WALKS = 50
+"""A pass restarts whenever another worker has placed a run meanwhile; the next tick continues in any case."""
 
 
-class Stale(Exception):
-    """The nodes are no longer as they were read: another worker has placed a run on them."""
+class StaleOffers(Exception):
+    """The free resources that were read are out of date: another worker has placed a run on the nodes."""
 
 
 @dataclass(frozen=True)
-class Turn:
+class QueuedRun:
     run: Run
     spec: RunSpec
     wanted: Demand
 
 
-def walk(only: Collection[str] | None = None) -> None:
-    """Place what fits, in the order of the queue, in all clusters or only in those of these names.
+def place_queued(only: Collection[str] | None = None) -> None:
+    """Places the runs that fit, in queue order, in all clusters or only in those named.
 
-    The rest says what it waits for. Two workers may walk at the same time.
+    The others get a sentence about what they wait for. Several workers may call this at the same time.
     """
-    for _ in range(MOST_WALKS):
+    for _ in range(MAX_WALKS):
         clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
-        queues: dict[str, list[Turn]] = {}
-        for turn in turns(only):
+        queues: dict[str, list[QueuedRun]] = {}
+        for turn in queued_runs(only):
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)
         try:
             for name, queue in queues.items():
-                _walk(clusters.get(name), name, queue)
-        except Stale:
+                _place_queue(clusters.get(name), name, queue)
+        except StaleOffers:
             continue
         return
 
 
-def turns(only: Collection[str] | None = None) -> Iterator[Turn]:
-    """The queued runs of all clusters, or of those of these names, in order; one that cannot be read is
-    failed."""
+def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
+    """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
+    spec."""
     queued = Run.objects.queued().select_related("workspace").defer("preview")
     for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
         try:
             spec = RunSpec.from_json(run.spec)
-            yield Turn(run, spec, demand(spec))
+            yield QueuedRun(run, spec, demand(spec))
         except Exception:
-            _our_mistake(run)
+            _fail_internal(run)
 
 
-def _walk(cluster: Cluster | None, name: str, queue: list[Turn]) -> None:
-    queued = None if cluster is None else Queue(cluster)
+def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> None:
+    queued = None if cluster is None else ClusterQueuePlacement(cluster)
     for turn in queue:
         try:
             if queued is None:
-                fail(turn.run, f"There is no cluster {name!r} any more.")
+                fail_run(turn.run, f"There is no cluster {name!r} any more.")
             else:
-                queued.take(turn)
-        except (DatabaseError, Stale):
+                queued.process(turn)
+        except (DatabaseError, StaleOffers):
             raise
         except Exception:
-            # A mistake of ours about one run must not keep the others waiting for ever.
-            _our_mistake(turn.run)
+            # A bug that one run triggers must not block the rest of the queue.
+            _fail_internal(turn.run)
 
 
-class Queue:
-    """The runs of one cluster, taken one after the other. What is read for one serves the others as long as
-    it holds."""
+class ClusterQueuePlacement:
+    """Places the queued runs of one cluster one after the other; caches offers and permissions between them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._line: Line[Run] = Line(leases.offers(cluster))
         self._forbidden: dict[int, Refusal | None] = {}
-        self._seen_by: dict[int, tuple[FreeNode, ...]] = {}
+        self._offers_by_workspace: dict[int, tuple[FreeNode, ...]] = {}
 
-    def take(self, turn: Turn) -> None:
-        """Place the run, fail it for good, or say why it waits. Raises Stale."""
-        refusal = self._of_workspace(turn.run)
+    def process(self, turn: QueuedRun) -> None:
+        """Places the run, fails it, or records why it waits. Raises StaleOffers."""
+        refusal = self._workspace_refusal(turn.run)
         answer = refusal or self._line.ask(turn.wanted)
         if isinstance(answer, Placement):
             self._place(turn, answer)
         elif answer.permanent:
-            fail(turn.run, answer.sentence)
+            fail_run(turn.run, answer.sentence)
         else:
             self._explain(turn, self._line.in_front(turn.wanted))
             self._line.wait(turn.wanted, turn.run)
 
-    def _of_workspace(self, run: Run) -> Refusal | None:
+    def _workspace_refusal(self, run: Run) -> Refusal | None:
         if run.workspace_id not in self._forbidden:
             self._forbidden[run.workspace_id] = leases.forbidden(self._cluster, run.workspace)
         return self._forbidden[run.workspace_id]
 
-    def _place(self, turn: Turn, chosen: Placement) -> None:
+    def _place(self, turn: QueuedRun, chosen: Placement) -> None:
         run = turn.run
         with transaction.atomic():
-            # Locks in the order that every writer takes them: run, then cluster.
+            # Lock order, the same for every writer: first the run, then the cluster.
             current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
             if current is None:
                 return
             number = current.attempt + 1
-            found = leases.acquire(
+            result = leases.acquire(
                 self._cluster,
                 turn.wanted,
                 holder=run.pk,
@@ -135,45 +133,45 @@ class Queue:
                 workspace=run.workspace,
                 seen=self._line.chosen(chosen),
             )
-            if isinstance(found, Placement):
-                start(current, turn.spec, number, found)
-        if isinstance(found, Placement):
-            self._line.grant(found)
-            self._seen_by.clear()
-        elif found.permanent:
-            fail(run, found.sentence)
+            if isinstance(result, Placement):
+                start_attempt(current, turn.spec, number, result)
+        if isinstance(result, Placement):
+            self._line.grant(result)
+            self._offers_by_workspace.clear()
+        elif result.permanent:
+            fail_run(run, result.sentence)
         else:
-            raise Stale
+            raise StaleOffers
 
-    def _explain(self, turn: Turn, in_front: Run | None) -> None:
-        """Whoever waits behind another names that one: it is told once, however often those in front of it
-        change."""
+    def _explain(self, turn: QueuedRun, in_front: Run | None) -> None:
+        """Records why the run waits: the run in front of it, or the missing resources.
+
+        Writes only when the sentence changes."""
         run = turn.run
         sentence = _behind(run, in_front) if in_front else self._why(turn)
         if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
             lifecycle.wait_because(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
 
-    def _why(self, turn: Turn) -> str:
+    def _why(self, turn: QueuedRun) -> str:
         nodes = self._nodes(turn.run)
         return (
-            scaling_messages.sentence(self._cluster, turn.wanted, nodes, timezone.now())
+            scaling_messages.waiting_sentence(self._cluster, turn.wanted, nodes, timezone.now())
             or not_now(turn.wanted, nodes).sentence
         )
 
     def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
-        if run.workspace_id not in self._seen_by:
-            self._seen_by[run.workspace_id] = leases.offers(self._cluster, run.workspace, quarantined_leases())
-        return self._seen_by[run.workspace_id]
+        if run.workspace_id not in self._offers_by_workspace:
+            self._offers_by_workspace[run.workspace_id] = leases.offers(self._cluster, run.workspace, quarantined_leases())
+        return self._offers_by_workspace[run.workspace_id]
 
 
-def start(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
-    """Write down the attempt and wake its nodes. The plan is provisional until they have named their free
-    ports."""
+def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
+    """Creates the attempt and wakes its nodes. The plan is provisional until they report their free ports."""
     try:
-        planned = plan(spec, placement)
+        launch_plan = plan(spec, placement)
     except SpecError as error:
         leases.release(run.pk, number)
-        fail(run, error.message)
+        fail_run(run, error.message)
         return
     attempt = Attempt.objects.create(
         run=run,
@@ -187,14 +185,14 @@ def start(run: Run, spec: RunSpec, number: int, placement: Placement) -> None:
         AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank)
         for rank, placed in enumerate(placement.nodes)
     )
-    Member.objects.bulk_create(_members(attempt, planned, nodes))
-    named = ", ".join(node.name for node in placement.nodes)
-    lifecycle.advance(run.pk, RunState.PROVISIONING, message=f"Placed on {named}.", attempt=number)
+    Member.objects.bulk_create(_members(attempt, launch_plan, nodes))
+    node_names = ", ".join(node.name for node in placement.nodes)
+    lifecycle.advance(run.pk, RunState.PROVISIONING, message=f"Placed on {node_names}.", attempt=number)
     for node in nodes.values():
         wake_soon(node, run.pk, number)
 
 
-def fail(run: Run, detail: str, reason: Reason = Reason.DOES_NOT_FIT) -> None:
+def fail_run(run: Run, detail: str, reason: Reason = Reason.DOES_NOT_FIT) -> None:
     lifecycle.advance(run.pk, reason.final_state, reason, facts={"detail": detail})
 
 
@@ -221,6 +219,6 @@ def _behind(run: Run, other: Run) -> str:
     return f"Waiting behind {name}{why}."
 
 
-def _our_mistake(run: Run) -> None:
+def _fail_internal(run: Run) -> None:
     log.exception("Run %s could not be launched", run.pk)
-    fail(run, f"run {run.pk}", Reason.INTERNAL)
+    fail_run(run, f"run {run.pk}", Reason.INTERNAL)

@@ -1,4 +1,4 @@
-"""The verbs that move a run: launch, cancel; and those that put it away (jobs.retention.deletion)."""
+"""The actions on a run: submit, launch and cancel, and those of `jobs.retention.deletion`."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ _pending_lock = threading.Lock()
 
 
 def launch(run_id: str) -> None:
-    """Launch what fits of the queue in which this run waits, in its order: the run never delays one in front
-    of it.
+    """Launches the runs that fit in the queue of this run's cluster, in queue order.
 
-    Does nothing for a run that is no longer queued, so it may be repeated.
+    Does nothing if the run is no longer queued, so calls may be repeated.
     """
     spec = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("spec", flat=True).first()
     if spec is not None:
@@ -54,12 +53,12 @@ def launch(run_id: str) -> None:
 
 
 def launch_queued() -> None:
-    """Launch what fits in every cluster."""
+    """Launches the runs that fit, in every cluster."""
     _launch(ALL_CLUSTERS)
 
 
 def _launch(cluster: str) -> None:
-    """If another thread is launching, that one looks once more for this caller, who returns at once."""
+    """Launches, or returns at once if another thread is launching: that thread then makes one more pass."""
     with _pending_lock:
         _pending.add(cluster)
     while _pending and _launch_lock.acquire(blocking=False):
@@ -67,19 +66,18 @@ def _launch(cluster: str) -> None:
             with _pending_lock:
                 names = None if ALL_CLUSTERS in _pending else frozenset(_pending)
                 _pending.clear()
-            queue_placement.walk(names)
-            if cluster_scaling.tick(only=names):
-                # Runs that wait for the machines just asked for say so.
-                queue_placement.walk(names)
+            queue_placement.place_queued(names)
+            if cluster_scaling.scale_clusters(only=names):
+                # The second pass updates the sentences of runs that now wait for requested machines.
+                queue_placement.place_queued(names)
         finally:
             _launch_lock.release()
 
 
 def cancel(run: Run, who: User) -> bool:
-    """Ask for the run's end; at once where no node has it yet. False when it is over or being canceled
-    already.
+    """Requests the run's cancellation; cancels it at once if no node has claimed it yet.
 
-    Raises Conflict for a run from elsewhere.
+    Returns False if the run has ended or is being canceled already. Raises Conflict for an external run.
     """
     if run.kind == external.KIND:
         raise Conflict(

@@ -14,7 +14,7 @@ from jobs import environments
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Snapshot
-from jobs.scheduling.interpreters import interpreters
+from jobs.scheduling.interpreters import check_interpreters
 from jobs.sources import examples
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding, findings
@@ -51,7 +51,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     found += _cluster(spec, cluster, principal)
     found += _priority(spec, principal)
     found += _secrets(spec)
-    found += interpreters(spec, placement, nodes)
+    found += check_interpreters(spec, placement, nodes)
     found += _scaling_up(spec, principal)
     found += [
         item

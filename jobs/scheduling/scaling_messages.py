@@ -1,4 +1,4 @@
-"""What a run is told while its cluster grows for it."""
+"""Sentences for runs that wait while their cluster scales up."""
 
 from __future__ import annotations
 
@@ -12,45 +12,46 @@ from trainhub_launch.offers import Demand, FreeNode, counted
 from trainhub_launch.refusals import span
 
 
-def sentence(cluster: Cluster, wanted: Demand, nodes: Sequence[FreeNode], now: datetime) -> str:
-    """Why a run waits for nodes that its cluster's provider makes; empty where it waits for something
-    else."""
+def waiting_sentence(cluster: Cluster, demand: Demand, nodes: Sequence[FreeNode], now: datetime) -> str:
+    """Returns why a run waits for machines of the cluster's provider, or "" if it waits for something else."""
     if (
         not cluster.provider
         or cluster.drained_at is not None
-        or not any(_can_come(node, wanted) for node in nodes)
+        or not any(_can_come(node, demand) for node in nodes)
     ):
         return ""
-    there = min(wanted.nodes, sum(node.can_now(wanted) for node in nodes))
-    coming = [machine for machine in machines.active(cluster) if machine.state in STARTING]
-    if there < wanted.nodes and coming:
-        return _scaling_up(wanted, there, coming, now)
-    return _failed(cluster, now)
+    available = min(demand.nodes, sum(node.can_now(demand) for node in nodes))
+    starting = [machine for machine in machines.active(cluster) if machine.state in STARTING]
+    if available < demand.nodes and starting:
+        return _scaling_up(demand, available, starting, now)
+    return _failure_sentence(cluster, now)
 
 
-def _can_come(node: FreeNode, wanted: Demand) -> bool:
-    return node.is_coming and node.can_ever(wanted)
+def _can_come(node: FreeNode, demand: Demand) -> bool:
+    return node.is_coming and node.can_ever(demand)
 
 
-def _scaling_up(wanted: Demand, there: int, coming: list[ProvidedMachine], now: datetime) -> str:
-    number = min(len(coming), wanted.nodes - there)
-    are = "is" if there == 1 or wanted.nodes == 1 else "are"
-    asked = span((now - coming[0].asked_at).total_seconds())
-    told = (
-        f"Scaling up: {there} of {counted(wanted.nodes, 'node')} {are} there, {number} "
+def _scaling_up(demand: Demand, available: int, starting: list[ProvidedMachine], now: datetime) -> str:
+    number = min(len(starting), demand.nodes - available)
+    are = "is" if available == 1 or demand.nodes == 1 else "are"
+    age = span((now - starting[0].asked_at).total_seconds())
+    progress = (
+        f"Scaling up: {available} of {counted(demand.nodes, 'node')} {are} there, {number} "
         f"{'is' if number == 1 else 'are'} coming "
-        f"(asked {asked} ago)."
+        f"(asked {age} ago)."
     )
-    trouble = next((machine for machine in coming if machine.error), None)
+    trouble = next((machine for machine in starting if machine.error), None)
     return (
-        told
+        progress
         if trouble is None
-        else f"{told} {trouble.name} has failed before and is tried again: {trouble.error}"
+        else f"{progress} {trouble.name} has failed before and is tried again: {trouble.error}"
     )
 
 
-def _failed(cluster: Cluster, now: datetime) -> str:
-    """Nothing is asked of a provider for a while after all that it was asked for has failed."""
+def _failure_sentence(cluster: Cluster, now: datetime) -> str:
+    """Returns the provider's last error and the time of the next try, or "" if the provider has not failed.
+
+    After a failed request the hub waits before it requests machines again."""
     again = machines.next_growth_at(cluster)
     if again is None:
         return ""

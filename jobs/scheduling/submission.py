@@ -1,4 +1,4 @@
-"""A spec becomes a run: checked, its source frozen, numbered, queued."""
+"""Submits a spec as a run: checks it, freezes its source, numbers and queues it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_KEY = 128
 
 
 class SubmitRefused(SpecError):
-    """A spec with errors; `field` and `message` are those of the first, `findings` are all."""
+    """The spec has errors. `field` and `message` belong to the first error; `findings` holds all findings."""
 
     def __init__(self, findings: tuple[Finding, ...]) -> None:
         first = next(finding for finding in findings if finding.level == "error")
@@ -35,31 +35,33 @@ class SubmitRefused(SpecError):
 
 
 def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None = None) -> Run:
-    """The queued run. With a key that was used before, the run of that time; raises SpecError for a spec with
-    errors."""
+    """Submits the spec and returns the queued run; with a key that was used before, returns that earlier run.
+
+    Raises SubmitRefused for a spec with errors, SpecError for a bad key or name, and PermissionDenied."""
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
     if idempotency_key is not None and not 0 < len(idempotency_key) <= MAX_KEY:
         raise SpecError("Idempotency-Key", f"must have 1 to {MAX_KEY} characters")
     if len(spec.display_name) > 200:
         raise SpecError("display_name", "must have at most 200 characters")
-    before = _earlier(principal.workspace, idempotency_key, spec, principal)
-    if before is not None:
-        return before
+    existing = _existing_run(principal.workspace, idempotency_key, spec, principal)
+    if existing is not None:
+        return existing
     reviewed = preview(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
-    frozen = _frozen(spec, principal)
+    frozen = _freeze_source(spec, principal)
     with transaction.atomic():
-        # The lock makes the numbers gapless, and a repeated key a look-up instead of a race.
+        # The lock keeps numbers without gaps, and makes a second request with the same key find the first run.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
-        before = _earlier(workspace, idempotency_key, frozen, principal)
-        return before or _create(workspace, frozen, reviewed, principal, idempotency_key)
+        existing = _existing_run(workspace, idempotency_key, frozen, principal)
+        return existing or _create(workspace, frozen, reviewed, principal, idempotency_key)
 
 
 def clone_spec(run: Run) -> RunSpec:
-    """The run's spec to start from again; a name that we gave is given anew. Raises Conflict for one from
-    elsewhere."""
+    """Returns the run's spec for another submission, without a name that TrainHub generated.
+
+    Raises Conflict for an external run."""
     if run.kind == external.KIND:
         raise Conflict(
             f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start "
@@ -70,18 +72,18 @@ def clone_spec(run: Run) -> RunSpec:
 
 
 def default_name(spec: RunSpec, number: int) -> str:
-    """What a run without a name of its own is called: what it starts, and its number."""
+    """Returns the name of a run that was submitted without one: its script or program, and its number."""
     started = spec.script or (spec.command[0] if spec.command else "run")
     return f"{PurePosixPath(started).stem[:150] or 'run'} {number}"
 
 
-def _frozen(spec: RunSpec, principal: Principal) -> RunSpec:
+def _freeze_source(spec: RunSpec, principal: Principal) -> RunSpec:
     if isinstance(spec.source, ExampleSource):
         return spec.with_source(SnapshotSource(id=snapshots.from_example(spec.source.name, principal).sha256))
     return spec
 
 
-def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Principal) -> Run | None:
+def _existing_run(workspace: Workspace, key: str | None, spec: RunSpec, principal: Principal) -> Run | None:
     if key is None:
         return None
     run = Run.objects.filter(workspace=workspace, idempotency_key=key).first()
@@ -90,19 +92,19 @@ def _earlier(workspace: Workspace, key: str | None, spec: RunSpec, principal: Pr
             "Idempotency-Key",
             f"was used before, for run {run.number}, now deleted; restore it, or choose a new key",
         )
-    if run is not None and _content(RunSpec.from_json(run.spec)) != _content(_frozen(spec, principal)):
+    if run is not None and _comparable(RunSpec.from_json(run.spec)) != _comparable(_freeze_source(spec, principal)):
         raise SpecError(
             "Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key"
         )
     return run
 
 
-def _content(spec: RunSpec) -> RunSpec:
+def _comparable(spec: RunSpec) -> RunSpec:
     return replace(spec, display_name="")
 
 
 def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
-    """What was there at the review may have gone since."""
+    """Raises SpecError if the experiment or the snapshot was deleted after the preview."""
     if experiment.deleted_at is not None:
         raise SpecError(
             "experiment",

@@ -126,10 +126,10 @@ def _read_log(who: Principal, wanted: Wanted) -> LogPiece:
     number, name = wanted.attempt or run.attempt, wanted.name
     try:
         # Whether it is complete is asked first: bytes that come in between only make the answer richer.
-        complete = log_store.complete(run.pk, number, name)
+        complete = log_store.is_complete(run.pk, number, name)
         data = log_store.read(run.pk, number, name, wanted.offset, wanted.limit)
         size = log_store.size(run.pk, number, name)
-    except log_store.BadName as error:
+    except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
     return LogPiece(data, size, complete, number)
 
@@ -139,7 +139,7 @@ def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
     number = attempt or run.attempt
     try:
         path = log_store.path(run.pk, number, name)
-    except log_store.BadName as error:
+    except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
     if not path.is_file():
         raise not_found("No such log in this attempt.")

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from jobs import causes
 from jobs.causes import Cause
-from jobs.causes.cause_selection import grouped
+from jobs.causes.cause_selection import group_reasons
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
 from jobs.states import MemberState, RunState
@@ -50,10 +50,10 @@ class ShownCause:
 
 def shown_cause(run: Run) -> ShownCause | None:
     """What to say under the header of `run`; None unless it failed, or is about to."""
-    found = causes.of(run)
+    found = causes.for_run(run)
     if found is None:
         return None
-    groups = grouped([(other.rank, other.why) for other in found.others])
+    groups = group_reasons([(other.rank, other.why) for other in found.others])
     return ShownCause(found, run.state in STILL_THERE, groups, _link(found))
 
 

@@ -47,7 +47,7 @@ class ShownLane:
 
     @property
     def least_s(self) -> float:
-        return self.lane.least_ms / 1000
+        return self.lane.min_gap_ms / 1000
 
     @property
     def exit(self) -> str:
@@ -89,7 +89,7 @@ def shown(run: Run, attempt: int, wanted: str) -> Shown:
     """The lanes as the page draws them; `wanted`: the log asked for in the address."""
     members = list(Member.objects.filter(attempt__run=run, attempt__number=attempt).select_related("node"))
     failed = first_failed(run, attempt, members)
-    found = store.lanes(run, attempt, members, failed)
+    found = store.build_lanes(run, attempt, members, failed)
     nodes = _nodes(run, attempt)
     is_mixed = len({member.role for member in members}) > 1
     ranks = [
@@ -174,7 +174,7 @@ def _shown(lane: Lane, from_ms: int, title: str, nodes: Sequence[str]) -> ShownL
         else (seconds(lane.from_ms), None if lane.to_ms is None else seconds(lane.to_ms))
     )
     gaps = tuple(
-        (seconds(gap.from_ms), seconds(gap.to_ms), "unheard" if gap.unheard else "silent")
+        (seconds(gap.from_ms), seconds(gap.to_ms), "unheard" if gap.is_outage else "silent")
         for gap in lane.gaps
     )
     node = lane.member.node.name if lane.member else _node_of(lane.name, nodes)

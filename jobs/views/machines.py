@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from clusters.models import Node
 from clusters.overview import GpuCell, LeaseSummary, NodeCard, node_cards
-from clusters.states import GpuStanding
-from clusters.templatetags.devices import heat, told
+from clusters.states import GpuUsage
+from clusters.templatetags.devices import heat, gpu_summary
 from clusters.visibility import visible_nodes
 from jobs.models import Run
 from workspaces.models import Workspace
@@ -47,13 +47,13 @@ def machines(workspace: Workspace) -> list[Machine]:
 
 
 def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:
-    has_gpus = bool(card.offered)
+    has_gpus = bool(card.usable_gpus)
     return Machine(
         node=card.node,
         status=str(card.status),
         gpus_busy=card.gpus_busy,
-        gpus_total=len(card.offered),
-        cells=tuple(_gpu(cell, numbers) for cell in card.offered) if has_gpus else _slots(card, numbers),
+        gpus_total=len(card.usable_gpus),
+        cells=tuple(_gpu(cell, numbers) for cell in card.usable_gpus) if has_gpus else _slots(card, numbers),
         slots_busy=0 if has_gpus else card.slots_busy,
         slots_total=0 if has_gpus else card.node.slots,
     )
@@ -62,8 +62,8 @@ def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:
 def _gpu(cell: GpuCell, numbers: dict[str, int]) -> Cell:
     held = cell.lease
     return Cell(
-        told(cell),
-        str(cell.standing),
+        gpu_summary(cell),
+        str(cell.usage),
         numbers.get(held.holder) if held else None,
         is_held=held is not None,
         heat=heat(cell),
@@ -75,13 +75,13 @@ def _slots(card: NodeCard, numbers: dict[str, int]) -> tuple[Cell, ...]:
     return tuple(
         Cell(
             f"Slot {place}: {held.label}",
-            str(GpuStanding.BUSY),
+            str(GpuUsage.BUSY),
             numbers.get(held.holder),
             is_held=True,
             heat=10,
         )
         if held
-        else Cell(f"Slot {place}: free", str(GpuStanding.FREE))
+        else Cell(f"Slot {place}: free", str(GpuUsage.FREE))
         for place, held in enumerate((*holding, *(None,) * card.node.slots))
         if place < min(card.node.slots, MOST_CELLS)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from clusters.gpus.gpu_models import ModelCount, stock
+from clusters.gpus.gpu_models import ModelCount, count_models
 from clusters.leases import nodes_of
 from clusters.models import Cluster, Node
 from clusters.visibility import clusters_of
@@ -106,7 +106,7 @@ class SourceFacts:
 def clusters(workspace: Workspace) -> tuple[ClusterChoice, ...]:
     return tuple(
         ClusterChoice(
-            cluster.name, nodes_of(cluster, workspace), stock(cluster.nodes.filter(revoked_at=None))
+            cluster.name, nodes_of(cluster, workspace), count_models(cluster.nodes.filter(revoked_at=None))
         )
         for cluster in clusters_of(workspace)
     )

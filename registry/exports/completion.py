@@ -77,7 +77,7 @@ def _why_not(run: Run, report: dict[str, Any]) -> str:
     if run.state == RunState.FAILED and report.get("refusal"):
         return str(report["refusal"])
     if run.state != RunState.COMPLETED:
-        cause = causes.of(run)
+        cause = causes.for_run(run)
         return cause.line if cause is not None else run.sentence
     if (
         not report.get("differences")

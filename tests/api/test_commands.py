@@ -16,7 +16,7 @@ from django.core.management import call_command
 from clusters.enrolment.join import join
 from clusters.enrolment.node_tokens import enrol, node_for_token
 from clusters.models import Node
-from jobs.logs.log_follower import Follower
+from jobs.logs.log_follower import LogFollower
 from jobs.models import Run
 from jobs.scheduling import run_actions
 from tests.hub import PROJECT
@@ -130,7 +130,7 @@ class Stage:
         self.notes: list[str] = []
         self._acts = acts
         self._played, self._run = Played(node), run
-        self.ended = Follower(run.pk, out=self.out.write, note=self._note).until_the_end()
+        self.ended = LogFollower(run.pk, out=self.out.write, note=self._note).follow_to_end()
 
     def _note(self, line: str) -> None:
         self.notes.append(line)

@@ -23,7 +23,7 @@ def failed_run(who: Principal, node: Node) -> Run:
     played = Played(node)
     played.claim(run)
     played.tell(run, "done", ended(0, 1))
-    causes.store(run.pk, 1)
+    causes.store_cause(run.pk, 1)
     run.refresh_from_db()
     assert run.state == "Failed"
     return run

@@ -204,7 +204,7 @@ class TestDelete:
         run = finished(who, node)
         assert api.delete(f"{RUNS}{run.pk}/").status_code == 204
         assert api.get(f"{RUNS}{run.pk}/").status_code == 404
-        assert log_store.folder(run.pk).exists()
+        assert log_store.run_folder(run.pk).exists()
 
     def test_of_a_living_run_is_a_conflict(self, api: Client, who: Principal) -> None:
         answer = api.delete(f"{RUNS}{builders.queued(who).pk}/")

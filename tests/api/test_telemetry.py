@@ -179,7 +179,7 @@ class TestRefusals:
                 "has no 'heat'; it may be `all` or any of utilization_pct, ",
             ),
             ({"host": "fan_pct"}, "host", "any of cpu_pct, "),
-            ({"gpus": "GPU-z"}, "gpus", "'GPU-z' is no GPU of alpha, which has GPU-a, GPU-b"),
+            ({"gpus": "GPU-z"}, "gpus", "'GPU-z' is not a GPU of alpha, which has GPU-a, GPU-b"),
             ({"as": "xml"}, "as", "json or csv"),
             ({"form": "1"}, "form", "known here: as, from, gpus"),
         ],

@@ -19,6 +19,7 @@ from clusters.models import Lease, Node
 from clusters.node_reports import heartbeat
 from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node
 from tests.clusters.test_pages import text_of
+from tests.markup import one_line
 from tests.people import client_of, make_stranger, make_viewer, make_workspace
 from trainhub_launch.machine import GPU_LOST, GpuFact, NetworkPort
 from trainhub_launch.telemetry import GpuProcess
@@ -94,7 +95,7 @@ class TestNodePage:
         Node.objects.filter(pk=node.pk).update(drained_at=timezone.now(), monitor_only=True)
         text = page("/nodes/alpha/")
         assert "drained" in text
-        assert "only watched" in text
+        assert "monitor only" in text
 
     def test_network_ports_are_listed(self) -> None:
         told(network_ports=(NetworkPort("mlx5_0", 1, "ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand"),))
@@ -163,7 +164,7 @@ class TestGpuPage:
             "512 W",
         ):
             assert words in text, words
-        assert re.search(r'th-grave">.*?3</dd>', text, re.S)
+        assert re.search(r'th-grave">.*?3\s*</dd>', text, re.S)
         assert "Pages retired" not in text, "what it does not tell is not 0"
 
     def test_its_troubles_are_on_record(self) -> None:
@@ -191,7 +192,7 @@ class TestGpuPage:
             replace(gpu("MIG-GPU-a/1/0"), parent="GPU-a", profile="1g.10gb"), replace(gpu("GPU-a"), mig=True)
         )
         assert "a part of" in page("/gpus/MIG-GPU-a/1/0/")
-        assert "No run held it" in page("/gpus/MIG-GPU-a/1/0/history/")
+        assert "No run used it" in page("/gpus/MIG-GPU-a/1/0/history/")
 
 
 class TestHistory:
@@ -211,15 +212,15 @@ class TestHistory:
         self.used("41" * 16, 3, 2)
         self.used("42" * 16, 0.5, None)
         text = page("/gpus/GPU-a/history/?range=6h")
-        assert "held 1.5 of 6.0 GPU hours" in text
-        assert "holds it now" in text
+        assert "in use for 1.5 of 6.0 GPU hours" in text
+        assert "in use</td>" in text
         assert text.index("run 42") < text.index("run 41")
 
     def test_only_the_span_that_is_shown_counts(self) -> None:
         ready_node("alpha", "GPU-a")
         self.used("41" * 16, 3, 0.5)
-        text = page("/gpus/GPU-a/history/?range=1h")
-        assert "held 0.5 of 1.0 GPU hours, 50 %" in text
+        text = one_line(page("/gpus/GPU-a/history/?range=1h"))
+        assert "in use for 0.5 of 1.0 GPU hours, 50 %" in text
 
     def test_nothing_is_claimed_of_a_load_that_nobody_measured(self) -> None:
         ready_node("alpha", "GPU-a")
@@ -240,4 +241,4 @@ class TestHistory:
     )
     def test_an_address_that_means_nothing_shows_the_usual_span(self, query: str) -> None:
         ready_node("alpha", "GPU-a")
-        assert "No run held it" in page(f"/gpus/GPU-a/history/{query}")
+        assert "No run used it" in page(f"/gpus/GPU-a/history/{query}")

@@ -13,6 +13,7 @@ from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, notices
 from tests.clusters.builders import GIB, beat, cluster, gpu, ready_node, slots_wanted
 from tests.clusters.test_pages import text_of
+from tests.markup import one_line
 from tests.people import client_of, make_operator, make_viewer, make_workspace
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +57,7 @@ class TestNodePage:
 
     def test_a_revoked_node_says_how_to_bring_it_back(self) -> None:
         revoke(ready_node("alpha"))
-        assert "manage.py node token alpha" in text_of(client_of(make_viewer()), "/nodes/alpha/")
+        assert "manage.py node token alpha" in one_line(text_of(client_of(make_viewer()), "/nodes/alpha/"))
 
     def test_what_a_node_says_of_itself_is_shown_as_text(self) -> None:
         ready_node("alpha", hostname="<script>alert(1)</script>")

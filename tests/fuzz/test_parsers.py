@@ -15,7 +15,7 @@ from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 
 from jobs.logs import log_scan
-from jobs.logs.log_pattern import compiled
+from jobs.logs.log_pattern import compile_pattern
 from jobs.sources import zips
 from jobs.sources.ignore_rules import Rules
 from jobs.sources.source_files import SnapshotError
@@ -116,21 +116,21 @@ def test_log_patterns(tmp_path_factory: pytest.TempPathFactory, text: str, log: 
     file.write_bytes((log + b"\n") * 3 + b"aab" * 3000)
 
     def search() -> int:
-        pattern = compiled(text, regex=True, case=False)
+        pattern = compile_pattern(text, regex=True, case=False)
         with file.open("rb") as opened:
             size = file.stat().st_size
-            scan = log_scan.Scan(
+            scan = log_scan.LogScan(
                 opened.fileno(),
                 size,
-                log_scan.Place(0),
+                log_scan.ScanPosition(0),
                 size,
                 pattern=pattern,
                 buffer=bytearray(log_scan.window_bytes(pattern)),
             )
             count = 0
-            while (found := scan.window(1000)) is not None:
+            while (found := scan.search_window(1000)) is not None:
                 count += len(found)
-                assert all(len(item.text) <= 2 * log_scan.SHOWN_BYTES for item in found)
+                assert all(len(item.text) <= 2 * log_scan.MAX_TEXT_BYTES for item in found)
             return count
 
     answer_of(search, SpecError)

@@ -27,7 +27,7 @@ WRITES: tuple[tuple[str, dict[str, object]], ...] = (
 
 
 class TestAnotherWorkspace:
-    @pytest.mark.parametrize(("path", "asked"), WRITES)
+    @pytest.mark.parametrize(("path", "args"), WRITES)
     async def test_learns_nothing_of_a_run(
         self, me: MlflowCaller, path: str, args: dict[str, object]
     ) -> None:
@@ -62,7 +62,7 @@ class TestAnotherWorkspace:
 
 class TestAViewer:
     @pytest.mark.parametrize(
-        ("path", "asked"), [*WRITES, ("runs/create", {}), ("experiments/create", {"name": "x"})]
+        ("path", "args"), [*WRITES, ("runs/create", {}), ("experiments/create", {"name": "x"})]
     )
     async def test_changes_nothing(self, me: MlflowCaller, path: str, args: dict[str, object]) -> None:
         run = await me.run()
@@ -92,7 +92,7 @@ class TestNobody:
 
 
 class TestAJob:
-    @pytest.mark.parametrize(("path", "asked"), WRITES)
+    @pytest.mark.parametrize(("path", "args"), WRITES)
     async def test_writes_to_no_other_run(self, me: MlflowCaller, path: str, args: dict[str, object]) -> None:
         other = await me.run()
         _, token = await job_with_token()

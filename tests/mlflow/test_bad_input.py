@@ -127,7 +127,7 @@ class TestABody:
 
 class TestOtherQuestions:
     @pytest.mark.parametrize(
-        ("path", "asked"),
+        ("path", "args"),
         [
             ("runs/search", {"experiment_ids": "0", "filter": "metrics.loss <"}),
             ("runs/search", {"experiment_ids": ["0"], "order_by": ["colour"]}),

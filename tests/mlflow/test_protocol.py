@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.hub import Hub
 from tests.mlflow.raw import MlflowCaller
 from tests.people import make_contributor, make_workspace
-from tracking.callers import MlflowCaller as CallerIdentity
+from tracking.callers import Caller
 from tracking.mlflow import runs
 from tracking.models import Metric
 from workspaces.states import Role
@@ -259,7 +259,7 @@ class TestCosts:
 
 def queries() -> int:
     user = make_contributor()
-    caller = CallerIdentity(make_workspace(), Role.CONTRIBUTOR, user)
+    caller = Caller(make_workspace(), Role.CONTRIBUTOR, user)
     with CaptureQueriesContext(connection) as captured:
         results = runs.search(caller, {"experiment_ids": ["0"], "filter": "metrics.loss >= 0"})
     assert results["runs"][0]["data"]["params"]

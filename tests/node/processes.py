@@ -20,7 +20,7 @@ NO_SESSION = -1
 
 def left(key: Key) -> set[int]:
     """Living processes that carry the attempt's mark, and their descendants."""
-    return termination.processes_of(*key, session=NO_SESSION, roots=frozenset())
+    return termination.attempt_processes(*key, session=NO_SESSION, roots=frozenset())
 
 
 def child_pid(attempts: Path, key: Key) -> int:

@@ -127,4 +127,4 @@ class TestRefusals:
         _, run = running(who)
         answer = client_of(make_contributor(), csrf=True).post(f"/runs/{run.number}/cancel/")
         assert answer.status_code == 403
-        assert "The form had expired" in answer.content.decode()
+        assert "This form has expired" in answer.content.decode()

@@ -151,7 +151,7 @@ class TestColumnsAndViews:
         )
         assert page.locator(".th-picker-list label:has(input[value='params.opt'])").is_hidden()
         page.check("input[value='params.seed']")
-        page.click("button:has-text('Show these')")
+        page.click("button:has-text('Show columns')")
         page.wait_for_selector("thead th:has-text('seed')")
         page.click("summary:has-text('Views')")
         page.fill("#view-name", "good seeds")

@@ -163,4 +163,4 @@ class TestSearch:
 
     def test_says_when_nothing_is_found(self, who: Principal) -> None:
         launched(who)
-        assert "Nothing is called" in seen("/search/?q=zzzz", **HTMX)
+        assert "No results for" in seen("/search/?q=zzzz", **HTMX)

@@ -86,7 +86,7 @@ def test_what_is_dangerous_is_flagged_and_asked_about_before_the_download(
     page.get_by_role("button", name="Download model.pkl").click()
     dialog = page.locator("dialog")
     assert "Found: subprocess.call." in dialog.inner_text()
-    dialog.get_by_role("button", name="Leave it").click()
+    dialog.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Download model.pkl").click()
     path = saved(page, page.locator("dialog").get_by_role("button", name="Download").click, tmp_path)
     assert path.read_bytes() == pickle.dumps(Dangerous())
@@ -106,8 +106,8 @@ def test_an_owner_names_protects_and_deletes(page: Any, hub: Hub) -> None:
     page.get_by_text("team=vision").first.wait_for()
     page.goto("/models/to%20go/")
     page.get_by_text("Protected aliases: none").click()
-    page.get_by_label("Only owners move these").fill("production")
-    page.locator("form", has=page.get_by_label("Only owners move these")).get_by_role(
+    page.get_by_label("Only owners can move these").fill("production")
+    page.locator("form", has=page.get_by_label("Only owners can move these")).get_by_role(
         "button", name="Save"
     ).click()
     page.get_by_text("Protected aliases: production").wait_for()

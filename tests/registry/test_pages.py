@@ -57,7 +57,7 @@ class TestVersionPage:
         }
         version.save()
         page = text_of(client_of(make_viewer()), "/models/digits/versions/1/")
-        assert ("4 files" in page, "2 of them are shown" in page) == (True, True)
+        assert ("4 files" in page, "Only 2 files are shown" in page) == (True, True)
         assert [name for name in "abcd" if f'aria-label="Download {name}.bin"' in page] == ["a", "d"]
 
 

@@ -24,7 +24,7 @@ def logged_run(
 ) -> Run:
     """A run of kind external, running unless told otherwise."""
     workspace = workspace or make_workspace()
-    given = {
+    defaults = {
         "number": next(_numbers),
         "kind": "external",
         "display_name": name,
@@ -33,5 +33,5 @@ def logged_run(
         "started_at": timezone.now(),
     }
     return Run.objects.create(
-        workspace=workspace, experiment=make_experiment(experiment, workspace), **given | fields
+        workspace=workspace, experiment=make_experiment(experiment, workspace), **defaults | fields
     )

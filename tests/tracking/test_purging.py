@@ -88,7 +88,7 @@ class TestPurge:
         assert purge() == 1
         tables: set[type[models.Model]] = {*_of_runs(), Run, KeptSeries, Snapshot}
         assert {model for model in tables if model._default_manager.exists()} == {UsageEntry}
-        assert not log_store.folder(run.pk).exists()
+        assert not log_store.run_folder(run.pk).exists()
         assert not any(blobs.exists(sha256) for sha256 in stored)
         assert purge() == 0
 
@@ -243,7 +243,7 @@ class TestTables:
 
 
 def _stored(run: Run) -> int:
-    return sum(file.stat().st_size for file in Path(log_store.folder(run.pk)).rglob("*") if file.is_file())
+    return sum(file.stat().st_size for file in Path(log_store.run_folder(run.pk)).rglob("*") if file.is_file())
 
 
 def _of_runs() -> set[type[models.Model]]:
@@ -251,15 +251,15 @@ def _of_runs() -> set[type[models.Model]]:
 
 
 def _cascading(model: type[models.Model]) -> set[type[models.Model]]:
-    found = {model}
+    result = {model}
     for relation in model._meta.related_objects:
         if (
             relation.on_delete is models.CASCADE
-            and relation.related_model not in found
+            and relation.related_model not in result
             and relation.related_model is not model
         ):
-            found |= _cascading(relation.related_model)
-    return found
+            result |= _cascading(relation.related_model)
+    return result
 
 
 class TestSources:

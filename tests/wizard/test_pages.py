@@ -12,6 +12,7 @@ from jobs.models import Draft
 from jobs.sources.examples import examples
 from jobs.wizard import drafts
 from tests.jobs.builders import queued
+from tests.markup import one_line
 from tests.wizard.builders import FILES, address, preview, under, upload, with_code
 from workspaces.access import Principal
 
@@ -109,14 +110,14 @@ class TestPicture:
         draft = with_code(who, arguments="--me $RANK")
         drafts.put(draft, "distribution", kind="pytorch_process", pp_process_count="2", pp_backend="gloo")
         answer = client.post(address(draft, "review", "preview"), {"chosen_rank": "1"}).content.decode()
-        assert '<span class="wz-filled" title="written as $RANK">1</span>' in answer
+        assert '<span class="wz-filled" title="entered as $RANK">1</span>' in answer
 
     @pytest.mark.parametrize("rank", ["99", "-1", "x", "²"])
     def test_a_rank_that_is_not_there_shows_the_first(
         self, client: Client, who: Principal, ready: Node, rank: str
     ) -> None:
         answer = client.post(address(with_code(who), "review", "preview"), {"chosen_rank": rank})
-        assert 'id="rank-0" form="wizard-form" checked' in answer.content.decode()
+        assert 'id="rank-0" form="wizard-form" checked' in one_line(answer.content.decode())
 
     def test_a_wrong_number_leaves_the_last_picture_as_it_was(
         self, client: Client, who: Principal, ready: Node
@@ -148,7 +149,7 @@ class TestReview:
         draft = with_code(who)
         drafts.put(draft, "distribution", kind="pytorch_process", pp_process_count="2", pp_backend="gloo")
         drafts.put(draft, "environment", variable_name="MINE", variable_value="yes", variable_kind="value")
-        page = client.get(address(draft, "review")).content.decode()
+        page = one_line(client.get(address(draft, "review")).content.decode())
         table = page[page.index("wz-table") : page.index('id="shared"')]
         assert "<b>RANK</b>=1" in table
         assert "<b>WORLD_SIZE</b>" not in table

@@ -33,7 +33,7 @@ BAND = object_of(
 
 
 class _CompareView(JobsView):
-    def load_named_runs(self, request: Request) -> list[Run]:
+    def named_runs(self, request: Request) -> list[Run]:
         """Returns the runs in the requested order. Raises Http404 if one is not in the workspace."""
         names = parse_run_names(request.query_params.get("runs", ""))
         runs = load_named_runs(self.principal(request).workspace, names)
@@ -78,9 +78,9 @@ class CompareSeries(_CompareView):
         runs = self.named_runs(request)
         check_count(len(runs), len(curve_query.keys))
         if by := query.get("group", ""):
-            runs = spread_bands(group_runs_by(runs, by), curve_query)
+            bands = spread_bands(group_runs_by(runs, by), curve_query)
             return json_response(
-                {"axis": curve_query.axis, "group": by, "bands": [band.to_json() for band in runs]}
+                {"axis": curve_query.axis, "group": by, "bands": [band.to_json() for band in bands]}
             )
         return json_response(
             {"axis": curve_query.axis, "lines": [line.to_json() for line in curve_lines(runs, curve_query)]}

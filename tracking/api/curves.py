@@ -66,9 +66,9 @@ class RunMetrics(JobsView):
         """The run's metrics by key: last, min and max value, and the number of points."""
         query = request._request.GET
         check_parameters(query, {"children"})
-        found = self.run(request, run)
-        children = children_of(found) if read_flag("children", query.get("children", "")) else []
-        own, *others = list_curves([found, *children])
+        parent = self.run(request, run)
+        children = children_of(parent) if read_flag("children", query.get("children", "")) else []
+        own, *others = list_curves([parent, *children])
         return json_response({**own, "children": others})
 
 
@@ -85,9 +85,9 @@ class RunMetricSeries(JobsView):
         """
         query = request._request.GET
         curve_query = parse_query(query, extra=("children",))
-        found = self.run(request, run)
-        children = children_of(found) if read_flag("children", query.get("children", "")) else []
-        drawn = curve_lines([found, *children], curve_query, origin=found)
+        parent = self.run(request, run)
+        children = children_of(parent) if read_flag("children", query.get("children", "")) else []
+        drawn = curve_lines([parent, *children], curve_query, origin=parent)
         return json_response({"axis": curve_query.axis, "lines": [line.to_json() for line in drawn]})
 
 

@@ -88,7 +88,7 @@ class RunList(run_list.RunList):
         if order.removeprefix("-") in ORDERS:
             pages = RunPages()
             runs = selected(query.matching_runs()[0], request, also=EXTRA_PARAMETERS, flat=bool(text))
-            page = pages.paginate_queryset(causes.with_lines(runs), request, view=self)
+            page = pages.paginate_queryset(causes.annotate_lines(runs), request, view=self)
             return pages.get_paginated_response(_runs_json(page or [], columns))
         return self._list_ordered(request, query, order, columns)
 
@@ -106,7 +106,7 @@ class RunList(run_list.RunList):
         size, skip = RunPages().get_page_size(request) or RunPages.page_size, _cursor_offset(request)
         ordered_query = RunQuery(query.workspace, query.filter, user=query.user, where=where)
         ids = find_run_ids(ordered_query, [order], limit=size + 1, skip=skip)
-        rows = causes.with_lines(Run.objects.filter(pk__in=ids[:size])).select_related(
+        rows = causes.annotate_lines(Run.objects.filter(pk__in=ids[:size])).select_related(
             "experiment", "created_by"
         )
         by_id = {run.pk: run for run in rows.prefetch_related("tags").defer("preview")}
@@ -133,7 +133,7 @@ def _runs_json(runs: Sequence[Any], columns: dict[str, Key]) -> Any:
 def _columns(request: Request) -> dict[str, Key]:
     texts = request.query_params.getlist("column")
     if len(texts) > MAX_COLUMNS:
-        raise SpecError("column", f"name {MAX_COLUMNS} columns at most")
+        raise SpecError("column", f"may name at most {MAX_COLUMNS} columns")
     runs = {text: parse_key(text) for text in texts}
     for text, key in runs.items():
         if key.kind not in (Kind.METRIC, Kind.PARAM, Kind.TAG):

@@ -18,8 +18,8 @@ from tracking.artifacts import body_writer, file_owners, paths, uploads
 from tracking.artifacts.body_writer import with_disk_errors
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.fields import CallArgs
 from tracking.mlflow.protocol.http import (
-    CallArgs,
     handler_for,
     json_body,
     json_response,

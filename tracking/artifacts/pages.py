@@ -95,9 +95,9 @@ def _location(run: Run, attempt: int, request: HttpRequest) -> Location:
     params = request.GET
     model = params.get("model", "")
     tab_url = reverse("run-tab", args=[run.number, "outputs"])
-    kept = {"model": model} if model else {}
+    link_params = {"model": model} if model else {}
     if attempt != run.attempt:
-        kept["attempt"] = str(attempt)
+        link_params["attempt"] = str(attempt)
     try:
         folder = paths.folder_path(params.get("path", ""))
         file = paths.check_path(params["file"]) if params.get("file") else ""
@@ -108,7 +108,7 @@ def _location(run: Run, attempt: int, request: HttpRequest) -> Location:
         folder = _parent(file)
     place: FileOwner = ModelFiles(_model(run, model)) if model else RunFiles(run, attempt)
     return Location(
-        place, folder, file, int(start) if start.isdecimal() and len(start) < 8 else 0, tab_url, kept
+        place, folder, file, int(start) if start.isdecimal() and len(start) < 8 else 0, tab_url, link_params
     )
 
 
@@ -131,8 +131,8 @@ def _crumbs(where: Location) -> list[tuple[str, str]]:
     return crumbs
 
 
-def _without_model(kept: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in kept.items() if name != "model"}
+def _without_model(link_params: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in link_params.items() if name != "model"}
 
 
 def _folder(where: Location, item: SubfolderTotals) -> FolderEntry:

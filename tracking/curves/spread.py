@@ -88,8 +88,8 @@ def _band(group: str, runs: tuple[Run, ...], key: str, query: CurveQuery) -> Spr
     mean = np.nansum(values, axis=0) / counts
     # The sample standard deviation, because the seeds are a sample. A single run has no spread.
     spread = np.sqrt(np.nansum((values - mean) ** 2, axis=0) / np.maximum(counts - 1, 1))
-    shown = grid.astype(np.int64) if query.axis is Axis.STEP and (grid % 1 == 0).all() else grid
-    return SpreadBand(group, runs, key, shown, mean, mean - spread, mean + spread)
+    positions = grid.astype(np.int64) if query.axis is Axis.STEP and (grid % 1 == 0).all() else grid
+    return SpreadBand(group, runs, key, positions, mean, mean - spread, mean + spread)
 
 
 def _curve(run: Run, key: str, query: CurveQuery) -> tuple[FloatArray, FloatArray]:

@@ -63,7 +63,7 @@ def read_attempt(attempt: Attempt, *, is_over: bool) -> bool:
 def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
     """Returns the path of each event file's bytes. Files that nodes did not stream are among the outputs at
     the end."""
-    streamed = log_store.event_files(attempt.run_id, attempt.number)
+    streamed = log_store.event_file_sizes(attempt.run_id, attempt.number)
     paths = {name: log_store.path(attempt.run_id, attempt.number, name) for name in streamed}
     if is_over:
         files = {name.rpartition("/")[2] for name in paths}

@@ -73,13 +73,13 @@ def _params(content: bytes) -> dict[str, str]:
         data = plugin_data_pb2.HParamsPluginData.FromString(content)
     except DecodeError:
         return {}
-    data = {}
+    params = {}
     for name, value in data.session_start_info.hparams.items():
         kind = value.WhichOneof("kind")
         key = _key(name)
         if key and kind in ("number_value", "string_value", "bool_value"):
-            data[key] = _param_text(getattr(value, kind))
-    return data
+            params[key] = _param_text(getattr(value, kind))
+    return params
 
 
 def _param_text(value: object) -> str:

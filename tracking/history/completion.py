@@ -99,7 +99,7 @@ def _keys(workspace: Workspace, typed: str) -> list[Offer]:
             if kind is Kind.ATTRIBUTE
             else DATASET_KEYS
             if kind is Kind.DATASET
-            else catalog.of(kind)
+            else catalog.of_kind(kind)
         )
         for name in names:
             # Names with this prefix come first.

@@ -34,7 +34,7 @@ class WorkspaceKeys:
     params: tuple[str, ...]
     tags: tuple[str, ...]
 
-    def rows(self, kind: Kind) -> tuple[str, ...]:
+    def of_kind(self, kind: Kind) -> tuple[str, ...]:
         return {Kind.METRIC: self.metrics, Kind.PARAM: self.params, Kind.TAG: self.tags}.get(kind, ())
 
 

@@ -92,7 +92,7 @@ def _gpu_hours(ids: Sequence[str]) -> dict[str, float]:
 
 def _runs(ids: Sequence[str], keys: Sequence[Key]) -> list[Run]:
     needs_spec = any(key.kind is Kind.ATTRIBUTE and key.name in SPEC_ATTRIBUTES for key in keys)
-    query = causes.with_lines(Run.objects.filter(pk__in=ids)).select_related(
+    query = causes.annotate_lines(Run.objects.filter(pk__in=ids)).select_related(
         "experiment", "created_by", "parent"
     )
     deferred = [

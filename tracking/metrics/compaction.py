@@ -103,14 +103,15 @@ def fold_run(run_id: str) -> bool:
 
 
 def _slices() -> QuerySet[MetricSlice]:
-    """The slices to fold: without those that were set aside."""
+    """Returns the slices that can be folded, without those that were set aside."""
     return MetricSlice.objects.filter(usable(VERSION))
 
 
 def _curves(
     run_id: str, slices: Iterable[tuple[int, bytes | memoryview]]
 ) -> tuple[dict[str, Points], dict[int, int]]:
-    """The points of each curve, and of each slice that cannot be read its version (workspaces.set_aside)."""
+    """Returns the points by key, and the version of each unreadable slice by its id (see
+    workspaces.set_aside)."""
     by_key: defaultdict[str, list[Points]] = defaultdict(list)
     unreadable: dict[int, int] = {}
     for pk, data in slices:

@@ -15,11 +15,11 @@ from trainhub_launch.errors import SpecError
 from workspaces import process_caches
 
 TOO_MANY_KEYS = (
-    "a run may have {most} different metrics (METRIC_KEYS_PER_RUN), and this one has {held}; "
+    "a run may have {limit} different metrics (METRIC_KEYS_PER_RUN), and this one has {count}; "
     "keep the name the same and log what changes as the step"
 )
-TOO_MANY_POINTS = "a run may have {most} points in total (METRIC_POINTS_PER_RUN); log less often"
-MOST_REMEMBERED = 2000
+TOO_MANY_POINTS = "a run may have {limit} points in total (METRIC_POINTS_PER_RUN); log less often"
+MAX_CACHED_RUNS = 2000
 """Runs in this process's cache."""
 
 
@@ -29,7 +29,7 @@ class MetricLimitExceeded(SpecError):
 
 @dataclass(frozen=True, eq=False)
 class Reservation:
-    """Room for points that are about to be stored. Ends with `confirm` or `cancel`."""
+    """Room for points that are about to be stored; it ends with `confirm` or `cancel`."""
 
     run_id: str
     keys: frozenset[str]
@@ -37,7 +37,7 @@ class Reservation:
 
 
 @dataclass
-class _Known:
+class _RunUsage:
     """`room` is the number of points that the run may still log, besides those stored and reserved."""
 
     keys: set[str]
@@ -45,73 +45,73 @@ class _Known:
 
 
 _lock = threading.Lock()
-"""Guards both tables, also while the database is asked: in between, points must not become stored that count
-as neither."""
-_known: OrderedDict[str, _Known] = OrderedDict()
+"""Guards both tables, also during the database query: otherwise points that become stored meanwhile would
+count neither as stored nor as reserved."""
+_cache: OrderedDict[str, _RunUsage] = OrderedDict()
 _reserved: defaultdict[str, set[Reservation]] = defaultdict(set)
-"""Run -> what this process has reserved and not yet stored."""
+"""Reservations of this process that are not stored yet, by run id."""
 
 
 def reserve(run_id: str, keys: Collection[str], points: int) -> Reservation:
     """Reserves room for these points of these curves; queries the database rarely. Raises
     MetricLimitExceeded.
 
-    Exact within a process. Another process that logs to the same run at the same moment is not seen.
+    Exact within a process. Points that another process logs to the same run at the same time are not counted.
     """
     reservation = Reservation(run_id, frozenset(keys), points)
     with _lock:
-        known = _known.get(run_id)
-        if known is None or known.room < points or not known.keys.issuperset(keys):
-            known = _look_up(run_id)
-        fresh = reservation.keys - known.keys
-        if fresh and len(known.keys) + len(fresh) > settings.METRIC_KEYS_PER_RUN:
+        usage = _cache.get(run_id)
+        if usage is None or usage.room < points or not usage.keys.issuperset(keys):
+            usage = _load_usage(run_id)
+        new_keys = reservation.keys - usage.keys
+        if new_keys and len(usage.keys) + len(new_keys) > settings.METRIC_KEYS_PER_RUN:
             raise MetricLimitExceeded(
-                "metrics.key", TOO_MANY_KEYS.format(most=settings.METRIC_KEYS_PER_RUN, held=len(known.keys))
+                "metrics.key", TOO_MANY_KEYS.format(limit=settings.METRIC_KEYS_PER_RUN, count=len(usage.keys))
             )
-        if known.room < points:
-            raise MetricLimitExceeded("metrics", TOO_MANY_POINTS.format(most=settings.METRIC_POINTS_PER_RUN))
-        known.keys |= fresh
-        known.room -= points
+        if usage.room < points:
+            raise MetricLimitExceeded("metrics", TOO_MANY_POINTS.format(limit=settings.METRIC_POINTS_PER_RUN))
+        usage.keys |= new_keys
+        usage.room -= points
         _reserved[run_id].add(reservation)
     return reservation
 
 
 def confirm(reservation: Reservation) -> None:
-    """The points are stored: from now on the database tells of them."""
+    """Ends a reservation whose points are stored; the database counts them from now on."""
     with _lock:
-        _forget(reservation)
+        _remove(reservation)
 
 
 def cancel(reservation: Reservation) -> None:
-    """The points could not be stored: what the run has is looked up when it is next needed."""
+    """Ends a reservation whose points could not be stored; the run's usage is loaded again when needed."""
     with _lock:
-        _forget(reservation)
-        _known.pop(reservation.run_id, None)
+        _remove(reservation)
+        _cache.pop(reservation.run_id, None)
 
 
 @process_caches.register
 def clear_cache() -> None:
     with _lock:
-        _known.clear()
+        _cache.clear()
         _reserved.clear()
 
 
-def _forget(reservation: Reservation) -> None:
+def _remove(reservation: Reservation) -> None:
     _reserved[reservation.run_id].discard(reservation)
     if not _reserved[reservation.run_id]:
         del _reserved[reservation.run_id]
 
 
-def _look_up(run_id: str) -> _Known:
-    """What the run has stored, and this process has reserved for it. With the lock held."""
+def _load_usage(run_id: str) -> _RunUsage:
+    """Loads and caches the run's usage: stored points and this process's reservations. Needs the lock."""
     rows = Metric.objects.filter(run_id=run_id)
     keys, room = set(rows.values_list("key", flat=True)), int(settings.METRIC_POINTS_PER_RUN)
     room -= rows.aggregate(points=Sum("count"))["points"] or 0
     for reservation in _reserved.get(run_id, ()):
         keys |= reservation.keys
         room -= reservation.points
-    _known[run_id] = found = _Known(keys, room)
-    _known.move_to_end(run_id)
-    while len(_known) > MOST_REMEMBERED:
-        _known.popitem(last=False)
-    return found
+    _cache[run_id] = usage = _RunUsage(keys, room)
+    _cache.move_to_end(run_id)
+    while len(_cache) > MAX_CACHED_RUNS:
+        _cache.popitem(last=False)
+    return usage

@@ -24,7 +24,7 @@ MAX_BATCHES = 256
 
 
 def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
-    """Store these points; all or none. Raises limits.TooMuch."""
+    """Stores points in one transaction. Raises MetricLimitExceeded."""
     if not points:
         return
     batch = _batch(run_id, experiment_id, points)
@@ -39,8 +39,8 @@ def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
 
 
 async def append_soon(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
-    """The same; returns once they are stored. Many callers share a transaction, as whoever logs from four
-    processes needs."""
+    """Stores points from the event loop; returns once they are stored. Concurrent requests share a
+    transaction. Raises MetricLimitExceeded."""
     if not points:
         return
     pending = _PendingWrite(
@@ -61,7 +61,7 @@ class _PendingWrite:
 
     def _set(self, error: BaseException | None) -> None:
         if self.done.done():
-            return  # whoever waited has gone
+            return  # the request was cancelled
         if error is None:
             self.done.set_result(None)
         else:
@@ -69,8 +69,7 @@ class _PendingWrite:
 
 
 class _Writer(threading.Thread):
-    """One thread with one connection: a hop and a commit for each request, or for hundreds of them
-    together."""
+    """A thread with one connection that writes the queued requests, up to MAX_BATCHES in one transaction."""
 
     def __init__(self) -> None:
         super().__init__(name="metrics", daemon=True)
@@ -104,7 +103,7 @@ class _Writer(threading.Thread):
             if len(allowed) == 1:
                 allowed[0].finish(error)
                 return
-            # One whose run has just been purged must not keep back what the others told.
+            # One failing request, such as for a purged run, must not discard the points of the others.
             for item in allowed:
                 self._write([item])
             return
@@ -115,7 +114,7 @@ class _Writer(threading.Thread):
 
 
 def _reserve(item: _PendingWrite) -> limits.Reservation | None:
-    """Room for its points; None where there is none, which the caller who waits is told."""
+    """Reserves room for the points; on an error it fails the request and returns None."""
     points = sum(map(len, item.batch.curves.values()))
     try:
         return limits.reserve(item.batch.run_id, item.batch.curves.keys(), points)

@@ -113,8 +113,8 @@ def _metrics(keys: Sequence[str]) -> _Lists:
     for run_id, key, value, at, step in rows.values_list(
         "run_id", "key", "last_value", "last_ms", "last_step"
     ):
-        shown = "NaN" if value is None else json_number(value)
-        by_run[run_id].append({"key": key, "value": shown, "timestamp": at, "step": step})
+        spelled = "NaN" if value is None else json_number(value)
+        by_run[run_id].append({"key": key, "value": spelled, "timestamp": at, "step": step})
     return by_run
 
 

@@ -40,7 +40,7 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
         "params": logged_pairs(
             Kind.PARAM, Param.objects.filter(run=run).order_by("key").values_list("key", "value")
         ),
-        "told_tags": logged_pairs(Kind.TAG, (tag for tag in tags if not tag[0].startswith(CLIENT_PREFIX))),
+        "user_tags": logged_pairs(Kind.TAG, (tag for tag in tags if not tag[0].startswith(CLIENT_PREFIX))),
         "client_tags": logged_pairs(Kind.TAG, (tag for tag in tags if tag[0].startswith(CLIENT_PREFIX))),
         "inputs": list(RunInput.objects.filter(run=run)),
         "logged": list(LoggedModel.objects.filter(run=run, deleted_at=None).order_by("created_at")),

@@ -147,7 +147,7 @@ class Attempts:
             settled = path / "settled.json"
             if _belongs_to_agent(path) and settled.exists() and settled.stat().st_mtime < now - retention_s:
                 try:
-                    removal.remove(str(path))
+                    removal.remove_tree(str(path))
                 except OSError:
                     log.exception("%s could not be deleted; the others are deleted anyway", path)
                 else:

@@ -73,13 +73,13 @@ def kill_all(folder: RunDir, session: int) -> int:
     """Sends SIGKILL to every process of the attempt until none is left. Returns how many there were."""
     killed: set[int] = set()
     deadline = time.monotonic() + TIMEOUT_S
-    while living := termination.processes_of(
+    while living := termination.attempt_processes(
         *folder.key, session=session, roots=frozenset(), path=folder.path
     ):
         killed |= living
         # Stopped first, so that no wrapper can record its rank's end as an exit of its own.
-        termination.send(living, signal.SIGSTOP)
-        termination.send(living, signal.SIGKILL)
+        termination.send_signal(living, signal.SIGSTOP)
+        termination.send_signal(living, signal.SIGKILL)
         if time.monotonic() > deadline:
             raise TimeoutError(f"processes {sorted(living)} do not end, even by SIGKILL")
         time.sleep(RETRY_S)

@@ -12,7 +12,7 @@ from trainhub_launch.eventfiles import is_event_file
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.run_files import open_run_file
-from trainhub_node.untrusted.walk import walk
+from trainhub_node.untrusted.walk import walk_beneath
 
 SCAN_INTERVAL_S = {"logs": 0.5, "outputs": 2.0}
 MAX_PATH = 900
@@ -103,7 +103,7 @@ class LogTail:
 
     def _new_files(self, root: int, part: str) -> Iterator[str]:
         """Yields regular files below that folder that are not known yet; below outputs/ only event files."""
-        for count, folder in enumerate(walk(root, part, max_path=MAX_PATH)):
+        for count, folder in enumerate(walk_beneath(root, part, max_path=MAX_PATH)):
             if count >= MAX_FOLDERS and part == "outputs":
                 return
             names = [name for name in folder.files if self._is_new(part, f"{folder.path}/{name}")]

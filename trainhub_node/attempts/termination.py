@@ -15,7 +15,7 @@ RUN_MARK = b"TRAINHUB_RUN_ID="
 ATTEMPT_MARK = b"TRAINHUB_ATTEMPT="
 
 
-def processes_of(
+def attempt_processes(
     run: str, attempt: int, *, session: int, roots: frozenset[int], marks: bool = True, path: str = ""
 ) -> set[int]:
     """Returns the living processes of the attempt, without the caller and without the `roots` that they
@@ -56,7 +56,7 @@ def _is_marked(pid: int, run: str, attempt: int) -> bool:
     return RUN_MARK + run.encode() in variables and ATTEMPT_MARK + str(attempt).encode() in variables
 
 
-def send(pids: set[int], number: signal.Signals) -> None:
+def send_signal(pids: set[int], number: signal.Signals) -> None:
     for pid in pids:
         try:
             os.kill(pid, number)

@@ -33,16 +33,16 @@ def build(gang: Gang) -> None:
     gang.locks.append(lock)
     is_waiting = False
     while not gang.python:
-        lock_mode = fcntl.LOCK_SH if interpreter.is_complete(folder) else fcntl.LOCK_EX
+        lock_mode = fcntl.LOCK_SH if interpreter.is_built(folder) else fcntl.LOCK_EX
         if not interpreter.try_lock(lock, lock_mode):
             if not is_waiting:
                 gang.log(f"Waiting for another run on this node that is building {spec['name']}.")
             is_waiting = True
             gang.check_stop()
             time.sleep(LOCK_RETRY_S)
-        elif lock_mode == fcntl.LOCK_EX and not interpreter.is_complete(folder):
+        elif lock_mode == fcntl.LOCK_EX and not interpreter.is_built(folder):
             _build(gang, spec, folder)
-        elif lock_mode == fcntl.LOCK_SH and interpreter.is_complete(folder):
+        elif lock_mode == fcntl.LOCK_SH and interpreter.is_built(folder):
             gang.python = interpreter.mark_used(folder)
 
 
@@ -50,7 +50,7 @@ def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
     gang.log(f"Building the environment {spec['name']} {spec['version']}; see {ENVIRONMENT_LOG}.")
     started = time.monotonic()
     python = str(spec["python"] or gang.terms["python"])
-    interpreter.discard(folder)
+    interpreter.discard_environment(folder)
     try:
         if gang.terms["account"] is None:
             _build_in_place(gang, spec, python, folder)
@@ -62,12 +62,12 @@ def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
             )
         )
     except OSError as error:
-        interpreter.discard(folder)
+        interpreter.discard_environment(folder)
         raise PreparationFailed(
             "environment", f"The environment could not be built on this node: {error.strerror or error}."
         ) from error
     except BaseException:
-        interpreter.discard(folder)
+        interpreter.discard_environment(folder)
         raise
     gang.log(f"The environment was built in {time.monotonic() - started:.0f} s.")
 
@@ -77,12 +77,12 @@ def _build_in_place(gang: Gang, spec: dict[str, Any], python: str, folder: str) 
     for path in (folder, scratch):
         os.mkdir(path, 0o755)
     pip.EnvironmentBuild(gang, folder, scratch, builder=None).run(spec, python)
-    removal.remove(scratch)
+    removal.remove_tree(scratch)
 
 
 def _build_as_builder(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
     scratch, built, fresh = (interpreter.sibling(folder, suffix) for suffix in interpreter.SUFFIXES)
-    with builders.reserve(gang.terms["environments"], excluded=gang.terms["account"]["uid"]) as number:
+    with builders.reserve_uid(gang.terms["environments"], excluded=gang.terms["account"]["uid"]) as number:
         for path in (folder, scratch):
             os.mkdir(path, 0o700)
             os.chown(path, number, number)
@@ -92,11 +92,11 @@ def _build_as_builder(gang: Gang, spec: dict[str, Any], python: str, folder: str
         finally:
             builders.kill_processes(number)
         # The builder has no process left. Its tree is only read from here on, and never trusted.
-        removal.remove(scratch)
+        removal.remove_tree(scratch)
         os.rename(folder, built)
         copy = TreeCopy(
             owner=number, python=python, excluded=interpreter.MARKER, check=gang.check_stop, warn=build.write
         )
         copy.copy(built, fresh)
         os.rename(fresh, folder)
-        removal.remove(built)
+        removal.remove_tree(built)

@@ -34,7 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
-def reserve(environments: str, *, excluded: int) -> Iterator[int]:
+def reserve_uid(environments: str, *, excluded: int) -> Iterator[int]:
     """Yields a user id for one build, which is also its group id.
 
     `excluded`: the user id of the runs. Raises PreparationFailed if none is free."""
@@ -47,7 +47,7 @@ def reserve(environments: str, *, excluded: int) -> Iterator[int]:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             # The lock covers builds of this cache; builds of other caches are found by their processes.
-            if _try_lock(lock, path) and not processes_of(uid):
+            if _try_lock(lock, path) and not builder_processes(uid):
                 yield uid
                 os.unlink(path)
                 return
@@ -98,7 +98,7 @@ def _has_account(uid: int) -> bool:
     return True
 
 
-def switch_account(uid: int) -> None:
+def switch_to_builder(uid: int) -> None:
     """Turns this forked process into one of the builder. No program that it starts can gain more rights."""
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
@@ -112,7 +112,7 @@ def kill_processes(uid: int) -> None:
     deadline = time.monotonic() + KILL_TIMEOUT_S
     while True:
         _kill_all(uid)
-        if not processes_of(uid):
+        if not builder_processes(uid):
             return
         if time.monotonic() > deadline:
             raise PreparationFailed(
@@ -128,7 +128,7 @@ def _kill_all(uid: int) -> None:
     pid = os.fork()
     if pid == 0:
         try:
-            switch_account(uid)
+            switch_to_builder(uid)
             if os.getresuid() == (uid, uid, uid):
                 os.kill(-1, signal.SIGKILL)
         finally:
@@ -136,7 +136,7 @@ def _kill_all(uid: int) -> None:
     os.waitpid(pid, 0)
 
 
-def processes_of(uid: int) -> list[int]:
+def builder_processes(uid: int) -> list[int]:
     """Returns the living processes that have this number among their four user ids."""
     return [process.pid for process in proc.list_processes() if str(uid).encode() in _user_ids(process.pid)]
 

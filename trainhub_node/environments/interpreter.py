@@ -18,7 +18,7 @@ SCRATCH, BUILT, FRESH = SUFFIXES = (".scratch", ".built", ".fresh")
 that."""
 
 
-def prepare(gang: Gang) -> str:
+def prepare_interpreter(gang: Gang) -> str:
     """Returns the run's interpreter, ready to use; "" if the environment must be built first.
 
     Raises PreparationFailed, and StopRequested."""
@@ -37,11 +37,11 @@ def prepare(gang: Gang) -> str:
 
 def _use_cached(gang: Gang) -> str:
     folder = environment_folder(gang)
-    if not is_complete(folder):
+    if not is_built(folder):
         return ""
     lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # Checked again under the lock: it may just have been removed.
-    if try_lock(lock, fcntl.LOCK_SH) and is_complete(folder):
+    if try_lock(lock, fcntl.LOCK_SH) and is_built(folder):
         gang.locks.append(lock)
         return mark_used(folder)
     os.close(lock)
@@ -72,7 +72,7 @@ def try_lock(fd: int, mode: int) -> bool:
     return True
 
 
-def is_complete(folder: str) -> bool:
+def is_built(folder: str) -> bool:
     """Returns whether the environment is complete and this account's.
 
     Earlier versions gave environments to the account of the runs, which could change them."""
@@ -102,10 +102,10 @@ def sibling(folder: str, suffix: str) -> str:
     return f"{folder}{suffix}"
 
 
-def discard(folder: str) -> None:
+def discard_environment(folder: str) -> None:
     """Removes an environment and all leftovers of its builds. The caller holds its lock exclusively."""
     for path in (folder, *(sibling(folder, suffix) for suffix in SUFFIXES)):
-        removal.remove(path)
+        removal.remove_tree(path)
 
 
 def lock_exclusively(lock: str) -> int | None:

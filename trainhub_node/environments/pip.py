@@ -88,7 +88,7 @@ class EnvironmentBuild:
 
     def write(self, sentence: str) -> None:
         """Writes a line of the agent to the build log."""
-        gangs.append(self._gang.folder.log(LOG), f"{sentence}\n".encode(errors="backslashreplace"))
+        gangs.append_to_file(self._gang.folder.log(LOG), f"{sentence}\n".encode(errors="backslashreplace"))
 
     def _make_venv(self, python: str) -> None:
         if self._call([python, "-m", "venv", self._folder], {}) == 0:
@@ -132,7 +132,7 @@ class EnvironmentBuild:
             os.setpgid(0, 0)
             rank.redirect_output(log)
             if self._builder is not None:
-                builder_account.switch_account(self._builder)
+                builder_account.switch_to_builder(self._builder)
             os.umask(0o022)
             os.chdir("/")
             rank.reset_signals()

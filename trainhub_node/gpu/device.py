@@ -26,7 +26,7 @@ WINDOW_US = 10_000_000
 """Process utilization is read for at most this long into the past."""
 
 
-class GpuDevice:
+class GpuMonitor:
     """A GPU or MIG device. `logged` holds the (device, reading) pairs that the log has mentioned already."""
 
     def __init__(self, gpu: ListedGpu, processes: ProcessInfo, logged: set[tuple[str, str]]) -> None:

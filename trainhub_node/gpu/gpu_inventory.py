@@ -14,7 +14,7 @@ from trainhub_launch.telemetry import GpuEvent
 from trainhub_node.backoff import Backoff
 from trainhub_node.gpu import nvml_errors
 from trainhub_node.gpu.background_reader import BackgroundReader
-from trainhub_node.gpu.device import LOST, MIN_FAILURES, OK, UNKNOWN, GpuDevice
+from trainhub_node.gpu.device import LOST, MIN_FAILURES, OK, UNKNOWN, GpuMonitor
 from trainhub_node.gpu.gpu_events import GpuEventListener, GpuEventLog
 from trainhub_node.gpu.gpu_processes import ProcessInfo, ProcessOwner
 from trainhub_node.gpu.library import GpuLibrary, ListedGpu
@@ -40,7 +40,7 @@ class GpuInventory:
         self._library = library
         self._processes = ProcessInfo(find_owner)
         self._event_log = GpuEventLog()
-        self._devices: dict[str, GpuDevice] = {}
+        self._devices: dict[str, GpuMonitor] = {}
         self._logged: set[tuple[str, str]] = set()
         self._lock = threading.Lock()
         self._backoff = Backoff(MAX_RETRY_S)
@@ -154,7 +154,7 @@ class GpuInventory:
         for uuid, gpu in gpus.items():
             if uuid not in self._devices:
                 log.info("GPU %s: %s", uuid, gpu.name)
-                self._devices[uuid] = GpuDevice(gpu, self._processes, self._logged)
+                self._devices[uuid] = GpuMonitor(gpu, self._processes, self._logged)
             self._devices[uuid].attach(gpu, self._library, self._background)
         self._devices = dict(
             sorted(self._devices.items(), key=lambda item: (item[1].gpu.index, bool(item[1].gpu.parent)))
@@ -179,8 +179,8 @@ class GpuInventory:
             self._mark_lost(device, MISSING_DEVICE)
 
     def _refresh_devices(self, now: float, *, is_fresh: bool) -> None:
-        working: list[GpuDevice] = []
-        failing: list[tuple[GpuDevice, QueryFailed]] = []
+        working: list[GpuMonitor] = []
+        failing: list[tuple[GpuMonitor, QueryFailed]] = []
         for device in self._devices.values():
             if not device.is_attached or (device.state == LOST and not is_fresh):
                 continue
@@ -202,14 +202,14 @@ class GpuInventory:
         if working or not self._devices:
             self._mark_recovered()
 
-    def _mark_lost(self, device: GpuDevice, sentence: str) -> None:
+    def _mark_lost(self, device: GpuMonitor, sentence: str) -> None:
         device.detach()
         previous, device.state, device.error = device.state, LOST, sentence
         if previous != LOST and not device.gpu.parent:
             log.warning("GPU %s is lost. %s", device.gpu.uuid, sentence)
             self._event_log.add("lost", device.gpu.uuid, detail=sentence)
 
-    def _mark_ok(self, device: GpuDevice) -> None:
+    def _mark_ok(self, device: GpuMonitor) -> None:
         previous, device.state, device.error = device.state, OK, ""
         if previous == LOST and not device.gpu.parent:
             log.warning("GPU %s is back", device.gpu.uuid)

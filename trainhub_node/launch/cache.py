@@ -53,13 +53,13 @@ class SnapshotCache:
             if error.errno in records.DISK_FULL:
                 part.unlink()  # half an archive would keep the disk full
             raise
-        if sha256_of(part) != sha256:
+        if file_sha256(part) != sha256:
             part.unlink()
             raise HubUnavailable("the snapshot arrived damaged")
         part.rename(path)
 
 
-def sha256_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     result = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -137,7 +137,7 @@ def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
 def remove_set_aside(settings: NodeSettings) -> None:
     """Removes the folders that `set_untrusted_aside` renamed. Raises OSError."""
     for path in settings.environments.glob(f"*{SET_ASIDE}"):
-        removal.remove(str(path))
+        removal.remove_tree(str(path))
 
 
 @functools.lru_cache
@@ -160,7 +160,7 @@ def _discard(path: Path) -> bool:
     try:
         # Without its marker it is no environment any more, even if this process dies half way.
         (path / interpreter.MARKER).unlink()
-        interpreter.discard(str(path))
+        interpreter.discard_environment(str(path))
     finally:
         os.close(lock)
     return True

@@ -31,7 +31,7 @@ def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
         )
 
 
-def fail(folder: RunDir, kind: str, sentence: str) -> None:
+def fail_attempt(folder: RunDir, kind: str, sentence: str) -> None:
     """Ends an attempt that has no child yet."""
     attempt_list.update_agent_record(
         folder, phase="done", error=sentence, error_kind=kind, over_at=time.time()

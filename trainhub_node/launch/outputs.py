@@ -29,7 +29,7 @@ from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.beneath import OutsideFolder
 from trainhub_node.untrusted.run_files import open_run_file
-from trainhub_node.untrusted.walk import walk
+from trainhub_node.untrusted.walk import walk_beneath
 
 log = logging.getLogger(__name__)
 BLOCK = 1024 * 1024
@@ -211,7 +211,7 @@ def _files(root: int, top: str, warn: Callable[[str], None]) -> Iterator[tuple[s
     elif not stat.S_ISDIR(mode):
         warn(f"{top} is not a folder; it is not saved.")
     else:
-        for folder in walk(root, top, max_path=MAX_PATH, on_error=partial(_warn_unreadable, warn)):
+        for folder in walk_beneath(root, top, max_path=MAX_PATH, on_error=partial(_warn_unreadable, warn)):
             yield from ((f"{folder.path}/{name}", name in folder.links) for name in folder.files)
 
 

@@ -20,7 +20,7 @@ from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership, rejections
 from trainhub_node.launch import unpack
 from trainhub_node.launch.cache import SnapshotCache
-from trainhub_node.launch.children import fail, finish_before_start, start_child
+from trainhub_node.launch.children import fail_attempt, finish_before_start, start_child
 from trainhub_node.launch.claims import Claims
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
 from trainhub_node.rundir import RunDir
@@ -104,7 +104,7 @@ class Starter:
         if child is None:
             self.prepare(folder)
         elif not Path(folder.child).exists():
-            fail(
+            fail_attempt(
                 folder,
                 "internal",
                 f"the process that was to supervise it ended at once with code {child.returncode}.",
@@ -129,7 +129,7 @@ class Starter:
             log.exception("Attempt %s of run %s could not be started", folder.attempt, folder.run)
             self._closing.wait(FAILURE_PAUSE_S)
             if self._attempts.is_tracked(folder.key) and not Path(folder.child).exists():
-                fail(
+                fail_attempt(
                     folder, "internal", "the agent failed while preparing it; its own log has the traceback."
                 )
         finally:
@@ -178,16 +178,18 @@ class Starter:
                 return False
             try:
                 archive = self._snapshots.fetch(order.snapshot)
-                unpack.unpack(archive, Path(folder.work), self._settings.run_as)
+                unpack.unpack_snapshot(archive, Path(folder.work), self._settings.run_as)
                 return True
             except HubUnavailable as error:
                 log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
                 self._closing.wait(backoff.next_s())
             except (HubError, unpack.BadSnapshot) as error:
-                fail(folder, "snapshot", attempt_list.as_sentence(error))
+                fail_attempt(folder, "snapshot", attempt_list.as_sentence(error))
                 return False
             except OSError as error:
-                fail(folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work}).")
+                fail_attempt(
+                    folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work})."
+                )
                 return False
         finish_before_start(folder)
         return False

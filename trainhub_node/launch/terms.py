@@ -40,6 +40,6 @@ def build(settings: NodeSettings, order: NodeOrder) -> dict[str, object]:
         "digest": order.environment.digest,
         "pip": pip,
         "account": dataclasses.asdict(settings.run_as) if settings.run_as else None,
-        "wrapper": wrapper.argv(settings),
+        "wrapper": wrapper.wrapper_argv(settings),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }

@@ -19,20 +19,20 @@ class BadSnapshot(Exception):
     """The message is a sentence for the owner of the snapshot."""
 
 
-def unpack(archive: Path, work: Path, account: Account | None) -> int:
+def unpack_snapshot(archive: Path, work: Path, account: Account | None) -> int:
     """Fills `work` from `archive` completely or not at all, and gives it to `account`; returns the number of
     files.
 
     Raises BadSnapshot, and OSError. Until the last step the folder belongs to this process and is closed
     to all other accounts, because from then on any name in it may become a link."""
     aside = work.with_name(f"{work.name}.part")
-    removal.remove(str(aside))
+    removal.remove_tree(str(aside))
     aside.mkdir(mode=0o700)
     try:
         count = _fill(archive, aside, account)
         aside.rename(work)
     except BaseException:
-        removal.remove(str(aside))
+        removal.remove_tree(str(aside))
         raise
     return count
 

@@ -16,7 +16,7 @@ PYTHON_OPTIONS = ("-I", "-S", "-X", "utf8")
 AGENT_WRAPPER = (sys.executable, *PYTHON_OPTIONS, str(PACKAGE / "bootstrap.py"))
 
 
-def argv(settings: NodeSettings) -> list[str]:
+def wrapper_argv(settings: NodeSettings) -> list[str]:
     """Returns the command of the wrapper that mpirun starts under the account of the ranks.
 
     That account may not be able to read the agent's installation. So it has a copy, run by an interpreter
@@ -45,7 +45,7 @@ def check_folders(settings: NodeSettings) -> None:
             )
 
 
-def prepare(settings: NodeSettings) -> None:
+def install_wrapper(settings: NodeSettings) -> None:
     """Copies the sitecustomize and the hub's CA to where ranks can read them, and the wrapper for an account
     of their own.
 

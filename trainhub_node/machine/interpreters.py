@@ -17,18 +17,18 @@ _NAME = re.compile(r"python3(\.\d+)?\Z")
 _VERSION = re.compile(r"3\.\d+\.\d+\Z")
 
 
-def find(default: str, account: Account | None = None) -> tuple[Interpreter, ...]:
+def find_interpreters(default: str, account: Account | None = None) -> tuple[Interpreter, ...]:
     """Returns `default`, then those on PATH, in /usr/bin and of pyenv and conda. Each real interpreter
     appears once, if it runs."""
     interpreters: dict[Path, Interpreter] = {}
     for path in (default, *_candidates()):
         resolved = Path(path).resolve()
-        if resolved not in interpreters and (version := version_of(path, account)):
+        if resolved not in interpreters and (version := python_version(path, account)):
             interpreters[resolved] = Interpreter(path=path, version=version)
     return tuple(interpreters.values())
 
 
-def version_of(path: str, account: Account | None = None) -> str:
+def python_version(path: str, account: Account | None = None) -> str:
     """Returns the version of the interpreter at `path`, "" if it does not work for `account`."""
     uid, gid, groups = (None, None, None) if account is None else (account.uid, account.gid, ())
     try:

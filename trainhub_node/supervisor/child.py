@@ -26,7 +26,7 @@ POLL_S = 1.0
 SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 
 
-def prepare(path: str) -> Gang:
+def prepare_gang(path: str) -> Gang:
     """Locks the attempt and prepares its environment. The gang has failed or has an interpreter, unless
     one must be built."""
     folder = RunDir.at(path)
@@ -54,7 +54,7 @@ def _lock_or_exit(folder: RunDir) -> int:
 
 def _prepare_environment(gang: Gang) -> None:
     gang.check_stop()
-    gang.python = interpreter.prepare(gang)
+    gang.python = interpreter.prepare_interpreter(gang)
 
 
 def wait_for_record(gang: Gang, path: str) -> dict[str, Any]:

@@ -128,10 +128,10 @@ class Gang:
     def log(self, sentence: str) -> None:
         """A line of the preparation log, which the user reads."""
         line = f"{time.strftime('%H:%M:%S', time.gmtime())} {sentence}\n".encode(errors="backslashreplace")
-        append(self.folder.log(PREPARATION_LOG), line)
+        append_to_file(self.folder.log(PREPARATION_LOG), line)
 
 
-def append(path: str, data: bytes) -> None:
+def append_to_file(path: str, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, data)

@@ -30,7 +30,7 @@ ALLOW_ROOT = {
 }
 
 
-def environment(gang: Gang) -> dict[str, str]:
+def launcher_environment(gang: Gang) -> dict[str, str]:
     """Returns the environment of mpirun and its daemons."""
     env = variables.process_environment(gang, gang.order["command"]["launcher_env"], gang.python)
     # A user's own modules must not affect the wrapper that mpirun starts.
@@ -40,7 +40,7 @@ def environment(gang: Gang) -> dict[str, str]:
     return {**ALLOW_ROOT, **env}
 
 
-def find_program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
+def require_program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
     """Returns the first of `names` on the PATH of the environment. Raises PreparationFailed."""
     for name in names:
         path = variables.find_program(name, env["PATH"])
@@ -59,11 +59,11 @@ def required_programs(gang: Gang) -> tuple[str, ...]:
 
 
 def start(gang: Gang) -> None:
-    env = environment(gang)
+    env = launcher_environment(gang)
     if gang.is_multi_node:
         _write_programs(gang)
     if gang.order["command"]["launcher"]:
-        path = find_program(gang, env, *required_programs(gang))
+        path = require_program(gang, env, *required_programs(gang))
         _prepare_ranks(gang, {})
         _fork_launcher(
             gang,

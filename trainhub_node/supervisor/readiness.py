@@ -16,8 +16,8 @@ def wait_until_ready(gang: Gang) -> None:
     Raises PreparationFailed, and StopRequested when a stop request arrives."""
     env = None
     if gang.uses_mpi:
-        env = mpi_launcher.environment(gang)
-        mpi_launcher.find_program(gang, env, *mpi_launcher.required_programs(gang))
+        env = mpi_launcher.launcher_environment(gang)
+        mpi_launcher.require_program(gang, env, *mpi_launcher.required_programs(gang))
     gang.state["versions"] = versions.software_versions(gang, env)
     gang.check_stop()
     gang.enter(READY)

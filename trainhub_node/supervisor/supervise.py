@@ -164,11 +164,13 @@ class _Supervisor:
         self.kill_at = time.monotonic() + grace_s
         wrappers, groups = self._living_wrappers()
         self.signalled |= set(wrappers.values())
-        termination.send(set(wrappers), signal.SIGTERM)
+        termination.send_signal(set(wrappers), signal.SIGTERM)
         others = {pid for pid in self._all_processes() if pid not in wrappers}
         if wrappers:
             others.discard(self.gang.launcher or 0)
-        termination.send({pid for pid in others if not self._is_in_groups(pid, groups)}, signal.SIGTERM)
+        termination.send_signal(
+            {pid for pid in others if not self._is_in_groups(pid, groups)}, signal.SIGTERM
+        )
 
     def _living_wrappers(self) -> tuple[dict[int, int], set[int]]:
         """Returns living wrappers (process id -> rank) and the process groups of their ranks."""
@@ -193,7 +195,7 @@ class _Supervisor:
 
     def _all_processes(self, *, marks: bool = False) -> set[int]:
         me = os.getpid()
-        return termination.processes_of(
+        return termination.attempt_processes(
             *self.folder.key, session=me, roots=frozenset({me}), marks=marks, path=self.folder.path
         )
 
@@ -203,7 +205,7 @@ class _Supervisor:
         victims = self._all_processes(marks=overdue_s > WRAPPER_GRACE_S)
         if overdue_s < WRAPPER_GRACE_S:
             victims -= set(self._living_wrappers()[0])
-        termination.send(victims, signal.SIGKILL)
+        termination.send_signal(victims, signal.SIGKILL)
         if overdue_s > KILL_TIMEOUT_S and victims:
             self.gang.warn(f"Processes {', '.join(map(str, sorted(victims)))} do not end, even by SIGKILL.")
 
@@ -211,7 +213,7 @@ class _Supervisor:
         """Kills, by the mark in their environment, processes that are not our descendants."""
         deadline = time.monotonic() + KILL_TIMEOUT_S
         while (leftovers := self._all_processes(marks=True)) and time.monotonic() < deadline:
-            termination.send(leftovers, signal.SIGKILL)
+            termination.send_signal(leftovers, signal.SIGKILL)
             time.sleep(KILL_INTERVAL_S / 10)
 
     def _poll_timeout(self) -> float:

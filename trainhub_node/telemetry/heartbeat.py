@@ -66,7 +66,7 @@ class InventoryThread(threading.Thread):
     def _refresh_software(self, previous: Inventory) -> Inventory:
         if time.monotonic() - self._software_at < INVENTORY_S:
             return previous
-        pythons = interpreters.find(self._settings.python, self._settings.run_as)
+        pythons = interpreters.find_interpreters(self._settings.python, self._settings.run_as)
         self._software_at = time.monotonic()
         return replace(previous, interpreters=pythons, mpi=mpi_version())
 

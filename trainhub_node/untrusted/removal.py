@@ -17,7 +17,7 @@ NOT_A_FOLDER = (errno.ENOTDIR, errno.ELOOP)
 BATCH = 4096
 
 
-def remove(path: str) -> None:
+def remove_tree(path: str) -> None:
     """Removes the file or tree at `path`, if there is one. The folder that holds it must be the agent's
     own. Raises OSError."""
     parent, _, name = path.rstrip("/").rpartition("/")

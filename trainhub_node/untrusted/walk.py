@@ -20,7 +20,7 @@ class ListedFolder:
     links: frozenset[str]
 
 
-def walk(
+def walk_beneath(
     root: int, top: str, *, max_path: int, on_error: Callable[[str, OSError], None] | None = None
 ) -> Iterator[ListedFolder]:
     """Yields the folder `top` below `root` and all folders in it, sorted, except those whose path is too

@@ -14,8 +14,8 @@ from clusters.states import NodeStatus
 from trainhub_launch.errors import SpecError
 from workspaces.models import User
 
-REFUSED = 2
-LOOK_EVERY_S = 1.0
+EXIT_REFUSED = 2
+POLL_INTERVAL_S = 1.0
 VERBS = {"drain": "give it no new runs", "resume": "let it take runs again", "delete": "once it is empty"}
 
 
@@ -66,10 +66,10 @@ class Command(BaseCommand):
             {"list": self._list, "create": self._create, "wait": self._wait}.get(verb, self._change)(options)
         except SpecError as error:
             self.stderr.write(f"{error.field}: {error.message}")
-            raise SystemExit(REFUSED) from error
+            raise SystemExit(EXIT_REFUSED) from error
         except ClusterInUse as error:
             self.stderr.write(str(error))
-            raise SystemExit(REFUSED) from error
+            raise SystemExit(EXIT_REFUSED) from error
 
     def _list(self, options: dict[str, Any]) -> None:
         for cluster in Cluster.objects.filter(deleted_at=None).order_by("name"):
@@ -88,36 +88,34 @@ class Command(BaseCommand):
 
     def _wait(self, options: dict[str, Any]) -> None:
         cluster = _cluster(options["name"])
-        wanted = cluster.min_nodes if options["nodes"] is None else options["nodes"]
+        target = cluster.min_nodes if options["nodes"] is None else options["nodes"]
         deadline = time.monotonic() + 60 * options["timeout_minutes"]
-        told = ""
+        last_line = ""
         while True:
             card = cluster_card(cluster, None)
-            coming = ProvidedMachine.objects.filter(cluster=cluster, state__in=STARTING).count()
-            said = (
-                f"{len(card.ready)} of {wanted} nodes are ready{f', {coming} are coming' if coming else ''}."
-            )
-            if said != told:
-                self.stderr.write(said)
-                told = said
-            if len(card.ready) >= wanted:
+            starting = ProvidedMachine.objects.filter(cluster=cluster, state__in=STARTING).count()
+            line = f"{len(card.ready)} of {target} nodes are ready{f', {starting} are coming' if coming else ''}."
+            if line != last_line:
+                self.stderr.write(line)
+                last_line = line
+            if len(card.ready) >= target:
                 return
             if time.monotonic() >= deadline:
                 missing = [node for node in card.nodes if node.status is not NodeStatus.READY]
-                away = ", ".join(f"{node.node.name} is {node.status}" for node in missing)
+                not_ready = ", ".join(f"{node.node.name} is {node.status}" for node in missing)
                 self.stderr.write(
-                    f"Not in time, after {options['timeout_minutes']:g} minutes.{f' {away}.' if away else ''}"
+                    f"Not in time, after {options['timeout_minutes']:g} minutes.{f' {not_ready}.' if away else ''}"
                 )
                 raise SystemExit(1)
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(POLL_INTERVAL_S)
 
     def _change(self, options: dict[str, Any]) -> None:
-        cluster, who = _cluster(options["name"]), _operator(options["user"])
-        done = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
+        cluster, operator = _cluster(options["name"]), _operator(options["user"])
+        result = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
         {"drain": cluster_admin.drain, "resume": cluster_admin.resume, "delete": cluster_admin.delete}[
             options["verb"]
-        ](cluster, who)
-        self.stdout.write(f"{options['name']} {done}.")
+        ](cluster, operator)
+        self.stdout.write(f"{options['name']} {result}.")
 
 
 def _line(card: ClusterCard) -> str:
@@ -127,18 +125,18 @@ def _line(card: ClusterCard) -> str:
 
 
 def _cluster(name: str) -> Cluster:
-    found = Cluster.objects.filter(name=name, deleted_at=None).first()
-    if found is None:
+    cluster = Cluster.objects.filter(name=name, deleted_at=None).first()
+    if cluster is None:
         raise SpecError("name", f"there is no cluster {name!r}; see manage.py cluster list")
-    return found
+    return cluster
 
 
 def _operator(name: str) -> User:
     operators = User.objects.filter(is_operator=True, is_active=True).order_by("pk")
-    found = operators.filter(username=name).first() if name else operators.first()
-    if found is None:
+    operator = operators.filter(username=name).first() if name else operators.first()
+    if operator is None:
         raise SpecError(
             "user",
             f"there is no operator {name!r}" if name else "there is no operator yet; run manage.py up once",
         )
-    return found
+    return operator

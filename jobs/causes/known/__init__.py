@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 from jobs.causes.known.memory import KILLED, MEMORY, STARVED
 from jobs.causes.known.network import NETWORK
-from jobs.causes.known.row import Known, Match
+from jobs.causes.known.row import KnownFailure, FailureMatch
 from jobs.causes.known.scripts import SCRIPTS
 from jobs.causes.known.software import SOFTWARE
 
-HUNG = Known(
+HUNG = KnownFailure(
     "hung",
     "Nothing happened any more",
     "the time limit, after a long silence of all ranks",
@@ -22,7 +22,7 @@ HUNG = Known(
     "shows where a "
     "living process stands.",
 )
-GROUPS: Mapping[str, tuple[Known, ...]] = {
+GROUPS: Mapping[str, tuple[KnownFailure, ...]] = {
     "Memory, disk and devices": (STARVED, KILLED, *MEMORY),
     "Processes among each other": (*NETWORK, HUNG),
     "The environment": SOFTWARE,
@@ -32,14 +32,14 @@ KNOWN = tuple(row for rows in GROUPS.values() for row in rows)
 LINKS = ("", "environments", "node")
 _BY_SIGNAL = {number: row for row in KNOWN for number in row.signals}
 
-__all__ = ["GROUPS", "HUNG", "KILLED", "KNOWN", "LINKS", "STARVED", "Known", "Match", "of_line", "of_signal"]
+__all__ = ["GROUPS", "HUNG", "KILLED", "KNOWN", "LINKS", "STARVED", "KnownFailure", "FailureMatch", "of_line", "of_signal"]
 
 
-def of_line(line: str) -> Match | None:
+def of_line(line: str) -> FailureMatch | None:
     """The first row of the table that knows this line."""
     return next((found for row in KNOWN if (found := row.match(line))), None)
 
 
-def of_signal(number: int) -> Match | None:
+def of_signal(number: int) -> FailureMatch | None:
     row = _BY_SIGNAL.get(number)
-    return Match(row) if row else None
+    return FailureMatch(row) if row else None

@@ -10,7 +10,7 @@ LONGEST_NAME = 120
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownFailure:
     """`kind`: its word for programs. `seen`: how it looks, for the documents. `{name}` in `meaning` and
     `remedy` is what the pattern's group found (a module, a file …), else `unnamed`.
 
@@ -20,7 +20,7 @@ class Known:
 
     kind: str
     title: str
-    seen: str
+    symptoms: str
     meaning: str
     remedy: str
     pattern: str = ""
@@ -33,27 +33,27 @@ class Known:
     def _compiled(self) -> re.Pattern[str] | None:
         return re.compile(self.pattern) if self.pattern else None
 
-    def match(self, line: str) -> Match | None:
-        found = self._compiled.search(line) if self._compiled else None
-        if found is None:
+    def match(self, line: str) -> FailureMatch | None:
+        match = self._compiled.search(line) if self._compiled else None
+        if match is None:
             return None
-        return Match(self, _short(next((group for group in found.groups() if group), self.unnamed)))
+        return FailureMatch(self, _short(next((group for group in match.groups() if group), self.unnamed)))
 
 
 @dataclass(frozen=True)
-class Match:
+class FailureMatch:
     """A known failure as it was met."""
 
-    known: Known
+    failure: KnownFailure
     name: str = ""
 
     @property
     def meaning(self) -> str:
-        return self.known.meaning.format(name=self.name)
+        return self.failure.meaning.format(name=self.name)
 
     @property
     def remedy(self) -> str:
-        return self.known.remedy.format(name=self.name)
+        return self.failure.remedy.format(name=self.name)
 
 
 def _short(text: str) -> str:

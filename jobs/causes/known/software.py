@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 
-from jobs.causes.known.row import Known
+from jobs.causes.known.row import KnownFailure
 
 SOFTWARE = (
-    Known(
+    KnownFailure(
         "missing_mpi",
         "MPI is missing",
         "`No module named 'mpi4py'`, `cannot load MPI library`, `libmpi.so… cannot open shared object file`",
@@ -21,7 +21,7 @@ SOFTWARE = (
         r"|mpi4py.{0,40}(?:not found|not installed)",
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "horovod_not_built",
         "Horovod is not built for this",
         "`Extension horovod.… has not been built`",
@@ -32,7 +32,7 @@ SOFTWARE = (
         r"Extension horovod\.\w+ has not been built|[Hh]orovod.{0,60}reinstall Horovod with",
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "missing_module",
         "Missing module",
         "`ModuleNotFoundError: No module named …`, `python: No module named …`",
@@ -43,7 +43,7 @@ SOFTWARE = (
         r"No module named '?([\w.]+)",
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "changed_module",
         "Another version than the script expects",
         "`ImportError: cannot import name …`, `module … has no attribute …`",
@@ -58,7 +58,7 @@ SOFTWARE = (
         r"'(\w+)'",
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "unmatched_builds",
         "Packages that were not built for each other",
         "`undefined symbol`, `operator torchvision::nms does not exist`, `numpy.dtype size changed`, "
@@ -72,7 +72,7 @@ SOFTWARE = (
         r"|numpy\.core\.multiarray failed to import|version `GLIBC(?:XX)?_[\d.]+' not found",
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "missing_library",
         "Missing library",
         "`lib….so: cannot open shared object file`",
@@ -84,7 +84,7 @@ SOFTWARE = (
         ),
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "program_not_found",
         "No such program",
         "`trainhub: …: no such program on this node`, `not executable`",
@@ -98,7 +98,7 @@ SOFTWARE = (
         r"|cannot be started)",
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "package_not_found",
         "A package cannot be had",
         "pip's `No matching distribution found`, `Could not find a version that satisfies`",
@@ -114,7 +114,7 @@ SOFTWARE = (
         ),
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "aborted_at_exit",
         "Aborted while ending",
         "`terminate called without an active exception`, SIGABRT",
@@ -129,7 +129,7 @@ SOFTWARE = (
         r"terminate called without an active exception",
         echo="was aborted with the others",
     ),
-    Known(
+    KnownFailure(
         "illegal_instruction",
         "Illegal instruction",
         "SIGILL, `Illegal instruction`",
@@ -142,7 +142,7 @@ SOFTWARE = (
         signals=(signal.SIGILL,),
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "segmentation_fault",
         "A native library crashed",
         "SIGSEGV, `Fatal Python error: Segmentation fault`",
@@ -154,7 +154,7 @@ SOFTWARE = (
         signals=(signal.SIGSEGV,),
         link="environments",
     ),
-    Known(
+    KnownFailure(
         "aborted",
         "A native library gave up",
         "SIGABRT, `terminate called after throwing`, `Fatal Python error: Aborted`",
@@ -166,7 +166,7 @@ SOFTWARE = (
         r"terminate called after throwing|Fatal Python error: Aborted",
         signals=(signal.SIGABRT,),
     ),
-    Known(
+    KnownFailure(
         "arithmetic_fault",
         "A native library divided by zero",
         "SIGFPE",
@@ -174,7 +174,7 @@ SOFTWARE = (
         "What it said last is quoted; set PYTHONFAULTHANDLER=1 to see where Python was.",
         signals=(signal.SIGFPE,),
     ),
-    Known(
+    KnownFailure(
         "ended_from_outside",
         "Ended from outside",
         "SIGTERM, SIGINT or SIGHUP that TrainHub did not send",

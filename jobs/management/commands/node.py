@@ -45,7 +45,7 @@ class Command(BaseCommand):
         _, text = invite(options["cluster"], options["name"], None, monitor_only=options["monitor_only"])
         told = instructions(text)
         self.stdout.write(
-            f"{text}\n\nRun on the machine that is to join (it needs Python 3.11 or newer):\n  {told.whole}"
+            f"{text}\n\nRun on the machine that is to join (it needs Python 3.11 or newer):\n  {told.command}"
         )
         if reaches_only_this_machine():
             self.stderr.write(

@@ -11,8 +11,8 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from jobs import causes
 from jobs.causes import Cause
-from jobs.causes.cause_selection import grouped
-from jobs.logs.log_follower import Follower
+from jobs.causes.cause_selection import group_reasons
+from jobs.logs.log_follower import LogFollower
 from jobs.models import Run
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
@@ -70,15 +70,15 @@ class Command(BaseCommand):
         return run_actions.submit(spec, who)
 
     def _follow(self, run: Run) -> int:
-        follower = Follower(run.pk, out=self._print, note=self.stderr.write)
+        follower = LogFollower(run.pk, out=self._print, note=self.stderr.write)
         try:
-            ended = follower.until_the_end()
+            ended = follower.follow_to_end()
         except KeyboardInterrupt:
             self.stderr.write(
                 f"run {run.number} goes on; cancel it on its page: {settings.PUBLIC_URL}/runs/{run.number}/"
             )
             return INTERRUPTED
-        if (cause := causes.of(ended)) is not None:
+        if (cause := causes.for_run(ended)) is not None:
             self._explain(cause)
         return EXIT_CODES[RunState(ended.state)]
 
@@ -88,7 +88,7 @@ class Command(BaseCommand):
         if cause.meaning:
             self.stderr.write(f"{cause.title}. {cause.meaning}" if cause.exception else cause.meaning)
         self.stderr.write(f"What to do: {cause.remedy}")
-        for why, ranks in grouped([(other.rank, other.why) for other in cause.others]):
+        for why, ranks in group_reasons([(other.rank, other.why) for other in cause.others]):
             self.stderr.write(f"Rank{'s' if len(ranks) > 1 else ''} {ranks}: {why}")
 
     def _print(self, text: str) -> None:

@@ -109,4 +109,4 @@ def test_nor_write_a_log_of_another_node(who: Principal) -> None:
     alpha, beta, run = both_running(who)
     beta.log(run, "55_preparation_log.txt", 0, b"of beta")
     assert alpha.log(run, "node_1/55_preparation_log.txt", 0, b"forged, and longer") == 18
-    assert log_store.names(run.pk, 1) == {"node_1/55_preparation_log.txt": 7}
+    assert log_store.log_sizes(run.pk, 1) == {"node_1/55_preparation_log.txt": 7}

@@ -182,7 +182,7 @@ def test_code_of_a_package_has_no_hold_on_the_environment_after_the_build(
     numbers = {number for number, _ in held}
     assert numbers
     assert numbers <= set(builder_account.UIDS)
-    assert [pid for number in numbers for pid in builder_account.processes_of(number)] == []
+    assert [pid for number in numbers for pid in builder_account.builder_processes(number)] == []
     for _, fd in held:
         os.write(fd, b"import poison")
         os.close(fd)
@@ -220,7 +220,7 @@ def test_what_a_build_left_running_is_ended_though_its_supervisor_was_killed(nod
     builder_account.kill_abandoned(str(node.environments))
 
     assert os.waitstatus_to_exitcode(os.waitpid(pids[0], 0)[1]) == -signal.SIGKILL
-    assert builder_account.processes_of(in_use) == [pids[1]]
+    assert builder_account.builder_processes(in_use) == [pids[1]]
     assert [path.name for path in locks.iterdir()] == [str(in_use)]
     builder_account.kill_processes(in_use)
     os.waitpid(pids[1], 0)
@@ -231,12 +231,12 @@ def sleeper(number: int) -> int:
     pid = os.fork()
     if pid == 0:
         try:
-            builder_account.switch_account(number)
+            builder_account.switch_to_builder(number)
             os.setsid()
             signal.pause()
         finally:
             os._exit(1)
-    while not builder_account.processes_of(number):
+    while not builder_account.builder_processes(number):
         time.sleep(0.01)
     return pid
 
@@ -268,9 +268,9 @@ class TestUpgrade:
         assert len(list(node.environments.glob(f"*{cache.SET_ASIDE}"))) == 2
         cache.remove_set_aside(node)
         assert not list(node.environments.glob(f"*{cache.SET_ASIDE}"))
-        assert interpreter.is_complete(str(ours))
+        assert interpreter.is_built(str(ours))
         assert used.exists()
-        assert not interpreter.is_complete(str(used))
+        assert not interpreter.is_built(str(used))
         assert f"Discarded the environment {old}: it belonged to another account" in caplog.text
         assert "is in use: it stays until the agent starts after that run is over" in caplog.text
 

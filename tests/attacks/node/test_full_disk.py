@@ -52,7 +52,7 @@ def test_a_source_that_does_not_fit_leaves_nothing(small_disk: Path, tmp_path: P
             zipped.writestr(f"d{number}/file", os.urandom(SMALL // 4))
 
     with pytest.raises(OSError, match="No space left"):
-        unpack.unpack(archive, small_disk / "work", account)  # type: ignore[arg-type]
+        unpack.unpack_snapshot(archive, small_disk / "work", account)  # type: ignore[arg-type]
 
     assert list(small_disk.iterdir()) == []
 

@@ -52,7 +52,7 @@ def test_no_file_outside_is_given_away_while_a_source_is_unpacked(victim: Path, 
         for number in range(TRIES):
             work = open_folder / "work"
             try:
-                unpack.unpack(archive, work, nobody())
+                unpack.unpack_snapshot(archive, work, nobody())
             except (OSError, unpack.BadSnapshot):
                 continue
             finally:
@@ -66,7 +66,7 @@ def test_the_unpacked_folder_belongs_to_the_account_in_full(victim: Path, open_f
     archive = source_with_names_of(victim, open_folder)
     work = open_folder / "work"
 
-    assert unpack.unpack(archive, work, nobody()) == FOLDERS * FILES
+    assert unpack.unpack_snapshot(archive, work, nobody()) == FOLDERS * FILES
 
     assert owners(work) | {work.stat().st_uid} == {nobody().uid}
     assert {oct(path.stat().st_mode & 0o777) for path in work.rglob("*")} == {"0o600", "0o700"}

@@ -167,7 +167,7 @@ class TestRaces:
                     (tree / f"d{number}" / "inner").mkdir(parents=True)
                     (tree / f"d{number}" / "file").touch()
                 as_owned(tree)
-                removal.remove(str(tree))
+                removal.remove_tree(str(tree))
         assert len(list((victim / "inner").iterdir())) == 10
         assert owners(victim) == {0}
         assert not tree.exists()
@@ -185,7 +185,7 @@ class TestRaces:
                 return
 
         with hostile_process(nobody(), fill):
-            removal.remove(str(tree))
+            removal.remove_tree(str(tree))
         assert not tree.exists()
 
 
@@ -211,5 +211,5 @@ def test_a_tree_too_deep_for_any_path_is_removed(open_folder: Path) -> None:
         Path("file").touch()
 
     assert as_account(nobody(), dig) == 0
-    removal.remove(str(tree))
+    removal.remove_tree(str(tree))
     assert not tree.exists()

@@ -108,7 +108,7 @@ def test_a_hostile_source_is_refused_and_leaves_nothing(open_folder: Path, made:
         zipped.writestr(made, "/etc/shadow")
 
     with pytest.raises(unpack.BadSnapshot):
-        unpack.unpack(archive, open_folder / "work", nobody())
+        unpack.unpack_snapshot(archive, open_folder / "work", nobody())
 
     assert [path.name for path in open_folder.iterdir()] == ["source.zip"]
 
@@ -118,6 +118,6 @@ def test_a_source_brings_no_setuid_bit(open_folder: Path) -> None:
     with zipfile.ZipFile(archive, "w") as zipped:
         zipped.writestr(entry("tool", stat.S_IFREG | 0o6755), "x")
 
-    unpack.unpack(archive, open_folder / "work", nobody())
+    unpack.unpack_snapshot(archive, open_folder / "work", nobody())
 
     assert oct((open_folder / "work" / "tool").stat().st_mode & 0o7777) == "0o700"

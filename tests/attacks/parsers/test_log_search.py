@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from jobs.logs import log_search, log_store, log_timestamps
-from jobs.logs.log_pattern import MAX_EXPRESSION_INSTRUCTIONS, compiled, program_size
+from jobs.logs.log_pattern import MAX_EXPRESSION_INSTRUCTIONS, compile_pattern, program_size
 from jobs.logs.log_scan import window_bytes
-from jobs.logs.log_search import Page, Search, Searched
+from jobs.logs.log_search import LogSearchPage, LogSearch, SearchedLog
 from trainhub_launch.errors import SpecError
 from workspaces import process_caches
 
@@ -41,22 +41,22 @@ def _forget_arrivals() -> Iterator[None]:
 
 def stored_log(
     data: bytes, *, run: str = "", name: str = NAME, moment_ms: int = 1_800_000_000_000
-) -> Searched:
+) -> SearchedLog:
     run = run or uuid.uuid4().hex
     begin = log_store.size(run, 1, name)
     log_store.append(run, 1, name, begin, data)
-    log_timestamps.note((run, 1, name), begin, begin + len(data), moment_ms)
-    found = log_search.searched(run, 1, name, 0)
+    log_timestamps.record_arrival((run, 1, name), begin, begin + len(data), moment_ms)
+    found = log_search.load_log(run, 1, name, 0)
     assert found is not None
     return found
 
 
 def page_within_limit(
-    logs: list[Searched], expression: str, *, order: str, cursor: log_search.Cursor | None = None
-) -> Page:
-    pattern = compiled(expression, regex=True, case=True)
+    logs: list[SearchedLog], expression: str, *, order: str, cursor: log_search.LogCursor | None = None
+) -> LogSearchPage:
+    pattern = compile_pattern(expression, regex=True, case=True)
     begun = time.process_time()
-    search = Search(logs, pattern, 100)
+    search = LogSearch(logs, pattern, 100)
     page = search.by_rank(cursor) if order == "rank" else search.by_time(cursor)
     assert time.process_time() - begun < MAX_CPU_S
     return page
@@ -68,7 +68,7 @@ def page_within_limit(
 def test_an_expression_that_compiles_to_a_large_program_is_refused_with_a_remedy(expression: str) -> None:
     begun = time.process_time()
     with pytest.raises(SpecError, match="repeat parts less often") as refused:
-        compiled(expression, regex=True, case=False)
+        compile_pattern(expression, regex=True, case=False)
     assert refused.value.field == "q"
     assert time.process_time() - begun < MAX_CPU_S
 
@@ -77,7 +77,7 @@ def test_an_expression_that_compiles_to_a_large_program_is_refused_with_a_remedy
     "expression", [r"loss=nan|inf", r"(?i)error.{0,200}cuda", r"\[rank\d+\]:.*NCCL.*timeout", r"a.{0,100}b"]
 )
 def test_expressions_that_people_write_are_taken(expression: str) -> None:
-    assert program_size(compiled(expression, regex=True, case=False)) <= MAX_EXPRESSION_INSTRUCTIONS
+    assert program_size(compile_pattern(expression, regex=True, case=False)) <= MAX_EXPRESSION_INSTRUCTIONS
 
 
 @pytest.mark.slow
@@ -94,7 +94,7 @@ def test_the_slowest_expressions_that_are_allowed_keep_to_the_limit(
 def test_a_search_through_time_of_many_logs_keeps_to_the_limit_and_gets_on() -> None:
     """Each log has one long line that a tiny slice of time begins, so that a slice costs a window for each of
     them."""
-    run, pattern = uuid.uuid4().hex, compiled("a[ab]{950}[ab]{950}z", regex=True, case=True)
+    run, pattern = uuid.uuid4().hex, compile_pattern("a[ab]{950}[ab]{950}z", regex=True, case=True)
     line = HOSTILE_TEXTS["two letters"][: window_bytes(pattern) - 1] + b"\n"
     logs = []
     for number in range(40):
@@ -116,5 +116,5 @@ def test_a_search_through_time_of_many_logs_keeps_to_the_limit_and_gets_on() -> 
 def test_plain_text_keeps_to_the_limit(size: int) -> None:
     log = stored_log("𝐀ſ".encode() * 50_000)
     begun = time.process_time()
-    Search([log], compiled(("𝐀ſ" * size)[: min(size, 499)] + "z", regex=False, case=False), 100).by_rank(None)
+    LogSearch([log], compile_pattern(("𝐀ſ" * size)[: min(size, 499)] + "z", regex=False, case=False), 100).by_rank(None)
     assert time.process_time() - begun < MAX_CPU_S

@@ -51,8 +51,8 @@ class TestPage:
         page = text(client_of(make_viewer()))
         assert (
             page.index("Critical: GPU lost")
-            < page.index("What has cleared")
-            < page.index("GiB are free where it stores runs")
+            < page.index("Cleared alerts")
+            < page.index("GiB are free where it keeps runs")
         )
         assert "it is held by run 41" in page
         for address in ("/nodes/alpha/", "/gpus/GPU-a/", f"/runs/id/{'a' * 32}/"):
@@ -68,15 +68,15 @@ class TestPage:
         cluster().workspaces.add(make_workspace("speech"))
         page = text(client_of(make_viewer()))
         assert "GPU lost" not in page.split('id="alerts"')[1]
-        assert "Nothing fires" in page
+        assert "No alerts are firing" in page
         assert "GPU lost:" not in text(client_of(make_viewer()), "/")
 
     def test_can_be_narrowed(self, world: World) -> None:
         client = client_of(make_viewer())
         assert "GPU 0 of alpha" not in text(client, "/alerts/?state=cleared")
         assert "keeps runs" not in text(client, "/alerts/?kind=gpu_lost")
-        assert "No alert like that fires" in text(client, "/alerts/?severity=warning")
-        assert "No alert like that fires" in text(client, "/alerts/?node=beta")
+        assert "No firing alert matches these filters" in text(client, "/alerts/?severity=warning")
+        assert "No firing alert matches these filters" in text(client, "/alerts/?node=beta")
         assert "GPU 0 of alpha" in text(client, f"/alerts/?run={'a' * 32}")
         assert "GPU 0 of alpha" not in text(client_of(speaker()), f"/alerts/?run={'a' * 32}")
 
@@ -87,10 +87,10 @@ class TestPage:
 
     def test_the_rail_of_every_page_tells_how_many_fire(self, world: World) -> None:
         client = client_of(make_viewer())
-        assert "1 alert fires" in text(client, "/settings/")
-        assert "1 alert fires" in text(client, "/alerts/count/")
+        assert "1 firing alert" in text(client, "/settings/")
+        assert "1 firing alert" in text(client, "/alerts/count/")
         Alert.objects.update(state="cleared", cleared_at=world.now)
-        assert "fires" not in text(client, "/alerts/count/")
+        assert "firing" not in text(client, "/alerts/count/")
 
     def test_the_dashboard_and_the_node_show_what_fires(self, world: World) -> None:
         client = client_of(make_viewer())

@@ -44,4 +44,4 @@ class TestStart:
 
         assert eventually(lambda: provider_pool.start("a", breaks), WAIT_S)
         assert eventually(lambda: provider_pool.start("a", lambda: None), WAIT_S)
-        assert "could not be carried through" in caplog.text
+        assert "The provider call for machine a failed" in caplog.text

@@ -178,7 +178,7 @@ class TestPages:
         changed = client.post(
             "/clusters/gpu-cluster/edit/", {**values, "max_nodes": 7, "low_priority": "on"}, follow=True
         )
-        assert "Low priority: its nodes may vanish" in changed.content.decode()
+        assert "Low priority: its nodes can disappear" in changed.content.decode()
         assert Cluster.objects.get(name="gpu-cluster").max_nodes == 7
 
     def test_an_error_stands_beside_its_field(self, provider: Provider) -> None:
@@ -191,7 +191,7 @@ class TestPages:
         machine = wanted(growing(description="Cloud boxes"))
         node = up(provider, machine)
         page = client_of(make_contributor()).get("/clusters/grown/").content.decode()
-        for words in (machine.name, f"/nodes/{node.name}/", "more node asked for", "1 of at most 3"):
+        for words in (machine.name, f"/nodes/{node.name}/", "more node requested", "1 of at most 3"):
             assert words in page, words
         assert "cluster-edit" not in page
         assert "Delete the cluster" not in page

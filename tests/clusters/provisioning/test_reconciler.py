@@ -48,7 +48,7 @@ class TestLife:
         assert tend(machine) == "up"
         assert machine.node == node
         assert node.cluster.name == "grown"
-        assert "is there" in told("grown")
+        assert "is ready, " in told("grown")
 
     def test_its_token_lets_nobody_else_in(self, provider: Provider) -> None:
         machine = wanted()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jobs.attempts.outcomes import NodePart, RunVerdict, derive, member_state, rank_failure
-from jobs.causes.evidence import Rank
+from jobs.causes.evidence import RankEvidence
 from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import AttemptFact, MemberFact
 
@@ -156,7 +156,7 @@ def test_a_member_that_succeeded_before_our_signal_succeeded() -> None:
 )
 def test_a_nodes_report_and_a_stored_rank_give_one_reason(how: dict[str, Any], sentence: str) -> None:
     reported = rank_failure(MemberFact(2, "ended", **how), "alpha")
-    stored = rank_failure(Rank(2, 0, "alpha", "log.txt", MemberState.FAILED, **how), "alpha")
+    stored = rank_failure(RankEvidence(2, 0, "alpha", "log.txt", MemberState.FAILED, **how), "alpha")
     assert reported == stored
     reason, facts = reported
     assert sentence in reason.sentence(**facts)

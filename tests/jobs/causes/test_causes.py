@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobs import causes
 from jobs.causes import Cause, attempt_cause
-from jobs.causes.cause_selection import grouped
+from jobs.causes.cause_selection import group_reasons
 from jobs.logs import log_store
 from jobs.models import Attempt, Run
 from jobs.states import Reason, RunState
@@ -54,7 +54,7 @@ def failed(
 
 
 def cause(run: Run) -> Cause:
-    found = causes.find(run.pk, run.attempt)
+    found = causes.find_cause(run.pk, run.attempt)
     assert found is not None
     return found
 
@@ -163,7 +163,7 @@ class TestWithoutARank:
         )
 
     def test_runs_that_did_not_fail_have_none(self, who: Principal) -> None:
-        assert causes.find(failed(who, {}, ended(0), ended(1)).pk, 1) is None
+        assert causes.find_cause(failed(who, {}, ended(0), ended(1)).pk, 1) is None
 
 
 class TestKeeping:
@@ -173,14 +173,14 @@ class TestKeeping:
         alpha.tell(run, "running", alive(0), ended(1, 1))
         run.refresh_from_db()
         assert run.state == RunState.RUNNING
-        found = causes.of(run)
+        found = causes.for_run(run)
         assert found is not None
         assert (found.rank, found.others[0].why) == (1, "is still ending")
 
     def test_the_reason_of_the_run_names_the_rank_that_is_the_cause(self, who: Principal) -> None:
         run = failed(who, {0: LOST, 1: RAISED}, ended(0, 1, at=1000.0), ended(1, 7, at=1003.0))
         assert run.facts["rank"] == 0
-        causes.store(run.pk, 1)
+        causes.store_cause(run.pk, 1)
         run.refresh_from_db()
         assert (run.reason, run.sentence) == (Reason.EXITED, "Rank 1 exited with code 7 on alpha.")
         assert (
@@ -196,15 +196,15 @@ class TestKeeping:
         with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
             alpha.tell(run, "running", alive(0), ended(1, 1))
         assert (Attempt.objects.get(run=run).cause or {})["rank"] == 1
-        listed = causes.with_lines(Run.objects.of(who.workspace)).get(pk=run.pk)
+        listed = causes.annotate_lines(Run.objects.of(who.workspace)).get(pk=run.pk)
         assert listed.cause_line == "Rank 1 on alpha: ValueError: shard 1 is empty"
 
     def test_a_canceled_run_has_no_cause(self, who: Principal) -> None:
         run = failed(who, {1: RAISED}, ended(0, 1), ended(1, 1))
-        assert causes.store(run.pk, 1) is not None
+        assert causes.store_cause(run.pk, 1) is not None
         Run.objects.filter(pk=run.pk).update(state=RunState.CANCELED)
         run.refresh_from_db()
-        assert causes.of(run) is None
+        assert causes.for_run(run) is None
 
     def test_the_run_s_token_is_not_quoted(self, who: Principal) -> None:
         alpha, run = started(who)
@@ -219,12 +219,12 @@ class TestKeeping:
 
     def test_a_missing_log_is_no_trouble(self, who: Principal) -> None:
         run = failed(who, {}, ended(0, 0), ended(1, 2))
-        log_store.remove(run.pk)
+        log_store.remove_run(run.pk)
         assert cause(run).quote == ""
 
 
 def test_ranks_are_grouped_by_why_they_ended() -> None:
-    assert grouped([(0, "a"), (1, "b"), (2, "a"), (3, "a"), (4, "a"), (6, "a")]) == [
+    assert group_reasons([(0, "a"), (1, "b"), (2, "a"), (3, "a"), (4, "a"), (6, "a")]) == [
         ("a", "0, 2–4, 6"),
         ("b", "1"),
     ]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs.causes.cause_selection import Choice, choose, why
-from jobs.causes.evidence import Evidence, Rank, weigh
+from jobs.causes.cause_selection import CauseChoice, choose, reason_for
+from jobs.causes.evidence import Evidence, RankEvidence, weigh
 from jobs.causes.known import KNOWN
 from jobs.causes.log_diagnosis import said
 from jobs.states import MemberState
@@ -44,13 +44,13 @@ def evidence(case: str) -> list[Evidence]:
     for name, end in json.loads((folder / "ends.json").read_text()).items():
         state = MemberState.STOPPED if end["by_us"] else MemberState.FAILED
         ended = datetime.fromtimestamp(end["at"], UTC)
-        rank = Rank(int(name), int(name), "alpha", name, state, "", end["exit_code"], end["signal"], ended)
+        rank = RankEvidence(int(name), int(name), "alpha", name, state, "", end["exit_code"], end["signal"], ended)
         if end["exit_code"] != 0:
             found.append(weigh(rank, said((folder / f"{name}.txt").read_bytes(), 0)))
     return found
 
 
-def choice(case: str) -> Choice:
+def choice(case: str) -> CauseChoice:
     chosen = choose(evidence(case))
     assert chosen is not None
     return chosen
@@ -60,22 +60,22 @@ def choice(case: str) -> Choice:
 def test_the_rank_that_failed_first_is_found_with_its_words_and_known(case: str) -> None:
     chosen = choice(case)
     found = chosen.evidence
-    kind = found.match.known.kind if found.match else ""
+    kind = found.match.failure.kind if found.match else ""
     assert (found.rank.rank, kind) == (CASES[case].rank, CASES[case].kind)
-    assert CASES[case].says in found.saying.exception
+    assert CASES[case].says in found.diagnosis.exception
     assert chosen.is_certain is (case not in UNCERTAIN)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_quoted_stands_at_its_offset_in_the_log(case: str) -> None:
     found = choice(case).evidence
-    quote = found.saying.quote
+    quote = found.diagnosis.quote
     if quote is None:
         assert not (LOGS / case / f"{found.rank.log}.txt").read_bytes().strip()
         return
     there = (LOGS / case / f"{found.rank.log}.txt").read_bytes()[quote.offset :].decode("utf-8", "replace")
     assert quote.text.splitlines()[0].strip() in there.splitlines()[0]
-    assert found.saying.exception.split(": ")[0] in quote.text
+    assert found.diagnosis.exception.split(": ")[0] in quote.text
 
 
 @pytest.mark.parametrize(
@@ -91,13 +91,13 @@ def test_what_is_quoted_stands_at_its_offset_in_the_log(case: str) -> None:
 )
 def test_each_of_the_others_ended_for_a_reason(case: str, words: list[str]) -> None:
     found, chosen = evidence(case), choice(case).evidence
-    assert [why(item, chosen) for item in found if item.rank != chosen.rank] == words
+    assert [reason_for(item, chosen) for item in found if item.rank != chosen.rank] == words
 
 
 @pytest.mark.parametrize("log", INVENTED, ids=lambda path: path.stem)
 def test_failures_that_need_a_gpu_are_known(log: Path) -> None:
     is_signal = log.stem == "peer_silent"
-    rank = Rank(
+    rank = RankEvidence(
         0,
         0,
         "alpha",
@@ -108,7 +108,7 @@ def test_failures_that_need_a_gpu_are_known(log: Path) -> None:
     )
     match = weigh(rank, said(log.read_bytes(), 0)).match
     assert match is not None
-    assert match.known.kind == log.stem
+    assert match.failure.kind == log.stem
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def table() -> str:
         ]
         for row in rows:
             meaning, remedy = (text.format(name=row.unnamed or "…") for text in (row.meaning, row.remedy))
-            lines.append(f"| `{row.kind}` **{row.title}** | {row.seen} | {meaning} | {remedy} |")
+            lines.append(f"| `{row.kind}` **{row.title}** | {row.symptoms} | {meaning} | {remedy} |")
         parts.append("\n".join(lines) + "\n")
     return "".join(parts)
 

@@ -58,7 +58,7 @@ class TestTraceback:
             "OSError: [Errno 28] No space left on device",
         )
         assert found.match is not None
-        assert found.match.known.kind == "disk_full"
+        assert found.match.failure.kind == "disk_full"
         assert offset_of(root + HANDLING + PLAIN) == 0, "the quote begins with the root"
 
     def test_a_connection_lost_while_handling_an_error_does_not_hide_the_error(self) -> None:

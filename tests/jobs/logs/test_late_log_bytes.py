@@ -24,7 +24,7 @@ def sends(alpha: Played, run: Run, data: bytes, offset: int, *, held: int, at: d
 
 
 def late(run: Run, offset: int) -> bool:
-    return log_timestamps.Timeline.of(run.pk, 1, NAME).at(offset).late
+    return log_timestamps.LogTimeline.load(run.pk, 1, NAME).arrival_at(offset).late
 
 
 @pytest.fixture
@@ -67,4 +67,4 @@ class TestAfterAnOutage:
         alpha.node.refresh_from_db()
         sends(alpha, run, b"two\n", 4, held=8, at=start + timedelta(seconds=30))
         assert late(run, 4)
-        assert log_timestamps.Timeline.of(run.pk, 1, NAME).gaps(10_000)[0].unheard
+        assert log_timestamps.LogTimeline.load(run.pk, 1, NAME).gaps(10_000)[0].is_outage

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jobs.logs import line_index, log_scan
-from jobs.logs.log_pattern import compiled
-from jobs.logs.log_scan import WINDOW_BYTES, Found, Place, Scan
+from jobs.logs.log_pattern import compile_pattern
+from jobs.logs.log_scan import WINDOW_BYTES, Found, ScanPosition, LogScan
 from trainhub_launch.errors import SpecError
 
 
@@ -17,16 +17,16 @@ def scan(
     file = folder / "log"
     file.write_bytes(data)
     descriptor = os.open(file, os.O_RDONLY)
-    pattern = compiled(q, regex=regex, case=case)
+    pattern = compile_pattern(q, regex=regex, case=case)
     try:
         found: list[Found] = []
-        place = Place(0)
+        place = ScanPosition(0)
         while True:
             # A new scan from the place of the last one, as the next page of a search makes it.
-            work = Scan(
+            work = LogScan(
                 descriptor, len(data), place, len(data), pattern=pattern, buffer=bytearray(WINDOW_BYTES)
             )
-            window = work.window(most)
+            window = work.search_window(most)
             if window is None:
                 return found
             found += window
@@ -70,13 +70,13 @@ class TestWhatMatches:
     @pytest.mark.parametrize("q", ["(?=a)", r"(a)\1", "(", "[z-a]", "a{5000}", "*"])
     def test_what_the_engine_does_not_take_is_refused_naming_the_field(self, q: str) -> None:
         with pytest.raises(SpecError, match="cannot be used as an expression") as refused:
-            compiled(q, regex=True, case=False)
+            compile_pattern(q, regex=True, case=False)
         assert refused.value.field == "q"
 
     @pytest.mark.parametrize("q", ["", "two\nlines", "x" * 501, "\ud800"])
     def test_what_nobody_can_look_for_is_refused(self, q: str) -> None:
         with pytest.raises(SpecError) as refused:
-            compiled(q, regex=False, case=False)
+            compile_pattern(q, regex=False, case=False)
         assert refused.value.field == "q"
 
     def test_an_expression_that_hangs_other_engines_does_not_hang_this_one(self, tmp_path: Path) -> None:
@@ -141,15 +141,15 @@ class TestWindows:
         descriptor = os.open(tmp_path / "log", os.O_RDONLY)
         offsets = []
         for begin, end in ((0, 2), (2, 5), (5, 6), (6, 15)):
-            work = Scan(
+            work = LogScan(
                 descriptor,
                 len(data),
-                Place(begin),
+                ScanPosition(begin),
                 end,
-                pattern=compiled("x", regex=False, case=True),
+                pattern=compile_pattern("x", regex=False, case=True),
                 buffer=bytearray(100),
             )
-            while (found := work.window(9)) is not None:
+            while (found := work.search_window(9)) is not None:
                 offsets.append([item.offset for item in found])
         os.close(descriptor)
         assert offsets == [[0], [5], [10]]
@@ -162,7 +162,7 @@ def test_lines_are_numbered_as_they_stand(tmp_path: Path, monkeypatch: pytest.Mo
     descriptor = os.open(tmp_path / "log", os.O_RDONLY)
     for wanted in (1, 2, 1999, 500, 1200):
         offset = data.index(b"\n%d\n" % wanted) + 1 if wanted > 1 else 0
-        assert line_index.number(("a" * 32, 1, str(tmp_path)), descriptor, offset) == wanted
+        assert line_index.line_number(("a" * 32, 1, str(tmp_path)), descriptor, offset) == wanted
     os.close(descriptor)
 
 

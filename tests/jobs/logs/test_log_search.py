@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from jobs.logs import log_search, log_store, log_timestamps
-from jobs.logs.log_pattern import compiled
-from jobs.logs.log_search import Cursor, Hit, Search, Searched
+from jobs.logs.log_pattern import compile_pattern
+from jobs.logs.log_search import LogCursor, LogHit, LogSearch, SearchedLog
 from workspaces import process_caches
 
 T0 = 1_800_000_000_000
@@ -26,19 +26,19 @@ class Attempt:
         begin = log_store.size(self.run, 1, name)
         log_store.append(self.run, 1, name, begin, data)
         moment = T0 + int(at * 1000)
-        log_timestamps.note((self.run, 1, name), begin, begin + len(data), moment)
+        log_timestamps.record_arrival((self.run, 1, name), begin, begin + len(data), moment)
         os.utime(log_store.path(self.run, 1, name), ns=(0, moment * 1_000_000))
 
-    def logs(self) -> list[Searched]:
-        found = [log_search.searched(self.run, 1, name, rank) for name, rank in RANKS.items()]
+    def logs(self) -> list[SearchedLog]:
+        found = [log_search.load_log(self.run, 1, name, rank) for name, rank in RANKS.items()]
         return [log for log in found if log is not None]
 
-    def hits(self, q: str, *, limit: int = 1000, order: str = "time") -> list[Hit]:
+    def hits(self, q: str, *, limit: int = 1000, order: str = "time") -> list[LogHit]:
         """All of them, page by page."""
-        found: list[Hit] = []
-        cursor: Cursor | None = None
+        found: list[LogHit] = []
+        cursor: LogCursor | None = None
         while True:
-            search = Search(self.logs(), compiled(q, regex=False, case=False), limit)
+            search = LogSearch(self.logs(), compile_pattern(q, regex=False, case=False), limit)
             page = search.by_rank(cursor) if order == "rank" else search.by_time(cursor)
             assert len(page.hits) <= limit
             found += page.hits
@@ -48,7 +48,7 @@ class Attempt:
 
     def told(self, q: str, *, limit: int = 1000, order: str = "time") -> list[str]:
         return [
-            f"{hit.log.rank}:{hit.line} {hit.found.text}" for hit in self.hits(q, limit=limit, order=order)
+            f"{hit.log.rank}:{hit.line} {hit.match.text}" for hit in self.hits(q, limit=limit, order=order)
         ]
 
 
@@ -93,7 +93,7 @@ class TestTimes:
     def test_the_first_of_all_ranks_is_one_hit_away(self, attempt: Attempt) -> None:
         attempt.say(2, 7, "Traceback of 2\n")
         attempt.say(1, 7.5, "Traceback of 1\n")
-        page = Search(attempt.logs(), compiled("Traceback", regex=False, case=True), 1).by_time(None)
+        page = LogSearch(attempt.logs(), compile_pattern("Traceback", regex=False, case=True), 1).by_time(None)
         assert [hit.log.rank for hit in page.hits] == [2]
 
     def test_a_line_that_arrives_in_pieces_is_found_once_at_the_time_of_its_first(
@@ -107,24 +107,24 @@ class TestTimes:
 
 class TestPages:
     def test_a_page_without_time_left_goes_on_where_it_stopped(self, attempt: Attempt) -> None:
-        search = Search(attempt.logs(), compiled("x ", regex=False, case=False), 10, seconds=0)
+        search = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10, seconds=0)
         page = search.by_time(None)
         assert page.hits == []
-        rest = Search(attempt.logs(), compiled("x ", regex=False, case=False), 10).by_time(page.next)
+        rest = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10).by_time(page.next)
         assert len(rest.hits) == 7
 
     def test_while_others_search_one_waits_for_a_turn_and_is_told_to_come_again(
         self, attempt: Attempt
     ) -> None:
-        for _ in range(log_search.AT_ONCE):
-            assert log_search._turns.acquire(timeout=1)
+        for _ in range(log_search.MAX_SEARCHES):
+            assert log_search._search_slots.acquire(timeout=1)
         try:
-            page = Search(attempt.logs(), compiled("x ", regex=False, case=False), 10, seconds=0.01).by_time(
+            page = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10, seconds=0.01).by_time(
                 None
             )
         finally:
-            log_search._turns.release(log_search.AT_ONCE)
-        assert (page.hits, page.next) == ([], Cursor(0))
+            log_search._search_slots.release(log_search.MAX_SEARCHES)
+        assert (page.hits, page.next) == ([], LogCursor(0))
 
     def test_a_large_log_without_times_is_searched_in_pages_too(self, attempt: Attempt) -> None:
         name = next(iter(RANKS))
@@ -135,7 +135,7 @@ class TestPages:
         assert "0:200005 x end" in told
 
     def test_nothing_to_search_is_no_hit(self) -> None:
-        page = Search([], compiled("x", regex=False, case=False), 10).by_time(None)
+        page = LogSearch([], compile_pattern("x", regex=False, case=False), 10).by_time(None)
         assert (page.hits, page.next) == ([], None)
 
 
@@ -148,5 +148,5 @@ def test_a_gigabyte_is_searched_in_a_few_megabytes_of_memory(attempt: Attempt) -
         file.seek(2**30)
         file.write(b"\nneedle\n")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert [hit.found.offset for hit in attempt.hits("needle")] == [2**30 + 1]
+    assert [hit.match.offset for hit in attempt.hits("needle")] == [2**30 + 1]
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 * 1024

@@ -33,9 +33,9 @@ class TestAppend:
 
     def test_a_hole_is_refused_and_names_the_offset(self, run: str) -> None:
         log_store.append(run, 1, NAME, 0, b"one\n")
-        with pytest.raises(log_store.Hole) as refused:
+        with pytest.raises(log_store.MissingLogBytes) as refused:
             log_store.append(run, 1, NAME, 10, b"late\n")
-        assert refused.value.wanted == 4
+        assert refused.value.next_offset == 4
         assert log_store.size(run, 1, NAME) == 4
 
     def test_files_and_folders_are_the_hubs_alone(self, run: str) -> None:
@@ -62,7 +62,7 @@ class TestAppend:
         ],
     )
     def test_a_name_that_leads_elsewhere_is_refused(self, run: str, name: str) -> None:
-        with pytest.raises(log_store.BadName):
+        with pytest.raises(log_store.BadLogName):
             log_store.append(run, 1, name, 0, b"x")
 
     @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ class TestAppend:
 
     @pytest.mark.parametrize("run_id", ["..", "", "A" * 32, "a" * 31])
     def test_only_a_runs_id_names_a_folder(self, run_id: str) -> None:
-        with pytest.raises(log_store.BadName):
+        with pytest.raises(log_store.BadLogName):
             log_store.append(run_id, 1, NAME, 0, b"x")
 
 
@@ -86,27 +86,27 @@ class TestRead:
 
     def test_a_log_of_which_nothing_came_is_empty(self, run: str) -> None:
         assert log_store.read(run, 1, NAME, 0, 10) == b""
-        assert log_store.names(run, 1) == {}
+        assert log_store.log_sizes(run, 1) == {}
 
     def test_names_come_with_their_sizes_nested_ones_too(self, run: str) -> None:
         log_store.append(run, 1, "logs/a/b.txt", 0, b"12")
         log_store.append(run, 1, NAME, 0, b"1")
-        assert log_store.names(run, 1) == {NAME: 1, "logs/a/b.txt": 2}
+        assert log_store.log_sizes(run, 1) == {NAME: 1, "logs/a/b.txt": 2}
 
 
 class TestComplete:
     def test_a_log_is_complete_once_it_has_its_final_size(self, run: str) -> None:
         log_store.append(run, 1, NAME, 0, b"1234")
-        assert not log_store.complete(run, 1, NAME)
+        assert not log_store.is_complete(run, 1, NAME)
         log_store.seal(run, 1, {NAME: 8})
-        assert not log_store.complete(run, 1, NAME)
+        assert not log_store.is_complete(run, 1, NAME)
         log_store.append(run, 1, NAME, 4, b"5678")
-        assert log_store.complete(run, 1, NAME)
+        assert log_store.is_complete(run, 1, NAME)
 
     def test_where_nothing_more_can_come_what_is_there_is_all(self, run: str) -> None:
         log_store.append(run, 1, NAME, 0, b"1234")
         log_store.close(run, 1)
-        assert log_store.complete(run, 1, NAME)
+        assert log_store.is_complete(run, 1, NAME)
 
     def test_attempts_are_apart(self, run: str) -> None:
         log_store.append(run, 1, NAME, 0, b"first")
@@ -116,5 +116,5 @@ class TestComplete:
 
 def test_remove_takes_everything_of_the_run(run: str) -> None:
     log_store.append(run, 1, NAME, 0, b"1")
-    log_store.remove(run)
-    assert not log_store.folder(run).exists()
+    log_store.remove_run(run)
+    assert not log_store.run_folder(run).exists()

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from jobs.logs import log_store, log_timestamps
-from jobs.logs.log_timestamps import EVERY_MS, MOST_RECORDS, RECORD_BYTES, Arrival, Gap, thinned
+from jobs.logs.log_timestamps import RECORD_INTERVAL_MS, MAX_RECORDS, RECORD_BYTES, Arrival, LogSilence, thin_out
 from workspaces import process_caches
 
 NAME = "70_driver_log.txt"
@@ -20,20 +20,20 @@ class Log:
     def __init__(self) -> None:
         self.key = (uuid.uuid4().hex, 1, NAME)
         self.size = 0
-        self.path = log_store.folder(self.key[0], 1) / "arrivals" / NAME
+        self.path = log_store.run_folder(self.key[0], 1) / "arrivals" / NAME
 
     def grow(self, at_ms: int, count: int = 10, *, late: bool = False) -> None:
         begin, self.size = self.size, self.size + count
         log_store.append(*self.key, begin, b"x" * count)
-        log_timestamps.note(self.key, begin, self.size, T0 + at_ms, late=late)
+        log_timestamps.record_arrival(self.key, begin, self.size, T0 + at_ms, late=late)
 
     @property
-    def times(self) -> log_timestamps.Timeline:
+    def times(self) -> log_timestamps.LogTimeline:
         os.utime(log_store.path(*self.key), ns=(0, (T0 + 10_000_000) * 1_000_000))
-        return log_timestamps.Timeline.of(*self.key)
+        return log_timestamps.LogTimeline.load(*self.key)
 
     def came(self, offset: int) -> tuple[int, int, bool]:
-        found = self.times.at(offset)
+        found = self.times.arrival_at(offset)
         return found.first_ms - T0, found.last_ms - T0, found.late
 
     @property
@@ -66,7 +66,7 @@ class TestNoting:
         for at in range(0, 9_500, 500):
             first, last, late = log.came(at // 5 * 1000)
             assert first <= at <= last
-            assert last - first <= EVERY_MS
+            assert last - first <= RECORD_INTERVAL_MS
             assert not late
 
     def test_the_last_line_before_a_silence_keeps_its_time(self, log: Log) -> None:
@@ -98,7 +98,7 @@ class TestNoting:
     def test_the_end_of_an_attempt_writes_what_was_collected(self, log: Log) -> None:
         log.grow(0)
         log.grow(100)
-        log_timestamps.forget(log.key[0], 1)
+        log_timestamps.flush_attempt(log.key[0], 1)
         assert log.came(10) == (100, 100, False)
 
 
@@ -117,7 +117,7 @@ class TestCrash:
         log.grow(100)
         process_caches.clear_all()
         log.grow(60_000)
-        assert log.came(10) == (0, 2 * EVERY_MS, False)
+        assert log.came(10) == (0, 2 * RECORD_INTERVAL_MS, False)
         assert log.came(20) == (60_000, 60_000, False)
 
     def test_records_of_bytes_that_the_log_has_lost_count_for_nothing(self, log: Log) -> None:
@@ -138,18 +138,18 @@ class TestCrash:
 class TestBound:
     def test_the_file_stays_small_and_still_knows_the_long_silences(self, log: Log) -> None:
         at = 0
-        for index in range(3 * MOST_RECORDS):
+        for index in range(3 * MAX_RECORDS):
             at += 400_000 if index == 1000 else 1_000
             log.grow(at, 1)
-        assert log.records <= MOST_RECORDS
+        assert log.records <= MAX_RECORDS
         gaps = log.times.gaps(300_000)
-        assert gaps == [Gap(T0 + 1000 * 1000, T0 + 1000 * 1000 + 400_000, unheard=False)]
+        assert gaps == [LogSilence(T0 + 1000 * 1000, T0 + 1000 * 1000 + 400_000, is_outage=False)]
 
     def test_thinning_loses_no_byte_and_stays_in_order(self) -> None:
         many = [
             Arrival(index + 1, index * 700, index * 700 + 100, late=index % 2 == 0) for index in range(5000)
         ]
-        few = thinned(many, 100)
+        few = thin_out(many, 100)
         assert len(few) <= 100
         assert few[-1].end == 5000
         assert (few[0].first_ms, few[-1].last_ms) == (0, 4999 * 700 + 100)
@@ -173,20 +173,20 @@ class TestGaps:
         log.grow(21_000)
         log.grow(60_000)
         assert log.times.gaps(10_000, since_ms=T0) == [
-            Gap(T0, T0 + 20_000, unheard=False),
-            Gap(T0 + 21_000, T0 + 60_000, unheard=False),
+            LogSilence(T0, T0 + 20_000, is_outage=False),
+            LogSilence(T0 + 21_000, T0 + 60_000, is_outage=False),
         ]
 
     def test_a_gap_that_ends_with_late_bytes_says_nothing_about_the_rank(self, log: Log) -> None:
         log.grow(0)
         log.grow(60_000, late=True)
-        assert log.times.gaps(10_000) == [Gap(T0, T0 + 60_000, unheard=True)]
+        assert log.times.gaps(10_000) == [LogSilence(T0, T0 + 60_000, is_outage=True)]
 
 
 def test_the_rhythm_of_a_log_is_how_long_it_mostly_pauses(log: Log) -> None:
     for at in (0, 20_000, 40_000, 60_000, 180_000):
         log.grow(at)
-    assert log.times.rhythm_ms() == 20_000
+    assert log.times.median_pause_ms() == 20_000
 
 
 class TestMoments:
@@ -194,14 +194,14 @@ class TestMoments:
         for at in (0, 1_000, 2_000):
             log.grow(at)
         times = log.times
-        assert [times.before(T0 + at) for at in (0, 1, 1_000, 1_001, 9_000)] == [0, 10, 10, 20, 30]
+        assert [times.bytes_before(T0 + at) for at in (0, 1, 1_000, 1_001, 9_000)] == [0, 10, 10, 20, 30]
         assert times.next_moment(T0) == T0 + 1_000
         assert times.next_moment(T0 + 2_000) is None
 
 
 def test_goes_with_the_run(log: Log) -> None:
     log.grow(0)
-    log_store.remove(log.key[0])
+    log_store.remove_run(log.key[0])
     assert not log.path.exists()
-    log_timestamps.forget(log.key[0], 1)
-    assert not log_store.folder(log.key[0]).exists()
+    log_timestamps.flush_attempt(log.key[0], 1)
+    assert not log_store.run_folder(log.key[0]).exists()

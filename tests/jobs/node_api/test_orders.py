@@ -24,13 +24,13 @@ class TestSettle:
         alpha, run = running(who)
         alpha.log(run, LOG, 0, b"12")
         assert not alpha.tell(run, "done", ended(0), logs={LOG: 4}).settled
-        assert not log_store.complete(run.pk, 1, LOG)
+        assert not log_store.is_complete(run.pk, 1, LOG)
         run.refresh_from_db()
         assert run.state == RunState.FINALIZING
         alpha.log(run, LOG, 2, b"34")
         run.refresh_from_db()
         assert run.state == RunState.COMPLETED
-        assert log_store.complete(run.pk, 1, LOG)
+        assert log_store.is_complete(run.pk, 1, LOG)
         assert AttemptNode.objects.get().settled_at is not None
 
     def test_is_told_again_to_a_node_that_missed_it(self, who: Principal) -> None:
@@ -135,4 +135,4 @@ def test_a_log_that_its_run_has_removed_again_is_complete_with_the_run(who: Prin
     alpha, run = running(who)
     alpha.log(run, "logs/temporary.txt", 0, b"x")
     alpha.tell(run, "done", ended(0))
-    assert log_store.complete(run.pk, 1, "logs/temporary.txt")
+    assert log_store.is_complete(run.pk, 1, "logs/temporary.txt")

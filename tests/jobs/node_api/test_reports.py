@@ -69,23 +69,23 @@ class TestLogs:
         _, run = running(who)
         stranger = Played(node("beta"))
         stranger.log(run, LOG, 0, b"forged\n")
-        assert log_store.names(run.pk, 1) == {}
+        assert log_store.log_sizes(run.pk, 1) == {}
 
     def test_nor_the_log_of_a_rank_on_another_node(self, who: Principal) -> None:
         alpha, run = running(who)
         alpha.log(run, "70_driver_log_7.txt", 0, b"forged\n")
-        assert log_store.names(run.pk, 1) == {}
+        assert log_store.log_sizes(run.pk, 1) == {}
 
     def test_a_name_that_leads_elsewhere_is_dropped_and_does_not_come_again(self, who: Principal) -> None:
         alpha, run = running(who)
         assert alpha.log(run, "logs/../../../x", 0, b"evil") == 4
-        assert log_store.names(run.pk, 1) == {}
+        assert log_store.log_sizes(run.pk, 1) == {}
 
     def test_before_the_claim_nothing_is_taken(self, who: Principal) -> None:
         alpha = Played(node())
         run = launched(who)
         alpha.log(run, LOG, 0, b"early")
-        assert log_store.names(run.pk, 1) == {}
+        assert log_store.log_sizes(run.pk, 1) == {}
 
     def test_beyond_the_limit_bytes_are_acknowledged_and_dropped(
         self, who: Principal, settings: Settings
@@ -101,7 +101,7 @@ class TestLogs:
         for played in (beta, alpha):
             played.claim(run)
             played.log(run, "55_preparation_log.txt", 0, played.node.name.encode())
-        assert log_store.names(run.pk, 1) == {"55_preparation_log.txt": 5, "node_1/55_preparation_log.txt": 4}
+        assert log_store.log_sizes(run.pk, 1) == {"55_preparation_log.txt": 5, "node_1/55_preparation_log.txt": 4}
 
     def test_a_flood_of_them_does_not_touch_the_database(
         self, who: Principal, django_assert_num_queries: DjangoAssertNumQueries

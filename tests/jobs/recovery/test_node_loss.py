@@ -94,12 +94,12 @@ class TestLoss:
         beta.log(run, "55_preparation_log.txt", 0, b"ready\n")
         cut_off(61)
         names = (RANK_0, RANK_1, "node_1/55_preparation_log.txt")
-        assert [log_store.complete(run.pk, 1, name) for name in names] == [False, True, True]
+        assert [log_store.is_complete(run.pk, 1, name) for name in names] == [False, True, True]
         assert alpha.log(run, RANK_0, 4, b"last\n") == 9
         alpha.tell(
             run, "done", ended(0, None, signal=15, ended_by_us=True), stopping="orphan", logs={RANK_0: 9}
         )
-        assert log_store.complete(run.pk, 1, RANK_0)
+        assert log_store.is_complete(run.pk, 1, RANK_0)
 
     def test_of_one_that_still_prepares_ends_the_attempt_too(self, who: Principal) -> None:
         alpha, run = running(who)

@@ -68,7 +68,7 @@ class TestSilence:
         assert state == RunState.FAILED
         assert sentence.startswith("Node alpha has not reported for 61 s")
         assert Lease.objects.filter(released_at=None).exists()
-        assert log_store.complete(run.pk, 1, "70_driver_log.txt")
+        assert log_store.is_complete(run.pk, 1, "70_driver_log.txt")
 
     def test_a_run_with_retries_goes_on_elsewhere(self, who: Principal) -> None:
         _, run = running(who, limits={"retries": 1})

@@ -134,8 +134,8 @@ class TestGrowing:
 
     def test_the_least_number_is_made_without_any_run(self, cluster: Cluster) -> None:
         Cluster.objects.update(min_nodes=2)
-        cluster_scaling.tick()
-        cluster_scaling.tick()
+        cluster_scaling.scale_clusters()
+        cluster_scaling.scale_clusters()
         assert states() == ["wanted"] * 2
 
     def test_a_provider_that_fails_is_named_to_the_run(
@@ -157,7 +157,7 @@ class TestGrowing:
         assert told.startswith("Scaling up has failed and is tried again in")
         assert "no quota left" in told
         assert len(machines()) == 1
-        cluster_scaling.tick(timezone.now() + LATER)
+        cluster_scaling.scale_clusters(timezone.now() + LATER)
         assert len(machines()) == 2
 
 
@@ -168,9 +168,9 @@ class TestShrinking:
         run, up = all_up(provider, who)
         run_actions.cancel(run, who.user)
         assert not Lease.objects.filter(released_at=None).exists()
-        cluster_scaling.tick(timezone.now() + timedelta(seconds=50))
+        cluster_scaling.scale_clusters(timezone.now() + timedelta(seconds=50))
         assert states() == ["up"] * 3
-        cluster_scaling.tick(timezone.now() + timedelta(seconds=61))
+        cluster_scaling.scale_clusters(timezone.now() + timedelta(seconds=61))
         assert states() == ["releasing"] * 3
         tend(machines()[0])
         tend(machines()[0], later=SOON)
@@ -181,7 +181,7 @@ class TestShrinking:
 
     def test_a_node_that_is_held_stays(self, provider: Provider, cluster: Cluster, who: Principal) -> None:
         all_up(provider, who)
-        cluster_scaling.tick(timezone.now() + LATER)
+        cluster_scaling.scale_clusters(timezone.now() + LATER)
         assert states() == ["up"] * 3
 
     def test_a_node_that_leaves_takes_no_run_any_more(
@@ -189,7 +189,7 @@ class TestShrinking:
     ) -> None:
         run, _ = all_up(provider, who)
         run_actions.cancel(run, who.user)
-        cluster_scaling.tick(timezone.now() + timedelta(seconds=61))
+        cluster_scaling.scale_clusters(timezone.now() + timedelta(seconds=61))
         next_run = queued(who, **three_nodes(count=1))
         run_actions.launch_queued()
         next_run.refresh_from_db()
@@ -201,7 +201,7 @@ class TestShrinking:
         run, up = all_up(provider, who)
         run_actions.cancel(run, who.user)
         node_admin.drain(up[0], make_operator())
-        cluster_scaling.tick(timezone.now() + LATER)
+        cluster_scaling.scale_clusters(timezone.now() + LATER)
         assert sorted(states()) == ["releasing", "releasing", "up"]
 
     def test_both_are_in_the_journal_of_the_cluster(
@@ -209,7 +209,7 @@ class TestShrinking:
     ) -> None:
         run, _ = all_up(provider, who)
         run_actions.cancel(run, who.user)
-        cluster_scaling.tick(timezone.now() + LATER)
+        cluster_scaling.scale_clusters(timezone.now() + LATER)
         kinds = list(ClusterEvent.objects.values_list("kind", flat=True))
         assert kinds == ["grows", "grown", "grown", "grown", "shrinks", "shrinks", "shrinks"]
 

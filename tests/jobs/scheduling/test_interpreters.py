@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.scheduling.interpreters import interpreters
+from jobs.scheduling.interpreters import check_interpreters
 from tests.launch.builders import make_node, make_spec, pytorch
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import Interpreter
@@ -17,7 +17,7 @@ def having(name: str, *versions: str) -> FreeNode:
 
 def said(environment: EnvironmentRef, *nodes: FreeNode) -> list[Finding]:
     spec = make_spec(pytorch(None, len(nodes) or 1, backend="gloo"), environment=environment)
-    return list(interpreters(spec, provisional(demand(spec), nodes), nodes))
+    return list(check_interpreters(spec, provisional(demand(spec), nodes), nodes))
 
 
 def test_the_same_everywhere_gives_nothing_to_say() -> None:

@@ -180,7 +180,7 @@ class TestAtTheSameTime:
         def work() -> None:
             try:
                 barrier.wait(10)
-                queue_placement.walk()
+                queue_placement.place_queued()
             except Exception as error:
                 failures.append(error)
             finally:

@@ -28,7 +28,7 @@ class TestQueue:
         second = builders.queued(who)
         run_actions.launch_queued()
         page = queue_of(client_of(make_viewer()))
-        assert "2 runs wait, in this order" in page
+        assert "2 waiting runs, in this order" in page
         assert "2 process slots" in page
         assert page.index(f"/runs/{first.number}/") < page.index(f"/runs/{second.number}/")
         first.refresh_from_db()
@@ -45,7 +45,7 @@ class TestQueue:
 
     def test_an_empty_one_says_so(self) -> None:
         Cluster.objects.create(name="local")
-        assert "nothing waits" in queue_of(client_of(make_viewer()))
+        assert "no runs are waiting" in queue_of(client_of(make_viewer()))
 
     def test_of_a_cluster_that_one_may_not_use_there_is_nothing(self) -> None:
         closed = Cluster.objects.create(name="closed")

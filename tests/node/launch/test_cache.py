@@ -90,8 +90,8 @@ class TestDiscard:
         (tmp_path / "gone" / "a").mkdir(parents=True)
         (tmp_path / "gone" / "a" / "link").symlink_to(tmp_path / "kept")
 
-        removal.remove(str(tmp_path / "gone"))
-        removal.remove(str(tmp_path / "gone"))
+        removal.remove_tree(str(tmp_path / "gone"))
+        removal.remove_tree(str(tmp_path / "gone"))
 
         assert sorted(path.name for path in tmp_path.iterdir()) == ["kept"]
         assert (tmp_path / "kept" / "file").exists()

@@ -217,7 +217,7 @@ class TestChild:
         child = json.loads((folder / "child.json").read_text())
         records.write(str(folder / "child.json"), {**child, "identity": f"another-boot/{child['identity']}"})
         pids = left(key)
-        termination.send(pids, signal.SIGKILL)
+        termination.send_signal(pids, signal.SIGKILL)
         for pid in pids:
             wait_pid(pid)
 

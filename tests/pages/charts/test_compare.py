@@ -88,6 +88,14 @@ class TestDifferences:
         assert table.locator("tbody tr:visible > th").all_inner_texts() == ["lr", "seed"]
         assert "only=1" in address(tab)
 
+    def test_tables_are_as_wide_as_the_page(self, tab: Any, runs: list[Logged]) -> None:
+        opened(tab, runs[:2], "&sections=params,metrics,attributes")
+        width = "element => element.getBoundingClientRect().width"
+        tables = tab.locator(".cm-table").all()
+        assert len(tables) >= 3
+        page_width = tab.locator("[data-mount=compare]").evaluate(width)
+        assert [table.evaluate(width) > 0.99 * page_width for table in tables] == [True] * len(tables)
+
     def test_the_best_value_is_marked_for_each_statistic(self, tab: Any, runs: list[Logged]) -> None:
         opened(tab, runs)
         row = tab.locator("[data-section=metrics] tbody tr", has_text="eval/loss")
@@ -109,7 +117,7 @@ class TestChoosing:
         assert numbers(tab) == [str(runs[0].number), str(runs[2].number)]
         assert "smoothing=0.5" in address(tab)
         with tab.expect_navigation():
-            tab.get_by_label(f"Take run {runs[0].number} out of the comparison").click()
+            tab.get_by_label(f"Remove run {runs[0].number} from the comparison").click()
         assert numbers(tab) == [str(runs[2].number)]
         assert "only=1" in address(tab)
 

@@ -9,6 +9,7 @@ import pytest
 from jobs.models import Member, Run
 from jobs.states import RunState
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
+from tests.markup import one_line
 from tests.pages.builders import LOGS, failed, running, text_of
 from tests.people import client_of, make_viewer
 from workspaces.access import Principal
@@ -18,7 +19,7 @@ HOUR_MS = 3_600_000
 
 
 def page(run: Run, query: str = "") -> str:
-    return text_of(client_of(make_viewer()), f"/runs/{run.number}/{query}")
+    return one_line(text_of(client_of(make_viewer()), f"/runs/{run.number}/{query}"))
 
 
 def told(run: Run, query: str = "") -> dict[str, Any]:

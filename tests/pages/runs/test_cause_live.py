@@ -30,7 +30,7 @@ def test_the_cause_appears_on_the_open_page_while_the_gang_is_being_ended(page: 
     page.evaluate("window.sameDocument = true")
     page.locator(".th-cause h2").wait_for(timeout=30_000)
     assert page.locator(".th-cause h2").inner_text() == "ValueError: shard 1 is <b>empty</b>"
-    assert "the other ranks are being ended" in page.locator(".th-cause-where").inner_text()
+    assert "the other ranks are being stopped" in page.locator(".th-cause-where").inner_text()
     page.wait_for_selector("#run-header .th-run-head .th-pill:has-text('Failed')", timeout=30_000)
     assert page.evaluate("window.sameDocument"), "nobody has loaded the page again"
     page.click(".th-cascade summary")

@@ -40,7 +40,7 @@ def run(who: Principal, tmp_path: Path) -> Run:
 
 class TestRunPage:
     def test_says_for_how_long_a_deleted_run_is_kept(self, carl: Client, run: Run) -> None:
-        assert "are kept for 30 days, in which it can be restored" in text_of(carl, f"/runs/{run.number}/")
+        assert "are kept for 30 days. Until then it can be restored" in text_of(carl, f"/runs/{run.number}/")
 
     def test_deletes_with_an_undo_in_the_message(self, carl: Client, run: Run) -> None:
         shown = carl.post(f"/runs/{run.number}/delete/", follow=True).content.decode()
@@ -91,15 +91,15 @@ class TestDeletedPage:
 
     def test_lets_owners_alone_delete_for_good(self, carl: Client, who: Principal, run: Run) -> None:
         deletion.delete(run, who.user)
-        assert "for good?" not in text_of(carl, "/runs/deleted/")
+        assert "permanently?" not in text_of(carl, "/runs/deleted/")
         assert carl.post(f"/runs/{run.number}/purge/").status_code == 403
         olivia = client_of(make_owner())
-        assert "B of files go, with logs and metrics" in text_of(olivia, "/runs/deleted/")
+        assert "B of files are deleted, with logs and metrics" in text_of(olivia, "/runs/deleted/")
         assert (
             "is being deleted for good"
             in olivia.post(f"/runs/{run.number}/purge/", follow=True).content.decode()
         )
-        assert "under way" in text_of(olivia, "/runs/deleted/")
+        assert "in progress" in text_of(olivia, "/runs/deleted/")
 
     def test_restores_an_experiment_with_its_runs(self, carl: Client, run: Run) -> None:
         shown = carl.post(f"/experiments/{run.experiment_id}/delete/", follow=True).content.decode()
@@ -109,7 +109,7 @@ class TestDeletedPage:
         assert carl.get(f"/runs/{run.number}/").status_code == 200
 
     def test_teaches_what_it_is_for_while_it_is_empty(self, carl: Client) -> None:
-        assert "Nothing is deleted" in text_of(carl, "/runs/deleted/")
+        assert "No deleted runs" in text_of(carl, "/runs/deleted/")
 
     def test_of_another_workspace_nothing_can_be_done(self, who: Principal, run: Run) -> None:
         deletion.delete(run, who.user)

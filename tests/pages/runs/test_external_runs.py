@@ -13,6 +13,7 @@ from jobs import external
 from jobs.models import Experiment, Run
 from jobs.states import RunState
 from tests.jobs.builders import queued
+from tests.markup import one_line
 from tests.people import client_of, make_contributor, make_workspace, principal_of
 
 pytestmark = pytest.mark.django_db
@@ -31,10 +32,10 @@ def begun(name: str = "night", parent: Run | None = None) -> Run:
 class TestItsPage:
     def test_has_no_tabs_of_jobs(self, browser: Client) -> None:
         run = begun()
-        page = browser.get(f"/runs/{run.number}/").content.decode()
+        page = one_line(browser.get(f"/runs/{run.number}/").content.decode())
         assert "night" in page
-        assert ">Events</a>" in page
-        assert all(f">{word}</a>" not in page for word in ("Logs", "Members", "Plan", "GPUs", "Spec"))
+        assert "> Events </a>" in page
+        assert all(f"> {word} <" not in page for word in ("Logs", "Members", "Plan", "GPUs", "Spec"))
 
     @pytest.mark.parametrize("tab", ["logs", "members", "plan", "gpus", "spec"])
     def test_is_not_found_under_them(self, browser: Client, tab: str) -> None:

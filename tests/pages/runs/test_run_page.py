@@ -10,6 +10,7 @@ from jobs.scheduling import run_actions
 from jobs.states import MemberState, RunState
 from jobs.views.cause import first_failed
 from tests.jobs.builders import alive, ended, launched, node, processes, queued
+from tests.markup import one_line
 from tests.pages.builders import HTMX, LOGS, TRACEBACK, completed, failed, running, text_of
 from tests.people import client_of, make_viewer
 from workspaces.access import Principal
@@ -22,7 +23,7 @@ def page(run_number: int, part: str = "", query: str = "") -> str:
 
 
 def cause_of(text: str) -> str:
-    return text[text.index("th-cause") : text.index("th-tabs")]
+    return one_line(text[text.index("th-cause") : text.index("th-tabs")])
 
 
 class TestHeader:
@@ -86,7 +87,7 @@ class TestCause:
 
     def test_the_cascade_is_folded_and_grouped(self, who: Principal) -> None:
         cause = cause_of(page(failed(who).number))
-        assert "1 other rank ended because of this, or with it" in cause
+        assert "1 other rank ended because of this or at the same time" in cause
         assert '<details class="th-cascade"><summary>' in cause, "closed until somebody asks"
         assert "<span>ended by TrainHub</span><span>0</span>" in cause
 
@@ -95,7 +96,7 @@ class TestCause:
         alpha.log(run, LOGS[1], 0, TRACEBACK)
         alpha.tell(run, "running", alive(0), ended(1, 1))
         cause = cause_of(page(run.number))
-        assert "the other ranks are being ended" in cause
+        assert "the other ranks are being stopped" in cause
         assert "ValueError" in cause
 
     def test_where_no_rank_tells_an_error_of_its_own_the_doubt_is_said(self, who: Principal) -> None:
@@ -210,8 +211,8 @@ class TestGpus:
         series = f"/api/v1/runs/{run.pk}/series/?attempt=1&amp;all_gpus=0"
         for words in (r"rank 0 \u00b7 alpha GPU", r"rank 1 \u00b7 alpha GPU", series):
             assert words in own, words
-        assert "not its own" not in own
-        assert everything.count("not its own") == 2
+        assert "not used by this run" not in own
+        assert everything.count("not used by this run") == 2
         assert "all_gpus=1" in everything
 
     def test_follows_the_nodes_while_it_is_not_over(self, who: Principal) -> None:
@@ -223,8 +224,8 @@ class TestGpus:
     def test_of_a_run_without_gpus_its_machines_are_shown(self, who: Principal) -> None:
         _, run = running(who)
         text = page(run.number, "gpus/")
-        assert "holds no GPU" in text
+        assert "uses no GPUs" in text
         assert "Utilisation" not in text
 
     def test_before_it_has_nodes_it_says_what_will_be_here(self, who: Principal) -> None:
-        assert "No node yet" in page(queued(who).number, "gpus/")
+        assert "No nodes yet" in page(queued(who).number, "gpus/")

@@ -86,7 +86,7 @@ class TestForm:
         ends(export, played, {"refusal": REFUSAL}, code=1, model=False)
         settle_all()
         page = text_of(client_of(make_contributor()), f"{FORM}?again={export.pk}")
-        assert "The last time this was refused" in page
+        assert "The last export was refused" in page
         assert "images: 1x1x8x8 float32" in page
         assert "refused" not in text_of(
             client_of(make_contributor()), f"{FORM}?again=99999999999999999999999"

@@ -71,14 +71,14 @@ class TestBytes:
         assert "example.com" not in (await got(client, at, "figures", "r.json")).text
         assert '"y":[null]' in (await got(client, at, "figures", "nan.json")).text
 
-    @pytest.mark.parametrize("told", [
+    @pytest.mark.parametrize("content", [
         "{}", "no JSON", "[" * 100_000, '{"data": [{"x": ' + "[" * 500 + "]" * 500 + '}], "layout": {}}',
         ('{"data": [{"name": "\\ud800"}], '
 '"layout": {}}'), '{"data": [{"x": [1' + "0" * 30 + ']}], "layout": {}}',
     ], ids=["no figure", "no JSON", "endless", "deep", "half a character", "huge number"])  # fmt: skip
-    async def test_what_cannot_be_drawn_is_refused(self, client: httpx.AsyncClient, told: str) -> None:
+    async def test_what_cannot_be_drawn_is_refused(self, client: httpx.AsyncClient, content: str) -> None:
         at = await logged_run_client()
-        await store_files(at.run, 0, **{"f.json": told})
+        await store_files(at.run, 0, **{"f.json": content})
         refused = await got(client, at, "figures", "f.json")
         assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
 
@@ -148,8 +148,8 @@ class TestZip:
 class TestPage:
     def test_shows_one_folder_folders_first(self) -> None:
         run, client = _run(**{"z/a": "1", "b": "22", "a/x": "3"})
-        found = client.get(f"/runs/{run}/outputs/").context["entries"]
-        assert [(entry.name, entry.files, entry.size_bytes) for entry in found] == [
+        result = client.get(f"/runs/{run}/outputs/").context["entries"]
+        assert [(entry.name, entry.files, entry.size_bytes) for entry in result] == [
             ("a", 1, 1),
             ("z", 1, 1),
             ("b", None, 2),
@@ -194,12 +194,12 @@ class TestPage:
         outputs.put(run, 1, "b", blob(b"first"), 5)
         outputs.put(run, 2, "a", blob(b"second!"), 7)
         client = client_of(make_viewer())
-        told = [
+        content = [
             client.get(f"/runs/{run.number}/outputs/{query}").context["entries"]
             for query in ("", "?attempt=1")
         ]
-        shown = [[(entry.name, entry.size_bytes, entry.attempt) for entry in entries] for entries in told]
-        assert shown == [[("a", 7, None), ("b", 5, 1)], [("a", 5, None), ("b", 5, None)]]
+        text = [[(entry.name, entry.size_bytes, entry.attempt) for entry in entries] for entries in content]
+        assert text == [[("a", 7, None), ("b", 5, 1)], [("a", 5, None), ("b", 5, None)]]
 
 
 def _run(**files: str) -> tuple[int, Client]:

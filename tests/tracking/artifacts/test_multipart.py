@@ -39,11 +39,11 @@ class Sending:
     async def part(
         self, number: int, content: bytes | None = None, secret: str | None = None
     ) -> httpx.Response:
-        told = self.credentials[number - 1]
-        assert told["part_number"] == number
+        body = self.credentials[number - 1]
+        assert body["part_number"] == number
         piece = self.content[(number - 1) * PART : number * PART] if content is None else content
-        headers = told["headers"] if secret is None else {multipart.HEADER: secret}
-        return await self.client.put(told["url"], headers=headers, content=piece)
+        headers = body["headers"] if secret is None else {multipart.HEADER: secret}
+        return await self.client.put(body["url"], headers=headers, content=piece)
 
     async def complete(self, *responses: httpx.Response) -> httpx.Response:
         parts = [
@@ -52,26 +52,26 @@ class Sending:
         return await self.ask("complete", parts=parts)
 
     async def ask(self, verb: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
-        told = {"path": "/home/me/big.bin", "upload_id": self.id, **more}
+        body = {"path": "/home/me/big.bin", "upload_id": self.id, **more}
         return await self.client.post(
-            f"{MPU}/{verb}/{self.at.root}/out", headers=headers or self.at.contributor, json=told
+            f"{MPU}/{verb}/{self.at.root}/out", headers=headers or self.at.contributor, json=body
         )
 
     async def stored(self) -> httpx.Response:
         return await self.client.get(f"{self.at.url}/out/big.bin", headers=self.at.viewer)
 
 
-async def begun(client: httpx.AsyncClient, size: int = 2 * PART + 77) -> Sending:
+async def started(client: httpx.AsyncClient, size: int = 2 * PART + 77) -> Sending:
     at, content = await logged_run_client(), os.urandom(size)
-    told = {"path": "/home/me/big.bin", "num_parts": -(-size // PART)}
-    answer = await client.post(f"{MPU}/create/{at.root}/out", headers=at.contributor, json=told)
+    body = {"path": "/home/me/big.bin", "num_parts": -(-size // PART)}
+    answer = await client.post(f"{MPU}/create/{at.root}/out", headers=at.contributor, json=body)
     assert answer.status_code == 200, answer.text
     return Sending(client, at, content, answer.json()["upload_id"], answer.json()["credentials"])
 
 
 class TestUpload:
     async def test_parts_in_any_order_become_the_file(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         third, first, second = await sending.part(3), await sending.part(1), await sending.part(2)
         assert (await sending.stored()).status_code == 404
         assert (await sending.complete(first, second, third)).json() == {}
@@ -79,7 +79,7 @@ class TestUpload:
         assert not list(part_files(sending))
 
     async def test_a_part_that_was_spoilt_is_sent_again(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         first, third, spoilt = (
             await sending.part(1),
             await sending.part(3),
@@ -91,12 +91,12 @@ class TestUpload:
         assert (await sending.stored()).content == sending.content
 
     async def test_told_complete_twice_is_complete(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client, 10)
+        sending = await started(client, 10)
         part = await sending.part(1)
         assert [(await sending.complete(part)).status_code for _ in range(2)] == [200, 200]
 
     async def test_told_complete_by_several_at_once_is_complete(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         parts = [await sending.part(number) for number in (1, 2, 3)]
         answers = await asyncio.gather(*(sending.complete(*parts) for _ in range(4)))
         assert [answer.status_code for answer in answers] == [200] * 4
@@ -111,13 +111,13 @@ class TestUpload:
 
         join = uploads.join_parts
         monkeypatch.setattr(uploads, "join", aborted_first)
-        sending = await begun(client)
+        sending = await started(client)
         answer = await sending.complete(*[await sending.part(number) for number in (1, 2, 3)])
         assert (answer.status_code, "aborted" in answer.json()["message"]) == (404, True)
         assert (await sending.stored()).status_code == 404
 
     async def test_that_lacks_a_part_names_it_and_can_go_on(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         first, third = await sending.part(1), await sending.part(3)
         refused = await sending.complete(first, third, third)
         assert (refused.status_code, refused.json()["message"]) == (
@@ -127,7 +127,7 @@ class TestUpload:
         assert (await sending.complete(first, await sending.part(2), third)).status_code == 200
 
     async def test_aborted_leaves_nothing(self, client: httpx.AsyncClient) -> None:
-        sending, before = await begun(client), stored_files()
+        sending, before = await started(client), stored_files()
         await sending.part(1)
         assert (await sending.ask("abort")).status_code == 200
         assert not folder(sending).exists()
@@ -135,7 +135,7 @@ class TestUpload:
         assert stored_files() == before
 
     async def test_forgotten_goes_after_a_week(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         await sending.part(1)
         uploads.sweep(time.time() + resumable.KEEP_UNFINISHED_S - 60)
         assert folder(sending).exists()
@@ -145,18 +145,18 @@ class TestUpload:
 
 class TestBadInput:
     async def test_a_part_needs_the_secret_of_its_upload(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         assert (await sending.part(1, secret="guessed")).status_code == 404
         assert not list(part_files(sending))
 
     async def test_a_part_that_was_not_asked_for_is_refused(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client)
-        told = sending.credentials[0]
-        answer = await client.put(told["url"][:-1] + "4", headers=told["headers"], content=b"x")
+        sending = await started(client)
+        body = sending.credentials[0]
+        answer = await client.put(body["url"][:-1] + "4", headers=body["headers"], content=b"x")
         assert (answer.status_code, answer.json()["message"]) == (400, "The upload has the parts 1 to 3.")
 
     async def test_another_workspace_cannot_complete_or_abort(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client, 10)
+        sending = await started(client, 10)
         await sending.part(1)
         for verb in ("complete", "abort"):
             assert (await sending.ask(verb, sending.at.other, parts=[])).status_code == 404
@@ -164,18 +164,18 @@ class TestBadInput:
         assert folder(sending).exists()
 
     async def test_an_upload_cannot_be_completed_under_another_name(self, client: httpx.AsyncClient) -> None:
-        sending = await begun(client, 10)
+        sending = await started(client, 10)
         part = await sending.part(1)
-        told = [{"part_number": 1, "etag": part.headers["etag"]}]
-        assert (await sending.ask("complete", path="other.bin", parts=told)).status_code == 404
+        body = [{"part_number": 1, "etag": part.headers["etag"]}]
+        assert (await sending.ask("complete", path="other.bin", parts=body)).status_code == 404
 
     @pytest.mark.parametrize("parts", [0, -1, 50_001, "x", None, 1.5])
     async def test_a_number_of_parts_that_is_none_is_named(
         self, parts: object, client: httpx.AsyncClient
     ) -> None:
         at = await logged_run_client()
-        told = {"path": "a", "num_parts": parts}
-        answer = await client.post(f"{MPU}/create/{at.root}", headers=at.contributor, json=told)
+        body = {"path": "a", "num_parts": parts}
+        answer = await client.post(f"{MPU}/create/{at.root}", headers=at.contributor, json=body)
         assert answer.status_code == 400
         assert answer.json()["message"].startswith("num_parts: ")
 
@@ -190,7 +190,7 @@ class TestBadInput:
     async def test_what_the_disk_cannot_hold_is_refused_and_an_earlier_try_stays(
         self, client: httpx.AsyncClient
     ) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         first = await sending.part(1)
         with limited_disk(2**20):
             answer = await sending.part(1, os.urandom(PART))
@@ -202,7 +202,7 @@ class TestBadInput:
     async def test_a_disk_that_fills_while_parts_are_joined_keeps_them_for_a_second_try(
         self, client: httpx.AsyncClient
     ) -> None:
-        sending = await begun(client)
+        sending = await started(client)
         parts = [await sending.part(number) for number in (1, 2, 3)]
         before = stored_files()
         with limited_disk(6 * 2**20):
@@ -214,7 +214,7 @@ class TestBadInput:
         self, client: httpx.AsyncClient, settings: Any
     ) -> None:
         settings.MAX_UPLOAD_BYTES = PART + 10
-        sending = await begun(client)
+        sending = await started(client)
         assert (await sending.part(1)).status_code == 200
         assert (await sending.part(2)).status_code == 413
 

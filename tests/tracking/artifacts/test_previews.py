@@ -27,14 +27,17 @@ class TestText:
         assert seen("logs/train.log", "grün <b>") == FilePreview("text", text="grün <b>")
 
     def test_that_is_long_is_cut_between_two_characters(self) -> None:
-        found = seen("a.txt", "ä" * file_preview.MAX_TEXT_BYTES)
-        assert (found.kind, found.is_cut, set(found.text)) == ("text", True, {"ä"})
+        preview_result = seen("a.txt", "ä" * file_preview.MAX_TEXT_BYTES)
+        assert (preview_result.kind, preview_result.is_cut, set(preview_result.text)) == ("text", True, {"ä"})
         assert seen("b.txt", "x" + "ä" * file_preview.MAX_TEXT_BYTES).kind == "text"
 
     @pytest.mark.parametrize("content", [b"\x00\x01", b"\xff\xfe binary"], ids=["NUL", "not UTF-8"])
     def test_that_is_none_is_not_shown(self, content: bytes) -> None:
-        found = seen("model.bin", content)
-        assert (found.kind, found.sentence) == ("", "There is no preview of this kind of file.")
+        preview_result = seen("model.bin", content)
+        assert (preview_result.kind, preview_result.sentence) == (
+            "",
+            "There is no preview of this kind of file.",
+        )
 
     def test_whose_bytes_are_lost_is_said_to_be(self) -> None:
         row = outputs.put(logged_run(), 0, "a.txt", blob(b"lost soon"), 9)
@@ -59,17 +62,19 @@ class TestJson:
             table = '{"columns": ["a"], "data": [[' + "[" * depth + "]" * depth + "]]}"
             assert seen("table.json", table).kind in ("table", "text")
 
-    @pytest.mark.parametrize("told", ['{"a": "\\ud800"}', '{"columns": ["\\ud800"], "data": [["\\ud800"]]}'])
-    def test_with_half_a_character_can_be_sent(self, told: str) -> None:
-        found = seen("half.json", told)
-        str(found).encode()
-        assert "?" in str(found.table or found.text)
+    @pytest.mark.parametrize(
+        "content", ['{"a": "\\ud800"}', '{"columns": ["\\ud800"], "data": [["\\ud800"]]}']
+    )
+    def test_with_half_a_character_can_be_sent(self, content: str) -> None:
+        preview_result = seen("half.json", content)
+        str(preview_result).encode()
+        assert "?" in str(preview_result.table or preview_result.text)
 
     def test_of_plotly_is_a_figure(self) -> None:
         assert seen("f.json", {"data": [{"type": "bar", "y": [1]}], "layout": {}}).kind == "figure"
 
     @pytest.mark.parametrize(
-        "told",
+        "content",
         [
             {"data": [1], "layout": {}},
             {"data": [], "layout": []},
@@ -79,43 +84,54 @@ class TestJson:
         ],
         ids=str,
     )
-    def test_that_only_resembles_a_figure_is_text(self, told: dict[str, Any]) -> None:
-        assert seen("f.json", told).kind == "text"
+    def test_that_only_resembles_a_figure_is_text(self, content: dict[str, Any]) -> None:
+        assert seen("f.json", content).kind == "text"
 
 
 class TestTables:
     def test_of_mlflow_are_tables(self) -> None:
-        found = seen("eval.json", {"columns": ["question", "score"], "data": [["why", 0.5], ["how", None]]})
-        assert found.table is not None
-        assert (found.table.columns, found.table.rows) == (
+        preview_result = seen(
+            "eval.json", {"columns": ["question", "score"], "data": [["why", 0.5], ["how", None]]}
+        )
+        assert preview_result.table is not None
+        assert (preview_result.table.columns, preview_result.table.rows) == (
             ["question", "score"],
             [["why", "0.5"], ["how", "null"]],
         )
 
     @pytest.mark.parametrize(("path", "sign"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")])
     def test_of_text_show_their_first_rows(self, path: str, sign: str) -> None:
-        found = seen(path, "\n".join(["step" + sign + "loss", *(f"{n}{sign}0.5" for n in range(300))]))
-        assert found.table is not None
-        assert (found.table.columns, found.table.rows[-1], found.is_cut) == (
+        preview_result = seen(
+            path, "\n".join(["step" + sign + "loss", *(f"{n}{sign}0.5" for n in range(300))])
+        )
+        assert preview_result.table is not None
+        assert (preview_result.table.columns, preview_result.table.rows[-1], preview_result.is_cut) == (
             ["step", "loss"],
             ["199", "0.5"],
             True,
         )
 
     def test_that_are_cut_lose_their_last_half_row(self) -> None:
-        found = seen("wide.csv", "a,b\n" + f"{'x' * 5000},1\n" * 60)
-        assert found.table is not None
-        assert {row[1] for row in found.table.rows} == {"1"}
+        preview_result = seen("wide.csv", "a,b\n" + f"{'x' * 5000},1\n" * 60)
+        assert preview_result.table is not None
+        assert {row[1] for row in preview_result.table.rows} == {"1"}
 
     def test_with_rows_of_any_length_stay_straight(self) -> None:
-        found = seen("odd.csv", "a,b\n1\n1,2,3\n")
-        assert found.table is not None
-        assert (found.table.columns, found.table.rows) == (["a", "b", ""], [["1", "", ""], ["1", "2", "3"]])
+        preview_result = seen("odd.csv", "a,b\n1\n1,2,3\n")
+        assert preview_result.table is not None
+        assert (preview_result.table.columns, preview_result.table.rows) == (
+            ["a", "b", ""],
+            [["1", "", ""], ["1", "2", "3"]],
+        )
 
     def test_that_are_very_wide_are_cut(self) -> None:
-        found = seen("wide.csv", ",".join(map(str, range(500))) + "\n" + "y" * 1000)
-        assert found.table is not None
-        assert (len(found.table.columns), len(found.table.rows[0][0]), found.is_cut) == (60, 301, True)
+        preview_result = seen("wide.csv", ",".join(map(str, range(500))) + "\n" + "y" * 1000)
+        assert preview_result.table is not None
+        assert (
+            len(preview_result.table.columns),
+            len(preview_result.table.rows[0][0]),
+            preview_result.is_cut,
+        ) == (60, 301, True)
 
 
 class TestImages:

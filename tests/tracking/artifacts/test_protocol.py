@@ -80,8 +80,8 @@ class TestStoring:
             "files": []
         }
         directories = f"/api/2.0/mlflow/logged-models/{model.pk}/artifacts/directories"
-        told = (await client.get(directories, headers=at.viewer)).json()
-        assert told["root_uri"] == f"mlflow-artifacts:/{root}"
+        response = (await client.get(directories, headers=at.viewer)).json()
+        assert response["root_uri"] == f"mlflow-artifacts:/{root}"
 
     async def test_by_the_addresses_of_mlflows_own_pages(self, client: httpx.AsyncClient) -> None:
         at = await logged_run_client()
@@ -93,8 +93,8 @@ class TestStoring:
         got = await client.get("/get-artifact", params=query, headers=at.viewer)
         assert got.content == b"png"
         assert got.headers["content-disposition"].startswith("attachment")
-        asked = {"run_id": at.run.pk, "path": "plots"}
-        listed = await client.get("/api/2.0/mlflow/artifacts/list", params=asked, headers=at.viewer)
+        params = {"run_id": at.run.pk, "path": "plots"}
+        listed = await client.get("/api/2.0/mlflow/artifacts/list", params=params, headers=at.viewer)
         assert listed.json() == {
             "root_uri": f"mlflow-artifacts:/{at.root}",
             "files": [{"path": "plots/a.png", "is_dir": False, "file_size": 3}],
@@ -105,16 +105,16 @@ class TestListing:
     async def test_shows_one_folder_with_names_relative_to_it(self, client: httpx.AsyncClient) -> None:
         at = await logged_run_client()
         await store_files(at.run, 0, **{"a/b/one": "1", "a/b/two": "22", "a/c": "3", "A/x": "4", "top": "5"})
-        asked = {
+        params = {
             path: (
                 await client.get(ARTIFACTS, params={"path": f"{at.root}{path}"}, headers=at.viewer)
             ).json()["files"]
             for path in ("", "/a", "/a/b/", "/a/c", "/nothing")
         }
-        assert [item["path"] for item in asked[""]] == ["A", "a", "top"]
-        assert asked["/a"] == [{"path": "b", "is_dir": True}, {"path": "c", "is_dir": False, "file_size": 1}]
-        assert [item["path"] for item in asked["/a/b/"]] == ["one", "two"]
-        assert asked["/a/c"] == asked["/nothing"] == []
+        assert [item["path"] for item in params[""]] == ["A", "a", "top"]
+        assert params["/a"] == [{"path": "b", "is_dir": True}, {"path": "c", "is_dir": False, "file_size": 1}]
+        assert [item["path"] for item in params["/a/b/"]] == ["one", "two"]
+        assert params["/a/c"] == params["/nothing"] == []
 
     async def test_joins_the_attempts_and_the_latest_file_counts(self, client: httpx.AsyncClient) -> None:
         at = await logged_run_client(attempt=3)

@@ -61,17 +61,17 @@ class TestPaths:
         self, path: str, client: httpx.AsyncClient
     ) -> None:
         at = await logged_run_client()
-        told = httpx.QueryParams({"run_uuid": at.run.pk}).__str__() + f"&path={path}"
+        query = httpx.QueryParams({"run_uuid": at.run.pk}).__str__() + f"&path={path}"
         answers = [
             await client.put(f"{at.url}/{path}", headers=at.contributor, content=b"x"),
             await client.get(f"{at.url}/{path}", headers=at.contributor),
             await client.delete(f"{at.url}/{path}", headers=at.contributor),
             await client.get(f"{ARTIFACTS}?path={at.root}/{path}", headers=at.contributor),
-            await client.get(f"/get-artifact?{told}", headers=at.contributor),
+            await client.get(f"/get-artifact?{query}", headers=at.contributor),
             await client.post(
-                f"/ajax-api/2.0/mlflow/upload-artifact?{told}", headers=at.contributor, content=b"x"
+                f"/ajax-api/2.0/mlflow/upload-artifact?{query}", headers=at.contributor, content=b"x"
             ),
-            await client.get(f"/api/2.0/mlflow/artifacts/list?{told}", headers=at.contributor),
+            await client.get(f"/api/2.0/mlflow/artifacts/list?{query}", headers=at.contributor),
         ]
         for answer in answers:
             assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE"), (
@@ -135,32 +135,32 @@ class TestBadUploads:
     async def test_cut_in_the_middle_leave_nothing_and_a_second_try_works(
         self, client: httpx.AsyncClient
     ) -> None:
-        at, before = await logged_run_client(), stored_files()
+        at, stored_before = await logged_run_client(), stored_files()
         await _cut(f"{at.url}/a.bin", at.contributor, os.urandom(body_writer.PIECE_BYTES + 1000))
-        assert (stored_files(), await stored_paths()) == (before, [])
+        assert (stored_files(), await stored_paths()) == (stored_before, [])
         assert (
             await client.put(f"{at.url}/a.bin", headers=at.contributor, content=b"whole")
         ).status_code == 200
 
     async def test_that_the_disk_cannot_hold_leave_nothing(self, client: httpx.AsyncClient) -> None:
-        at, before = await logged_run_client(), stored_files()
+        at, stored_before = await logged_run_client(), stored_files()
         with limited_disk(6 * 2**20):
             answer = await client.put(
                 f"{at.url}/a.bin", headers=at.contributor, content=os.urandom(20 * 2**20)
             )
         assert (answer.status_code, answer.json()["error_code"]) == (507, "RESOURCE_EXHAUSTED")
-        assert (stored_files(), await stored_paths()) == (before, [])
+        assert (stored_files(), await stored_paths()) == (stored_before, [])
 
     @pytest.mark.parametrize("length", [True, False], ids=["announced", "found out on the way"])
     async def test_that_are_too_large_leave_nothing(
         self, length: bool, client: httpx.AsyncClient, settings: Any
     ) -> None:
-        at, before = await logged_run_client(), stored_files()
+        at, stored_before = await logged_run_client(), stored_files()
         settings.MAX_UPLOAD_BYTES = 1000
         content = b"x" * 1001 if length else _by_and_by(b"x" * 600, b"x" * 600)
         answer = await client.put(f"{at.url}/a.bin", headers=at.contributor, content=content)
         assert (answer.status_code, answer.json()["error_code"]) == (413, "INVALID_PARAMETER_VALUE")
-        assert (stored_files(), await stored_paths()) == (before, [])
+        assert (stored_files(), await stored_paths()) == (stored_before, [])
 
     async def test_a_file_whose_bytes_are_lost_is_said_to_be(self, client: httpx.AsyncClient) -> None:
         at = await logged_run_client()
@@ -194,14 +194,14 @@ async def _cut(url: str, headers: dict[str, str], sent: bytes) -> None:
     async def send(_: Any) -> None:
         """Nobody is there to be answered."""
 
-    told = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    query = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {
         "type": "http",
         "method": "PUT",
         "path": url,
         "raw_path": url.encode(),
         "query_string": b"",
-        "headers": told,
+        "headers": query,
         "server": ("hub", 80),
         "scheme": "http",
         "root_path": "",

@@ -8,7 +8,7 @@ from typing import Any
 from jobs import tags as tagging
 from jobs.models import Run
 from tests.tracking.builders import logged_run
-from tests.tracking.curves.logging import log
+from tests.tracking.curves.builders import log
 from tracking import params as params_of_runs
 
 

@@ -12,7 +12,7 @@ from tests.api.asking import refused
 from tests.people import make_workspace
 from tests.tracking.builders import logged_run
 from tests.tracking.comparing.builders import trained
-from tests.tracking.curves.logging import log_at
+from tests.tracking.curves.builders import log_at
 
 
 def named(*runs: Run) -> str:
@@ -28,8 +28,8 @@ def series(api: Client, *runs: Run, **query: Any) -> Any:
 class TestSeries:
     def test_of_several_runs_come_in_one_answer_in_the_order_asked_for(self, api: Client) -> None:
         one, other = trained(curves={"loss": [1, 2]}), trained(curves={"loss": [5], "rate": [7]})
-        told = series(api, other, one, keys="loss,rate")
-        assert [(item["key"], item["number"], item["y"]) for item in told["lines"]] == [
+        response = series(api, other, one, keys="loss,rate")
+        assert [(item["key"], item["number"], item["y"]) for item in response["lines"]] == [
             ("loss", other.number, [5.0]),
             ("loss", one.number, [1.0, 2.0]),
             ("rate", other.number, [7.0]),
@@ -47,23 +47,26 @@ class TestSeries:
 
     def test_may_be_asked_for_by_number_or_id(self, api: Client) -> None:
         one, other = trained(curves={"loss": [1]}), trained(curves={"loss": [2]})
-        told = api.get(
+        response = api.get(
             "/api/v1/compare/series/", {"runs": f"{one.pk},{other.number},{one.number}", "keys": "loss"}
         ).json()
-        assert [item["number"] for item in told["lines"]] == [one.number, other.number]
+        assert [item["number"] for item in response["lines"]] == [one.number, other.number]
 
     def test_their_metrics_are_listed_run_by_run(self, api: Client) -> None:
         one, other = trained(curves={"loss": [1]}), trained(curves={"rate": [2]})
-        told = api.get("/api/v1/compare/metrics/", {"runs": named(one, other)}).json()
-        assert [[metric["key"] for metric in run["metrics"]] for run in told["runs"]] == [["loss"], ["rate"]]
+        response = api.get("/api/v1/compare/metrics/", {"runs": named(one, other)}).json()
+        assert [[metric["key"] for metric in run["metrics"]] for run in response["runs"]] == [
+            ["loss"],
+            ["rate"],
+        ]
 
 
 class TestGrouped:
     def test_are_the_mean_of_the_runs_that_share_a_value_with_its_spread(self, api: Client) -> None:
         low = [trained(params={"lr": "0.1"}, curves={"loss": [value, value]}) for value in (1, 2, 3)]
         high = trained(params={"lr": "0.2"}, curves={"loss": [9, 9]})
-        told = series(api, *low, high, keys="loss", group="params.lr")
-        first, second = told["bands"]
+        response = series(api, *low, high, keys="loss", group="params.lr")
+        first, second = response["bands"]
         assert (first["group"], first["runs"], first["x"]) == ("0.1", [run.number for run in low], [0, 1])
         assert (first["mean"], first["low"], first["high"]) == ([2.0, 2.0], [1.0, 1.0], [3.0, 3.0])
         assert (second["group"], second["mean"], second["low"]) == ("0.2", [9.0, 9.0], [9.0, 9.0])

@@ -24,9 +24,9 @@ def page(client: Client, *runs: Run, **query: Any) -> str:
 
 def compared(html: str) -> list[int]:
     """The numbers of the runs whose curves the page draws."""
-    found = re.search(r'<span id="curves-config" hidden>(.*?)</span>', html)
-    assert found
-    return [run["number"] for run in json.loads(unescape(found[1]))["runs"]]
+    result = re.search(r'<span id="curves-config" hidden>(.*?)</span>', html)
+    assert result
+    return [run["number"] for run in json.loads(unescape(result[1]))["runs"]]
 
 
 class TestTables:
@@ -157,4 +157,4 @@ class TestPicker:
 
     def test_says_when_there_is_no_room(self, viewer: Client) -> None:
         html = viewer.get("/compare/candidates/", {"runs": ",".join(map(str, range(1, 21)))}).content.decode()
-        assert "take one out first" in html
+        assert "Remove one first" in html

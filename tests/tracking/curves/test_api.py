@@ -11,7 +11,7 @@ from jobs.models import Run
 from tests.api.asking import refused
 from tests.people import make_workspace
 from tests.tracking.builders import logged_run
-from tests.tracking.curves.logging import log, log_at
+from tests.tracking.curves.builders import log, log_at
 from tracking.curves.lines import start_ms
 
 
@@ -23,15 +23,15 @@ def series(api: Client, run: Run, **query: Any) -> Any:
 
 def line(api: Client, run: Run, **query: Any) -> Any:
     """The loss."""
-    (found,) = series(api, run, keys="loss", **query)["lines"]
-    return found
+    (drawn,) = series(api, run, keys="loss", **query)["lines"]
+    return drawn
 
 
 class TestListing:
     def test_tells_each_metric_with_its_last_least_and_greatest_value(self, api: Client, run: Run) -> None:
         log(run, loss=[3.0, 1.0, 2.0], train__accuracy=[0.5])
-        told = api.get(f"/api/v1/runs/{run.number}/metrics/").json()
-        loss, accuracy = told["metrics"]
+        response = api.get(f"/api/v1/runs/{run.number}/metrics/").json()
+        loss, accuracy = response["metrics"]
         assert [loss["key"], accuracy["key"]] == ["loss", "train/accuracy"]
         assert (loss["last"], loss["min"], loss["max"], loss["count"], loss["last_step"]) == (
             2.0,
@@ -41,7 +41,7 @@ class TestListing:
             2,
         )
         assert loss["last_time"] == pytest.approx(start_ms(run) / 1000 + 2)
-        assert (told["number"], told["name"], told["is_live"], told["children"]) == (
+        assert (response["number"], response["name"], response["is_live"], response["children"]) == (
             run.number,
             "night",
             True,
@@ -50,19 +50,23 @@ class TestListing:
 
     def test_names_what_is_no_number(self, api: Client, run: Run) -> None:
         log(run, loss=[1.0, math.nan], rate=[math.nan], norm=[1.0, math.inf])
-        told = {
+        response = {
             metric["key"]: metric for metric in api.get(f"/api/v1/runs/{run.pk}/metrics/").json()["metrics"]
         }
-        assert (told["loss"]["last"], told["loss"]["min"]) == ("NaN", 1.0)
-        assert (told["rate"]["last"], told["rate"]["min"], told["rate"]["max"]) == ("NaN", None, None)
-        assert (told["norm"]["last"], told["norm"]["max"]) == ("Infinity", "Infinity")
+        assert (response["loss"]["last"], response["loss"]["min"]) == ("NaN", 1.0)
+        assert (response["rate"]["last"], response["rate"]["min"], response["rate"]["max"]) == (
+            "NaN",
+            None,
+            None,
+        )
+        assert (response["norm"]["last"], response["norm"]["max"]) == ("Infinity", "Infinity")
 
     def test_tells_of_the_runs_that_its_processes_logged_besides(self, api: Client, run: Run) -> None:
         child = logged_run("fold 1", parent=run)
         logged_run("fold of another", parent=logged_run("other"))
         log(child, loss=[1.0])
-        told = api.get(f"/api/v1/runs/{run.pk}/metrics/", {"children": 1}).json()
-        assert [(item["name"], item["metrics"][0]["key"]) for item in told["children"]] == [
+        response = api.get(f"/api/v1/runs/{run.pk}/metrics/", {"children": 1}).json()
+        assert [(item["name"], item["metrics"][0]["key"]) for item in response["children"]] == [
             ("fold 1", "loss")
         ]
 
@@ -70,34 +74,34 @@ class TestListing:
 class TestSeries:
     def test_of_few_points_are_all_of_them(self, api: Client, run: Run) -> None:
         log(run, loss=[3.0, 1.0, 2.0])
-        found = line(api, run)
-        assert (found["x"], found["y"], found["marks"]) == ([0, 1, 2], [3.0, 1.0, 2.0], [])
-        assert (found["points"], found["is_sampled"], found["last"]) == (3, False, 2.0)
+        drawn = line(api, run)
+        assert (drawn["x"], drawn["y"], drawn["marks"]) == ([0, 1, 2], [3.0, 1.0, 2.0], [])
+        assert (drawn["points"], drawn["is_sampled"], drawn["last"]) == (3, False, 2.0)
 
     def test_of_many_are_as_many_as_the_pixels_need_and_keep_every_peak(self, api: Client, run: Run) -> None:
         values = np.sin(np.arange(20_000) / 900)
         values[7_777] = 40.0
         values[13_131] = -40.0
         log(run, loss=values.tolist())
-        found = line(api, run, pixels=100)
-        assert len(found["x"]) <= 400
-        assert (found["points"], found["is_sampled"]) == (20_000, True)
-        assert dict(zip(found["x"], found["y"], strict=True))[7_777] == 40.0
-        assert min(found["y"]) == -40.0
-        assert (found["x"][0], found["x"][-1]) == (0, 19_999)
+        drawn = line(api, run, pixels=100)
+        assert len(drawn["x"]) <= 400
+        assert (drawn["points"], drawn["is_sampled"]) == (20_000, True)
+        assert dict(zip(drawn["x"], drawn["y"], strict=True))[7_777] == 40.0
+        assert min(drawn["y"]) == -40.0
+        assert (drawn["x"][0], drawn["x"][-1]) == (0, 19_999)
 
     def test_of_a_span_are_finer(self, api: Client, run: Run) -> None:
         log(run, loss=range(20_000))
-        found = line(api, run, pixels=100, **{"from": 5_000, "to": 5_200})
-        inside = [x for x in found["x"] if 5_000 <= x <= 5_200]
+        drawn = line(api, run, pixels=100, **{"from": 5_000, "to": 5_200})
+        inside = [x for x in drawn["x"] if 5_000 <= x <= 5_200]
         assert inside == list(range(5_000, 5_201))
-        assert not found["is_sampled"]
+        assert not drawn["is_sampled"]
 
     def test_mark_what_is_no_number_where_it_is(self, api: Client, run: Run) -> None:
         log(run, loss=[1.0, math.nan, 2.0, math.inf, -math.inf])
-        found = line(api, run)
-        assert (found["x"], found["y"]) == ([0, 2], [1.0, 2.0])
-        assert found["marks"] == [[1, "NaN"], [3, "Infinity"], [4, "-Infinity"]]
+        drawn = line(api, run)
+        assert (drawn["x"], drawn["y"]) == ([0, 2], [1.0, 2.0])
+        assert drawn["marks"] == [[1, "NaN"], [3, "Infinity"], [4, "-Infinity"]]
 
     def test_lie_along_the_time_or_since_the_run_began(self, api: Client, run: Run) -> None:
         log(run, loss=[1.0, 2.0, 3.0])
@@ -109,13 +113,13 @@ class TestSeries:
     def test_of_children_lie_on_the_clock_of_the_run(self, api: Client, run: Run) -> None:
         child = logged_run("fold 1", parent=run, started_at=run.started_at)
         log_at(child, {"loss": {5: 1.0}})
-        (found,) = series(api, run, keys="loss", children=1, axis="relative")["lines"]
-        assert (found["number"], found["x"]) == (child.number, [5.0])
+        (drawn,) = series(api, run, keys="loss", children=1, axis="relative")["lines"]
+        assert (drawn["number"], drawn["x"]) == (child.number, [5.0])
 
     def test_come_metric_by_metric_and_leave_out_what_is_not_there(self, api: Client, run: Run) -> None:
         log(run, loss=[1.0], **{"a,b": [2.0]})
-        told = series(api, run, keys="loss,nothing", key="a,b")
-        assert [item["key"] for item in told["lines"]] == ["loss", "a,b"]
+        response = series(api, run, keys="loss,nothing", key="a,b")
+        assert [item["key"] for item in response["lines"]] == ["loss", "a,b"]
 
     def test_are_smoothed_over_all_points_whatever_is_drawn_of_them(self, api: Client, run: Run) -> None:
         values = np.random.default_rng(1).normal(size=5_000)

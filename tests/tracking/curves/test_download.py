@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from jobs.models import Run
 from tests.people import make_viewer, make_workspace, token_of
 from tests.tracking.builders import logged_run
-from tests.tracking.curves.logging import log
+from tests.tracking.curves.builders import log
 from tracking.curves import download
 from tracking.curves.lines import start_ms
 

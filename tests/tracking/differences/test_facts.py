@@ -13,7 +13,7 @@ from tests.clusters.telemetry.builders import block, stored
 from tests.jobs import builders
 from tests.jobs.builders import processes
 from tests.tracking.builders import logged_run
-from tests.tracking.usage.held import held
+from tests.tracking.usage.builders import run_with_gpus
 from tracking.comparison.differences import environment, gpus, plans
 from tracking.comparison.differences.environment import read_requirements
 from tracking.comparison.tables import ComparisonTable
@@ -30,7 +30,7 @@ def node(who: Principal) -> Node:
     return builders.node(gpus=2)
 
 
-def told(table: ComparisonTable) -> dict[str, list[str | None]]:
+def cells(table: ComparisonTable) -> dict[str, list[str | None]]:
     return {row.name: [cell.text for cell in row.cells] for row in table.rows}
 
 
@@ -42,25 +42,27 @@ class TestEnvironment:
     def test_shows_what_was_asked_for(self, who: Principal, node: Node) -> None:
         one = builders.queued(who, environment={"name": "TrainHub-PyTorch-2.13", "version": "1"})
         other = builders.queued(who)
-        found = environment.compare_software([one, other])
-        assert told(found.top)["environment"] == ["TrainHub-PyTorch-2.13 1", "the node's own Python"]
-        assert told(found.packages)["torch"] == ["2.13.0", None]
-        assert told(found.packages)["numpy"] == ["any", None]
+        tables = environment.compare_software([one, other])
+        assert cells(tables.top)["environment"] == ["TrainHub-PyTorch-2.13 1", "the node's own Python"]
+        assert cells(tables.packages)["torch"] == ["2.13.0", None]
+        assert cells(tables.packages)["numpy"] == ["any", None]
 
     def test_prefers_what_pip_installed_and_what_the_nodes_found(self, who: Principal, node: Node) -> None:
-        run = held(who, node, NOW - HOUR, NOW)
+        run = run_with_gpus(who, node, NOW - HOUR, NOW)
         Run.objects.filter(pk=run.pk).update(
             spec={**run.spec, "environment": {"name": "TrainHub-PyTorch-2.13", "version": "1"}}
         )
-        said = b"Collecting torch\nSuccessfully installed numpy-2.3.1 scikit_learn-1.7.0 torch-2.13.0+cpu\n"
-        log_store.append(run.pk, 1, "20_environment_build_log.txt", 0, said)
+        log_text = (
+            b"Collecting torch\nSuccessfully installed numpy-2.3.1 scikit_learn-1.7.0 torch-2.13.0+cpu\n"
+        )
+        log_store.append(run.pk, 1, "20_environment_build_log.txt", 0, log_text)
         AttemptNode.objects.update(fact={"versions": {"python": "3.11.7", "numpy": "2.3.2"}})
         run.refresh_from_db()
-        found = environment.compare_software([run, run])
-        assert told(found.top)["python"] == ["3.11.7"] * 2
-        versions = {name: cells[0] for name, cells in told(found.packages).items()}
-        known = {"mpi4py": "any", "numpy": "2.3.2", "scikit-learn": "1.7.0", "torch": "2.13.0+cpu"}
-        assert versions | known == versions
+        tables = environment.compare_software([run, run])
+        assert cells(tables.top)["python"] == ["3.11.7"] * 2
+        versions = {name: cells[0] for name, cells in cells(tables.packages).items()}
+        expected = {"mpi4py": "any", "numpy": "2.3.2", "scikit-learn": "1.7.0", "torch": "2.13.0+cpu"}
+        assert versions | expected == versions
 
     def test_of_a_run_from_elsewhere_is_what_its_logged_model_names(self, who: Principal) -> None:
         run = logged_run()
@@ -70,9 +72,9 @@ class TestEnvironment:
         Artifact.objects.create(
             run=run, attempt=0, path="model/requirements.txt", size_bytes=30, sha256=sha256
         )
-        found = environment.compare_software([run, logged_run()])
-        assert told(found.packages) == {"mlflow": ["3.17.2", None], "torch": ["2.12.0", None]}
-        assert found.top.rows == ()
+        tables = environment.compare_software([run, logged_run()])
+        assert cells(tables.packages) == {"mlflow": ["3.17.2", None], "torch": ["2.12.0", None]}
+        assert tables.top.rows == ()
 
     def test_never_shows_a_secrets_value(self, who: Principal, node: Node) -> None:
         run = builders.queued(who, environment_variables={"LR": "0.1"})
@@ -80,12 +82,12 @@ class TestEnvironment:
         Run.objects.filter(pk=run.pk).update(spec={**run.spec, "environment_variables": variables})
         other = builders.queued(who, environment_variables={"LR": "0.1"})
         run.refresh_from_db()
-        found = environment.compare_software([run, other]).variables
-        assert told(found) == {"KEY": ["secret wandb", None], "LR": ["0.2", "0.1"]}
-        assert differing(found) == {"KEY", "LR"}
+        tables = environment.compare_software([run, other]).variables
+        assert cells(tables) == {"KEY": ["secret wandb", None], "LR": ["0.2", "0.1"]}
+        assert differing(tables) == {"KEY", "LR"}
 
     @pytest.mark.parametrize(
-        ("line", "found"),
+        ("line", "requirements"),
         [
             ("torch==2.13.0", {"torch": "2.13.0"}),
             ("Scikit_Learn >= 1.2, < 2  # why", {"scikit-learn": ">=1.2,<2"}),
@@ -98,13 +100,13 @@ class TestEnvironment:
             ("pkg @ https://x.test/a.whl", {"pkg": "any"}),
         ],
     )
-    def test_reads_requirements(self, line: str, found: dict[str, str]) -> None:
-        assert read_requirements(line) == found
+    def test_reads_requirements(self, line: str, requirements: dict[str, str]) -> None:
+        assert read_requirements(line) == requirements
 
 
 class TestPlan:
     def test_compares_commands_processes_nodes_and_variables(self, who: Principal, node: Node) -> None:
-        one = held(
+        one = run_with_gpus(
             who,
             node,
             NOW - 2 * HOUR,
@@ -112,9 +114,9 @@ class TestPlan:
             arguments=["--lr", "0.1"],
             environment_variables={"MODE": "fast"},
         )
-        other = held(who, node, NOW - HOUR, NOW, gpus=1, arguments=["--lr", "0.2"])
-        found = plans.compare_plans([one, other])
-        facts = told(found.facts)
+        other = run_with_gpus(who, node, NOW - HOUR, NOW, gpus=1, arguments=["--lr", "0.2"])
+        tables = plans.compare_plans([one, other])
+        facts = cells(tables.facts)
         assert facts["nodes"] == ["alpha (2)", "alpha (1)"]
         assert facts["processes"] == ["2", "1"]
         assert facts["GPUs"] == ["2, 1 a process", "1, 1 a process"]
@@ -122,16 +124,16 @@ class TestPlan:
             "--lr 0.1",
             "--lr 0.2",
         ]
-        variables = told(found.variables)
+        variables = cells(tables.variables)
         assert variables["MODE"] == ["fast", None]
         assert variables["RANK"] == ["0 | 1", "0"]
         assert not {"TRAINHUB_RUN_ID", "TRAINHUB_TOKEN"} & variables.keys()
 
     def test_of_a_run_that_never_started_is_its_preview(self, who: Principal, node: Node) -> None:
         waiting = builders.queued(who, distribution=processes(2))
-        found = plans.compare_plans([waiting, waiting])
-        assert found.previews == (waiting, waiting)
-        assert told(found.facts)["processes"] == ["2", "2"]
+        tables = plans.compare_plans([waiting, waiting])
+        assert tables.previews == (waiting, waiting)
+        assert cells(tables.facts)["processes"] == ["2", "2"]
 
     def test_of_a_run_from_elsewhere_there_is_none(self, who: Principal) -> None:
         run = logged_run()
@@ -140,7 +142,7 @@ class TestPlan:
 
 class TestGpus:
     def test_are_summed_up_with_what_they_did(self, who: Principal, node: Node) -> None:
-        run = held(who, node, NOW - HOUR, NOW)
+        run = run_with_gpus(who, node, NOW - HOUR, NOW)
         sensors = {
             "utilization_pct": (80.0, 99.0),
             "memory_used_bytes": (2.0**30, 2.0**31),
@@ -159,7 +161,7 @@ class TestGpus:
             gpu_seconds=7200,
             energy_j=600 * 3600,
         )
-        facts = told(gpus.compare_gpus([run, logged_run()]))
+        facts = cells(gpus.compare_gpus([run, logged_run()]))
         assert facts == {
             "GPUs": ["2 × H200", None],
             "Nodes": ["alpha", None],
@@ -173,5 +175,5 @@ class TestGpus:
         }
 
     def test_of_a_run_on_process_slots_are_none(self, who: Principal, node: Node) -> None:
-        run = held(who, node, NOW - HOUR, NOW, gpus=0)
-        assert told(gpus.compare_gpus([run, run])) == {"GPUs": ["none"] * 2, "Nodes": ["alpha"] * 2}
+        run = run_with_gpus(who, node, NOW - HOUR, NOW, gpus=0)
+        assert cells(gpus.compare_gpus([run, run])) == {"GPUs": ["none"] * 2, "Nodes": ["alpha"] * 2}

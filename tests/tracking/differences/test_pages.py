@@ -7,6 +7,7 @@ from clusters.models import Node
 from jobs.models import Run, RunTag
 from tests.jobs import builders
 from tests.jobs.builders import queued, snapshot
+from tests.markup import one_line
 from tests.pages.builders import HTMX
 from tests.people import client_of, make_stranger, make_viewer
 from tests.tracking.builders import logged_run
@@ -42,7 +43,7 @@ def shown(client: Client, kind: str, *runs: Run, **more: str) -> str:
     numbers = ",".join(str(run.number) for run in runs)
     response = client.get(f"/compare/differences/{kind}/", {"runs": numbers, **more}, headers=HTMX)
     assert response.status_code == 200
-    return response.content.decode()
+    return one_line(response.content.decode())
 
 
 class TestSource:
@@ -57,7 +58,7 @@ class TestSource:
         assert f'<option value="{pair[1].number}" selected>' in text
 
     def test_says_that_it_is_the_same(self, viewer: Client, who: Principal, node: Node) -> None:
-        assert "The same source, byte for byte." in shown(viewer, "source", queued(who), queued(who))
+        assert "The source is identical, byte for byte." in shown(viewer, "source", queued(who), queued(who))
 
     def test_of_a_run_from_elsewhere_is_its_commit(self, viewer: Client, pair: tuple[Run, Run]) -> None:
         run = logged_run()
@@ -66,7 +67,7 @@ class TestSource:
         )
         text = shown(viewer, "source", *pair, run)
         assert "4f2a91c" in text
-        assert f"Run {run.number} was logged from elsewhere: its source is not kept here" in text
+        assert f"Run {run.number} was logged from elsewhere: its source is not stored here" in text
 
 
 class TestEveryKind:
@@ -82,11 +83,11 @@ class TestEveryKind:
         self, viewer: Client, who: Principal, kind: str
     ) -> None:
         text = shown(viewer, kind, logged_run(), logged_run())
-        assert "elsewhere" in text or "None of these runs held GPUs" in text
+        assert "elsewhere" in text or "None of these runs used GPUs" in text
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_needs_two_runs(self, viewer: Client, pair: tuple[Run, Run], kind: str) -> None:
-        assert "needs two runs" in shown(viewer, kind, pair[0])
+        assert "needs two existing runs" in shown(viewer, kind, pair[0])
 
     @pytest.mark.parametrize("runs", ["", "1,%3Cb%3E", ",".join(map(str, range(30)))])
     def test_refuses_names_that_are_none(self, viewer: Client, runs: str) -> None:

@@ -11,11 +11,11 @@ from tracking.comparison.differences.patience import find_matches
 
 def rebuilt(old: list[str], new: list[str]) -> list[str]:
     """The new text out of the old one and what lies between the matches."""
-    found, at = [], 0
+    result, at = [], 0
     for match in find_matches(old, new):
-        found += new[at : match.new] + old[match.old : match.old + match.size]
+        result += new[at : match.new] + old[match.old : match.old + match.size]
         at = match.new + match.size
-    return found + new[at:]
+    return result + new[at:]
 
 
 class TestMatches:
@@ -27,10 +27,10 @@ class TestMatches:
         new = [line for line in old if chance.random() > 0.2]
         for _ in range(chance.randrange(20)):
             new.insert(chance.randrange(len(new) + 1), chance.choice(words))
-        found = find_matches(old, new)
-        for match in found:
+        result = find_matches(old, new)
+        for match in result:
             assert old[match.old : match.old + match.size] == new[match.new : match.new + match.size]
-        for one, other in pairwise(found):
+        for one, other in pairwise(result):
             assert one.old + one.size <= other.old
             assert one.new + one.size <= other.new
         assert rebuilt(old, new) == new
@@ -52,9 +52,9 @@ class TestMatches:
 class TestHunks:
     def test_show_what_changed_with_three_lines_around(self) -> None:
         old = "".join(f"{number}\n" for number in range(1, 21))
-        found = hunks.diff_texts(old, old.replace("\n10\n", "\nten\n"), max_lines=100)
-        assert (found.added, found.removed, found.left_out) == (1, 1, 0)
-        [hunk] = found.hunks
+        result = hunks.diff_texts(old, old.replace("\n10\n", "\nten\n"), max_lines=100)
+        assert (result.added, result.removed, result.left_out) == (1, 1, 0)
+        [hunk] = result.hunks
         assert [line.kind + line.text for line in hunk.lines] == [
             " 7",
             " 8",
@@ -68,8 +68,8 @@ class TestHunks:
         assert (hunk.old, hunk.lines[3].old, hunk.lines[4].new, hunk.lines[-1].new) == (7, 10, 10, 13)
 
     def test_numbers_behind_a_change_are_those_of_each_side(self) -> None:
-        found = hunks.diff_texts("a\nb\nc\n", "a\nx\ny\nb\nc\n", max_lines=100)
-        assert [(line.kind, line.old, line.new) for line in found.hunks[0].lines] == [
+        result = hunks.diff_texts("a\nb\nc\n", "a\nx\ny\nb\nc\n", max_lines=100)
+        assert [(line.kind, line.old, line.new) for line in result.hunks[0].lines] == [
             (" ", 1, 1),
             ("+", None, 2),
             ("+", None, 3),
@@ -93,13 +93,13 @@ class TestHunks:
         ]
 
     def test_tell_a_last_line_that_is_not_ended(self) -> None:
-        found = hunks.diff_texts("a\n", "a", max_lines=9)
-        assert [line.text for line in found.hunks[0].lines] == ["a", "a\n\\ no newline at the end"]
+        result = hunks.diff_texts("a\n", "a", max_lines=9)
+        assert [line.text for line in result.hunks[0].lines] == ["a", "a\n\\ no newline at the end"]
 
     def test_are_cut_where_there_is_no_room_for_more(self) -> None:
-        found = hunks.diff_texts("", "line\n" * 100, max_lines=10)
-        assert (len(found.hunks[0].lines), found.left_out, found.added) == (10, 90, 100)
+        result = hunks.diff_texts("", "line\n" * 100, max_lines=10)
+        assert (len(result.hunks[0].lines), result.left_out, result.added) == (10, 90, 100)
 
     def test_cut_a_line_that_no_one_would_read(self) -> None:
-        found = hunks.diff_texts("", "x" * 10_000 + "\n", max_lines=10)
-        assert len(found.hunks[0].lines[0].text) < 600
+        result = hunks.diff_texts("", "x" * 10_000 + "\n", max_lines=10)
+        assert len(result.hunks[0].lines[0].text) < 600

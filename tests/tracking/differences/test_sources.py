@@ -15,35 +15,35 @@ def compared(who: Principal, old: dict[str, str | bytes], new: dict[str, str | b
     return compare_snapshots(snapshot(who, common | old).sha256, snapshot(who, common | new).sha256)
 
 
-def listed(found: SourceDifference) -> list[tuple[str, str]]:
-    return [(file.path, file.kind) for file in found.files]
+def listed(difference: SourceDifference) -> list[tuple[str, str]]:
+    return [(file.path, file.kind) for file in difference.files]
 
 
 class TestFiles:
     def test_are_added_removed_changed_or_alike(self, who: Principal) -> None:
-        found = compared(who, {"a.py": "1\n", "b.py": "1\n"}, {"a.py": "2\n", "c.py": "new\n"})
-        assert listed(found) == [("a.py", "changed"), ("b.py", "removed"), ("c.py", "added")]
-        assert found.alike == 1
+        difference = compared(who, {"a.py": "1\n", "b.py": "1\n"}, {"a.py": "2\n", "c.py": "new\n"})
+        assert listed(difference) == [("a.py", "changed"), ("b.py", "removed"), ("c.py", "added")]
+        assert difference.alike == 1
 
     def test_in_another_order_are_the_same(self, who: Principal) -> None:
         assert compared(who, {"a.py": "1\n", "b.py": "2\n"}, {"b.py": "2\n", "a.py": "1\n"}).is_same
 
     def test_that_are_only_called_otherwise_are_renamed(self, who: Principal) -> None:
-        found = compared(who, {"old.py": "body\n"}, {"new/name.py": "body\n"})
-        assert [(file.path, file.was, file.kind) for file in found.files] == [
+        difference = compared(who, {"old.py": "body\n"}, {"new/name.py": "body\n"})
+        assert [(file.path, file.renamed_from, file.kind) for file in difference.files] == [
             ("new/name.py", "old.py", "renamed")
         ]
 
     def test_that_are_no_text_are_not_shown_as_one(self, who: Principal) -> None:
-        found = compared(
+        difference = compared(
             who, {"a.bin": b"\0\1", "b.txt": b"\xff\xfe"}, {"a.bin": b"\0\2", "b.txt": b"\xff\xfd"}
         )
-        assert [(file.why, file.hunks) for file in found.files] == [("not a text", None)] * 2
+        assert [(file.why, file.hunks) for file in difference.files] == [("not a text", None)] * 2
 
     def test_that_are_large_are_only_said_to_differ(self, who: Principal) -> None:
         noise = random.Random(1).randbytes(sources.MAX_FILE_BYTES).hex()  # noqa: S311
-        found = compared(who, {"data.csv": noise}, {"data.csv": noise + "\n"})
-        assert [(file.kind, file.why) for file in found.files] == [
+        difference = compared(who, {"data.csv": noise}, {"data.csv": noise + "\n"})
+        assert [(file.kind, file.why) for file in difference.files] == [
             ("changed", "too large to compare line by line")
         ]
 
@@ -53,26 +53,29 @@ class TestFiles:
 
 class TestBounds:
     def test_more_lines_than_anybody_reads_are_left_out(self, who: Principal) -> None:
-        found = compared(who, {}, {f"{number}.py": "line\n" * 1500 for number in range(8)})
-        shown = [
-            sum(len(hunk.lines) for hunk in file.hunks.hunks) if file.hunks else 0 for file in found.files
+        difference = compared(who, {}, {f"{number}.py": "line\n" * 1500 for number in range(8)})
+        line_counts = [
+            sum(len(hunk.lines) for hunk in file.hunks.hunks) if file.hunks else 0
+            for file in difference.files
         ]
-        assert shown == [1000] * 4 + [0] * 4
-        assert [file.why for file in found.files[4:]] == ["not compared: there is too much before it"] * 4
+        assert line_counts == [1000] * 4 + [0] * 4
+        assert [file.why for file in difference.files[4:]] == [
+            "not compared: there is too much before it"
+        ] * 4
 
     def test_more_files_than_anybody_reads_are_counted(self, who: Principal) -> None:
-        found = compared(who, {}, {f"{number}.txt": "" for number in range(sources.MAX_FILES + 20)})
-        assert (len(found.files), found.left_out) == (sources.MAX_FILES, 20)
+        difference = compared(who, {}, {f"{number}.txt": "" for number in range(sources.MAX_FILES + 20)})
+        assert (len(difference.files), difference.left_out) == (sources.MAX_FILES, 20)
 
     def test_after_the_time_is_up_files_are_only_listed(self, who: Principal) -> None:
         old, new = snapshot(who, {"a.py": "1\n"}), snapshot(who, {"a.py": "2\n"})
-        found = compare_snapshots(old.sha256, new.sha256, until=time.monotonic() - 1)
-        assert [(file.path, file.hunks) for file in found.files] == [("a.py", None)]
+        difference = compare_snapshots(old.sha256, new.sha256, until=time.monotonic() - 1)
+        assert [(file.path, file.hunks) for file in difference.files] == [("a.py", None)]
 
     def test_a_source_that_is_no_longer_there_is_said_to_be_gone(self, who: Principal) -> None:
         old, new = snapshot(who, {"a.py": "1\n"}), snapshot(who, {"a.py": "2\n"})
         blobs.path(new.sha256).unlink()
-        assert compare_snapshots(old.sha256, new.sha256).gone == "this run"
+        assert compare_snapshots(old.sha256, new.sha256).missing_side == "this run"
 
 
 def test_the_same_source_is_not_even_opened() -> None:

@@ -70,8 +70,8 @@ def session(values: Mapping[str, float | str | bool]) -> Any:
         str: lambda value: struct_pb2.Value(string_value=value),
         float: lambda value: struct_pb2.Value(number_value=value),
     }
-    told = {name: kinds[type(value)](value) for name, value in values.items()}
-    info = plugin_data_pb2.SessionStartInfo(hparams=told)
+    values = {name: kinds[type(value)](value) for name, value in values.items()}
+    info = plugin_data_pb2.SessionStartInfo(hparams=values)
     content = plugin_data_pb2.HParamsPluginData(session_start_info=info)
     metadata = hparams.create_summary_metadata(content)
     return summary_pb2.Summary.Value(tag=hparams.SESSION_START_INFO_TAG, metadata=metadata)

@@ -26,25 +26,25 @@ from tracking.metrics.points import Point
 MS = int(AT_S * 1000)
 
 
-def told(*events: object, prefix: str = "") -> EventData:
-    found, size = records.complete_records(data := event_file(*events))
-    assert size == len(data)
-    return summaries.parse_records(found, prefix)
+def parsed(*events: object, prefix: str = "") -> EventData:
+    complete, size = records.complete_records(content := event_file(*events))
+    assert size == len(content)
+    return summaries.parse_records(complete, prefix)
 
 
 class TestNumbers:
     @pytest.mark.parametrize("kind", [old, new, bare])
     def test_are_read_however_they_are_written(self, kind: object) -> None:
-        assert told(event(kind("train/loss", 0.25), step=7)).points == [Point("train/loss", 0.25, 7, MS)]  # type: ignore[operator]
+        assert parsed(event(kind("train/loss", 0.25), step=7)).points == [Point("train/loss", 0.25, 7, MS)]  # type: ignore[operator]
 
     @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
     def test_that_are_none_are_kept(self, value: float) -> None:
-        (point,) = told(event(old("loss", value))).points
+        (point,) = parsed(event(old("loss", value))).points
         assert str(point.value) == str(value)
 
     def test_of_several_tags_of_an_event_and_whole_ones(self) -> None:
-        found = told(event(old("a", 1.0), new("b", 2.0), step=3), event(bare("c", 5), step=-1))
-        assert [(point.key, point.value, point.step) for point in found.points] == [
+        data = parsed(event(old("a", 1.0), new("b", 2.0), step=3), event(bare("c", 5), step=-1))
+        assert [(point.key, point.value, point.step) for point in data.points] == [
             ("a", 1, 3),
             ("b", 2, 3),
             ("c", 5, -1),
@@ -52,12 +52,12 @@ class TestNumbers:
 
     def test_bear_their_folder(self) -> None:
         assert (
-            told(event(new("epoch_loss", 1.0)), prefix="validation/").points[0].key == "validation/epoch_loss"
+            parsed(event(new("epoch_loss", 1.0)), prefix="validation/").points[0].key == "validation/epoch_loss"
         )
 
     def test_have_names_that_can_be_shown(self) -> None:
         tags = ("a\nb", "x" * 300, " ", "größe (%)")
-        assert [point.key for point in told(event(*(old(tag, 1.0) for tag in tags))).points] == [
+        assert [point.key for point in parsed(event(*(old(tag, 1.0) for tag in tags))).points] == [
             "a_b",
             "x" * 250,
             "größe (%)",
@@ -65,7 +65,7 @@ class TestNumbers:
 
     @pytest.mark.parametrize("at_s", [math.nan, math.inf, -5.0, 1e300])
     def test_of_no_possible_time_are_kept(self, at_s: float) -> None:
-        assert told(event(old("a", 1.0), at_s=at_s)).points == [Point("a", 1.0, 0, 0)]
+        assert parsed(event(old("a", 1.0), at_s=at_s)).points == [Point("a", 1.0, 0, 0)]
 
 
 class TestOtherThings:
@@ -80,13 +80,13 @@ class TestOtherThings:
         ],
     )
     def test_are_left_out(self, value: object) -> None:
-        assert told(event(value), event_pb2.Event(graph_def=b"graph")) == EventData()
+        assert parsed(event(value), event_pb2.Event(graph_def=b"graph")) == EventData()
 
     def test_hyperparameters_become_params(self) -> None:
-        found = told(
+        data = parsed(
             event(session({"lr": 0.1, "layers": 3.0, "optimizer": "adam", "amp": True, "odd": "a\0b"}))
         )
-        assert found.params == {"lr": "0.1", "layers": "3", "optimizer": "adam", "amp": "True", "odd": "ab"}
+        assert data.params == {"lr": "0.1", "layers": "3", "optimizer": "adam", "amp": "True", "odd": "ab"}
 
 
 class TestRecords:
@@ -95,8 +95,8 @@ class TestRecords:
         one = records.complete_records(event_file())[1]
         each = (len(data) - one) // 3
         for cut in range(one, len(data)):
-            found, size = records.complete_records(data[:cut])
-            assert (len(found), size) == (1 + (cut - one) // each, one + (cut - one) // each * each)
+            complete, size = records.complete_records(data[:cut])
+            assert (len(complete), size) == (1 + (cut - one) // each, one + (cut - one) // each * each)
 
     @pytest.mark.parametrize(
         "data", [b"no event file, but text\n" * 3, struct.pack("<QI", 5, 0) + b"hello" + b"sums"]

@@ -10,7 +10,7 @@ from django.db import DatabaseError
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from jobs.logs import log_store, log_timestamps
-from jobs.logs.lanes import lanes
+from jobs.logs.lanes import build_lanes
 from jobs.models import Attempt, Run
 from tests.jobs.builders import Played, alive, ended, running, two_nodes
 from tests.tracking.events.files import NAME, bare, curve, event, event_file, new, old, session
@@ -229,6 +229,6 @@ class TestLogs:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 3)))
         node.log(run, "logs/notes.txt", 0, b"hello\n")
-        assert [lane.name for lane in lanes(run, 1, [], None).others] == ["logs/notes.txt"]
+        assert [lane.name for lane in build_lanes(run, 1, [], None).others] == ["logs/notes.txt"]
         assert not log_timestamps._path((run.pk, 1, TB)).exists()
         assert log_store.read(run.pk, 1, TB, 0, 10**6) == event_file(*curve("loss", 3))

@@ -80,8 +80,8 @@ class TestProcesses:
 
 class TestNames:
     def test_of_old_writers_tell_no_process(self) -> None:
-        found = parse_name("logs/events.out.tfevents.1700000000.gpu-1")
-        assert (found.second, found.pid, found.folder) == (1700000000, None, ("logs",))
+        result = parse_name("logs/events.out.tfevents.1700000000.gpu-1")
+        assert (result.second, result.pid, result.folder) == (1700000000, None, ("logs",))
 
     def test_of_tensorflow_end_otherwise(self) -> None:
         assert parse_name("logs/train/events.out.tfevents.1700000000.gpu-1.42.3.v2").process == (

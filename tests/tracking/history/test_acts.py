@@ -18,7 +18,7 @@ from tests.people import (
     make_viewer,
     make_workspace,
 )
-from tests.tracking.history.reading import bulk, text_of
+from tests.tracking.history.table_page import bulk, text_of
 from tests.tracking.search.builders import run_with_data
 from tracking.models import SavedView, Star
 from workspaces.models import AuditEvent
@@ -32,7 +32,7 @@ def client() -> Client:
     return client_of(make_contributor())
 
 
-def said(answer: Any) -> list[str]:
+def sentences_of(answer: Any) -> list[str]:
     return [str(message) for message in get_messages(answer.wsgi_request)]
 
 
@@ -43,7 +43,7 @@ class TestBulk:
         active = run_with_data("c", kind="job", state=RunState.RUNNING)
         answer = bulk(client, "archive", ended.number, archived.number, active.number, 999_999)
         assert answer["Location"] == "/runs/?q=x"
-        assert said(answer) == [
+        assert sentences_of(answer) == [
             f"Run {ended.number} is archived.",
             f"Run {archived.number}: is archived already.",
             f"Run {active.number} is Running; archive it when it has ended.",
@@ -53,9 +53,9 @@ class TestBulk:
         assert ended.archived_at is not None
 
     def test_a_number_that_no_run_can_have_is_not_there(self) -> None:
-        asked = {"verb": "archive", "runs": [10**30, 2**31]}
+        data = {"verb": "archive", "runs": [10**30, 2**31]}
         answer = api_client(make_contributor()).post(
-            "/api/v1/runs/bulk/", asked, content_type="application/json"
+            "/api/v1/runs/bulk/", data, content_type="application/json"
         )
         assert (answer.status_code, [item["run"] for item in answer.json()["refused"]]) == (
             200,
@@ -65,7 +65,7 @@ class TestBulk:
     def test_tags_all_of_them(self, client: Client) -> None:
         runs = [run_with_data(name, tags={"team": "old"}) for name in "ab"]
         answer = bulk(client, "tag", *(run.number for run in runs), key="team", value="new")
-        assert said(answer) == [f"2 runs ({runs[0].number}, {runs[1].number}) are tagged."]
+        assert sentences_of(answer) == [f"2 runs ({runs[0].number}, {runs[1].number}) are tagged."]
         assert set(RunTag.objects.values_list("value", flat=True)) == {"new"}
         bulk(client, "untag", *(run.number for run in runs), key="team")
         assert not RunTag.objects.exists()
@@ -78,7 +78,7 @@ class TestBulk:
         self, client: Client, more: dict[str, str], words: str
     ) -> None:
         run = run_with_data("a")
-        (sentence,) = said(bulk(client, "tag", run.number, **more))
+        (sentence,) = sentences_of(bulk(client, "tag", run.number, **more))
         assert sentence.startswith("Nothing was done.")
         assert words in sentence
 
@@ -87,7 +87,7 @@ class TestBulk:
         bulk(client, "delete", run.number)
         assert Run.objects.get(pk=run.pk).deleted_at is not None
         assert (
-            said(bulk(client, "tag", run.number, key="k"))[-1]
+            sentences_of(bulk(client, "tag", run.number, key="k"))[-1]
             == f"Run {run.number}: is deleted; restore it first."
         )
         bulk(client, "restore", run.number)
@@ -95,7 +95,7 @@ class TestBulk:
 
     def test_a_run_from_elsewhere_is_not_ours_to_cancel(self, client: Client) -> None:
         run = run_with_data("a")
-        assert "was logged from elsewhere" in said(bulk(client, "cancel", run.number))[0]
+        assert "was logged from elsewhere" in sentences_of(bulk(client, "cancel", run.number))[0]
 
     def test_pins_for_the_workspace_and_is_audited(self, client: Client) -> None:
         run = run_with_data("a")
@@ -116,7 +116,7 @@ class TestBulk:
     def test_another_workspaces_run_is_not_there(self) -> None:
         run = run_with_data("a", state=RunState.COMPLETED)
         stranger = client_of(make_person("olga", Role.OWNER, make_workspace("other")))
-        assert said(bulk(stranger, "delete", run.number)) == [
+        assert sentences_of(bulk(stranger, "delete", run.number)) == [
             f"Run {run.number}: is not there, or not yours to see."
         ]
         assert stranger.post(f"/runs/star/{run.number}/").status_code == 404
@@ -128,14 +128,14 @@ class TestBulk:
 
     def test_many_refusals_are_told_shortly(self, client: Client) -> None:
         runs = [run_with_data(f"r{number}", kind="job", state=RunState.RUNNING) for number in range(15)]
-        sentences = said(bulk(client, "archive", *(run.number for run in runs)))
+        sentences = sentences_of(bulk(client, "archive", *(run.number for run in runs)))
         assert len(sentences) == 11
         assert sentences[-1] == "5 more were refused."
 
     def test_nonsense_changes_nothing(self, client: Client) -> None:
         run = run_with_data("a")
-        assert "Nothing was done" in said(bulk(client, "explode", run.number))[0]
-        assert "Nothing was done" in said(bulk(client, "pin"))[0]
+        assert "Nothing was done" in sentences_of(bulk(client, "explode", run.number))[0]
+        assert "Nothing was done" in sentences_of(bulk(client, "pin"))[0]
         assert client.get("/runs/bulk/").status_code == 405
 
 
@@ -192,4 +192,4 @@ class TestViews:
 
     def test_need_a_name(self, client: Client) -> None:
         for name in ("", " ", "n" * 101):
-            assert "needs a name" in said(client.post("/runs/views/", {"name": name, "query": ""}))[0]
+            assert "needs a name" in sentences_of(client.post("/runs/views/", {"name": name, "query": ""}))[0]

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.people import client_of, make_contributor, make_owner, make_workspace
-from tests.tracking.history.reading import address
+from tests.tracking.history.table_page import address
 from tests.tracking.search.builders import run_with_data
 from tracking.history import key_catalog
 from tracking.history.completion import complete
@@ -27,8 +27,8 @@ def _runs() -> None:
 
 def offered(text: str) -> list[str]:
     """The text with each offer in its place."""
-    found = complete(make_workspace(), text, len(text))
-    return [text[: found.begin] + offer.text for offer in found.offers]
+    completion = complete(make_workspace(), text, len(text))
+    return [text[: completion.begin] + offer.text for offer in completion.offers]
 
 
 class TestCompletion:
@@ -61,14 +61,14 @@ class TestCompletion:
         assert {"metrics.val_acc", "params.lr", "state", "tags.team", "datasets.name"} <= {*offered("")}
 
     def test_in_the_middle_it_takes_the_place_of_what_stands_before_the_cursor(self) -> None:
-        found = complete(make_workspace(), "params.o = 'x'", 8)
-        assert (found.begin, found.offers[0].text) == (0, "params.opt")
+        completion = complete(make_workspace(), "params.o = 'x'", 8)
+        assert (completion.begin, completion.offers[0].text) == (0, "params.opt")
 
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
     @given(st.text(max_size=20), st.integers(0, 25))
     def test_takes_any_text(self, text: str, cursor: int) -> None:
-        found = complete(make_workspace(), text, min(cursor, len(text)))
-        assert 0 <= found.begin <= len(text)
+        completion = complete(make_workspace(), text, min(cursor, len(text)))
+        assert 0 <= completion.begin <= len(text)
 
     def test_every_key_that_is_offered_can_be_read(self) -> None:
         for text in offered(""):
@@ -81,15 +81,15 @@ class TestCompletion:
 
     def test_the_page_is_told_what_is_wrong_as_well(self) -> None:
         client = client_of(make_owner())
-        told = client.get(address("/runs/complete/", filter="metrics.val_acc > x", at="19")).json()
-        assert told["error"] == {"message": "metrics.val_acc is compared with a number", "position": 18}
+        response = client.get(address("/runs/complete/", filter="metrics.val_acc > x", at="19")).json()
+        assert response["error"] == {"message": "metrics.val_acc is compared with a number", "position": 18}
         assert client.get(address("/runs/complete/", filter="", at="nonsense")).json()["error"] is None
 
 
 class TestKnown:
     def test_keys_are_those_of_all_runs_of_the_workspace(self) -> None:
-        found = key_catalog.workspace_keys(make_workspace())
-        assert (found.metrics, found.params, found.tags) == (
+        completion = key_catalog.workspace_keys(make_workspace())
+        assert (completion.metrics, completion.params, completion.tags) == (
             ("my acc", "val/loss", "val_acc"),
             ("lr", "opt"),
             ("team",),

@@ -8,7 +8,8 @@ import pytest
 from django.utils import timezone
 
 from jobs.states import RunState
-from tests.tracking.history.reading import HTMX, heads, names, rows, seen, text_of
+from tests.markup import one_line
+from tests.tracking.history.table_page import HTMX, heads, names, rows, table_text, text_of
 from tests.tracking.search.builders import run_with_data
 from tracking.history.number_format import figure, mean_and_spread, spread_figure
 
@@ -23,30 +24,30 @@ class TestGroups:
                 run_with_data(
                     f"{optimizer}-{seed}", params={"opt": optimizer, "seed": str(seed)}, metrics={"acc": acc}
                 )
-        text = seen(group="params.opt", column="metrics.acc", order="metrics.acc DESC")
+        text = table_text(group="params.opt", column="metrics.acc", order="metrics.acc DESC")
         assert heads(text)[1:4] == ["Runs", "opt", "acc"]
         assert [row[1:4] for row in rows(text)] == [
             ["3", "adam", "0.920 ± 0.020"],
             ["2", "sgd", "0.60 ± 0.14"],
         ]
         assert f"standard deviation {statistics.stdev(values['sgd'])!r}"[:40] in text
-        assert "2 groups of 5 runs" in text
+        assert "2 groups of 5 runs" in one_line(text)
 
     def test_say_how_many_have_the_number_where_not_all_have(self) -> None:
         run_with_data("a", params={"lr": "1"}, metrics={"acc": 0.5})
         run_with_data("b", params={"lr": "1"}, metrics={"acc": math.nan})
         run_with_data("c", params={"lr": "1"})
-        assert rows(seen(group="params.lr", column="metrics.acc"))[0][1:4] == ["3", "1", "0.5 n=1"]
+        assert rows(table_text(group="params.lr", column="metrics.acc"))[0][1:4] == ["3", "1", "0.5 n=1"]
 
     def test_runs_without_the_key_are_a_group_too(self) -> None:
         run_with_data("a", params={"lr": "1"})
         run_with_data("b")
-        assert sorted(row[2] for row in rows(seen(group="params.lr"))) == ["1", "none"]
+        assert sorted(row[2] for row in rows(table_text(group="params.lr"))) == ["1", "none"]
 
     def test_can_be_made_by_several_keys(self) -> None:
         run_with_data("a", params={"lr": "1", "opt": "x"}, tags={"t": "y"})
         run_with_data("b", params={"lr": "1", "opt": "z"}, tags={"t": "y"}, state=RunState.FAILED)
-        text = seen(group=["params.lr", "params.opt", "tags.t", "state", "experiment"])
+        text = table_text(group=["params.lr", "params.opt", "tags.t", "state", "experiment"])
         assert sorted(row[2] for row in rows(text)) == [
             "1 · x · y · Running · birds",
             "1 · z · y · Failed · birds",
@@ -56,24 +57,24 @@ class TestGroups:
         run_with_data("in", params={"opt": "it's"}, metrics={"acc": 1})
         run_with_data("out", params={"opt": "sgd"}, metrics={"acc": 1})
         run_with_data("none", metrics={"acc": 1})
-        text = seen(group="params.opt", column="metrics.acc", filter="metrics.acc > 0")
+        text = table_text(group="params.opt", column="metrics.acc", filter="metrics.acc > 0")
         groups = {row[2]: address for row, address in zip(rows(text), addresses(text), strict=True)}
         assert names(text_of(groups["it's"], headers=HTMX)) == ["in"]
         assert names(text_of(groups["none"], headers=HTMX)) == ["none"]
 
     def test_values_longer_than_the_index_unfold_too(self) -> None:
         run_with_data("long", params={"opt": "50%_" * 60})
-        (address,) = addresses(seen(group="params.opt"))
+        (address,) = addresses(table_text(group="params.opt"))
         assert names(text_of(address, headers=HTMX)) == ["long"]
 
     def test_durations_are_averaged_as_lengths_of_time(self) -> None:
         now = timezone.now()
         for minutes in (10, 20):
-            begun = now - timedelta(minutes=minutes)
+            started = now - timedelta(minutes=minutes)
             run_with_data(
-                "a", params={"lr": "1"}, started_at=begun, finished_at=now, state=RunState.COMPLETED
+                "a", params={"lr": "1"}, started_at=started, finished_at=now, state=RunState.COMPLETED
             )
-        assert rows(seen(group="params.lr", column="duration"))[0][3] == "15 min 0 s ± 7 min 4 s"
+        assert rows(table_text(group="params.lr", column="duration"))[0][3] == "15 min 0 s ± 7 min 4 s"
 
 
 class TestWriting:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from jobs.states import RunState
 from tests.people import client_of, make_contributor, make_owner, make_person, make_viewer, make_workspace
-from tests.tracking.history.reading import HTMX, address, heads, names, rows, seen, text_of
+from tests.tracking.history.table_page import HTMX, address, heads, names, rows, table_text, text_of
 from tests.tracking.search.builders import put_metric, run_with_data
 from tracking.models import Star
 from workspaces.states import Role
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.django_db
 class TestTable:
     def test_shows_the_chosen_columns_in_their_order(self) -> None:
         run = run_with_data("night", metrics={"acc": 0.91234}, params={"lr": "1e-3"}, tags={"team": "vision"})
-        put_metric(run, "loss", 0.5, least=0.25)
-        text = seen(
+        put_metric(run, "loss", 0.5, smallest=0.25)
+        text = table_text(
             column=[
                 "params.lr",
                 "metrics.acc",
@@ -45,7 +45,7 @@ class TestTable:
 
     def test_usually_shows_what_the_runs_are_compared_by(self) -> None:
         run_with_data("a", metrics={"grad_norm": 1, "val_loss": 2, "epoch": 3, "train_acc": 4})
-        assert heads(seen())[1:8] == [
+        assert heads(table_text())[1:8] == [
             "State",
             "Name",
             "Run",
@@ -60,28 +60,30 @@ class TestTable:
         run_with_data("bad", metrics={"acc": 0.1})
         run_with_data("failed", metrics={"acc": 0.9}, state=RunState.FAILED)
         run_with_data("theirs", metrics={"acc": 0.9}, created_by=make_contributor())
-        assert names(seen(filter="metrics.acc > 0.5", state="active", mine=1)) == ["good"]
-        assert names(seen(filter="metrics.acc > 0.5", q="thei")) == ["theirs"]
-        assert names(seen(filter="metrics.acc > 0.5", experiment="cats")) == []
+        assert names(table_text(filter="metrics.acc > 0.5", state="active", mine=1)) == ["good"]
+        assert names(table_text(filter="metrics.acc > 0.5", q="thei")) == ["theirs"]
+        assert names(table_text(filter="metrics.acc > 0.5", experiment="cats")) == []
 
     def test_is_ordered_by_a_click_on_a_column_and_back(self) -> None:
         for name, acc in (("a", 0.1), ("b", 0.9), ("c", 0.5)):
             run_with_data(name, metrics={"acc": acc})
         run_with_data("d")
-        first = seen(column="metrics.acc")
+        first = table_text(column="metrics.acc")
         assert "order=metrics.acc%20DESC" in first
-        down = seen(column="metrics.acc", order="metrics.acc DESC")
+        down = table_text(column="metrics.acc", order="metrics.acc DESC")
         assert names(down) == ["b", "c", "a", "d"]
         assert 'aria-sort="descending"' in down
         assert "order=metrics.acc%20ASC" in down
         assert (
             "order="
-            not in seen(column="metrics.acc", order="metrics.acc ASC").split("<tbody>")[0].split("<thead>")[1]
+            not in table_text(column="metrics.acc", order="metrics.acc ASC")
+            .split("<tbody>")[0]
+            .split("<thead>")[1]
         )
 
     def test_one_click_narrows_by_a_cell_and_keeps_what_was_asked(self) -> None:
         run_with_data("a", params={"opt": "adam"}, metrics={"acc": 0.5})
-        text = seen(filter="metrics.acc > 0.1 OR starred", column=["params.opt", "metrics.acc"])
+        text = table_text(filter="metrics.acc > 0.1 OR starred", column=["params.opt", "metrics.acc"])
         assert (
             "filter=%28metrics.acc%20%3E%200.1%20OR%20starred%29%20AND%20params.opt%20%3D%20%27adam%27"
             in text
@@ -92,9 +94,9 @@ class TestTable:
         run_with_data("kept")
         run_with_data("archived", archived_at=timezone.now())
         run_with_data("deleted", deleted_at=timezone.now())
-        assert names(seen()) == ["kept"]
-        assert names(seen(view="archived")) == names(seen(filter="archived")) == ["archived"]
-        text = seen(view="deleted")
+        assert names(table_text()) == ["kept"]
+        assert names(table_text(view="archived")) == names(table_text(filter="archived")) == ["archived"]
+        text = table_text(view="deleted")
         assert names(text) == ["deleted"]
         assert "Purged" in heads(text)
         assert "in " in rows(text)[0][-2]
@@ -102,36 +104,36 @@ class TestTable:
     def test_is_paged(self) -> None:
         for number in range(51):
             run_with_data(f"run-{number}")
-        first, second = seen(), seen(page=2)
+        first, second = table_text(), table_text(page=2)
         assert len(names(first)) == 50
         assert names(second) == ["run-0"]
         assert "1–50 of 51" in first
         assert "page=2" in first
-        assert names(seen(page=99)) == ["run-0"]
+        assert names(table_text(page=99)) == ["run-0"]
 
     def test_asks_the_database_equally_often_for_one_run_and_for_fifty(self) -> None:
         run_with_data("one", metrics={"acc": 1}, params={"lr": "1"})
         columns = ["metrics.acc", "params.lr", "experiment", "user_id", "gpu_hours", "cluster"]
-        asked: dict[str, Any] = {"column": columns, "filter": "metrics.acc > 0"}
+        params: dict[str, Any] = {"column": columns, "filter": "metrics.acc > 0"}
         with CaptureQueriesContext(connection) as one:
-            seen(**asked)
+            table_text(**params)
         for number in range(40):
             run_with_data(f"run-{number}", metrics={"acc": 1}, params={"lr": "1"})
         with CaptureQueriesContext(connection) as many:
-            assert len(names(seen(**asked))) == 41
+            assert len(names(table_text(**params))) == 41
         assert len(many) == len(one)
 
     def test_a_star_is_drawn_for_who_gave_it(self) -> None:
         run = run_with_data("a")
         Star.objects.create(user=make_owner(), run=run)
         make_viewer()
-        assert 'aria-pressed="true"' in seen(make_owner())
-        assert 'aria-pressed="true"' not in seen(make_viewer())
+        assert 'aria-pressed="true"' in table_text(make_owner())
+        assert 'aria-pressed="true"' not in table_text(make_viewer())
 
     @pytest.mark.parametrize("headers", [HTMX, HTMX | {"HX-Target": "run-rows"}, {}])
     def test_no_cache_takes_a_part_for_the_page(self, headers: dict[str, str]) -> None:
-        for asked in ("q=x", "filter=nonsense"):
-            answer = client_of(make_owner()).get(f"/runs/?{asked}", headers=headers)
+        for params in ("q=x", "filter=nonsense"):
+            answer = client_of(make_owner()).get(f"/runs/?{params}", headers=headers)
             assert "no-store" in answer["Cache-Control"]
             assert "HX-Request" in answer["Vary"]
 
@@ -140,7 +142,7 @@ class TestParts:
     def test_what_is_part_of_a_run_is_no_row_of_its_own(self) -> None:
         job = run_with_data("job")
         run_with_data("part", parent=job, metrics={"acc": 0.5})
-        text = seen()
+        text = table_text()
         assert names(text) == ["job"]
         assert f"/runs/parts/{job.number}/?" in text
         below = text_of(f"/runs/parts/{job.number}/?column=metrics.acc", headers=HTMX)
@@ -150,10 +152,10 @@ class TestParts:
     def test_is_found_where_it_is_what_is_looked_for(self) -> None:
         job = run_with_data("job")
         run_with_data("part", parent=job, metrics={"acc": 0.5})
-        text = seen(filter="metrics.acc > 0.1")
+        text = table_text(filter="metrics.acc > 0.1")
         assert names(text) == ["part"]
         assert f"part of run {job.number}" in text
-        assert names(seen(order="metrics.acc")) == ["part", "job"]
+        assert names(table_text(order="metrics.acc")) == ["part", "job"]
 
 
 class TestRefusal:
@@ -170,18 +172,19 @@ class TestRefusal:
         assert "<table" not in answer
 
     @pytest.mark.parametrize(
-        "asked", [{"order": "nonsense"}, {"column": "metrics."}, {"group": "metrics.acc"}, {"order": "a b c"}]
+        "params",
+        [{"order": "nonsense"}, {"column": "metrics."}, {"group": "metrics.acc"}, {"order": "a b c"}],
     )
-    def test_an_address_that_cannot_be_read_says_what(self, asked: dict[str, str]) -> None:
-        assert "cannot be read" in text_of(address(**asked), status=400)
+    def test_an_address_that_cannot_be_read_says_what(self, params: dict[str, str]) -> None:
+        assert "is not valid" in text_of(address(**params), status=400)
 
-    @pytest.mark.parametrize("asked", [
+    @pytest.mark.parametrize("params", [
         {"page": "-1"}, {"page": "x"}, {"page": "9" * 50}, {"view": "nonsense"}, {"q": "\x00"}, {"column": ["experiment"] * 500},
         {"filter": "params.`a\x00b` = 'x'"}, {"filter": "name = '\U0001f600'"},
     ])  # fmt: skip
-    def test_what_makes_no_sense_is_left_out(self, asked: dict[str, str]) -> None:
+    def test_what_makes_no_sense_is_left_out(self, params: dict[str, str]) -> None:
         run_with_data("a")
-        text_of(address(**asked))
+        text_of(address(**params))
 
 
 class TestAccess:
@@ -190,13 +193,13 @@ class TestAccess:
         stranger = make_person("olga", Role.OWNER, other)
         job = run_with_data("secret", metrics={"hidden": 1}, params={"hidden": "x"}, tags={"hidden": "y"})
         run_with_data("part", parent=job)
-        for asked in (
+        for params in (
             {},
             {"filter": "metrics.hidden = 1"},
             {"experiment": "birds"},
             {"group": "params.hidden"},
         ):
-            text = text_of(address(**asked), stranger, headers=HTMX)
+            text = text_of(address(**params), stranger, headers=HTMX)
             assert "secret" not in text
         assert "hidden" not in text_of("/runs/menu/columns/", stranger)
         assert "hidden" not in text_of(address("/runs/complete/", filter="metrics.h", at="9"), stranger)
@@ -205,6 +208,6 @@ class TestAccess:
     def test_a_viewer_is_offered_no_act(self) -> None:
         run_with_data("a")
         make_viewer()
-        text = seen(make_viewer())
+        text = table_text(make_viewer())
         assert 'data-verb="delete"' not in text
         assert "data-compare" in text

@@ -40,9 +40,9 @@ class TestAppend:
         run = logged_run()
         log(run, ("loss", 0.5, 10), ("loss", 0.9, 1))
         log(run, ("loss", 0.7, 5))
-        found = row(run, "loss")
-        assert (found.last_value, found.last_step, found.last_ms, found.count) == (0.5, 10, 1010, 3)
-        assert (found.min_value, found.max_value) == (0.5, 0.9)
+        result = row(run, "loss")
+        assert (result.last_value, result.last_step, result.last_ms, result.count) == (0.5, 10, 1010, 3)
+        assert (result.min_value, result.max_value) == (0.5, 0.9)
 
     def test_of_points_of_one_step_and_time_the_largest_counts(self) -> None:
         run = logged_run()
@@ -250,8 +250,8 @@ class TestReading:
     def test_a_span_has_a_neighbour_at_each_end(self) -> None:
         run = logged_run()
         log(run, *(("loss", float(step), step) for step in range(100)))
-        found = curve_reader.curve(run.pk, "loss", pixels=100, start=10, end=20)
-        assert (found.x[0], found.x[-1]) == (9, 21)
+        result = curve_reader.curve(run.pk, "loss", pixels=100, start=10, end=20)
+        assert (result.x[0], result.x[-1]) == (9, 21)
         beyond = curve_reader.curve(run.pk, "loss", pixels=100, start=500, end=600)
         assert list(beyond.x) == [99]
 
@@ -270,25 +270,25 @@ class TestReading:
             ("loss", 0.5, 3),
             ("loss", -math.inf, 4),
         )
-        found = curve_reader.curve(run.pk, "loss", pixels=10)
-        assert list(found.y) == [1.0, 0.5]
-        assert list(found.odd_x) == [1, 2, 4]
-        assert [repr(float(item)) for item in found.odd] == ["nan", "inf", "-inf"]
+        result = curve_reader.curve(run.pk, "loss", pixels=10)
+        assert list(result.y) == [1.0, 0.5]
+        assert list(result.odd_x) == [1, 2, 4]
+        assert [repr(float(item)) for item in result.odd] == ["nan", "inf", "-inf"]
 
     def test_thousands_of_nans_are_a_mark_for_each_pixel(self) -> None:
         run = logged_run()
         log(run, *(("loss", math.nan, step) for step in range(5000)))
-        found = curve_reader.curve(run.pk, "loss", pixels=50)
-        assert len(found.odd) == 50
-        assert found.count == 5000
+        result = curve_reader.curve(run.pk, "loss", pixels=50)
+        assert len(result.odd) == 50
+        assert result.count == 5000
 
     def test_several_curves_read_together_are_what_each_is_alone(self) -> None:
         run = logged_run()
         log(run, *(("loss", float(step), step) for step in range(50)), ("lr", 0.1, 3), ("lr", 0.2, 1))
         compaction.fold_run(run.pk)
         log(run, ("loss", 0.5, 99), ("lr", 0.3, 2), ("other", 1.0, 0))
-        found = curve_reader.histories(run.pk, ["loss", "lr", "none"])
-        assert {key: points.value.tolist() for key, points in found.items()} == {
+        result = curve_reader.histories(run.pk, ["loss", "lr", "none"])
+        assert {key: points.value.tolist() for key, points in result.items()} == {
             "loss": values(run, "loss"),
             "lr": [0.2, 0.3, 0.1],
             "none": [],

@@ -34,7 +34,7 @@ def run_with_data(
 
 
 def put_metric(
-    run: Run, key: str, value: float, *, least: float | None = None, greatest: float | None = None
+    run: Run, key: str, value: float, *, smallest: float | None = None, largest: float | None = None
 ) -> None:
     last = None if math.isnan(value) else value
     Metric.objects.create(
@@ -43,8 +43,8 @@ def put_metric(
         key=key,
         count=1,
         last_value=last,
-        min_value=last if least is None else least,
-        max_value=last if greatest is None else greatest,
+        min_value=last if smallest is None else smallest,
+        max_value=last if largest is None else largest,
     )
 
 
@@ -55,10 +55,10 @@ def number_of(text: str) -> float | None:
         return None
 
 
-def found_names(text: str = "", *order_by: str, **asked: Any) -> list[str]:
+def found_names(text: str = "", *order_by: str, **params: Any) -> list[str]:
     """The names of the runs, in order."""
-    given: dict[str, Any] = {"workspace": make_workspace(), "limit": 100} | asked
+    arguments: dict[str, Any] = {"workspace": make_workspace(), "limit": 100} | params
     return [
         run.display_name
-        for run in find_runs(given.pop("workspace"), text=text, order_by=order_by, **given).runs
+        for run in find_runs(arguments.pop("workspace"), text=text, order_by=order_by, **arguments).runs
     ]

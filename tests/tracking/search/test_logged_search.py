@@ -99,7 +99,7 @@ class TestText:
 class TestParts:
     def test_least_and_greatest_can_be_asked_for(self) -> None:
         run = run_with_data("x")
-        put_metric(run, "loss", 0.5, least=0.1, greatest=2.0)
+        put_metric(run, "loss", 0.5, smallest=0.1, largest=2.0)
         assert found_names("min(metrics.loss) < 0.2") == found_names("max(metrics.loss) = 2") == ["x"]
         assert found_names("metrics.loss < 0.2") == []
 
@@ -131,9 +131,9 @@ class TestOrder:
         assert pages[4] == []
 
     def test_few_found_beforehand_come_in_the_same_order(self) -> None:
-        wanted = "params.opt IS NOT NULL"
+        condition = "params.opt IS NOT NULL"
         for order in ("metrics.acc", "metrics.acc DESC", "metrics.loss", "params.lr DESC", "tags.team"):
-            assert found_names(wanted, order) == [name for name in found_names("", order) if name != "d"]
+            assert found_names(condition, order) == [name for name in found_names("", order) if name != "d"]
 
     def test_the_second_key_decides_between_equals(self) -> None:
         run_with_data("e", metrics={"acc": 0.9, "loss": 0.01})

@@ -21,7 +21,7 @@ def viewer(who: Principal) -> Client:
     return client_of(make_viewer())
 
 
-def text(client: Client, address: str) -> str:
+def page_text(client: Client, address: str) -> str:
     response = client.get(address)
     assert response.status_code == 200
     return response.content.decode()
@@ -31,27 +31,27 @@ class TestPage:
     def test_shows_this_month_to_a_viewer(self, who: Principal, viewer: Client) -> None:
         entry(who, 1, NOW, 2.5, energy_j=7_200_000.0)
         entry(who, 2, add_months(NOW, -1), 40.0, experiment_name="last month's")
-        shown = text(viewer, "/usage/")
-        assert "2.50</strong>" in shown
-        assert "2.00 kWh" in shown
-        assert "last month's" not in shown
+        text = page_text(viewer, "/usage/")
+        assert "2.50</strong>" in text
+        assert "2.00 kWh" in text
+        assert "last month's" not in text
 
     def test_shows_the_month_or_all_that_is_asked_for(self, who: Principal, viewer: Client) -> None:
         entry(who, 1, JULY, 2.0)
         entry(who, 2, AUGUST, 3.0)
-        assert "2.00</strong>" in text(viewer, "/usage/?month=2026-07")
-        assert "5.00</strong>" in text(viewer, "/usage/?month=all")
+        assert "2.00</strong>" in page_text(viewer, "/usage/?month=2026-07")
+        assert "5.00</strong>" in page_text(viewer, "/usage/?month=all")
 
     def test_says_that_energy_was_not_measured(self, who: Principal, viewer: Client) -> None:
         entry(who, 1, NOW, 2.5)
-        assert "energy not measured" in text(viewer, "/usage/")
+        assert "energy not measured" in page_text(viewer, "/usage/")
 
     def test_draws_node_hours_where_there_are_no_gpus(self, who: Principal, viewer: Client) -> None:
         entry(who, 1, NOW, 0.0, node_seconds=3600.0)
-        assert "Node-hours by month" in text(viewer, "/usage/")
+        assert "Node-hours by month" in page_text(viewer, "/usage/")
 
     def test_says_so_where_nothing_was_used(self, viewer: Client) -> None:
-        assert "Nothing was used" in text(viewer, "/usage/?month=2020-01")
+        assert "No usage" in page_text(viewer, "/usage/?month=2020-01")
 
     def test_is_not_there_for_a_stranger(self, who: Principal) -> None:
         assert client_of(make_stranger()).get("/usage/").status_code == 404

@@ -48,26 +48,26 @@ def filled(who: Principal) -> Principal:
     return who
 
 
-def told(who: Principal, by: str, *months: date) -> list[tuple[Any, ...]]:
+def response(who: Principal, by: str, *months: date) -> list[tuple[Any, ...]]:
     lines = usage_report.usage_lines(usage_report.entries(who.workspace, *months), by)
     return [(line.name, line.gpu_hours, line.node_hours, line.energy_wh, line.runs) for line in lines]
 
 
 class TestLines:
     def test_by_person_the_most_first(self, filled: Principal) -> None:
-        assert told(filled, "user") == [("vera", 12.0, 6.0, 1.0, 1), ("carl", 3.5, 1.75, 3.0, 2)]
+        assert response(filled, "user") == [("vera", 12.0, 6.0, 1.0, 1), ("carl", 3.5, 1.75, 3.0, 2)]
 
     def test_by_month_in_their_order(self, filled: Principal) -> None:
-        assert told(filled, "month") == [("2026-07", 2.0, 1.0, 2.0, 1), ("2026-08", 13.5, 6.75, 2.0, 3)]
+        assert response(filled, "month") == [("2026-07", 2.0, 1.0, 2.0, 1), ("2026-08", 13.5, 6.75, 2.0, 3)]
 
     def test_by_cluster_experiment_and_run(self, filled: Principal) -> None:
-        assert told(filled, "cluster") == [("local", 15.0, 7.5, 4.0, 2), ("big", 0.5, 0.25, None, 1)]
-        assert told(filled, "experiment") == [("faces", 12.0, 6.0, 1.0, 1), ("digits", 3.5, 1.75, 3.0, 2)]
-        assert [line[:2] for line in told(filled, "run")] == [("2", 12.0), ("1", 3.0), ("3", 0.5)]
+        assert response(filled, "cluster") == [("local", 15.0, 7.5, 4.0, 2), ("big", 0.5, 0.25, None, 1)]
+        assert response(filled, "experiment") == [("faces", 12.0, 6.0, 1.0, 1), ("digits", 3.5, 1.75, 3.0, 2)]
+        assert [line[:2] for line in response(filled, "run")] == [("2", 12.0), ("1", 3.0), ("3", 0.5)]
 
     def test_of_some_months(self, filled: Principal) -> None:
-        assert told(filled, "user", JULY, JULY) == [("carl", 2.0, 1.0, 2.0, 1)]
-        assert told(filled, "user", add_months(AUGUST)) == []
+        assert response(filled, "user", JULY, JULY) == [("carl", 2.0, 1.0, 2.0, 1)]
+        assert response(filled, "user", add_months(AUGUST)) == []
 
     def test_say_of_how_much_the_energy_is_known(self, filled: Principal) -> None:
         total = usage_report.total(usage_report.entries(filled.workspace, AUGUST, AUGUST))
@@ -81,13 +81,13 @@ class TestLines:
     def test_of_another_workspace_are_not_among_them(self, filled: Principal) -> None:
         other = principal_of(make_person("otto", Role.CONTRIBUTOR, make_workspace("other")))
         entry(other, 1, JULY, 100.0)
-        assert told(filled, "month", JULY, JULY) == [("2026-07", 2.0, 1.0, 2.0, 1)]
+        assert response(filled, "month", JULY, JULY) == [("2026-07", 2.0, 1.0, 2.0, 1)]
 
     def test_of_an_experiment_go_by_the_name_that_it_has_now(self, who: Principal) -> None:
         run = queued(who)
         entry(who, run.number, JULY, 1.0, run=run, experiment_name="old name")
         entry(who, 99, JULY, 1.0, experiment_name=run.experiment.name)
-        assert told(who, "experiment") == [(run.experiment.name, 2.0, 1.0, None, 2)]
+        assert response(who, "experiment") == [(run.experiment.name, 2.0, 1.0, None, 2)]
 
     def test_of_runs_name_those_that_are_there(self, who: Principal) -> None:
         run, deleted = queued(who), queued(who)

@@ -107,7 +107,7 @@ class TestPage:
         Channel.objects.update(
             paused_at=timezone.now(), failing_since=timezone.now(), failures=9, last_error="Answered 500."
         )
-        assert "Nothing is sent any more" in text(client)
+        assert "Sending is paused" in text(client)
         client.post(f"{PAGE}{Channel.objects.get().pk}/test/")
         assert (Delivery.objects.get().event, Channel.objects.get().paused_at) == ("test", None)
         assert "1 waiting" in text(client)

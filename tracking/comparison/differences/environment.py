@@ -87,7 +87,7 @@ def _installed(run: Run) -> Facts:
     """Returns the packages in the build log, if the run's last attempt built the environment."""
     try:
         data = log_store.read(run.pk, run.attempt, BUILD_LOG, 0, MAX_BYTES) if run.attempt else b""
-    except log_store.BadName:
+    except log_store.BadLogName:
         return {}
     words = [word for line in INSTALLED.findall(data) for word in line.decode(errors="replace").split()]
     matches = [DISTRIBUTION.match(word) for word in words if len(word) < MAX_WORD_LENGTH]

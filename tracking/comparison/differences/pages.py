@@ -46,7 +46,7 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
         runs = load_named_runs(request.principal.workspace, parse_run_names(request.GET.get("runs", "")))
     except SpecError as error:
         context: dict[str, Any] = {"word": KINDS[kind].word, "problem": f"{error.field} {error.message}."}
-        return render(request, "tracking/comparison/differences/page.html", context, status=400)
+        return render(request, "tracking/differences/page.html", context, status=400)
     compared = [ComparedRun(run, place, is_reference=False) for place, run in enumerate(runs)]
     base = request.GET.get("base", "")
     # The base comes first; every run keeps its colour.
@@ -54,7 +54,7 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
     context = {
         "kind": kind,
         "word": KINDS[kind].word,
-        "part": f"tracking/comparison/differences/_{kind}.html",
+        "part": f"tracking/differences/_{kind}.html",
         "names": ",".join(str(run.number) for run in runs),
         "choices": compared,
         "base": ordered[0].run if ordered else None,
@@ -64,8 +64,8 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
         context |= KINDS[kind].context([item.run for item in ordered])
     return render_part(
         request,
-        "tracking/comparison/differences/page.html",
-        "tracking/comparison/differences/_part.html",
+        "tracking/differences/page.html",
+        "tracking/differences/_part.html",
         context,
     )
 

@@ -29,19 +29,19 @@ class _TextRange(NamedTuple):
 
 def find_matches(old: Sequence[str], new: Sequence[str]) -> list[Match]:
     """Returns the matches in order; lines between two matches were replaced."""
-    found: list[Match] = []
+    blocks: list[Match] = []
     parts = [_TextRange(0, len(old), 0, len(new))]
     while parts:
         part, same = _trim(old, new, parts.pop())
-        found += same
+        blocks += same
         if part.old == part.old_end or part.new == part.new_end:
             continue
         anchors = _anchors(old, new, part)
         if anchors:
             parts += _parts_between(part, anchors)
         elif (part.old_end - part.old) * (part.new_end - part.new) <= MAX_PRODUCT:
-            found += _match_exhaustively(old, new, part)
-    return _merge_adjacent(sorted(match for match in found if match.size))
+            blocks += _match_exhaustively(old, new, part)
+    return _merge_adjacent(sorted(match for match in blocks if match.size))
 
 
 def _trim(old: Sequence[str], new: Sequence[str], part: _TextRange) -> tuple[_TextRange, list[Match]]:
@@ -84,12 +84,12 @@ def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int
         previous.append(ends[pile - 1] if pile else -1)
         tops[pile : pile + 1] = [new]
         ends[pile : pile + 1] = [place]
-    found = []
+    result = []
     place = ends[-1] if ends else -1
     while place >= 0:
-        found.append(pairs[place])
+        result.append(pairs[place])
         place = previous[place]
-    return found[::-1]
+    return result[::-1]
 
 
 def _parts_between(part: _TextRange, anchors: Sequence[tuple[int, int]]) -> Iterator[_TextRange]:
@@ -108,9 +108,9 @@ def _match_exhaustively(old: Sequence[str], new: Sequence[str], part: _TextRange
     ]
 
 
-def _merge_adjacent(found: Sequence[Match]) -> list[Match]:
+def _merge_adjacent(blocks: Sequence[Match]) -> list[Match]:
     joined: list[Match] = []
-    for match in found:
+    for match in blocks:
         last = joined[-1] if joined else None
         if last is not None and (last.old + last.size, last.new + last.size) == (match.old, match.new):
             joined[-1] = Match(last.old, last.new, last.size + match.size)

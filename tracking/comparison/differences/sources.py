@@ -22,8 +22,8 @@ MAX_COMPARE_S = 4.0
 
 @dataclass(frozen=True)
 class FileDifference:
-    """`kind` is added, removed, changed or renamed (from `was`). `why` is the reason for missing `hunks`,
-    else empty."""
+    """`kind` is added, removed, changed or renamed (from `renamed_from`). `why` is the reason for missing
+    `hunks`, else empty."""
 
     path: str
     kind: str
@@ -36,17 +36,17 @@ class FileDifference:
 
 @dataclass(frozen=True)
 class SourceDifference:
-    """`files` differ, and `left_out` more that are not listed; `alike` counts the equal ones. `gone` names
-    the side whose snapshot was deleted."""
+    """`files` differ, and `left_out` more that are not listed; `alike` counts the equal ones. `missing_side`
+    names the side whose snapshot was deleted."""
 
     files: tuple[FileDifference, ...] = ()
     alike: int = 0
     left_out: int = 0
-    removed: str = ""
+    missing_side: str = ""
 
     @property
     def is_same(self) -> bool:
-        return not self.files and not self.gone
+        return not self.files and not self.missing_side
 
 
 @dataclass
@@ -66,7 +66,7 @@ def compare_snapshots(old: str, new: str, *, deadline: float | None = None) -> S
             try:
                 archives.append(stack.enter_context(zipfile.ZipFile(blobs.path(sha256))))
             except (*UNREADABLE, blobs.BlobError):
-                return SourceDifference(removed=side)
+                return SourceDifference(missing_side=side)
         return _compare(archives[0], archives[1], deadline or time.monotonic() + MAX_COMPARE_S)
 
 
@@ -128,7 +128,7 @@ def _with_lines(
         return file
     if max(file.old_bytes or 0, file.new_bytes or 0) > MAX_FILE_BYTES:
         return replace(file, why="too large to compare line by line")
-    if budget.lines <= 0 or time.monotonic() > budget.until:
+    if budget.lines <= 0 or time.monotonic() > budget.deadline:
         return replace(file, why="not compared: there is too much before it")
     try:
         before = "" if file.old_bytes is None else _text(old, file.path)

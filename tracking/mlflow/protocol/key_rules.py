@@ -51,7 +51,7 @@ def shortened(name: str, max_length: int) -> str:
     """Returns `name` with at most `max_length` characters; a hash of the full name keeps shortened names
     unique.
 
-    MLflow's server refuses most of these, which would end a training before it begins.
+    MLflow's server rejects most of these, which would end a training before it starts.
     """
     if len(name) <= max_length:
         return name

@@ -30,15 +30,15 @@ class TestParameters:
         run, other = logged_run("one"), logged_run("two")
         for item, rate in ((run, "0.1"), (other, "0.3")):
             params.put(item.pk, item.experiment_id, {"optimizer/lr rate": rate})
-        shown = tab(page, run)
-        assert "optimizer/lr rate" in shown
-        same = (
-            shown.split('title="Runs with the same optimizer/lr rate"')[0]
+        text = tab(page, run)
+        assert "optimizer/lr rate" in text
+        url = (
+            text.split('title="Runs with the same optimizer/lr rate"')[0]
             .rpartition('href="')[2]
             .partition('"')[0]
         )
-        found = page.get(same.replace("&amp;", "&")).content.decode()
-        assert (">one<" in found, ">two<" in found) == (True, False)
+        listing = page.get(url.replace("&amp;", "&")).content.decode()
+        assert (">one<" in listing, ">two<" in listing) == (True, False)
 
     def test_what_a_script_said_cannot_be_taken_for_a_page(self, page: Client) -> None:
         run = logged_run()
@@ -50,9 +50,9 @@ class TestParameters:
         tags.put(
             run, {"team": "vision", "mlflow.source.name": "train.py", "mlflow.note.content": "what it showed"}
         )
-        shown = tab(page, run)
-        assert shown.index("team") < shown.index("What its client says of itself") < shown.index("train.py")
-        assert "what it showed" not in shown
+        text = tab(page, run)
+        assert text.index("team") < text.index("Client information") < text.index("train.py")
+        assert "what it showed" not in text
 
     def test_data_that_it_read_is_named(self, page: Client) -> None:
         run = logged_run()

@@ -16,8 +16,8 @@ from workspaces.models import User
 HTMX = {"HX-Request": "true"}
 
 
-def address(path: str = "/runs/", **asked: Any) -> str:
-    return f"{path}?{urlencode(asked, doseq=True)}"
+def address(path: str = "/runs/", **params: Any) -> str:
+    return f"{path}?{urlencode(params, doseq=True)}"
 
 
 def text_of(
@@ -28,8 +28,8 @@ def text_of(
     return answer.content.decode()
 
 
-def seen(user: User | None = None, **asked: Any) -> str:
-    return text_of(address(**asked), user, headers=HTMX)
+def table_text(user: User | None = None, **params: Any) -> str:
+    return text_of(address(**params), user, headers=HTMX)
 
 
 def names(text: str) -> list[str]:

@@ -22,7 +22,7 @@ class Quiet(Played):
         return super().report(**{**more, "heartbeat": False})
 
 
-def held(
+def run_with_gpus(
     who: Principal, node: Node, start: datetime, end: datetime | None, *, gpus: int = 2, **changes: Any
 ) -> Run:
     """A run of one attempt that held `gpus` GPUs (0: a process slot) in that time; None: it still does."""
@@ -55,7 +55,7 @@ def at(run: Run, attempt: int, start: datetime, end: datetime | None) -> None:
     Attempt.objects.filter(run=run, number=attempt).update(created_at=start, ended_at=end)
 
 
-def powered(node: Node, start: datetime, seconds: int, watts: dict[str, float]) -> None:
+def store_power(node: Node, start: datetime, seconds: int, watts: dict[str, float]) -> None:
     """What the GPUs' sensors told, by UUID, from `start` on, which is a multiple of ten seconds."""
     buckets = [{uuid: {"power_w": (value, value)} for uuid, value in watts.items()}] * (seconds // BUCKET_S)
     stored(node, block(int(start.timestamp()), buckets))
