@@ -1,4 +1,4 @@
-"""Wake-ups that tell a node to fetch work at once. A lost one costs seconds, because reports bring the same."""
+"""Wake-ups tell a node to fetch work at once. A lost one costs seconds only: reports bring the same work."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _broker_errors(app: Any) -> tuple[type[BaseException], ...]:
 
 
 def wake(node: Node, run: str, attempt: int) -> bool:
-    """Sends the wake-up. Returns False if the broker is unavailable; the answer to the node's next report then
-    brings the work."""
+    """Sends the wake-up. Returns False if the broker is unavailable; then the answer to the next report of
+    the node brings the work."""
     app = celery.current_app
     try:
         app.send_task(

@@ -91,7 +91,7 @@ _NEEDS = {
 """Package -> what a node must bring for it besides pip."""
 
 
-def described(environment: EnvironmentSpec) -> str:
+def describe(environment: EnvironmentSpec) -> str:
     """What is in a curated environment, and what a node must bring for it."""
     packages = {requirement.partition("==")[0] for requirement in environment.requirements}
     needs = [sentence for package, sentence in _NEEDS.items() if package in packages]
@@ -107,15 +107,15 @@ def resolve(ref: EnvironmentRef, interpreters: Collection[Interpreter]) -> Envir
     instead."""
     if ref.name == SYSTEM:
         return _system(ref.version, interpreters)
-    found = [environment for environment in CURATED if environment.name == ref.name]
-    if not found:
+    matches = [environment for environment in CURATED if environment.name == ref.name]
+    if not matches:
         raise SpecError(
             "environment.name", f"{ref.name!r} is not an environment; choose one of {', '.join(names())}"
         )
-    for environment in found:
+    for environment in matches:
         if ref.version in ("", environment.version):
             return environment
-    versions = ", ".join(environment.version for environment in found)
+    versions = ", ".join(environment.version for environment in matches)
     raise SpecError("environment.version", f"{ref.name} has no version {ref.version!r}; it has {versions}")
 
 

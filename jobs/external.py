@@ -23,7 +23,7 @@ STATES = FINAL | {RunState.RUNNING}
 
 
 @dataclass(frozen=True)
-class Begun:
+class ExternalRunStart:
     """`name` is never empty. `parent`: the job whose process logs, or the run that this one is nested in."""
 
     name: str
@@ -32,7 +32,7 @@ class Begun:
     started_at: datetime | None = None
 
 
-def begin(experiment: Experiment, who: User | None, begun: Begun) -> Run:
+def create_run(experiment: Experiment, who: User | None, start: ExternalRunStart) -> Run:
     """A running run, numbered in its workspace. Raises SpecError where its experiment has gone meanwhile."""
     with transaction.atomic():
         workspace = Workspace.objects.select_for_update().get(pk=experiment.workspace_id)
@@ -49,27 +49,27 @@ def begin(experiment: Experiment, who: User | None, begun: Begun) -> Run:
             workspace=workspace,
             experiment=experiment,
             kind=KIND,
-            display_name=begun.name,
-            parent=begun.parent,
+            display_name=start.name,
+            parent=start.parent,
             state=RunState.RUNNING,
             created_by=who,
-            started_at=begun.started_at or now,
+            started_at=start.started_at or now,
             state_since=now,
         )
-        tags.put(run, begun.tags)
-        origin = f"Begun by run {begun.parent.number}." if begun.parent else "Begun by its client."
+        tags.set_tags(run, start.tags)
+        origin = f"Begun by run {start.parent.number}." if start.parent else "Begun by its client."
         RunEvent.objects.create(
             run=run, to_state=RunState.RUNNING, message=origin, actor=_name(who), at=run.created_at
         )
-        lifecycle.announce(run, RunState.RUNNING, Reason.NONE)
-        if begun.parent is not None:
+        lifecycle.publish_change(run, RunState.RUNNING, Reason.NONE)
+        if start.parent is not None:
             publish_on_commit(
-                run_topic(begun.parent.pk), {"type": "child.begun", "run": begun.parent.pk, "child": run.pk}
+                run_topic(start.parent.pk), {"type": "child.begun", "run": start.parent.pk, "child": run.pk}
             )
     return run
 
 
-def move(run: Run, to: RunState, who: User | None, *, at: datetime | None = None) -> bool:
+def set_state(run: Run, to: RunState, who: User | None, *, at: datetime | None = None) -> bool:
     """Where its client says that it is; False where it is there already. `at`: when it ended, by the client's
     clock.
 
@@ -96,7 +96,7 @@ def move(run: Run, to: RunState, who: User | None, *, at: datetime | None = None
             actor=_name(who),
             at=now,
         )
-        lifecycle.announce(current, to, Reason.NONE)
+        lifecycle.publish_change(current, to, Reason.NONE)
     return True
 
 

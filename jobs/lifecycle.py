@@ -62,12 +62,12 @@ def advance(
             else:
                 launch_soon()
         if to in FINAL:
-            run_notifications.ended(run, to, reason, sentence, when)
-        announce(run, to, reason)
+            run_notifications.notify_ended(run, to, reason, sentence, when)
+        publish_change(run, to, reason)
     return True
 
 
-def note(
+def record_event(
     run_id: str, message: str, *, reason: Reason = Reason.NONE, actor: str = "hub", attempt: int = 0
 ) -> None:
     """Journal something that happened while the state stayed."""
@@ -76,7 +76,7 @@ def note(
         publish_on_commit(run_topic(run_id), {"type": "event.added", "run": run_id})
 
 
-def wait_because(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
+def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
     """Say why a queued run still waits; False where it is no longer queued or says so already."""
     with transaction.atomic():
         run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.QUEUED).first()
@@ -85,20 +85,20 @@ def wait_because(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
         first = run.reason != reason
         Run.objects.filter(pk=run_id, state=RunState.QUEUED).update(reason=reason, facts=dict(facts))
         if first:
-            note(run_id, reason.sentence(**facts), reason=reason, attempt=run.attempt)
-        announce(run, RunState.QUEUED, reason)
+            record_event(run_id, reason.sentence(**facts), reason=reason, attempt=run.attempt)
+        publish_change(run, RunState.QUEUED, reason)
     return True
 
 
-def explain(run: Run, reason: Reason, facts: Mapping[str, Any]) -> None:
+def update_reason(run: Run, reason: Reason, facts: Mapping[str, Any]) -> None:
     """Give a failed run the reason that its ranks' logs told; only where it is still decided by this
     attempt."""
-    found = Run.objects.filter(pk=run.pk, attempt=run.attempt, state=RunState.FAILED)
-    if found.update(reason=reason, facts=dict(facts)):
-        announce(run, RunState.FAILED, reason)
+    failed_run = Run.objects.filter(pk=run.pk, attempt=run.attempt, state=RunState.FAILED)
+    if failed_run.update(reason=reason, facts=dict(facts)):
+        publish_change(run, RunState.FAILED, reason)
 
 
-def announce(run: Run, state: RunState, reason: Reason) -> None:
+def publish_change(run: Run, state: RunState, reason: Reason) -> None:
     """Tell whoever watches this run, or the list that it stands in, once the transaction has committed."""
     publish_on_commit(run_topic(run.pk), {"type": "event.added", "run": run.pk})
     for topic in (run_topic(run.pk), runs_topic(run.workspace_id)):
@@ -144,7 +144,7 @@ def _end_attempt(run: Run, when: datetime) -> None:
             settle(part, run.pk, attempt.number, when)
         elif part.phase == "done":
             leases.release(run.pk, attempt.number, part.node)
-            _leave_none_running(part)
+            _mark_running_lost(part)
         else:
             wake_soon(part.node, run.pk, attempt.number)
     if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
@@ -158,12 +158,12 @@ def _end_attempt(run: Run, when: datetime) -> None:
 def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
     """This node holds nothing of the attempt any more, and has nothing more to say about it."""
     AttemptNode.objects.filter(pk=part.pk).update(settled_at=at)
-    _leave_none_running(part)
+    _mark_running_lost(part)
     if leases.release(run_id, attempt, part.node):
         launch_soon()
 
 
-def _leave_none_running(part: AttemptNode) -> None:
+def _mark_running_lost(part: AttemptNode) -> None:
     """Of ranks whose end nobody has told, nobody will tell it."""
     running = Member.objects.filter(
         attempt_id=part.attempt_id, node_id=part.node_id, state=MemberState.RUNNING

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from jobs.models import Artifact, Run
 
-FEW = 4
+MAX_UNQUERIED_ATTEMPTS = 4
 """Attempts that are asked for without a look at which of them have left anything."""
 
 
@@ -19,7 +19,7 @@ def latest(run: Run) -> QuerySet[Artifact]:
     """What the run has left in all of its attempts, each path once."""
     rows = Artifact.objects.filter(run=run)
     attempts = list(range(run.attempt + 1))
-    if len(attempts) > FEW:
+    if len(attempts) > MAX_UNQUERIED_ATTEMPTS:
         attempts = sorted(rows.order_by().values_list("attempt", flat=True).distinct())
     # Named one by one, so that the index leads to a path.
     rows = rows.filter(attempt__in=attempts)
@@ -29,23 +29,23 @@ def latest(run: Run) -> QuerySet[Artifact]:
     return rows
 
 
-def of_attempt(run: Run, attempt: int) -> QuerySet[Artifact]:
+def for_attempt(run: Run, attempt: int) -> QuerySet[Artifact]:
     """What an earlier attempt left; of the last one, everything that counts (`latest`)."""
     return latest(run) if attempt in (0, run.attempt) else Artifact.objects.filter(run=run, attempt=attempt)
 
 
-def put(
+def put_output(
     run: Run, attempt: int, path: str, sha256: str, size_bytes: int, *, node_rank: int | None = None
 ) -> Artifact:
     """Name a stored blob `path`; whatever bore that name in this attempt is replaced. `node_rank`: of the
     node that left it."""
     # The moment of naming, later than the blob's last `keep`: by it freeing tells that nobody else has kept
     # the blob since.
-    told = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now(), "node_rank": node_rank}
-    row, _ = Artifact.objects.update_or_create(run=run, attempt=attempt, path=path, defaults=told)
+    fields = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now(), "node_rank": node_rank}
+    row, _ = Artifact.objects.update_or_create(run=run, attempt=attempt, path=path, defaults=fields)
     return row
 
 
-def apart(path: str, node_rank: int) -> str:
+def node_path(path: str, node_rank: int) -> str:
     """Where a node's file lies whose path is that of another file of a node before it."""
     return f"node_{node_rank}/{path}"

@@ -45,13 +45,13 @@ class RunQuerySet(models.QuerySet[Any]):
     def matching(self, *, state: str = "", experiment: str = "", text: str = "") -> RunQuerySet:
         """`state` is a state's name or `active`; `text` is found in the name or the experiment's name, or is
         the number."""
-        found = self.filter(experiment__name=experiment) if experiment else self
+        runs = self.filter(experiment__name=experiment) if experiment else self
         if state:
-            found = found.filter(state__in=ACTIVE if state == "active" else (state,))
+            runs = runs.filter(state__in=ACTIVE if state == "active" else (state,))
         if text:
             named = Q(display_name__icontains=text) | Q(experiment__name__icontains=text)
             number = text.removeprefix("#").removeprefix("run ").strip()
-            found = found.filter(
+            runs = runs.filter(
                 named | Q(number=int(number)) if number.isdecimal() and len(number) < 10 else named
             )
-        return found
+        return runs

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-SHOWN = "••••••"
-LEAST = 4
+MASK = "••••••"
+MIN_LENGTH = 4
 """Shorter values are not masked: they would eat ordinary words."""
 
 
 def mask(text: str, values: Iterable[str]) -> str:
     """`text` without any of `values`; the longest first, so that one value inside another leaves no rest."""
-    for value in sorted((value for value in values if len(value) >= LEAST), key=len, reverse=True):
-        text = text.replace(value, SHOWN)
+    for value in sorted((value for value in values if len(value) >= MIN_LENGTH), key=len, reverse=True):
+        text = text.replace(value, MASK)
     return text

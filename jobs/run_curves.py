@@ -21,16 +21,16 @@ from jobs.models import Attempt, AttemptNode, Member, Run
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
-TOLD_AFTER = timedelta(seconds=60)
+SETTLE_DELAY = timedelta(seconds=60)
 """The buckets of an attempt's last seconds come after its part is settled; those of a node that was cut off,
 quickly then."""
-NOT_WAITED_FOR = timedelta(hours=2)
+MAX_SETTLE_WAIT = timedelta(hours=2)
 """A node that is lost may never settle its part: what it told before is kept."""
-MOST_AT_ONCE = 50
+MAX_PARTS = 50
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CurveQuery:
     """`start`, `end`: Unix seconds."""
 
     gpu_metrics: Sequence[str]
@@ -40,10 +40,10 @@ class Wanted:
     points: int
 
 
-def keep_ended(now: datetime | None = None) -> int:
+def store_ended_curves(now: datetime | None = None) -> int:
     """Keep the curves of attempts that have ended; of how many parts. The rest is for the next time."""
-    kept = 0
-    for part in _due(now or datetime.now(UTC))[:MOST_AT_ONCE]:
+    count = 0
+    for part in _due(now or datetime.now(UTC))[:MAX_PARTS]:
         attempt = part.attempt
         start, end = span(attempt, now or datetime.now(UTC))
         try:
@@ -51,7 +51,7 @@ def keep_ended(now: datetime | None = None) -> int:
             if not Run.objects.filter(pk=attempt.run_id).exists():
                 # Deleted in this moment; nobody would ever look for them again.
                 attempt_curves.delete(attempt.run_id)
-            kept += 1
+            count += 1
         except DatabaseError:
             raise
         except Exception:
@@ -60,7 +60,7 @@ def keep_ended(now: datetime | None = None) -> int:
                 attempt.run_id,
                 part.node.name,
             )
-    return kept
+    return count
 
 
 def span(attempt: Attempt, now: datetime) -> tuple[float, float]:
@@ -76,44 +76,44 @@ def nodes_of(attempt: Attempt) -> list[Node]:
 
 def own_gpus(members: Sequence[Member]) -> dict[int, list[str]]:
     """Node id -> the GPUs that ranks of the run have there, by rank."""
-    found: dict[int, dict[str, None]] = {}
+    gpus_by_node: dict[int, dict[str, None]] = {}
     for member in members:
-        found.setdefault(member.node_id, {}).update(dict.fromkeys(member.gpus))
-    return {node: list(gpus) for node, gpus in found.items()}
+        gpus_by_node.setdefault(member.node_id, {}).update(dict.fromkeys(member.gpus))
+    return {node: list(gpus) for node, gpus in gpus_by_node.items()}
 
 
-class Curves:
+class CurveReader:
     """Reads one attempt's curves, node by node: from what was kept, or where that is too coarse or not there
     yet, live."""
 
     def __init__(self, attempt: Attempt) -> None:
-        self._kept = attempt_curves.load(attempt.run_id, attempt.number)
+        self._stored = attempt_curves.load(attempt.run_id, attempt.number)
 
-    def of(self, node: Node, gpus: Sequence[str] | None, wanted: Wanted) -> NodeSeries:
+    def read(self, node: Node, gpus: Sequence[str] | None, query: CurveQuery) -> NodeSeries:
         """`gpus` None: all of the node's."""
-        asked = dataclasses.asdict(wanted)
-        held = self._kept.get(node.name)
-        if held is not None and self._is_enough(held, wanted):
-            return attempt_curves.read(held, gpus, **asked)
-        return series.read(node, gpus, **asked)
+        params = dataclasses.asdict(query)
+        stored = self._stored.get(node.name)
+        if stored is not None and self._is_enough(stored, query):
+            return attempt_curves.read(stored, gpus, **params)
+        return series.read(node, gpus, **params)
 
     @staticmethod
-    def _is_enough(held: StoredCurves, wanted: Wanted) -> bool:
-        finest_s = series.step_for(wanted.start, wanted.end, wanted.points, time.time())
-        return held.step_s <= max(finest_s, (wanted.end - wanted.start) / wanted.points)
+    def _is_enough(stored: StoredCurves, query: CurveQuery) -> bool:
+        finest_s = series.step_for(query.start, query.end, query.points, time.time())
+        return stored.step_s <= max(finest_s, (query.end - query.start) / query.points)
 
 
 def _due(now: datetime) -> QuerySet[AttemptNode]:
     """Parts that have ended and of which nothing is kept. What is older than the numbers themselves stays as
     it is."""
     oldest = now - timedelta(seconds=expiry.retention_s()[BUCKET_S])
-    settled = Q(settled_at__gt=oldest, settled_at__lt=now - TOLD_AFTER, attempt__ended_at__isnull=False)
-    lost = Q(settled_at=None, attempt__ended_at__gt=oldest, attempt__ended_at__lt=now - NOT_WAITED_FOR)
-    kept = KeptSeries.objects.filter(
+    settled = Q(settled_at__gt=oldest, settled_at__lt=now - SETTLE_DELAY, attempt__ended_at__isnull=False)
+    unsettled = Q(settled_at=None, attempt__ended_at__gt=oldest, attempt__ended_at__lt=now - MAX_SETTLE_WAIT)
+    stored = KeptSeries.objects.filter(
         holder=OuterRef("attempt__run_id"),
         attempt=OuterRef("attempt__number"),
         node_name=OuterRef("node__name"),
         subject=HOST,
     )
-    due = AttemptNode.objects.filter(settled | lost, ~Exists(kept), claimed_at__isnull=False)
+    due = AttemptNode.objects.filter(settled | unsettled, ~Exists(stored), claimed_at__isnull=False)
     return due.select_related("attempt", "node").order_by("pk")

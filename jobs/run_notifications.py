@@ -14,15 +14,15 @@ from jobs.states import Reason, RunState
 from workspaces.notifications import outbox
 from workspaces.notifications.events import RUN_CANCELED, RUN_COMPLETED, RUN_FAILED, Event
 
-FOLLOWERS: list[Callable[[Run], None]] = []
+END_HOOKS: list[Callable[[Run], None]] = []
 """What higher floors do when a run ends, within the transaction that ends it; their AppConfig.ready adds to
 it."""
 NAMES = {RunState.COMPLETED: RUN_COMPLETED, RunState.FAILED: RUN_FAILED, RunState.CANCELED: RUN_CANCELED}
 
 
-def ended(run: Run, state: RunState, reason: Reason, sentence: str, at: datetime) -> None:
+def notify_ended(run: Run, state: RunState, reason: Reason, sentence: str, at: datetime) -> None:
     """`run` as it was before it entered `state`, a final one."""
-    for follow in FOLLOWERS:
+    for follow in END_HOOKS:
         follow(run)
     name = NAMES[state]
 

@@ -7,27 +7,27 @@ from collections.abc import Collection, Mapping
 from jobs.models import Run, RunTag
 from trainhub_launch.errors import SpecError
 
-LONGEST_KEY = 250
-MOST_OF_A_RUN = 10_000
-SHORT = 200
+MAX_KEY_LENGTH = 250
+MAX_TAGS = 10_000
+INDEXED_LENGTH = 200
 """So much of a value can be searched for by index."""
 
 
-def put(run: Run, tags: Mapping[str, str]) -> None:
+def set_tags(run: Run, tags: Mapping[str, str]) -> None:
     """Set these; a tag that is there gets the new value. Raises SpecError where the run would have too many,
     or too long keys."""
     if not tags:
         return
-    too_long = next((key for key in tags if len(key) > LONGEST_KEY), None)
+    too_long = next((key for key in tags if len(key) > MAX_KEY_LENGTH), None)
     if too_long is not None:
         raise SpecError(
-            "tags", f"the key {too_long[:40]}… is longer than {LONGEST_KEY} characters; shorten it"
+            "tags", f"the key {too_long[:40]}… is longer than {MAX_KEY_LENGTH} characters; shorten it"
         )
     others = RunTag.objects.filter(run=run).exclude(key__in=tags).count()
-    if others + len(tags) > MOST_OF_A_RUN:
-        raise SpecError("tags", f"a run may have {MOST_OF_A_RUN} tags; {others} are there already")
+    if others + len(tags) > MAX_TAGS:
+        raise SpecError("tags", f"a run may have {MAX_TAGS} tags; {others} are there already")
     rows = [
-        RunTag(run=run, experiment_id=run.experiment_id, key=key, value=tags[key], short=tags[key][:SHORT])
+        RunTag(run=run, experiment_id=run.experiment_id, key=key, value=tags[key], short=tags[key][:INDEXED_LENGTH])
         # In one order everywhere: two writers must not wait for each other in a ring.
         for key in sorted(tags)
     ]
@@ -36,6 +36,6 @@ def put(run: Run, tags: Mapping[str, str]) -> None:
     )
 
 
-def drop(run: Run, keys: Collection[str]) -> int:
+def delete_tags(run: Run, keys: Collection[str]) -> int:
     """Take these away; how many there were."""
     return RunTag.objects.filter(run=run, key__in=keys).delete()[0]

@@ -21,21 +21,21 @@ RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_
 
 def launch_run_soon(run_id: str) -> None:
     """Once this transaction has committed, have this run launched, which has just been queued."""
-    ask_soon("jobs.tasks.launch_run", run_id)
+    send_task_soon("jobs.tasks.launch_run", run_id)
 
 
 def launch_soon() -> None:
     """Once this transaction has committed, have queued runs launched: something that they wait for has become
     free."""
-    ask_soon("jobs.tasks.launch_queued")
+    send_task_soon("jobs.tasks.launch_queued")
 
 
 def purge_soon() -> None:
     """Once this transaction has committed, have what is due for it deleted for good."""
-    ask_soon("trainhub.tasks.purge")
+    send_task_soon("trainhub.tasks.purge")
 
 
-def ask_soon(task: str, *args: int | str) -> None:
+def send_task_soon(task: str, *args: int | str) -> None:
     """Once this transaction has committed, have the worker do what its periodic twin would do later."""
     transaction.on_commit(partial(_send, task, *args), robust=True)
 

@@ -24,14 +24,14 @@ def launch_queued() -> None:
 
 @shared_task(ignore_result=True)
 def reap() -> None:
-    reaper.tick()
+    reaper.check_runs()
 
 
 @shared_task(ignore_result=True)
 def watch() -> None:
-    node_loss.watch()
+    node_loss.check_silent_nodes()
 
 
 @shared_task(ignore_result=True)
 def keep_curves() -> None:
-    run_curves.keep_ended()
+    run_curves.store_ended_curves()

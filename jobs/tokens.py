@@ -14,7 +14,7 @@ from django.conf import settings
 PREFIX = "thr_"
 
 
-def token_of(run_id: str, attempt: int) -> str:
+def attempt_token(run_id: str, attempt: int) -> str:
     key = hashlib.sha256(b"trainhub run token\0" + settings.SECRET_KEY.encode()).digest()
     mac = hmac.new(key, f"{run_id}/{attempt}".encode(), hashlib.sha256).digest()
     return PREFIX + base64.urlsafe_b64encode(mac).decode().rstrip("=")

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from jobs.models import Artifact, Run
 from jobs.outputs import latest
-from jobs.task_messages import ask_soon
+from jobs.task_messages import send_task_soon
 from registry.certificates import issuance
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, RegisteredModel
@@ -122,7 +122,7 @@ def add_version(
             run=run,
             path=origin.path,
         )
-        ask_soon("registry.tasks.scan_version", version.pk)
+        send_task_soon("registry.tasks.scan_version", version.pk)
     return version
 
 

@@ -50,9 +50,9 @@ def save(request: WorkspaceRequest, number: int) -> HttpResponse:
         messages.error(request, error)
         page["Location"] += "?edit=1"
     elif text:
-        tags.put(run, {TAG: text})
+        tags.set_tags(run, {TAG: text})
     else:
-        tags.drop(run, [TAG])
+        tags.delete_tags(run, [TAG])
     return page
 
 

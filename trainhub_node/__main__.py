@@ -1,4 +1,4 @@
-"""`trainhub-node`, which is `python -m trainhub_node`: join a hub, run the agent, look how it stands."""
+"""`trainhub-node`, which is `python -m trainhub_node`: join a hub, run the agent, show the node's status."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The console script. Threads of libraries may still wait for a broker or a hub; nothing that they hold
-    needs an orderly end."""
+    """The console script. Threads of libraries may still wait for a broker or a hub; they need no orderly
+    end."""
     code = run_command()
     logging.shutdown()
     sys.stdout.flush()
@@ -91,7 +91,7 @@ def main() -> None:
 
 
 def run_command() -> int:
-    """0: done; 1: a refusal, said in a sentence; 2: a command line that cannot be read."""
+    """Returns 0 on success and 1 after an error, printed as a sentence. argparse exits with 2."""
     args = build_parser().parse_args()
     folder = configuration.folder(args.dir, os.environ)
     try:
@@ -153,7 +153,7 @@ def _run(folder: Path) -> int:
     agent = Agent(settings.read(configuration.environment(folder, os.environ)))
 
     def end(_number: int, _frame: object) -> None:
-        # A handler may not wait for locks that the interrupted code holds.
+        # A signal handler must not wait for locks that the interrupted code holds.
         threading.Thread(target=agent.close, name="closing").start()
 
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -163,14 +163,14 @@ def _run(folder: Path) -> int:
 
 
 def _with_flags(sentence: str) -> str:
-    """What a refusal calls a variable, as the flag that was given for it."""
+    """Replaces the names of variables in a message by the options that set them."""
     for flag, variable in OPTION_VARIABLES.items():
         sentence = re.sub(rf"\b{variable}=", f"--{flag.replace('_', '-')} ", sentence)
     return sentence
 
 
 def _print_note(line: str) -> None:
-    """To a person, beside what a command prints for others to read."""
+    """Prints a line for people to stderr, beside the output that programs may read."""
     sys.stderr.write(f"{line}\n")
 
 

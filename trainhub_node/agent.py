@@ -1,7 +1,6 @@
-"""The agent: one process per node that takes wake-ups, starts children, and tells the hub how things are.
+"""The agent: one process per node that receives wake-ups, starts children, and reports to the hub.
 
-It may be killed at any time: whatever it knows, it knows from the files of the attempts.
-"""
+It may be killed at any time: all that it knows comes from the files of the attempts."""
 
 from __future__ import annotations
 
@@ -39,6 +38,8 @@ LOW_DISK_BYTES = 2 * 1024**3
 
 
 class Agent:
+    """Owns the agent's threads and connects them: the sampler, the uplink, the listener and the starter."""
+
     def __init__(self, settings: NodeSettings) -> None:
         self.settings = settings
         prepare_folders(settings)
@@ -74,7 +75,7 @@ class Agent:
         self._closing = threading.Event()
 
     def run(self) -> None:
-        """Until `close`. Attempts of an earlier agent are taken up first."""
+        """Runs until `close`. Attempts of an earlier agent are resumed first."""
         for folder in self._attempts.scan():
             self._starter.prepare(folder)
         for folder in self._attempts.all():
@@ -89,7 +90,7 @@ class Agent:
         self._uplink.join(5)
 
     def close(self) -> None:
-        """Training goes on; the next agent takes it up."""
+        """Stops the agent. Training continues, and the next agent takes over."""
         self._closing.set()
         self._listener.close()
         self._uplink.close()
@@ -114,14 +115,14 @@ class Agent:
     def stop(self, order: StopOrder) -> None:
         folder = self._attempts.get((order.run, order.attempt))
         if folder is not None and attempt_list.request_stop(folder, order.why, order.grace_s):
-            log.info("Run %s, attempt %d is to end: %s", order.run, order.attempt, order.why)
+            log.info("Run %s, attempt %d is requested to stop: %s", order.run, order.attempt, order.why)
             attempt_list.wake_child(folder)
 
     def settle(self, key: Key) -> None:
         self._attempts.settle(key)
 
     def _advance(self, tracked: TrackedAttempt) -> None:
-        """What has to follow from how an attempt stands."""
+        """Does the next step of an attempt, depending on its state."""
         state = tracked.state
         if "done" in state.agent()["phase_at"]:
             return
@@ -148,9 +149,7 @@ class Agent:
         try:
             cache.remove_set_aside(self.settings)
         except OSError:
-            log.exception(
-                "Environments that are of no use any more could not be removed; the next start tries again"
-            )
+            log.exception("Unused environments could not be removed; the next start tries again")
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
                 free = shutil.disk_usage(self.settings.folder).free
@@ -159,11 +158,12 @@ class Agent:
                 )
                 cache.trim(self.settings)
             except OSError:
-                log.exception("Old files could not be cleared away")
+                log.exception("Old files could not be removed")
 
 
 def prepare_folders(settings: NodeSettings) -> None:
-    """Private to the agent's account; whom the ranks run as may pass through, but not look inside."""
+    """Makes the folders of the agent's account; the account of the runs may pass through, but not list
+    them."""
     wrapper.check_folders(settings)
     os.umask(0o077)
     through = 0o711 if settings.run_as else 0o700
@@ -177,6 +177,7 @@ def prepare_folders(settings: NodeSettings) -> None:
 
 
 def _has_ended(folder: RunDir) -> bool:
-    """Asked again after the child was seen dead: it may have written its last word just before."""
+    """Reads the state again after the child was found dead: it may have written its last record just
+    before."""
     state = attempt_list.read_state(folder)
     return bool(state and state.get("ended"))

@@ -1,4 +1,4 @@
-"""Conditions of one GPU. Each returns its matches, which may be none, or None where the facts do not decide."""
+"""Conditions of one GPU. Each returns its matches, which may be none, or None if the facts do not decide."""
 # ruff: noqa: ARG001 - all conditions share one signature
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def hang(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
         return ()
     sentence = (
         f"{gpu_name(gpu, node)} reports {busy:.0f} % utilisation and draws only {power:.0f} W "
-        f"of {limit:.0f} W. A kernel probably waits without end, for example in a collective that one rank never reached. "
-        f"It is held by {HOLDER}. Find the rank whose log has stopped, take its stack with py-spy, "
-        "and end the run if it makes no progress."
+        f"of {limit:.0f} W. A kernel probably waits without end, for example in a collective that one rank "
+        f"never reached. It is held by {HOLDER}. Find the rank whose log has stopped, take its stack "
+        "with py-spy, and end the run if it makes no progress."
     )
     return (RuleMatch(sentence, {"utilization_pct": busy, "power_w": power, "power_limit_w": limit}),)
 
@@ -76,7 +76,10 @@ def throttled(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult
             f"{gpu_name(gpu, node)} is slowed by heat{at}. Check fans, air flow and the room's cooling."
         )
     else:
-        sentence = f"{gpu_name(gpu, node)} is slowed by its hardware{at}. Check power supply, power cables and cooling."
+        sentence = (
+            f"{gpu_name(gpu, node)} is slowed by its hardware{at}. Check power supply, power cables and "
+            "cooling."
+        )
     return (RuleMatch(sentence, {"thermal_pct": heat, "hardware_pct": hardware, "temperature_c": degrees}),)
 
 

@@ -198,7 +198,8 @@ def _gpus_of(node: Node, text: str | None) -> list[str] | None:
         if unknown:
             raise SpecError(
                 "gpus",
-                f"{unknown[0]!r} is not a GPU of {node.name}, which has {', '.join(sorted(present)) or 'none'}",
+                f"{unknown[0]!r} is not a GPU of {node.name}, which has "
+                f"{', '.join(sorted(present)) or 'none'}",
             )
     return requested
 

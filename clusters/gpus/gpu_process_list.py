@@ -16,8 +16,8 @@ Key = tuple[str, int]
 
 @dataclass(frozen=True)
 class GpuProcessRow:
-    """A process on a GPU. `lease`: that of its run, if this workspace may know it. `is_hidden`: it belongs to a
-    run of another workspace, and its name and user are empty. Numbers: None = unknown."""
+    """A process on a GPU. `lease`: that of its run, if this workspace may know it. `is_hidden`: it belongs to
+    a run of another workspace, and its name and user are empty. Numbers: None = unknown."""
 
     gpu: Gpu
     pid: int

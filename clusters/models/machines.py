@@ -12,8 +12,8 @@ class ProvidedMachine(models.Model):
     """A machine of a cluster's provider, from its request until it is gone.
 
     `state`: see `clusters.provisioning.states`. `provider_id`: the provider's id of it. `tries`: attempts of
-    the present step; `failures`: how often it was created without becoming a node. `calling_until`: until when
-    the answer to a running call is accepted. `released_at`: when the provider confirmed the release."""
+    the present step; `failures`: how often it was created without becoming a node. `calling_until`: until
+    when the answer to a running call is accepted. `released_at`: when the provider confirmed the release."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="machines")
     name = models.SlugField(unique=True)

@@ -39,8 +39,8 @@ _refreshed_at = 0.0
 
 
 def are_stored(node: Node, reported: GpuFieldsByUuid) -> bool:
-    """Returns whether the rows equal the reported GPUs, according to this process's cache. GPUs that two nodes
-    report are never cached as equal."""
+    """Returns whether the rows equal the reported GPUs, according to this process's cache; False while two
+    nodes report the same GPU."""
     cached = _cached(node)
     return (
         cached is not None
@@ -51,7 +51,7 @@ def are_stored(node: Node, reported: GpuFieldsByUuid) -> bool:
 
 
 def own_uuids(node: Node) -> frozenset[str]:
-    """Returns the UUIDs of the GPUs that this node owns, including absent ones; it may report their numbers."""
+    """Returns the UUIDs of all GPUs that this node owns, also of absent ones; it may report their numbers."""
     cached = _cached(node)
     if cached is not None and background_loop.is_running():
         return cached.own

@@ -138,8 +138,8 @@ def _silence_s(node: Node, at: datetime) -> float:
 
 
 def status(node: Node, now: datetime, span: ListeningWindow | None = None) -> NodeStatus:
-    """Returns the node's status. Callers with many nodes pass `hub_uptime.listening_window(now)` as `span`, to
-    query it once."""
+    """Returns the node's status. Callers with many nodes query `hub_uptime.listening_window(now)` once and
+    pass it as `span`."""
     if node.revoked_at is not None:
         return NodeStatus.REVOKED
     if node.last_report_at is None:

@@ -129,8 +129,8 @@ def delete(cluster: Cluster, who: User) -> None:
     active_machines = machines.active(current)
     if active_machines:
         raise ClusterInUse(
-            f"{current.name} still has {counted(len(active_machines), 'machine')} that its provider is creating "
-            "or releasing."
+            f"{current.name} still has {counted(len(active_machines), 'machine')} that its provider is "
+            "creating or releasing."
         )
     audit.record(who, "cluster.deleted", current.name)
     if not current.nodes.exists():

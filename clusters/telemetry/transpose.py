@@ -21,7 +21,7 @@ def gather(
     host_metrics: Collection[str] | None = None,
     unreadable: dict[int, int] | None = None,
 ) -> dict[str, Chunk]:
-    """Returns subject -> chunk with all its buckets, NaN where there are no values, from (start, bytes) pairs.
+    """Returns subject -> chunk with all its buckets, NaN for missing values, from (start, bytes) pairs.
 
     `gpu_metrics` and `host_metrics` limit the metrics; None means all.
 
@@ -74,7 +74,7 @@ def _place(
             continue
         for column, name in enumerate(metrics):
             if name in chunk.metrics:
-                # A bucket may have two parts when the agent was restarted within it; they complete each other.
+                # A bucket may have two parts if the agent was restarted within it; they complete each other.
                 has_value = ~np.isnan(means[:, subject_row, column])
                 row = chunk.metrics.index(name)
                 chunk.mean[row, moments[has_value]] = means[has_value, subject_row, column]

@@ -52,6 +52,6 @@ def firing_count(context: Mapping[str, Any]) -> int:
 
 
 def _workspace(context: Mapping[str, Any]) -> Workspace | None:
-    """Returns the workspace, or None if nobody is signed in or the page is open to one-time passwords only."""
+    """Returns the workspace, or None if nobody is signed in or the page is open with a one-time password."""
     principal = getattr(context.get("request"), "principal", None)
     return principal.workspace if principal is not None else None

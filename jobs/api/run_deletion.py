@@ -26,7 +26,7 @@ class DeletedRunSerializer(RunSerializer):
     purged_at = serializers.SerializerMethodField(help_text="When it goes for good; null: it is on its way.")
 
     def get_purged_at(self, run: Run) -> str | None:
-        if run.deleted_at is None or run.deleted_at == deletion.GONE:
+        if run.deleted_at is None or run.deleted_at == deletion.PURGE_STARTED:
             return None
         return run_purge.due_at(run.deleted_at).isoformat()
 

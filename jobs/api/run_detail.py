@@ -118,6 +118,6 @@ class RunOutputs(JobsView):
                 "sha256": artifact.sha256,
                 "url": f"/api/v1/runs/{found.pk}/outputs/{quote(artifact.path)}?attempt={attempt}",
             }
-            for artifact in outputs.of_attempt(found, attempt)
+            for artifact in outputs.for_attempt(found, attempt)
         ]
         return Response({"attempt": attempt, "outputs": listed})

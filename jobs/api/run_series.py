@@ -84,8 +84,8 @@ class RunSeries(JobsView):
             if wants_all
             else set()
         )
-        own, reader = run_curves.own_gpus(members), run_curves.Curves(attempt)
-        wanted = run_curves.Wanted(
+        own, reader = run_curves.own_gpus(members), run_curves.CurveReader(attempt)
+        wanted = run_curves.CurveQuery(
             asked.gpu_metrics, asked.host_metrics, asked.start, asked.end, asked.points
         )
         told = []
@@ -94,7 +94,7 @@ class RunSeries(JobsView):
             # there.
             is_all = wants_all and node.pk in visible
             gpus = None if is_all else own.get(node.pk, [])
-            found = reader.of(node, gpus, wanted)
+            found = reader.read(node, gpus, wanted)
             told.append(
                 SeriesAnswer(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=False))
             )

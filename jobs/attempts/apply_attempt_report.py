@@ -44,7 +44,7 @@ def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
         _store(part, fact)
         _update_members(run, part, fact)
         attempt_warnings.add(part.attempt, fact.warnings, actor=f"node {node.name}")
-        has_all_outputs = output_recorder.record(run, part, fact)
+        has_all_outputs = output_recorder.record_outputs(run, part, fact)
         if (
             fact.phase == "done"
             and part.attempt.ended_at is not None

@@ -10,7 +10,7 @@ from typing import Any
 from jobs.attempts import outcomes
 from jobs.models import AttemptNode
 from jobs.redaction import mask
-from jobs.tokens import token_of
+from jobs.tokens import attempt_token
 from trainhub_launch.report import AttemptFact, DaemonCall, MemberFact
 
 MAX_UNIX_S = 4e9
@@ -20,7 +20,7 @@ MAX_UNIX_S = 4e9
 def normalize(fact: AttemptFact, offset_s: float) -> AttemptFact:
     """Returns the report with its times converted to the hub's clock, which is `offset_s` seconds ahead of the
     node's, and with the attempt's token masked in error and warnings."""
-    secrets = (token_of(fact.run, fact.attempt),)
+    secrets = (attempt_token(fact.run, fact.attempt),)
     times = {phase: _to_hub_clock(at, offset_s) for phase, at in fact.phase_at.items()}
     return dataclasses.replace(
         fact,

@@ -20,4 +20,4 @@ def add(attempt: Attempt, sentences: Sequence[str], *, actor: str) -> None:
     attempt.warnings = [*attempt.warnings, *new][:MAX_WARNINGS]
     Attempt.objects.filter(pk=attempt.pk).update(warnings=attempt.warnings)
     for sentence in new:
-        lifecycle.note(attempt.run_id, sentence, actor=actor, attempt=attempt.number)
+        lifecycle.record_event(attempt.run_id, sentence, actor=actor, attempt=attempt.number)

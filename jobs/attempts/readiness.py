@@ -46,7 +46,7 @@ def start_if_ready(run: Run, part: AttemptNode, *, is_first: bool) -> bool:
     if not behind:
         return not _start(run, attempt, part, rows)
     if is_first and all(row.phase in BEFORE_READY for row in behind):
-        lifecycle.note(
+        lifecycle.record_event(
             run.pk, _still_waiting(part, behind), actor=f"node {part.node.name}", attempt=attempt.number
         )
     return False
@@ -89,7 +89,7 @@ def _start(run: Run, attempt: Attempt, last: AttemptNode, rows: Sequence[Attempt
             run.pk, attempt.number, Reason.LAUNCH_FAILED, {"node": rows[0].node.name, "detail": error.message}
         )
         return False
-    lifecycle.note(run.pk, _all_ready(rows, final), attempt=attempt.number)
+    lifecycle.record_event(run.pk, _all_ready(rows, final), attempt=attempt.number)
     for row in rows:
         # The node that has just reported learns it from the answer to its report.
         if row.pk != last.pk:

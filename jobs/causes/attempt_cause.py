@@ -12,13 +12,13 @@ from jobs.causes.cause import Cause, OtherRank
 from jobs.causes.cause_selection import CauseChoice, choose, reason_for
 from jobs.causes.evidence import Evidence, RankEvidence, EvidenceWeight, weigh
 from jobs.causes.known import FailureMatch
-from jobs.causes.log_diagnosis import Quote, Saying, said
-from jobs.causes.reasons import LOG_OF_REASON, OF_RANKS, REMEDIES, WITHOUT_CAUSE
+from jobs.causes.log_diagnosis import LogQuote, LogDiagnosis, diagnose_log
+from jobs.causes.reasons import LOG_OF_REASON, RANK_REASONS, REMEDIES, WITHOUT_CAUSE
 from jobs.logs import log_store
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.redaction import mask
 from jobs.states import MEMBER_FINAL, MemberState, Reason, RunState
-from jobs.tokens import token_of
+from jobs.tokens import attempt_token
 
 TAIL_BYTES = 256 * 1024
 SHORT_TAIL_BYTES = 64 * 1024
@@ -53,7 +53,7 @@ def find_cause(run_id: str, attempt: int) -> Cause | None:
 
 def _is_to_blame(run: Run, choice: CauseChoice, *, is_failed: bool) -> bool:
     """A rank whose end is a mere echo does not stand before what is known of a node or of the time limit."""
-    return not is_failed or run.reason in OF_RANKS or choice.is_certain
+    return not is_failed or run.reason in RANK_REASONS or choice.is_certain
 
 
 def unsuccessful_ranks(attempt: Attempt) -> list[RankEvidence]:
@@ -90,15 +90,15 @@ def _evidence(run: Run, attempt: Attempt) -> list[Evidence]:
     limit = TAIL_BYTES if len(ranks) <= MAX_LONG_TAILS else SHORT_TAIL_BYTES
     read = {rank.rank for rank in ranks[:MAX_RANKS_READ]}
     return [
-        weigh(rank, _diagnose_rank(run, attempt, rank, limit) if rank.rank in read else Saying()) for rank in ranks
+        weigh(rank, _diagnose_rank(run, attempt, rank, limit) if rank.rank in read else LogDiagnosis()) for rank in ranks
     ]
 
 
-def _diagnose_rank(run: Run, attempt: Attempt, rank: RankEvidence, limit: int) -> Saying:
+def _diagnose_rank(run: Run, attempt: Attempt, rank: RankEvidence, limit: int) -> LogDiagnosis:
     return _diagnose(run, attempt.number, rank.log, limit, launcher=rank.role == "launcher")
 
 
-def _diagnose(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False) -> Saying:
+def _diagnose(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False) -> LogDiagnosis:
     size = log_store.size(run.pk, attempt, log)
     start = max(0, size - limit)
     tail = log_store.read(run.pk, attempt, log, start, limit)
@@ -106,7 +106,7 @@ def _diagnose(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, laun
         # The first line of the piece is cut off; one line longer than all of it is read as it is.
         first = tail.find(b"\n") + 1
         tail, start = tail[first:], start + first
-    return said(tail, start, launcher=launcher)
+    return diagnose_log(tail, start, launcher=launcher)
 
 
 def _rank_cause(run: Run, choice: CauseChoice, weighed: Sequence[Evidence]) -> Cause:
@@ -150,7 +150,7 @@ def _failure_fields(match: FailureMatch | None) -> dict[str, Any]:
     }
 
 
-def _quote_fields(quote: Quote | None) -> dict[str, Any]:
+def _quote_fields(quote: LogQuote | None) -> dict[str, Any]:
     return {"quote": quote.text, "offset": quote.offset} if quote else {}
 
 
@@ -186,8 +186,8 @@ def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]
     """No rank is to blame: what the reason says, with the log that tells more."""
     node = str(run.facts.get("node", ""))
     log = _log_of(run, attempt, node)
-    diagnosis = _diagnose(run, run.attempt, log) if log and attempt else Saying()
-    match = diagnosis.match or known.of_line(str(run.facts.get("detail", "")))
+    diagnosis = _diagnose(run, run.attempt, log) if log and attempt else LogDiagnosis()
+    match = diagnosis.match or known.match_line(str(run.facts.get("detail", "")))
     if run.reason == Reason.TIMED_OUT and _was_silent(run, weighed):
         match = FailureMatch(known.HUNG)
     return Cause(
@@ -224,7 +224,7 @@ def _was_silent(run: Run, weighed: Sequence[Evidence]) -> bool:
 
 def _masked(cause: Cause, run_id: str, attempt: int) -> Cause:
     """Without the attempt's token, should the script have printed it."""
-    secrets = (token_of(run_id, attempt),)
+    secrets = (attempt_token(run_id, attempt),)
     fields = cause.to_json()
     return Cause.from_json(
         {name: mask(value, secrets) if isinstance(value, str) else value for name, value in fields.items()}

@@ -10,7 +10,7 @@ from jobs import lifecycle
 from jobs.attempts.outcomes import rank_failure
 from jobs.causes.attempt_cause import find_cause, unsuccessful_ranks
 from jobs.causes.cause import Cause
-from jobs.causes.reasons import OF_RANKS, WITHOUT_CAUSE
+from jobs.causes.reasons import RANK_REASONS, WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
 from jobs.querysets import RunQuerySet
 from jobs.states import FINAL, MemberState, RunState
@@ -36,7 +36,7 @@ def store_cause(run_id: str, attempt: int) -> Cause | None:
         earlier = Attempt.objects.select_for_update().only("cause").get(pk=row.pk).cause
         Attempt.objects.filter(pk=row.pk).update(cause=fields)
         if cause is not None and cause.rank is not None and cause.line != (earlier or {}).get("line"):
-            lifecycle.note(run_id, f"The cause: {cause.line}", attempt=attempt)
+            lifecycle.record_event(run_id, f"The cause: {cause.line}", attempt=attempt)
         if cause is not None:
             _correct_reason(row, cause)
     return cause
@@ -74,11 +74,11 @@ def annotate_lines(runs: RunQuerySet) -> RunQuerySet:
 def _correct_reason(attempt: Attempt, cause: Cause) -> None:
     """The run's reason names the first rank by time; where another one is the cause, that one."""
     run = Run.objects.select_for_update().get(pk=attempt.run_id)
-    if run.attempt != attempt.number or run.reason not in OF_RANKS or run.facts.get("rank") == cause.rank:
+    if run.attempt != attempt.number or run.reason not in RANK_REASONS or run.facts.get("rank") == cause.rank:
         return
     rank = next(
         (rank for rank in unsuccessful_ranks(attempt) if rank.rank == cause.rank and rank.state == MemberState.FAILED),
         None,
     )
     if rank is not None:
-        lifecycle.explain(run, *rank_failure(rank, rank.node))
+        lifecycle.update_reason(run, *rank_failure(rank, rank.node))

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 from jobs.causes import known
 from jobs.causes.known import FailureMatch
-from jobs.causes.log_diagnosis import Saying
+from jobs.causes.log_diagnosis import LogDiagnosis
 from jobs.states import MemberState
 
 MAX_DISTANCE = 25
@@ -60,12 +60,12 @@ class Evidence:
     """A rank, what its log says that bears on its end, and how it is known."""
 
     rank: RankEvidence
-    diagnosis: Saying
+    diagnosis: LogDiagnosis
     match: FailureMatch | None
     weight: EvidenceWeight
 
 
-def weigh(rank: RankEvidence, diagnosis: Saying) -> Evidence:
+def weigh(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
     if rank.state != MemberState.FAILED:
         return _weigh_unfailed(rank, diagnosis)
     number = rank.end_signal or _child_signal(diagnosis)
@@ -80,7 +80,7 @@ def weigh(rank: RankEvidence, diagnosis: Saying) -> Evidence:
     return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.ECHO if diagnosis.is_echo else EvidenceWeight.OWN)
 
 
-def _weigh_unfailed(rank: RankEvidence, diagnosis: Saying) -> Evidence:
+def _weigh_unfailed(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
     """A rank that was ended by us, or that still lives, may have raised before, and not have left yet."""
     if diagnosis.raised and diagnosis.distance <= MAX_DISTANCE and not diagnosis.is_echo:
         return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.OWN)
@@ -88,11 +88,11 @@ def _weigh_unfailed(rank: RankEvidence, diagnosis: Saying) -> Evidence:
     return Evidence(rank, diagnosis, match, EvidenceWeight.ECHO if match else EvidenceWeight.NOTHING)
 
 
-def _weigh_signal(rank: RankEvidence, diagnosis: Saying, number: int) -> Evidence:
+def _weigh_signal(rank: RankEvidence, diagnosis: LogDiagnosis, number: int) -> Evidence:
     """A signal is explained by what was said right before it, else by what mostly sends it."""
     if diagnosis.exception and diagnosis.distance <= MAX_DISTANCE:
-        return Evidence(rank, diagnosis, diagnosis.match or known.of_signal(number), _weight(diagnosis.match))
-    match = known.of_signal(number)
+        return Evidence(rank, diagnosis, diagnosis.match or known.match_signal(number), _weight(diagnosis.match))
+    match = known.match_signal(number)
     from_outside = number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     return Evidence(rank, _without_exception(diagnosis), match, EvidenceWeight.PLAIN if from_outside else EvidenceWeight.OWN)
 
@@ -101,10 +101,10 @@ def _weight(match: FailureMatch | None) -> EvidenceWeight:
     return EvidenceWeight.ECHO if match is not None and match.failure.echo else EvidenceWeight.OWN
 
 
-def _child_signal(diagnosis: Saying) -> int | None:
+def _child_signal(diagnosis: LogDiagnosis) -> int | None:
     return -diagnosis.child.exit_code if diagnosis.child is not None and diagnosis.child.exit_code < 0 else None
 
 
-def _without_exception(diagnosis: Saying) -> Saying:
+def _without_exception(diagnosis: LogDiagnosis) -> LogDiagnosis:
     """Only its last lines: what it says is not what ended it."""
     return dataclasses.replace(diagnosis, exception="", began="", match=None)

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 from jobs.causes import known
 from jobs.causes.known import FailureMatch
-from jobs.causes.log_lines import Line, lines
-from jobs.causes.tracebacks import START, Chain, Traceback, chains, split
+from jobs.causes.log_lines import LogLine, parse_lines
+from jobs.causes.tracebacks import START, Chain, Traceback, find_chains, split_prefix
 
-LONGEST_QUOTE = 40
-LONGEST_QUOTED_LINE = 1000
+MAX_QUOTE_LINES = 40
+MAX_QUOTED_LINE_LENGTH = 1000
 LAST_LINES = 15
-LOOKED_THROUGH = 40
+MAX_SEARCHED_LINES = 40
 """Lines before the end that are searched where there is no traceback."""
-AFTER = 12
+MAX_MESSAGE_LINES = 12
 """Lines after an exception that may still belong to its message."""
-NEAR = 100
+MAX_DISTANCE_LINES = 100
 """An exception that ended the process stands at most this many lines before the log's end."""
 OPEN_TYPES = (
     "RuntimeError",
@@ -31,14 +31,14 @@ OPEN_TYPES = (
 """Exceptions whose message goes on, unindented, in the lines below: libraries in C++ raise them with all they
 have to say."""
 ELASTIC = "torch/distributed/elastic/"
-_UNREAD = ("SyntaxError: ", "IndentationError: ", "TabError: ")
+_SYNTAX_ERRORS = ("SyntaxError: ", "IndentationError: ", "TabError: ")
 """What Python says, without a traceback, of a script that it could not even read."""
 _FIRST_FAILURE = "Root Cause (first observed failure)"
 _FAILED_CHILD = re.compile(r"\s+(rank|exitcode)\s+: (-?\d+)")
 
 
 @dataclass(frozen=True)
-class Quote:
+class LogQuote:
     """Lines of a log; `offset` is where they begin in it."""
 
     text: str
@@ -46,7 +46,7 @@ class Quote:
 
 
 @dataclass(frozen=True)
-class Child:
+class FailedChild:
     """The process of a launcher (torchrun) that failed first, by the launcher's own count."""
 
     rank: int
@@ -54,7 +54,7 @@ class Child:
 
 
 @dataclass(frozen=True)
-class Saying:
+class LogDiagnosis:
     """`exception`: the line that names the error, "" where none is told; `began`: that of the root, where
     another one followed.
 
@@ -64,8 +64,8 @@ class Saying:
     exception: str = ""
     began: str = ""
     match: FailureMatch | None = None
-    quote: Quote | None = None
-    child: Child | None = None
+    quote: LogQuote | None = None
+    child: FailedChild | None = None
     raised: bool = False
     distance: int = 0
 
@@ -74,155 +74,155 @@ class Saying:
         return self.match is not None and bool(self.match.failure.echo)
 
 
-def said(tail: bytes, offset: int, *, launcher: bool = False) -> Saying:
+def diagnose_log(tail: bytes, offset: int, *, launcher: bool = False) -> LogDiagnosis:
     """Read the end of a log, which begins at `offset`. `launcher`: several processes write into it."""
-    found = lines(tail, offset)
-    child = _first_failed(found)
-    several = launcher or child is not None or len(_ranks(found)) > 1
-    of_script = _without_launcher(found)
-    told = [chain for chain in (_own(chain) for chain in chains(found)) if chain]
-    ending = _ending(told, len(of_script) if child else len(found))
+    lines = parse_lines(tail, offset)
+    child = _first_failed_child(lines)
+    has_several = launcher or child is not None or len(_rank_prefixes(lines)) > 1
+    script_lines = _without_launcher(lines)
+    failures = [chain for chain in (_own(chain) for chain in find_chains(lines)) if chain]
+    ending = _ending(failures, len(script_lines) if child else len(lines))
     if ending:
-        chosen = _chosen(found, ending, several=several, child=child)
-        return _of_chain(found, chosen, child)
-    return _of_last_lines(of_script, child)
+        chosen = _choose_chain(lines, ending, several=has_several, child=child)
+        return _diagnose_chain(lines, chosen, child)
+    return _diagnose_last_lines(script_lines, child)
 
 
 def _own(chain: Chain) -> Chain:
     """Without what launchers add, and what did not end the process."""
     if any(item.is_ignored for item in chain):
         return ()
-    return tuple(item for item in chain if item.exception and not item.is_launchers_own)
+    return tuple(item for item in chain if item.exception and not item.is_from_launcher)
 
 
-def _ending(told: Sequence[Chain], end: int) -> list[Chain]:
+def _ending(failures: Sequence[Chain], end: int) -> list[Chain]:
     """The failures that stand together at the end; those before were survived."""
     near: list[Chain] = []
-    for chain in reversed(told):
-        if end - chain[-1].last > NEAR:
+    for chain in reversed(failures):
+        if end - chain[-1].last > MAX_DISTANCE_LINES:
             break
         near.insert(0, chain)
         end = min(end, chain[0].first)
     return near
 
 
-def _chosen(found: Sequence[Line], ending: Sequence[Chain], *, several: bool, child: Child | None) -> Chain:
+def _choose_chain(lines: Sequence[LogLine], ending: Sequence[Chain], *, several: bool, child: FailedChild | None) -> Chain:
     """Of one process its last failure, of several processes the first; one that is no echo of another before
     all."""
-    own = [chain for chain in ending if not _is_echo(found, chain)] or list(ending)
+    own = [chain for chain in ending if not _is_echo(lines, chain)] or list(ending)
     if not several:
         return own[-1]
     named = [chain for chain in own if child and chain[-1].prefix == f"[rank{child.rank}]:"]
     return (named or own)[0]
 
 
-def _is_echo(found: Sequence[Line], chain: Chain) -> bool:
-    match = _match(found, _telling(found, chain))
+def _is_echo(lines: Sequence[LogLine], chain: Chain) -> bool:
+    match = _match(lines, _significant(lines, chain))
     return match is not None and bool(match.failure.echo)
 
 
-def _telling(found: Sequence[Line], chain: Chain) -> Traceback:
+def _significant(lines: Sequence[LogLine], chain: Chain) -> Traceback:
     """What was raised last names what failed, but for what only followed from another rank's end."""
     for item in reversed(chain):
-        match = _match(found, item)
+        match = _match(lines, item)
         if match is None or not match.failure.echo:
             return item
     return chain[-1]
 
 
-def _match(found: Sequence[Line], item: Traceback) -> FailureMatch | None:
+def _match(lines: Sequence[LogLine], item: Traceback) -> FailureMatch | None:
     """How the exception is known: by its own words before those that follow it in the log."""
     words = [item.exception, *item.message]
     if item.type.rpartition(".")[2] in OPEN_TYPES:
-        words += _following(found, item)
-    return next((match for line in words if (match := known.of_line(line))), None)
+        words += _following(lines, item)
+    return next((match for line in words if (match := known.match_line(line))), None)
 
 
-def _following(found: Sequence[Line], item: Traceback) -> list[str]:
+def _following(lines: Sequence[LogLine], item: Traceback) -> list[str]:
     """Lines right after the exception, as long as nobody else writes."""
-    out = []
-    for line in found[item.last : item.last + AFTER]:
-        prefix, body = split(line.text)
+    bodies = []
+    for line in lines[item.last : item.last + MAX_MESSAGE_LINES]:
+        prefix, body = split_prefix(line.text)
         if START in line.text or ELASTIC in line.text or prefix != item.prefix:
             break
-        out.append(body)
-    return out
+        bodies.append(body)
+    return bodies
 
 
-def _of_chain(found: Sequence[Line], chain: Chain, child: Child | None) -> Saying:
-    item = _telling(found, chain)
-    match, began = _match(found, item), ""
+def _diagnose_chain(lines: Sequence[LogLine], chain: Chain, child: FailedChild | None) -> LogDiagnosis:
+    item = _significant(lines, chain)
+    match, began = _match(lines, item), ""
     for root in chain[: chain.index(item)]:
-        at_root = _match(found, root)
+        at_root = _match(lines, root)
         if match is None and at_root is not None and not at_root.failure.echo:
             match, began = at_root, root.exception
     first = next((part for part in chain if part.exception == began), item) if began else item
-    chosen = [line for line in found[first.first : item.last] if split(line.text)[0] == item.prefix]
-    return Saying(item.exception, began, match, _quote(chosen), child, True, len(found) - item.last)
+    chosen = [line for line in lines[first.first : item.last] if split_prefix(line.text)[0] == item.prefix]
+    return LogDiagnosis(item.exception, began, match, _quote(chosen), child, True, len(lines) - item.last)
 
 
-def _of_last_lines(found: Sequence[Line], child: Child | None) -> Saying:
+def _diagnose_last_lines(lines: Sequence[LogLine], child: FailedChild | None) -> LogDiagnosis:
     """Without a traceback: a line that is known, else nothing but the last lines."""
-    end = next((index + 1 for index in range(len(found) - 1, -1, -1) if found[index].text.strip()), 0)
+    end = next((index + 1 for index in range(len(lines) - 1, -1, -1) if lines[index].text.strip()), 0)
     if not end:
-        return Saying(child=child)
-    for index in range(end - 1, max(-1, end - 1 - LOOKED_THROUGH), -1):
-        match = known.of_line(split(found[index].text)[1])
+        return LogDiagnosis(child=child)
+    for index in range(end - 1, max(-1, end - 1 - MAX_SEARCHED_LINES), -1):
+        match = known.match_line(split_prefix(lines[index].text)[1])
         if match is not None:
-            first = _first_of_block(found, index)
-            quote = _quote(found[first : min(end, index + LAST_LINES)])
-            return Saying(found[index].text.strip(), "", match, quote, child, False, len(found) - index - 1)
-    return Saying(quote=_quote(found[max(0, end - LAST_LINES) : end]), child=child)
+            first = _first_of_block(lines, index)
+            quote = _quote(lines[first : min(end, index + LAST_LINES)])
+            return LogDiagnosis(lines[index].text.strip(), "", match, quote, child, False, len(lines) - index - 1)
+    return LogDiagnosis(quote=_quote(lines[max(0, end - LAST_LINES) : end]), child=child)
 
 
-def _first_of_block(found: Sequence[Line], index: int) -> int:
+def _first_of_block(lines: Sequence[LogLine], index: int) -> int:
     """Where what leads to the known line begins: the script's lines before a SyntaxError, the usage before
     argparse's error."""
     first = index
-    text = found[index].text
-    if text.startswith(_UNREAD) or ": error: " in text:
-        while first and index - first < LAST_LINES and found[first - 1].text.startswith((" ", "usage:")):
+    text = lines[index].text
+    if text.startswith(_SYNTAX_ERRORS) or ": error: " in text:
+        while first and index - first < LAST_LINES and lines[first - 1].text.startswith((" ", "usage:")):
             first -= 1
         return first
     return max(0, index - 4)
 
 
-def _quote(chosen: Sequence[Line]) -> Quote | None:
+def _quote(chosen: Sequence[LogLine]) -> LogQuote | None:
     if not chosen:
         return None
-    shown = [split(line.text)[1][:LONGEST_QUOTED_LINE] for line in chosen]
-    at = shown[0].find(START)
-    if at > 0 and not shown[0][:at].strip(" +|-"):
+    texts = [split_prefix(line.text)[1][:MAX_QUOTED_LINE_LENGTH] for line in chosen]
+    at = texts[0].find(START)
+    if at > 0 and not texts[0][:at].strip(" +|-"):
         at = 0
     # A progress bar may stand before it in the same line.
-    shown[0] = shown[0][at:] if at > 0 and "Original" not in shown[0] else shown[0]
-    if len(shown) > LONGEST_QUOTE:
-        left_out = len(shown) - LONGEST_QUOTE
-        shown = [*shown[:6], f"… {left_out} lines …", *shown[-(LONGEST_QUOTE - 6) :]]
-    return Quote("\n".join(shown).rstrip(), chosen[0].offset)
+    texts[0] = texts[0][at:] if at > 0 and "Original" not in texts[0] else texts[0]
+    if len(texts) > MAX_QUOTE_LINES:
+        omitted = len(texts) - MAX_QUOTE_LINES
+        texts = [*texts[:6], f"… {omitted} lines …", *texts[-(MAX_QUOTE_LINES - 6) :]]
+    return LogQuote("\n".join(texts).rstrip(), chosen[0].offset)
 
 
-def _without_launcher(found: Sequence[Line]) -> Sequence[Line]:
+def _without_launcher(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """The lines before the launcher begins to speak of a failed child."""
-    for index, line in enumerate(found):
+    for index, line in enumerate(lines):
         if ELASTIC in line.text and ("failed (exitcode" in line.text or "closing signal" in line.text):
-            return found[:index]
-    return found
+            return lines[:index]
+    return lines
 
 
-def _first_failed(found: Sequence[Line]) -> Child | None:
+def _first_failed_child(lines: Sequence[LogLine]) -> FailedChild | None:
     start = next(
-        (index for index in range(len(found) - 1, -1, -1) if _FIRST_FAILURE in found[index].text), None
+        (index for index in range(len(lines) - 1, -1, -1) if _FIRST_FAILURE in lines[index].text), None
     )
     if start is None:
         return None
-    told = {
+    values = {
         match[1]: int(match[2])
-        for line in found[start : start + 8]
+        for line in lines[start : start + 8]
         if (match := _FAILED_CHILD.match(line.text))
     }
-    return Child(told["rank"], told["exitcode"]) if {"rank", "exitcode"} <= told.keys() else None
+    return FailedChild(values["rank"], values["exitcode"]) if {"rank", "exitcode"} <= values.keys() else None
 
 
-def _ranks(found: Sequence[Line]) -> set[str]:
-    return {prefix for line in found if line.text.startswith("[rank") and (prefix := split(line.text)[0])}
+def _rank_prefixes(lines: Sequence[LogLine]) -> set[str]:
+    return {prefix for line in lines if line.text.startswith("[rank") and (prefix := split_prefix(line.text)[0])}

@@ -6,37 +6,37 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MOST_LINES = 4000
-LONGEST_LINE = 2000
+MAX_LINES = 4000
+MAX_LINE_LENGTH = 2000
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """`offset`: of its first byte in the log. `text`: as a terminal would show it in the end."""
 
     offset: int
     text: str
 
 
-def lines(tail: bytes, offset: int) -> list[Line]:
+def parse_lines(tail: bytes, offset: int) -> list[LogLine]:
     """The last lines of `tail`, which begins at `offset` of the log."""
-    pieces = _LINE.findall(tail)[-MOST_LINES:]
+    pieces = _LINE.findall(tail)[-MAX_LINES:]
     at = offset + len(tail) - sum(len(piece) for piece in pieces)
-    found = []
+    result = []
     for piece in pieces:
-        found.append(Line(at, plain(piece)))
+        result.append(LogLine(at, plain_text(piece)))
         at += len(piece)
-    return found
+    return result
 
 
-def plain(line: bytes) -> str:
+def plain_text(line: bytes) -> str:
     drawn = line.rstrip(b"\r\n").rsplit(b"\r", 1)[-1]
-    text = drawn[: 4 * LONGEST_LINE].decode("utf-8", "replace")
-    return _ESCAPES.sub("", text)[:LONGEST_LINE]
+    text = drawn[: 4 * MAX_LINE_LENGTH].decode("utf-8", "replace")
+    return _ESCAPES.sub("", text)[:MAX_LINE_LENGTH]
 
 
 def last_line(tail: bytes) -> str:
     """The last line that says something; "" where none does."""
-    return next((line.text.strip() for line in reversed(lines(tail, 0)) if line.text.strip()), "")
+    return next((line.text.strip() for line in reversed(parse_lines(tail, 0)) if line.text.strip()), "")

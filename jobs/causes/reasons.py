@@ -11,7 +11,7 @@ LOG_OF_REASON: dict[str, str] = {
     Reason.SNAPSHOT_FAILED: PREPARATION_LOG,
     Reason.LAUNCH_FAILED: PREPARATION_LOG,
 }
-OF_RANKS = frozenset({Reason.EXITED, Reason.SIGNALED, Reason.OUT_OF_MEMORY})
+RANK_REASONS = frozenset({Reason.EXITED, Reason.SIGNALED, Reason.OUT_OF_MEMORY})
 """Reasons that name the rank that failed first by time; the cause may know better."""
 WITHOUT_CAUSE = (RunState.COMPLETED, RunState.CANCELED, RunState.CANCEL_REQUESTED)
 """Where nobody asks why a rank failed."""

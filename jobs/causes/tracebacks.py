@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jobs.causes.log_lines import Line
+from jobs.causes.log_lines import LogLine
 
 START = "Traceback (most recent call last)"
 JOINTS = (
@@ -16,10 +16,10 @@ JOINTS = (
 )
 IGNORED = ("Exception ignored in", "--- Logging error ---", "Error in atexit", "Exception in thread")
 """What stands above a traceback that did not end the process."""
-LAUNCHERS_OWN = ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException")
+LAUNCHER_EXCEPTIONS = ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException")
 """What a launcher inside the log raises because a process of it died: true, but not the cause."""
-LONGEST_MESSAGE = 12
-MOST_BETWEEN = 8
+MAX_MESSAGE_LINES = 12
+MAX_LINES_BETWEEN = 8
 _PREFIX = re.compile(r"(\[[^\]\s]{1,40}\]:) ?")
 _MARGIN = re.compile(r"[ +|-]{1,40}[|+] ?")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]{0,150})(?::\s?(.*))?\Z", re.DOTALL)
@@ -41,60 +41,60 @@ class Traceback:
 
     @property
     def type(self) -> str:
-        found = _EXCEPTION.match(self.exception)
-        return found[1] if found else ""
+        match = _EXCEPTION.match(self.exception)
+        return match[1] if match else ""
 
     @property
-    def is_launchers_own(self) -> bool:
-        return self.type.rpartition(".")[2] in LAUNCHERS_OWN
+    def is_from_launcher(self) -> bool:
+        return self.type.rpartition(".")[2] in LAUNCHER_EXCEPTIONS
 
 
 Chain = tuple[Traceback, ...]
 """Tracebacks of one failure, the root first and what was raised last at the end."""
 
 
-def chains(lines: Sequence[Line]) -> list[Chain]:
+def find_chains(lines: Sequence[LogLine]) -> list[Chain]:
     """Every failure that is told with a traceback, in the order of the log. Lines of several writers may be
     mixed."""
-    found: list[Chain] = []
+    result: list[Chain] = []
     for prefix, places in _by_writer(lines).items():
-        own = [split(lines[place].text)[1] for place in places]
-        found += [tuple(_placed(item, places, prefix) for item in chain) for chain in _chains(own)]
-    return sorted(found, key=lambda chain: chain[0].first)
+        own = [split_prefix(lines[place].text)[1] for place in places]
+        result += [tuple(_relocate(item, places, prefix) for item in chain) for chain in _chains(own)]
+    return sorted(result, key=lambda chain: chain[0].first)
 
 
-def split(text: str) -> tuple[str, str]:
+def split_prefix(text: str) -> tuple[str, str]:
     """The prefix that torch and others put before every line of a process (`[rank1]:`), or "", and the rest
     of the line."""
-    found = _PREFIX.match(text)
-    return (found[1], text[found.end() :]) if found else ("", text)
+    match = _PREFIX.match(text)
+    return (match[1], text[match.end() :]) if match else ("", text)
 
 
-def _by_writer(lines: Sequence[Line]) -> dict[str, list[int]]:
+def _by_writer(lines: Sequence[LogLine]) -> dict[str, list[int]]:
     """Prefix -> places of its lines; only of those who tell a traceback."""
     places: dict[str, list[int]] = {}
-    tellers = set()
+    prefixes = set()
     for place, line in enumerate(lines):
-        prefix = split(line.text)[0]
+        prefix = split_prefix(line.text)[0]
         places.setdefault(prefix, []).append(place)
         if START in line.text:
-            tellers.add(prefix)
-    return {prefix: found for prefix, found in places.items() if prefix in tellers}
+            prefixes.add(prefix)
+    return {prefix: indexes for prefix, indexes in places.items() if prefix in prefixes}
 
 
-def _placed(item: Traceback, places: Sequence[int], prefix: str) -> Traceback:
+def _relocate(item: Traceback, places: Sequence[int], prefix: str) -> Traceback:
     return replace(item, first=places[item.first], last=places[item.last - 1] + 1, prefix=prefix)
 
 
 def _chains(lines: Sequence[str]) -> list[list[Traceback]]:
-    found: list[list[Traceback]] = []
+    result: list[list[Traceback]] = []
     for start in (index for index, line in enumerate(lines) if START in line):
         item = _traceback(lines, start)
-        if found and _is_joined(lines, found[-1][-1], item):
-            found[-1].append(item)
+        if result and _is_joined(lines, result[-1][-1], item):
+            result[-1].append(item)
         else:
-            found.append([item])
-    return found
+            result.append([item])
+    return result
 
 
 def _traceback(lines: Sequence[str], start: int) -> Traceback:
@@ -106,12 +106,12 @@ def _traceback(lines: Sequence[str], start: int) -> Traceback:
     if at == len(lines) or START in lines[at]:
         return Traceback(start, at, "", "", is_ignored=is_ignored)
     message = [_body(lines[at], margin).strip()]
-    while at + len(message) < len(lines) and len(message) < LONGEST_MESSAGE:
+    while at + len(message) < len(lines) and len(message) < MAX_MESSAGE_LINES:
         more = _body(lines[at + len(message)], margin)
         if not _continues(more, message):
             break
         message.append(more.strip())
-    return Traceback(start, at + len(message), "", _named(message), tuple(message), is_ignored)
+    return Traceback(start, at + len(message), "", _exception_line(message), tuple(message), is_ignored)
 
 
 def _margin(text: str) -> bool:
@@ -135,7 +135,7 @@ def _continues(body: str, message: Sequence[str]) -> bool:
     return body[:1] in (" ", "\t", "}") or message[-1].endswith((":", "{", "=", "MPI library"))
 
 
-def _named(message: Sequence[str]) -> str:
+def _exception_line(message: Sequence[str]) -> str:
     """The line that names the error; with the next one where the first is a mere heading."""
     first = message[0]
     return f"{first} {message[1]}" if len(message) > 1 and first.endswith(":") else first
@@ -146,7 +146,7 @@ def _is_joined(lines: Sequence[str], before: Traceback, item: Traceback) -> bool
         return False
     if "Original Traceback" in lines[item.first] or _margin(lines[item.first]):
         return item.first - before.last <= 4
-    between = [text for text in lines[before.last : item.first][:MOST_BETWEEN] if text.strip()]
-    return item.first - before.last < MOST_BETWEEN and any(
+    between = [text for text in lines[before.last : item.first][:MAX_LINES_BETWEEN] if text.strip()]
+    return item.first - before.last < MAX_LINES_BETWEEN and any(
         joint in text for text in between for joint in JOINTS
     )

@@ -20,7 +20,7 @@ from jobs.attempts import final_plan
 from jobs.attempts.attempt_end import end_attempt
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.states import Reason, RunState
-from jobs.tokens import token_of
+from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -101,7 +101,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     spec = RunSpec.from_json(run.spec)
     planned = LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional_plan(run, attempt)
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
-    token = token_of(run.pk, attempt.number)
+    token = attempt_token(run.pk, attempt.number)
     return NodeOrder(
         run=run.pk,
         attempt=attempt.number,

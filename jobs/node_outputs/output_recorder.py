@@ -18,7 +18,7 @@ from workspaces.stored_files import blobs, paths
 _OF_A_NODE = re.compile(r"node_(\d{1,9})/")
 
 
-def record(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
+def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
     """A row for every output whose bytes are here; False when some are not, so that the node names them
     again.
 
@@ -31,37 +31,37 @@ def record(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
         run_transitions.to_datetime(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase)))
         or timezone.now()
     )
-    named = _acceptable(part, fact)
-    allowed = senders.allowed(part, run.workspace_id, (output.sha256 for output in named))
+    named = _valid_outputs(part, fact)
+    allowed = senders.allowed_hashes(part, run.workspace_id, (output.sha256 for output in named))
     rows = {row.path: row for row in Artifact.objects.filter(run=run, attempt=part.attempt.number)}
-    whole = True
+    is_complete = True
     for output in named:
         path = output.path
-        held = rows.get(path)
-        if held is not None and held.sha256 != output.sha256:
-            if (held.node_rank or 0) > part.node_rank:
-                _set_apart(held)
-                held = None
+        existing = rows.get(path)
+        if existing is not None and existing.sha256 != output.sha256:
+            if (existing.node_rank or 0) > part.node_rank:
+                _move_to_node_folder(existing)
+                existing = None
             elif part.node_rank > 0:
-                path = outputs.apart(path, part.node_rank)
-                held = rows.get(path)
-        if held is not None and (held.sha256 == output.sha256 or held.created_at > at):
+                path = outputs.node_path(path, part.node_rank)
+                existing = rows.get(path)
+        if existing is not None and (existing.sha256 == output.sha256 or existing.created_at > at):
             continue
         # Whether it is stored does not matter to who may not name it: nobody learns by a hash what others
         # have stored.
         if output.sha256 not in allowed or not blobs.hold(output.sha256):
-            whole = False
+            is_complete = False
             continue
         size = blobs.path(output.sha256).stat().st_size
-        rows[path] = outputs.put(
+        rows[path] = outputs.put_output(
             run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank
         )
-    return whole
+    return is_complete
 
 
-def _acceptable(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:
+def _valid_outputs(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:
     """The outputs with paths that may be stored; the others become warnings on the run."""
-    taken: list[OutputFile] = []
+    valid: list[OutputFile] = []
     warnings: list[str] = []
     folders = {str(parent) for output in fact.outputs for parent in PurePosixPath(output.path).parents}
     for output in fact.outputs:
@@ -71,9 +71,9 @@ def _acceptable(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:
         if wrong:
             warnings.append(f"{paths.shown(output.path)} is not among the outputs: {wrong}.")
         else:
-            taken.append(output)
+            valid.append(output)
     attempt_warnings.add(part.attempt, warnings, actor=f"node {part.node.name}")
-    return taken
+    return valid
 
 
 def _problem(part: AttemptNode, output: OutputFile) -> str:
@@ -94,7 +94,7 @@ def _is_another_node(part: AttemptNode, rank: int) -> bool:
     return AttemptNode.objects.filter(attempt_id=part.attempt_id, node_rank=rank).exists()
 
 
-def _set_apart(row: Artifact) -> None:
+def _move_to_node_folder(row: Artifact) -> None:
     """Of a later node, which told before the one that now takes its path."""
-    place = outputs.apart(row.path, row.node_rank or 0)
-    outputs.put(row.run, row.attempt, place, row.sha256, row.size_bytes, node_rank=row.node_rank)
+    place = outputs.node_path(row.path, row.node_rank or 0)
+    outputs.put_output(row.run, row.attempt, place, row.sha256, row.size_bytes, node_rank=row.node_rank)

@@ -17,10 +17,10 @@ from trainhub_launch.metrics import HOST_METRICS
 
 NODE = ("instance", "cluster", "Hostname")
 _UNIT = {"%": "percent", "B": "bytes", "B/s": "bytes_per_second"}
-Standing = Sequence[tuple[Node, NodeStatus]]
+NodeStatuses = Sequence[tuple[Node, NodeStatus]]
 
 
-def nodes(standing: Standing, now: datetime) -> Iterator[Metric]:
+def nodes(statuses: NodeStatuses, now: datetime) -> Iterator[Metric]:
     up = GaugeMetricFamily(
         "trainhub_node_up", "1 while the node reports, 0 while it is silent, lost or revoked.", labels=NODE
     )
@@ -28,32 +28,32 @@ def nodes(standing: Standing, now: datetime) -> Iterator[Metric]:
     age = GaugeMetricFamily(
         "trainhub_node_report_age_seconds", "Time since the node's last report.", labels=NODE
     )
-    for node, how in standing:
+    for node, status in statuses:
         labels = _labels(node)
-        up.add_metric(labels, float(how is NodeStatus.READY))
+        up.add_metric(labels, float(status is NodeStatus.READY))
         drained.add_metric(labels, float(node.drained_at is not None))
         if node.last_report_at is not None:
             age.add_metric(labels, max(0.0, (now - node.last_report_at).total_seconds()))
     yield from (up, drained, age)
-    spoken = [
-        (_labels(node), node.vitals.get("host", {})) for node, how in standing if how is NodeStatus.READY
+    ready = [
+        (_labels(node), node.vitals.get("host", {})) for node, how in statuses if how is NodeStatus.READY
     ]
     for metric in HOST_METRICS:
         gauge = GaugeMetricFamily(
             _host_name(metric.key, metric.unit), f"{metric.label} of the machine.", labels=NODE
         )
-        for labels, told in spoken:
-            if metric.key in told:
-                gauge.add_metric(labels, told[metric.key])
+        for labels, values in ready:
+            if metric.key in values:
+                gauge.add_metric(labels, values[metric.key])
         yield gauge
 
 
-def runs(seen: QuerySet[Run], now: datetime) -> Iterator[Metric]:
+def runs(visible: QuerySet[Run], now: datetime) -> Iterator[Metric]:
     """`seen`: the runs that whoever asks may see."""
     active = GaugeMetricFamily(
         "trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state")
     )
-    ours = seen.filter(kind="job", state__in=ACTIVE)
+    ours = visible.filter(kind="job", state__in=ACTIVE)
     for name, state, count in ours.values_list("workspace__name", "state").annotate(Count("pk")):
         active.add_metric((name, state), count)
     yield active
@@ -63,7 +63,7 @@ def runs(seen: QuerySet[Run], now: datetime) -> Iterator[Metric]:
         labels=("workspace",),
     )
     for name, since in (
-        seen.filter(state=RunState.QUEUED).values_list("workspace__name").annotate(Min("created_at"))
+        visible.filter(state=RunState.QUEUED).values_list("workspace__name").annotate(Min("created_at"))
     ):
         waiting.add_metric((name,), max(0.0, (now - since).total_seconds()))
     yield waiting

@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from clusters.models import Gpu, Node
-from jobs.prometheus.holders import LABELS, NOBODY
+from jobs.prometheus.holders import LABELS, NO_HOLDER
 from trainhub_launch.machine import GPU_OK
 from trainhub_launch.metrics import COUNTERS, GPU_METRICS, MIB
 
@@ -31,37 +31,37 @@ Devices = Sequence[tuple[Node, Sequence[Gpu]]]
 Holders = Mapping[str, tuple[str, ...]]
 
 
-def families(fleet: Devices, silent: set[int], held: Holders) -> Iterator[Metric]:
+def families(fleet: Devices, silent: set[int], holders: Holders) -> Iterator[Metric]:
     """`fleet`: every node with its GPUs; of those in `silent` (keys of nodes) only what does not depend on
     their numbers."""
-    rows = [(node, gpu, _labels(node, gpu, held)) for node, gpus in fleet for gpu in gpus]
-    spoken = [(node, gpu, labels) for node, gpu, labels in rows if node.pk not in silent]
-    numbers = [(labels, node.vitals.get("gpus", {}).get(gpu.uuid, {})) for node, gpu, labels in spoken]
+    rows = [(node, gpu, _labels(node, gpu, holders)) for node, gpus in fleet for gpu in gpus]
+    ready = [(node, gpu, labels) for node, gpu, labels in rows if node.pk not in silent]
+    numbers = [(labels, node.vitals.get("gpus", {}).get(gpu.uuid, {})) for node, gpu, labels in ready]
     for metric in GPU_METRICS:
         name = metric.dcgm or f"trainhub_gpu_{metric.key}"
         gauge = GaugeMetricFamily(
             name, f"{metric.label}{f' ({metric.unit})' if not metric.dcgm else ''}.", labels=ALL
         )
-        for labels, told in numbers:
-            if metric.key in told:
-                gauge.add_metric(labels, told[metric.key] * metric.dcgm_scale)
+        for labels, values in numbers:
+            if metric.key in values:
+                gauge.add_metric(labels, values[metric.key] * metric.dcgm_scale)
         yield gauge
-    yield from _memory(spoken)
+    yield from _memory(ready)
     yield from _counters(
-        [(labels, node.vitals.get("counters", {}).get(gpu.uuid, {})) for node, gpu, labels in spoken]
+        [(labels, node.vitals.get("counters", {}).get(gpu.uuid, {})) for node, gpu, labels in ready]
     )
     state = GaugeMetricFamily(
         "trainhub_gpu_healthy", "1 while the GPU answers, 0 once it has fallen off the bus.", labels=ALL
     )
-    taken = GaugeMetricFamily("trainhub_gpu_held", "1 while a run holds the GPU.", labels=ALL)
+    busy = GaugeMetricFamily("trainhub_gpu_held", "1 while a run holds the GPU.", labels=ALL)
     for _, gpu, labels in rows:
         state.add_metric(labels, float(gpu.state == GPU_OK))
-        taken.add_metric(labels, float(gpu.uuid in held))
+        busy.add_metric(labels, float(gpu.uuid in holders))
     yield state
-    yield taken
+    yield busy
 
 
-def _labels(node: Node, gpu: Gpu, held: Holders) -> tuple[str, ...]:
+def _labels(node: Node, gpu: Gpu, holders: Holders) -> tuple[str, ...]:
     return (
         node.name,
         str(gpu.index),
@@ -72,32 +72,32 @@ def _labels(node: Node, gpu: Gpu, held: Holders) -> tuple[str, ...]:
         node.driver,
         gpu.profile,
         node.cluster.name,
-        *held.get(gpu.uuid, NOBODY),
+        *holders.get(gpu.uuid, NO_HOLDER),
     )
 
 
-def _memory(spoken: list[tuple[Node, Gpu, tuple[str, ...]]]) -> Iterator[Metric]:
+def _memory(ready: list[tuple[Node, Gpu, tuple[str, ...]]]) -> Iterator[Metric]:
     total = GaugeMetricFamily("DCGM_FI_DEV_FB_TOTAL", "Memory of the GPU (MiB).", labels=ALL)
     free = GaugeMetricFamily(
         "DCGM_FI_DEV_FB_FREE", "Memory that is neither used nor reserved (MiB).", labels=ALL
     )
-    for node, gpu, labels in spoken:
+    for node, gpu, labels in ready:
         if gpu.memory_bytes is None:
             continue
         total.add_metric(labels, gpu.memory_bytes * MIB)
-        told = node.vitals.get("gpus", {}).get(gpu.uuid, {})
-        if "memory_used_bytes" in told:
-            left = gpu.memory_bytes - told["memory_used_bytes"] - told.get("memory_reserved_bytes", 0)
-            free.add_metric(labels, left * MIB)
+        values = node.vitals.get("gpus", {}).get(gpu.uuid, {})
+        if "memory_used_bytes" in values:
+            free_bytes = gpu.memory_bytes - values["memory_used_bytes"] - values.get("memory_reserved_bytes", 0)
+            free.add_metric(labels, free_bytes * MIB)
     yield total
     yield free
 
 
-def _counters(told: list[tuple[tuple[str, ...], dict[str, Any]]]) -> Iterator[Metric]:
+def _counters(rows: list[tuple[tuple[str, ...], dict[str, Any]]]) -> Iterator[Metric]:
     # Gauges throughout: as counters the library would end their names in _total, which those of DCGM do not.
     for key, (label, dcgm) in COUNTERS.items():
         gauge = GaugeMetricFamily(dcgm or f"trainhub_gpu_{key}", f"{label}.", labels=ALL)
-        for labels, counters in told:
+        for labels, counters in rows:
             if key in counters:
                 gauge.add_metric(labels, counters[key])
         yield gauge

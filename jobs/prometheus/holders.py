@@ -9,8 +9,8 @@ from jobs.models import Member, Run
 from workspaces.models import Workspace
 
 LABELS = ("run", "run_id", "rank", "user", "experiment", "workspace")
-NOBODY = ("",) * len(LABELS)
-STRANGER = ("busy", *("",) * (len(LABELS) - 1))
+NO_HOLDER = ("",) * len(LABELS)
+OTHER_WORKSPACE = ("busy", *("",) * (len(LABELS) - 1))
 
 
 def holders(nodes: Iterable[Node], viewer: Workspace | None) -> dict[str, tuple[str, ...]]:
@@ -25,17 +25,17 @@ def holders(nodes: Iterable[Node], viewer: Workspace | None) -> dict[str, tuple[
         .defer("spec", "preview")
     }
     ranks = _ranks(runs)
-    found: dict[str, tuple[str, ...]] = {}
+    labels: dict[str, tuple[str, ...]] = {}
     for lease in leases:
         run = runs.get(lease.holder)
         for uuid in lease.gpus:
-            found[uuid] = _labels(run, ranks.get((lease.holder, lease.attempt, uuid), []), viewer)
-    return found
+            labels[uuid] = _labels(run, ranks.get((lease.holder, lease.attempt, uuid), []), viewer)
+    return labels
 
 
 def _labels(run: Run | None, ranks: list[int], viewer: Workspace | None) -> tuple[str, ...]:
     if run is None or (viewer is not None and run.workspace_id != viewer.pk):
-        return STRANGER
+        return OTHER_WORKSPACE
     return (
         str(run.number),
         run.pk,
@@ -47,11 +47,11 @@ def _labels(run: Run | None, ranks: list[int], viewer: Workspace | None) -> tupl
 
 
 def _ranks(runs: dict[str, Run]) -> dict[tuple[str, int, str], list[int]]:
-    found: dict[tuple[str, int, str], list[int]] = {}
+    ranks: dict[tuple[str, int, str], list[int]] = {}
     members = Member.objects.filter(attempt__run__in=runs).values_list(
         "attempt__run_id", "attempt__number", "rank", "gpus"
     )
     for run_id, attempt, rank, gpus in members:
         for uuid in gpus:
-            found.setdefault((run_id, attempt, uuid), []).append(rank)
-    return found
+            ranks.setdefault((run_id, attempt, uuid), []).append(rank)
+    return ranks

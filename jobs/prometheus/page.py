@@ -30,7 +30,7 @@ from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
 
 
-class OnlyText(BaseContentNegotiation):
+class TextNegotiation(BaseContentNegotiation):
     """Prometheus lists formats of its own in Accept; there is one answer."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:  # noqa: ARG002 - DRF's signature
@@ -50,16 +50,16 @@ class MetricsPage(APIView):
     rest."""
 
     permission_classes = [AtLeast(Role.VIEWER)]
-    content_negotiation_class = OnlyText
+    content_negotiation_class = TextNegotiation
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
         registry = CollectorRegistry()
-        registry.register(Fleet(cast("PrincipalRequest", request).principal))
+        registry.register(FleetCollector(cast("PrincipalRequest", request).principal))
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
-class Fleet(Collector):
+class FleetCollector(Collector):
     """Everything that `who` may see, read anew at each scrape."""
 
     def __init__(self, who: Principal) -> None:
@@ -71,17 +71,17 @@ class Fleet(Collector):
     def collect(self) -> Iterator[Metric]:
         now = timezone.now()
         span = listening_window(now)
-        seen = Node.objects.select_related("cluster") if self._viewer is None else visible_nodes(self._viewer)
-        nodes = list(seen.filter(revoked_at=None).order_by("name"))
-        standing = [(node, status(node, now, span)) for node in nodes]
-        silent = {node.pk for node, how in standing if how is not NodeStatus.READY}
+        visible = Node.objects.select_related("cluster") if self._viewer is None else visible_nodes(self._viewer)
+        nodes = list(visible.filter(revoked_at=None).order_by("name"))
+        statuses = [(node, status(node, now, span)) for node in nodes]
+        silent = {node.pk for node, how in statuses if how is not NodeStatus.READY}
         devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
         for gpu in Gpu.objects.filter(node__in=nodes, present=True).order_by("index"):
             devices[gpu.node_id].append(gpu)
         yield from gpus.families(
             [(node, devices[node.pk]) for node in nodes], silent, holders(nodes, self._viewer)
         )
-        yield from fleet.nodes(standing, now)
+        yield from fleet.nodes(statuses, now)
         yield from fleet.runs(
             Run.objects.kept() if self._viewer is None else Run.objects.of(self._viewer), now
         )

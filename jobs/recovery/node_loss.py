@@ -26,11 +26,11 @@ from jobs.models import AttemptNode, Member, Run, RunEvent
 from jobs.states import MemberState, Reason, RunState
 
 log = logging.getLogger(__name__)
-UNENDED = (MemberState.WAITING, MemberState.RUNNING, MemberState.STOPPED)
+UNFINISHED = (MemberState.WAITING, MemberState.RUNNING, MemberState.STOPPED)
 CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 
 
-def watch(now: datetime | None = None) -> None:
+def check_silent_nodes(now: datetime | None = None) -> None:
     """Look at every node that is silent or cut off, and at what runs there. Often: it costs next to nothing.
 
     Nothing triggers this, so it needs no twin: time alone makes a node silent, and a revoked one is found
@@ -45,14 +45,14 @@ def watch(now: datetime | None = None) -> None:
     )
     for run in Run.objects.filter(pk__in=parts.values("attempt__run"), state__in=CLAIMED).order_by("pk"):
         try:
-            _look_at(run, now, span)
+            _check_run(run, now, span)
         except DatabaseError:
             raise
         except Exception:
             log.exception("Run %s could not be looked after; the others go on", run.pk)
 
 
-def _look_at(run: Run, now: datetime, span: ListeningWindow) -> None:
+def _check_run(run: Run, now: datetime, span: ListeningWindow) -> None:
     """What the silence of its nodes means for this run."""
     rows = list(
         AttemptNode.objects.select_related("node__cluster", "attempt")
@@ -64,19 +64,19 @@ def _look_at(run: Run, now: datetime, span: ListeningWindow) -> None:
             continue
         status = heartbeat.status(part.node, now, span)
         if status in (NodeStatus.LOST, NodeStatus.REVOKED):
-            _lose(run, part, rows, status, heartbeat.silence_s(part.node, now, span))
+            _end_lost(run, part, rows, status, heartbeat.silence_s(part.node, now, span))
             return
         if status is NodeStatus.UNREACHABLE:
-            _note_silence(run, part)
+            _record_silence(run, part)
 
 
-def let_go_of_removed(now: datetime) -> None:
+def settle_removed_nodes(now: datetime) -> None:
     """A removed node proves nothing any more: whoever removed it, or released its machine, vouches that
     nothing runs there."""
-    gone = AttemptNode.objects.filter(
+    parts = AttemptNode.objects.filter(
         node__removed_at__isnull=False, settled_at=None, attempt__ended_at__isnull=False
     )
-    for part in gone.select_related("node", "attempt"):
+    for part in parts.select_related("node", "attempt"):
         with transaction.atomic():
             lifecycle.settle(part, part.attempt.run_id, part.attempt.number, now)
 
@@ -86,40 +86,40 @@ def write_off(part: AttemptNode) -> None:
     back."""
     attempt = part.attempt
     here = Member.objects.filter(attempt=attempt, node_id=part.node_id)
-    here.filter(state__in=UNENDED, ended_at=None).update(state=MemberState.LOST)
+    here.filter(state__in=UNFINISHED, ended_at=None).update(state=MemberState.LOST)
     elsewhere = set(
         Member.objects.filter(attempt=attempt)
         .exclude(node_id=part.node_id)
         .values_list("log_name", flat=True)
     )
     stored = log_store.log_sizes(attempt.run_id, attempt.number)
-    sizes = {name: size for name, size in stored.items() if name not in elsewhere and _is_of(part, name)}
+    sizes = {name: size for name, size in stored.items() if name not in elsewhere and _is_log_of(part, name)}
     log_store.seal(
         attempt.run_id, attempt.number, {row.log_name: stored.get(row.log_name, 0) for row in here} | sizes
     )
 
 
-def _is_of(part: AttemptNode, name: str) -> bool:
+def _is_log_of(part: AttemptNode, name: str) -> bool:
     """Whether a log that is no rank's is this node's. See `Holding.stored_name`."""
     return name.startswith(f"node_{part.node_rank}/") if part.node_rank else not name.startswith("node_")
 
 
-def _lose(
+def _end_lost(
     run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: NodeStatus, silent_s: float
 ) -> None:
-    reason, facts = _why(run, part, rows, status, silent_s)
+    reason, facts = _end_reason(run, part, rows, status, silent_s)
     with transaction.atomic():
         if not end_attempt(run.pk, run.attempt, reason, facts):
             return
         if status is NodeStatus.LOST and reason not in (Reason.NODE_LOST, Reason.PREEMPTED):
             message = Reason.NODE_LOST.sentence(node=part.node.name, seconds=round(silent_s))
-            lifecycle.note(run.pk, message, attempt=run.attempt)
+            lifecycle.record_event(run.pk, message, attempt=run.attempt)
         write_off(part)
     if len(rows) == 1:
         log_store.close(run.pk, run.attempt)
 
 
-def _why(
+def _end_reason(
     run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: NodeStatus, silent_s: float
 ) -> tuple[Reason, dict[str, Any]]:
     """A rank that failed while the node could still be heard has ended the run; one that failed later did so
@@ -127,9 +127,9 @@ def _why(
     first = outcomes.first_failure(
         run_transitions.load_parts(part.attempt, rows), run.spec["limits"]["timeout_s"]
     )
-    heard_at = part.node.last_report_at
+    last_report_at = part.node.last_report_at
     if first is not None and (
-        first.at is None or (heard_at is not None and first.at <= heard_at.timestamp())
+        first.at is None or (last_report_at is not None and first.at <= last_report_at.timestamp())
     ):
         return first.reason, first.facts
     facts = {"node": part.node.name, "seconds": round(silent_s)}
@@ -138,8 +138,8 @@ def _why(
     return Reason.NODE_REVOKED if status is NodeStatus.REVOKED else Reason.NODE_LOST, facts
 
 
-def _note_silence(run: Run, part: AttemptNode) -> None:
+def _record_silence(run: Run, part: AttemptNode) -> None:
     message = f"Node {part.node.name} does not report; waiting for it up to {settings.NODE_LOST_AFTER:.0f} s."
     since = part.node.last_report_at or run.created_at
     if not RunEvent.objects.filter(run=run, attempt=run.attempt, message=message, at__gt=since).exists():
-        lifecycle.note(run.pk, message, attempt=run.attempt)
+        lifecycle.record_event(run.pk, message, attempt=run.attempt)

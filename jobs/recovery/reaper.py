@@ -25,11 +25,11 @@ from trainhub_launch.report import READY
 
 log = logging.getLogger(__name__)
 CANCEL_PATIENCE_S = 30
-DRAFTS_KEPT = timedelta(days=30)
+DRAFT_LIFETIME = timedelta(days=30)
 CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.CANCEL_REQUESTED)
 
 
-def tick(now: datetime | None = None) -> None:
+def check_runs(now: datetime | None = None) -> None:
     """Look at everything that waits. One run that makes trouble does not keep the others from being looked
     at."""
     now = now or timezone.now()
@@ -37,31 +37,31 @@ def tick(now: datetime | None = None) -> None:
     span = listening_window(now)
     for run in Run.objects.filter(kind="job", state__in=(RunState.PROVISIONING, *CLAIMED)).order_by("pk"):
         try:
-            _look_at(run, now, span)
+            _check_run(run, now, span)
         except DatabaseError:
             raise
         except Exception:
             log.exception("Run %s could not be looked after; the others go on", run.pk)
-    node_loss.let_go_of_removed(now)
-    _tidy(now)
+    node_loss.settle_removed_nodes(now)
+    _delete_old_drafts(now)
 
 
-def _look_at(run: Run, now: datetime, span: ListeningWindow) -> None:
+def _check_run(run: Run, now: datetime, span: ListeningWindow) -> None:
     parts = list(
         AttemptNode.objects.select_related("node", "attempt")
         .filter(attempt__run=run, attempt__number=run.attempt)
         .order_by("node_rank")
     )
     if run.state == RunState.CANCEL_REQUESTED:
-        _overdue_cancel(run, parts, now, span)
+        _end_overdue_cancel(run, parts, now, span)
         return
     if any(part.claimed_at is None for part in parts):
-        _never_started(run, parts, now)
+        _end_unstarted(run, parts, now)
     elif len(parts) > 1 and run.state in (RunState.PREPARING, RunState.RUNNING):
-        _never_ready(run, parts, now)
+        _end_unready(run, parts, now)
 
 
-def _never_started(run: Run, parts: list[AttemptNode], now: datetime) -> None:
+def _end_unstarted(run: Run, parts: list[AttemptNode], now: datetime) -> None:
     waited = (now - run.state_since).total_seconds()
     missing = [part for part in parts if part.claimed_at is None]
     if missing and waited >= settings.NEVER_STARTED_AFTER:
@@ -69,7 +69,7 @@ def _never_started(run: Run, parts: list[AttemptNode], now: datetime) -> None:
         end_attempt(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
 
-def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
+def _end_unready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
     """Of several nodes: one that takes too long to make ready, or does not start once all are."""
     patience = timedelta(seconds=settings.NEVER_READY_AFTER)
     for part in parts:
@@ -90,7 +90,7 @@ def _never_ready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
         end_attempt(run.pk, run.attempt, Reason.NEVER_STARTED, facts)
 
 
-def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: ListeningWindow) -> None:
+def _end_overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: ListeningWindow) -> None:
     """A cancel does not wait for a node that is away. That node gets its order to stop when it comes back."""
     patience = timedelta(seconds=int(run.spec["limits"]["grace_s"]) + CANCEL_PATIENCE_S)
     if now - run.state_since < patience:
@@ -114,7 +114,7 @@ def _overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: Lis
         log_store.close(run.pk, run.attempt)
 
 
-def _tidy(now: datetime) -> None:
+def _delete_old_drafts(now: datetime) -> None:
     """Delete drafts that nobody has touched for a month. Unfinished uploads are swept by
     `trainhub.tasks.sweep_blobs`."""
-    Draft.objects.filter(updated_at__lt=now - DRAFTS_KEPT, submitted_run=None).delete()
+    Draft.objects.filter(updated_at__lt=now - DRAFT_LIFETIME, submitted_run=None).delete()

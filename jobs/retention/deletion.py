@@ -21,7 +21,7 @@ from jobs.states import FINAL, Reason, RunState
 from workspaces import audit
 from workspaces.models import User, Workspace
 
-GONE = datetime(1970, 1, 1, tzinfo=UTC)
+PURGE_STARTED = datetime(1970, 1, 1, tzinfo=UTC)
 """In `deleted_at`: the purge has begun, and there is no way back."""
 
 
@@ -53,8 +53,8 @@ def restore(run: Run, who: User) -> bool:
         current = Run.objects.select_related("experiment").get(pk=run.pk)
         if current.deleted_at is None:
             return False
-        for item in (current, *_above(current)):
-            if item.deleted_at == GONE:
+        for item in (current, *_deleted_parents(current)):
+            if item.deleted_at == PURGE_STARTED:
                 raise Conflict(
                     f"Run {item.number} is being deleted for good; it cannot be restored any more."
                 )
@@ -63,8 +63,8 @@ def restore(run: Run, who: User) -> bool:
                     f"The experiment {item.experiment.name!r} of run {item.number} is deleted; restore "
                     "that first."
                 )
-        together = [item.pk for item in (current, *_below(current), *_above(current))]
-        if Run.objects.filter(pk__in=together).exclude(deleted_at=GONE).update(deleted_at=None) < len(
+        together = [item.pk for item in (current, *_deleted_children(current), *_deleted_parents(current))]
+        if Run.objects.filter(pk__in=together).exclude(deleted_at=PURGE_STARTED).update(deleted_at=None) < len(
             together
         ):
             raise Conflict(f"Run {run.number} is being deleted for good; it cannot be restored any more.")
@@ -78,12 +78,12 @@ def archive(run: Run, who: User) -> bool:
     while it runs."""
     if run.kind == "job" and run.state not in FINAL:
         raise Conflict(f"Run {run.number} is {run.state}; archive it when it has ended.")
-    return _archived(run, who, timezone.now())
+    return _set_archived(run, who, timezone.now())
 
 
 def unarchive(run: Run, who: User) -> bool:
     """Put it back; False when it is in the lists already."""
-    return _archived(run, who, None)
+    return _set_archived(run, who, None)
 
 
 def delete_experiment(experiment: Experiment, who: User) -> bool:
@@ -111,7 +111,7 @@ def restore_experiment(experiment: Experiment, who: User) -> bool:
         current = Experiment.objects.get(pk=experiment.pk)
         if current.deleted_at is None:
             return False
-        if current.deleted_at == GONE:
+        if current.deleted_at == PURGE_STARTED:
             raise Conflict(
                 f"The experiment {current.name!r} is being deleted for good; it cannot be restored any more."
             )
@@ -137,14 +137,14 @@ def _check_nothing_runs(runs: RunQuerySet) -> None:
     active = runs.filter(kind="job").exclude(state__in=FINAL).order_by("number").first()
     if active is not None:
         raise Conflict(f"Run {active.number} is {active.state}; cancel it before you delete it.")
-    held = Lease.objects.filter(holder__in=runs.values("pk"), released_at=None).select_related("node").first()
-    if held is not None:
+    lease = Lease.objects.filter(holder__in=runs.values("pk"), released_at=None).select_related("node").first()
+    if lease is not None:
         raise Conflict(
-            f"Node {held.node} has not yet proved that {held.label} is gone there; try again when it reports."
+            f"Node {lease.node} has not yet proved that {lease.label} is gone there; try again when it reports."
         )
 
 
-def _above(run: Run) -> Iterator[Run]:
+def _deleted_parents(run: Run) -> Iterator[Run]:
     """What it is part of, as far up as that is deleted."""
     while run.parent_id is not None:
         run = Run.objects.select_related("experiment").get(pk=run.parent_id)
@@ -153,7 +153,7 @@ def _above(run: Run) -> Iterator[Run]:
         yield run
 
 
-def _below(run: Run) -> Iterator[Run]:
+def _deleted_children(run: Run) -> Iterator[Run]:
     """What is part of it and was deleted in the same act."""
     level = [run]
     while level:
@@ -161,7 +161,7 @@ def _below(run: Run) -> Iterator[Run]:
         yield from level
 
 
-def _archived(run: Run, who: User, at: datetime | None) -> bool:
+def _set_archived(run: Run, who: User, at: datetime | None) -> bool:
     with transaction.atomic():
         changed = Run.objects.filter(pk=run.pk, archived_at__isnull=at is not None).update(archived_at=at)
         if not changed:
@@ -177,4 +177,4 @@ def _archived(run: Run, who: User, at: datetime | None) -> bool:
 
 
 def _announce(run: Run) -> None:
-    lifecycle.announce(run, RunState(run.state), Reason(run.reason))
+    lifecycle.publish_change(run, RunState(run.state), Reason(run.reason))

@@ -10,7 +10,7 @@ from django.db import models
 
 
 @dataclass(frozen=True)
-class Belonging:
+class RunTable:
     """A table whose rows belong to runs. `run`: the look-up from such a row to its run; `experiment`: to its
     experiment, where there are rows without a run. A table with a column `sha256` also has `size_bytes` and
     `created_at`: its rows name files."""
@@ -23,7 +23,7 @@ class Belonging:
     def names_files(self) -> bool:
         return any(field.name == "sha256" for field in self.model._meta.fields)
 
-    def of(self, *runs: str) -> models.QuerySet[Any]:
+    def for_runs(self, *runs: str) -> models.QuerySet[Any]:
         return self.model._default_manager.filter(**{f"{self.run}__in": runs})
 
     def without_run(self, experiment: models.Model) -> models.QuerySet[Any]:
@@ -33,5 +33,5 @@ class Belonging:
         )
 
 
-BELONGINGS: list[Belonging] = []
+BELONGINGS: list[RunTable] = []
 """In the order in which they go: what names another row, before that."""

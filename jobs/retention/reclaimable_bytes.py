@@ -22,7 +22,7 @@ def bytes_of(groups: Mapping[int, Collection[str]]) -> dict[int, int]:
     own: Counter[tuple[int, str]] = Counter()
     for belonging in BELONGINGS:
         if belonging.names_files:
-            for run, sha256, size in belonging.of(*group_of).values_list(
+            for run, sha256, size in belonging.for_runs(*group_of).values_list(
                 belonging.run, "sha256", "size_bytes"
             ):
                 sizes[group_of[run], sha256] = size

@@ -23,7 +23,7 @@ from clusters.telemetry import attempt_curves
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Experiment, Run
-from jobs.retention.deletion import GONE
+from jobs.retention.deletion import PURGE_STARTED
 from jobs.retention.purge_registry import BELONGINGS
 from jobs.sources import snapshots
 from jobs.task_messages import purge_soon
@@ -45,7 +45,7 @@ def due_at(deleted_at: datetime) -> datetime:
 def purge_now(run: Run, who: User) -> None:
     """Have a deleted run, and what is part of it, go at once. Raises Conflict for one that is not deleted."""
     with transaction.atomic():
-        if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=GONE):
+        if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=PURGE_STARTED):
             raise Conflict(f"Run {run.number} is not deleted; delete it first.")
         audit.record(who, "run.purge", str(run), run.workspace)
         purge_soon()
@@ -55,9 +55,9 @@ def purge_experiment_now(experiment: Experiment, who: User) -> None:
     """Have a deleted experiment go at once, with all its runs. Raises Conflict for one that is not
     deleted."""
     with transaction.atomic():
-        if not Experiment.objects.exclude(deleted_at=None).filter(pk=experiment.pk).update(deleted_at=GONE):
+        if not Experiment.objects.exclude(deleted_at=None).filter(pk=experiment.pk).update(deleted_at=PURGE_STARTED):
             raise Conflict(f"The experiment {experiment.name!r} is not deleted; delete it first.")
-        Run.objects.deleted().filter(experiment=experiment).update(deleted_at=GONE)
+        Run.objects.deleted().filter(experiment=experiment).update(deleted_at=PURGE_STARTED)
         audit.record(who, "experiment.purge", experiment.name, experiment.workspace)
         purge_soon()
 
@@ -96,7 +96,7 @@ def remove(rows: QuerySet[Any]) -> None:
 def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float) -> int:
     gone = 0
     used: set[tuple[int, str]] = set()
-    Experiment.objects.filter(deleted_at__lte=until).update(deleted_at=GONE)
+    Experiment.objects.filter(deleted_at__lte=until).update(deleted_at=PURGE_STARTED)
     for run in _each(Run.objects.filter(deleted_at__lte=until)):
         if time.monotonic() > stop_at:
             log.info("There is more to purge than fits into %s s; it goes on the next time", LONGEST_S)
@@ -139,19 +139,19 @@ def _lineage(run: Run) -> list[Run]:
 def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
     if Lease.objects.filter(holder=run.pk, released_at=None).exists():
         raise Conflict(f"{run} holds GPUs still and is purged later.")
-    if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=GONE):
+    if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=PURGE_STARTED):
         return False
     before(run)
     log_store.remove_run(run.pk)
     attempt_curves.delete(run.pk)
     for belonging in BELONGINGS:
-        remove(belonging.of(run.pk))
+        remove(belonging.for_runs(run.pk))
     run.delete()
     return True
 
 
 def _purge_experiments() -> None:
-    for experiment in Experiment.objects.filter(deleted_at=GONE, runs=None):
+    for experiment in Experiment.objects.filter(deleted_at=PURGE_STARTED, runs=None):
         for belonging in BELONGINGS:
             remove(belonging.without_run(experiment))
         experiment.delete()

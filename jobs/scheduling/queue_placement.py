@@ -18,7 +18,7 @@ from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.scheduling import scaling_messages
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
-from jobs.tokens import token_of
+from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
 from trainhub_launch.offers import Demand, FreeNode
 from trainhub_launch.placement import Placement, demand
@@ -150,7 +150,7 @@ class ClusterQueuePlacement:
         run = turn.run
         sentence = _behind(run, in_front) if in_front else self._why(turn)
         if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
-            lifecycle.wait_because(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
+            lifecycle.set_waiting_reason(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
 
     def _why(self, turn: QueuedRun) -> str:
         nodes = self._nodes(turn.run)
@@ -177,7 +177,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         run=run,
         number=number,
         placement=[dataclasses.asdict(node) for node in placement.nodes],
-        token_digest=digest(token_of(run.pk, number)),
+        token_digest=digest(attempt_token(run.pk, number)),
     )
     Run.objects.filter(pk=run.pk).update(attempt=number)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")

@@ -142,7 +142,7 @@ def _create(
         actor=principal.user.get_username(),
         at=run.created_at,
     )
-    tags.put(run, named.tags)
-    lifecycle.announce(run, RunState.QUEUED, Reason.NONE)
+    tags.set_tags(run, named.tags)
+    lifecycle.publish_change(run, RunState.QUEUED, Reason.NONE)
     launch_run_soon(run.pk)
     return run

@@ -159,7 +159,7 @@ def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
 
 def _artifact(who: Principal, run_id: str, attempt: int, path: str) -> Artifact:
     run = _run(who, run_id)
-    found = outputs.of_attempt(run, attempt).filter(path=path).first()
+    found = outputs.for_attempt(run, attempt).filter(path=path).first()
     if found is None:
         raise not_found("No such output in this attempt.")
     if not blobs.exists(found.sha256):

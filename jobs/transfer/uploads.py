@@ -145,7 +145,7 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
         raise
     is_complete = at == piece.total
     if is_complete and isinstance(who, Node):
-        senders.note(who, sha256)
+        senders.record_sent(who, sha256)
     return _headers(at, complete=is_complete)
 
 

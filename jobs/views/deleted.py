@@ -16,7 +16,7 @@ from jobs.errors import Conflict
 from jobs.models import Experiment, Run
 from jobs.querysets import RunQuerySet
 from jobs.retention import deletion, reclaimable_bytes, run_purge
-from jobs.retention.deletion import GONE
+from jobs.retention.deletion import PURGE_STARTED
 from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -138,7 +138,7 @@ def _experiments(workspace: Workspace) -> list[Row]:
 
 
 def _due_at(deleted_at: datetime | None) -> datetime | None:
-    return None if deleted_at is None or deleted_at == GONE else run_purge.due_at(deleted_at)
+    return None if deleted_at is None or deleted_at == PURGE_STARTED else run_purge.due_at(deleted_at)
 
 
 def _deleted_run(who: Principal, number: int) -> Run:

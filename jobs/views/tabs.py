@@ -43,7 +43,7 @@ class ShownTab:
 def shown(run: Run, attempt: int) -> list[ShownTab]:
     counts = {
         "members": Member.objects.filter(attempt__run=run, attempt__number=attempt).count(),
-        "outputs": outputs.of_attempt(run, attempt).count(),
+        "outputs": outputs.for_attempt(run, attempt).count(),
     }
     return [ShownTab(name, TABS[name].word, counts.get(name)) for name in names(run)]
 

@@ -116,7 +116,7 @@ def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
     """Curated ones, then the interpreters that the nodes of the workspace's clusters report."""
     return (
         *(
-            EnvironmentChoice(item.name, item.name, environments.described(item))
+            EnvironmentChoice(item.name, item.name, environments.describe(item))
             for item in environments.CURATED
         ),
         EnvironmentChoice("system", "The node's own Python", "Nothing is installed; starts at once."),

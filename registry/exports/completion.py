@@ -14,7 +14,7 @@ from django.utils import timezone
 from jobs import causes, lifecycle, outputs
 from jobs.models import Run
 from jobs.states import FINAL, Reason, RunState
-from jobs.task_messages import ask_soon
+from jobs.task_messages import send_task_soon
 from registry.errors import RegistryError
 from registry.exports import reports
 from registry.exports.states import ExportState
@@ -32,7 +32,7 @@ NOTHING = "The run ended without a model in outputs/onnx/."
 def follow(run: Run) -> None:
     """A run has ended, in the transaction that ends it: where it was an export, have that settled soon."""
     if Export.objects.filter(run=run, state=ExportState.WAITING).exists():
-        ask_soon("registry.tasks.settle_exports")
+        send_task_soon("registry.tasks.settle_exports")
 
 
 def settle_all() -> None:
@@ -134,4 +134,4 @@ def _end(
 
 def _announce(run: Run) -> None:
     """Pages that show the export hear of it as of a change of its run."""
-    lifecycle.announce(run, RunState(run.state), Reason(run.reason))
+    lifecycle.publish_change(run, RunState(run.state), Reason(run.reason))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from jobs.task_messages import ask_soon
+from jobs.task_messages import send_task_soon
 from registry.certificates import issuance
 from registry.models import ModelFile, ModelVersion
 from registry.registration import LOGGED_MODEL, files_below
@@ -51,7 +51,7 @@ def fill(version: ModelVersion) -> None:
         )
         issuance.issue(version, files, origin)
         ModelVersion.objects.filter(pk=version.pk).update(scan=None)
-        ask_soon("registry.tasks.scan_version", version.pk)
+        send_task_soon("registry.tasks.scan_version", version.pk)
 
 
 def _waiting() -> QuerySet[ModelVersion]:

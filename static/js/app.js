@@ -1,5 +1,5 @@
 // The mount registry: `mount("name", setUp)` runs setUp(element) once for every [data-mount~="name"],
-// now and after every htmx swap. setUp may return a function that is called when the element goes.
+// now and after every htmx swap. setUp may return a function that is called when the element is removed.
 
 const setUps = new Map();
 const mounted = new WeakMap();

@@ -1,7 +1,8 @@
-// Times and durations as the pages write them; the same words as jobs/templatetags/formats.py.
+// Times, durations and sizes in the same form as jobs/templatetags/formats.py writes them.
 
-export function duration(seconds) {
-  const whole = Math.floor(seconds);
+export function formatDuration(seconds) {
+  if (seconds > 0 && seconds < 1) return seconds >= 0.1 ? `${seconds.toFixed(1)} s` : "<0.1 s";
+  const whole = Math.trunc(seconds);
   if (whole < 60) return `${whole} s`;
   const minutes = Math.floor(whole / 60);
   if (minutes < 60) return `${minutes} min ${whole % 60} s`;
@@ -9,7 +10,7 @@ export function duration(seconds) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-export function relative(milliseconds) {
+export function formatRelativeTime(milliseconds) {
   const seconds = milliseconds / 1000;
   if (seconds < 5) return "just now";
   if (seconds < 60) return `${Math.floor(seconds)} s ago`;
@@ -18,14 +19,15 @@ export function relative(milliseconds) {
   return `${Math.floor(seconds / 86400)} d ago`;
 }
 
-export function clock(milliseconds) {
+export function formatDateTime(milliseconds) {
   return new Date(milliseconds).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
-export function bytes(count) {
-  if (count < 1024) return `${count} B`;
-  for (const unit of ["KiB", "MiB", "GiB", "TiB"]) {
+export function formatBytes(count) {
+  if (count < 1024) return `${Math.trunc(count)} B`;
+  for (const unit of ["KiB", "MiB", "GiB"]) {
     count /= 1024;
-    if (count < 1024 || unit === "TiB") return `${count.toFixed(count < 10 ? 1 : 0)} ${unit}`;
+    if (count < 1024) return `${count.toFixed(count < 10 ? 1 : 0)} ${unit}`;
   }
+  return `${(count / 1024).toFixed(1)} TiB`;
 }

@@ -1,6 +1,7 @@
-// What every page has: theme switch, relative times, running durations, copying, confirming, live refresh, keys.
+// What every page has: theme switch, relative times, running durations, copy buttons, confirmation, live refresh,
+// keyboard shortcuts.
 import { mount } from "./app.js";
-import { clock, duration, relative } from "./formats.js";
+import { formatDateTime, formatDuration, formatRelativeTime } from "./formats.js";
 import { topicSocket } from "./socket.js";
 import "./confirm.js";
 import "./keys.js";
@@ -26,25 +27,25 @@ mount("theme", (button) => {
 
 mount("time", (element) => {
   const at = Date.parse(element.dateTime);
-  element.title = clock(at);
-  const show = () => (element.textContent = relative(Date.now() - at));
+  element.title = formatDateTime(at);
+  const show = () => (element.textContent = formatRelativeTime(Date.now() - at));
   return eachSecond(show);
 });
 
-// A time of day in the reader's zone, to the second.
+// The time of day in the reader's time zone, to the second.
 mount("clock", (element) => {
   const at = new Date(element.dateTime);
-  element.title = clock(at.getTime());
+  element.title = formatDateTime(at.getTime());
   element.textContent = at.toLocaleTimeString(undefined, { hour12: false });
 });
 
-// A duration that still grows; in a timeline its part of the bar grows with it.
+// A duration that still grows. In a timeline its part of the bar grows with it.
 mount("elapsed", (element) => {
   const since = Date.parse(element.dataset.since);
   const part = element.closest("[data-grows]");
   return eachSecond(() => {
     const seconds = Math.max(0, (Date.now() - since) / 1000);
-    element.textContent = duration(seconds);
+    element.textContent = formatDuration(seconds);
     part?.style.setProperty("--share", Math.max(1, Math.round(seconds * 1000)));
   });
 });
@@ -58,25 +59,29 @@ mount("copy", (button) => {
   });
 });
 
-// Says `live` on the element when its topic tells of a change, at most once a second: htmx then fetches the partial.
-// `data-on`: which messages; `data-every`: also every so many seconds, for what no message tells.
+// Dispatches `live` on the element when its topic reports a change, at most once a second; htmx then fetches the
+// partial. `data-on`: the message types to react to. `data-every`: seconds after which to refresh in any case, for
+// changes that no message reports.
 mount("live", (element) => {
-  const wanted = new Set((element.dataset.on ?? "run.changed").split(" "));
+  const messageTypes = new Set((element.dataset.on ?? "run.changed").split(" "));
   let timer = null;
-  let said = 0;
-  const say = () => {
-    timer ??= setTimeout(() => {
-      timer = null;
-      said = Date.now();
-      element.dispatchEvent(new CustomEvent("live"));
-    }, Math.max(60, said + 1000 - Date.now()));
+  let sentAt = 0;
+  const notify = () => {
+    timer ??= setTimeout(
+      () => {
+        timer = null;
+        sentAt = Date.now();
+        element.dispatchEvent(new CustomEvent("live"));
+      },
+      Math.max(60, sentAt + 1000 - Date.now()),
+    );
   };
   const stop = topicSocket(
     element.dataset.live,
-    (message) => (wanted.has(message.type) || message.type === "hint") && say(),
-    say, // also when it opens first: much can happen between the page's making and now
+    (message) => (messageTypes.has(message.type) || message.type === "hint") && notify(),
+    notify, // also on the first open: things may have changed since the server rendered the page
   );
-  const every = element.dataset.every && setInterval(() => document.hidden || say(), element.dataset.every * 1000);
+  const every = element.dataset.every && setInterval(() => document.hidden || notify(), element.dataset.every * 1000);
   return () => {
     clearTimeout(timer);
     clearInterval(every);

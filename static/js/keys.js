@@ -1,36 +1,39 @@
 // Keys that work everywhere: `/` or Ctrl-K to search, j and k through a table's rows, Enter to open, Escape to leave.
 
 const rows = () => [...document.querySelectorAll("[data-rows] tbody tr")];
-let at = null; // the row's id: rows are swapped while the page lives
+let currentId = null; // the id of the current row: htmx replaces the row elements
 
 document.addEventListener("keydown", (event) => {
-  const typing = event.target.closest("input, textarea, select, [contenteditable]");
-  if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !typing)) {
+  const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
+  if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !isTyping)) {
     event.preventDefault();
     document.querySelector("#search")?.focus();
   } else if (event.key === "Escape" && event.target.id === "search") {
     event.target.blur();
-  } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    rowKey(event);
+  } else if (!isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    handleRowKey(event);
   }
 });
 
-function rowKey(event) {
+function handleRowKey(event) {
   if (event.key === "j" || event.key === "k") {
     const all = rows();
-    const index = all.findIndex((row) => row.id === at) + (event.key === "j" ? 1 : -1);
+    const index = all.findIndex(({ id }) => id === currentId) + (event.key === "j" ? 1 : -1);
     const row = all[Math.min(Math.max(index, 0), all.length - 1)];
-    at = row?.id ?? null;
-    mark();
+    currentId = row?.id ?? null;
+    markCurrentRow();
     row?.scrollIntoView({ block: "nearest" });
-  } else if (event.key === "Enter" && at && event.target === document.body) {
-    rows().find((row) => row.id === at)?.querySelector("a")?.click();
+  } else if (event.key === "Enter" && currentId && event.target === document.body) {
+    rows()
+      .find((row) => row.id === currentId)
+      ?.querySelector("a")
+      ?.click();
   }
 }
 
-function mark() {
-  for (const row of rows()) row.classList.toggle("th-at", row.id === at);
+function markCurrentRow() {
+  for (const row of rows()) row.classList.toggle("th-at", row.id === currentId);
 }
 
-// Not after the swap: settling gives rows that were there before the attributes of the answer.
-document.addEventListener("htmx:afterSettle", mark);
+// Not on afterSwap: while htmx settles, it resets the attributes of rows that were there before.
+document.addEventListener("htmx:afterSettle", markCurrentRow);

@@ -1,132 +1,153 @@
-// The log viewer of the run page: lanes at the left, the chosen log at the right.
+// The log viewer of the run page: lanes on the left, the open log on the right.
 import { mount } from "./app.js";
-import { bytes } from "./formats.js";
-import { drawRow } from "./log/draw.js";
-import { Feed } from "./log/feed.js";
-import { Find, firstWith } from "./log/find.js";
-import { pressed } from "./log/keys.js";
+import { formatBytes } from "./formats.js";
+import { handleKey } from "./log/keys.js";
 import { Lanes, lastLine } from "./log/lanes.js";
-import { Lines } from "./log/lines.js";
-import { byteOfHash, remember, remembered } from "./log/memory.js";
-import { Results } from "./log/results.js";
-import { Rows } from "./log/rows.js";
+import { lineElement } from "./log/line-element.js";
+import { LogFeed } from "./log/log-feed.js";
+import { LogLines } from "./log/log-lines.js";
+import { LogToolbar } from "./log/log-toolbar.js";
+import { byteFromHash } from "./log/preferences.js";
+import { SearchResults } from "./log/search-results.js";
+import { TextFinder, findFirst } from "./log/text-finder.js";
+import { VirtualRows } from "./log/virtual-rows.js";
 import { topicSocket } from "./socket.js";
 
-/** Of a larger log only the end is loaded into the page; the whole of it can be downloaded. */
-const MOST_BYTES = 192 * 1024 * 1024;
+/** Only the end of a larger log is loaded into the page. The whole log can be downloaded. */
+const MAX_BYTES = 192 * 1024 * 1024;
+const TAIL_BYTES = 2048; // enough to contain the last line of most logs
+const STATUS_EVERY_MS = 100;
 const TRACEBACK = "Traceback (most recent call last)";
 
 class LogView {
   constructor(root) {
     this.root = root;
     this.attempt = Number(root.dataset.attempt);
-    this.picked = new URLSearchParams(location.search).has("log"); // by hand: then nothing else is shown by itself
-    this.rows = new Rows(this.part("scroller"), { draw: (line) => this.draw(line), onFollow: () => this.showFollow() });
-    this.find = new Find(() => this.showFound());
-    this.lines = new Lines();
-    this.seenCount = 0;
+    // Once the reader has chosen a log, the viewer opens no other by itself.
+    this.isChosenByReader = new URLSearchParams(location.search).has("log");
+    this.finder = new TextFinder(() => this.toolbar?.showHits(this.finder));
+    this.lines = new LogLines();
     this.state = { size: 0, complete: false };
     this.name = root.dataset.log;
+    this.rows = new VirtualRows(this.part("scroller"), {
+      draw: (line) => this.draw(line),
+      onFollow: () => this.toolbar.showFollow(),
+    });
+    this.toolbar = new LogToolbar(this);
     this.lanes = new Lanes(this.part("lanes"), {
       url: root.dataset.lanes,
       onChoose: (name) => this.open(name, true),
-      onSwap: () => this.suggested(),
+      onUpdate: () => this.openSuggestion(),
     });
-    this.results = new Results(root, {
+    this.results = new SearchResults(root, {
       url: `${root.dataset.url}search/`,
       attempt: () => this.attempt,
       title: (name) => this.lanes.title(name),
-      onOpen: (hit, asked) => this.openHit(hit, asked),
+      onOpen: (hit, query) => this.openHit(hit, query),
     });
-    this.bind();
+    this.listeners = new AbortController();
+    const { signal } = this.listeners;
+    document.addEventListener("keydown", (event) => handleKey(event, this), { signal });
+    addEventListener("hashchange", () => this.jump(byteFromHash()), { signal });
     this.open(root.dataset.log, false);
-    this.stopSocket = topicSocket(root.dataset.socket, (message) => this.receive(message), () => {
-      this.feed?.fetch();
-      this.lanes.ask(); // ranks may have started since the page was made
-    });
+    this.stopSocket = topicSocket(
+      root.dataset.socket,
+      (message) => this.receive(message),
+      () => {
+        this.feed?.fetch();
+        this.lanes.requestRefresh(); // ranks may have started since the server rendered the page
+      },
+    );
   }
 
   close() {
     this.stopSocket();
     this.feed?.stop();
-    this.find.clear();
+    this.finder.clear();
     this.rows.close();
     this.lanes.close();
-    this.results.close();
-    this.keys.abort();
+    this.results.destroy();
+    this.listeners.abort();
+    clearTimeout(this.statusTimer);
   }
 
   part(name) {
     return this.root.querySelector(`[data-part="${name}"]`);
   }
 
-  /** Show the log `name`, from `byte` on if given, which begins line `number`; `chosen` by hand puts it into the address too. */
-  open(name, chosen, { byte = null, number = null } = {}) {
+  /**
+   * Opens the log `name`, at `byte` if given, which begins line `number`. A choice of the reader changes the address.
+   */
+  open(name, isChosen, { byte = null, number = null } = {}) {
     if (!name) return;
     this.name = name;
-    this.picked ||= chosen;
+    this.isChosenByReader ||= isChosen;
     this.state = { size: 0, complete: false };
-    this.lanes.choose(name);
-    this.target = chosen ? byte : byteOfHash();
+    this.lanes.setCurrent(name);
+    this.target = isChosen ? byte : byteFromHash();
     this.targetNumber = number;
-    this.side(false);
-    if (chosen) this.tellAddress(byte);
+    this.setSideOpen(false);
+    if (isChosen) this.updateAddress(byte);
     this.part("name").textContent = name;
-    this.part("download").href = `${this.address(name)}?${new URLSearchParams({ attempt: this.attempt, download: 1 })}`;
+    const query = new URLSearchParams({ attempt: this.attempt, download: 1 });
+    this.part("download").href = `${this.logUrl(name)}?${query}`;
     this.load(Number(this.lanes.lane(name)?.dataset.size ?? 0));
   }
 
-  /** Begin to read, near the end where the log is too large for a page. */
+  /** Starts to read the log, near its end or the target if it is too large for a page. */
   load(size) {
     this.feed?.stop();
-    this.find.clear();
+    this.finder.clear();
     this.markedLine = null;
-    const base = this.target === null ? Math.max(0, size - MOST_BYTES) : Math.max(0, Math.min(this.target, size) - MOST_BYTES / 2);
-    this.lines = new Lines(base);
-    this.seenCount = 0;
-    this.rows.following = this.target === null;
-    this.rows.use(this.lines);
-    this.feed = new Feed({
-      url: this.address(this.name),
+    const base =
+      this.target === null ? Math.max(0, size - MAX_BYTES) : Math.max(0, Math.min(this.target, size) - MAX_BYTES / 2);
+    this.lines = new LogLines(base);
+    this.toolbar.resetUnread();
+    this.rows.isFollowing = this.target === null;
+    this.rows.setLines(this.lines);
+    this.feed = new LogFeed({
+      url: this.logUrl(this.name),
       attempt: this.attempt,
       lines: this.lines,
-      onBytes: () => this.grown(),
-      onState: (state) => this.told(state),
+      onBytes: () => this.handleGrowth(),
+      onState: (state) => this.setState(state),
     });
     this.feed.fetch();
-    this.showFollow();
+    this.toolbar.showFollow();
     this.startFind();
     this.part("cut").hidden = base === 0;
-    this.part("cut").textContent = base ? `The first ${bytes(base)} are not shown here; download the log to have all of it.` : "";
+    this.part("cut").textContent = base
+      ? `The first ${formatBytes(base)} are not shown here. Download the log to read all of it.`
+      : "";
   }
 
-  /** A line that was found in all logs. */
-  openHit(hit, asked) {
-    this.side(false);
-    this.part("find").value = asked.regex ? "" : asked.q;
+  /** Opens the line of a hit of the search in all logs. */
+  openHit(hit, query) {
+    this.setSideOpen(false);
+    this.part("find").value = query.regex ? "" : query.q;
     if (hit.log === this.name && hit.offset >= this.lines.base) {
       this.targetNumber = hit.line;
       this.startFind();
-      this.tellAddress(hit.offset);
+      this.updateAddress(hit.offset);
       this.jump(hit.offset);
     } else {
       this.open(hit.log, true, { byte: hit.offset, number: hit.line });
     }
   }
 
-  /** On a narrow screen the list of logs, or of lines found, lies over the log while it is open. */
-  side(isOpen) {
+  /** Opens or closes the list of logs or of search results, which covers the log on a narrow screen. */
+  setSideOpen(isOpen) {
     this.root.classList.toggle("log-side-open", isOpen);
     this.part("pick").setAttribute("aria-expanded", isOpen);
-    this.lanes.label(this.part("pick"));
+    this.lanes.describeCurrent(this.part("pick"));
   }
 
-  address(name) {
+  logUrl(name) {
     return this.root.dataset.url + name.split("/").map(encodeURIComponent).join("/");
   }
 
-  /** What is shown, and from which byte on, stands in the page's address. */
-  tellAddress(byte) {
+  /** Puts the open log, and the offset at which it is opened, into the page's address. */
+  updateAddress(byte) {
     const attempt = this.root.dataset.latest === String(this.attempt) ? {} : { attempt: this.attempt };
     const query = new URLSearchParams({ ...attempt, log: this.name });
     history.replaceState(null, "", `?${query}${byte === null ? "" : `#b=${byte}`}`);
@@ -137,159 +158,100 @@ class LogView {
       this.lanes.receive(message);
       if (message.name === this.name) this.feed?.receive(message);
     } else if (message.type === "run.changed" || message.type === "hint") {
-      if (message.attempt > this.attempt && this.root.dataset.latest === String(this.attempt)) this.begin(message.attempt);
+      const isLatest = this.root.dataset.latest === String(this.attempt);
+      if (message.attempt > this.attempt && isLatest) this.showAttempt(message.attempt);
       this.feed?.fetch(); // learns whether the log is complete, and what was missed
-      this.lanes.ask();
+      this.lanes.requestRefresh();
     } else if (message.type === "member.changed") {
-      this.lanes.ask();
+      this.lanes.requestRefresh();
     }
   }
 
-  /** The run was placed, or tries again: what is shown is its latest attempt. */
-  begin(attempt) {
+  /** Switches to the latest attempt: the run was placed, or is tried again. */
+  showAttempt(attempt) {
     this.attempt = attempt;
     this.root.dataset.latest = attempt;
-    this.picked = false;
+    this.isChosenByReader = false;
     this.name = null;
     this.feed?.stop();
-    this.lanes.choose(null);
+    this.lanes.setCurrent(null);
   }
 
-  /** The server says which log tells most now; it is shown unless the reader is busy with another. */
-  suggested() {
+  /** Opens the log that the server suggests now, unless the reader is busy with another. */
+  openSuggestion() {
     const name = this.lanes.suggestion;
-    if (name && name !== this.name && (!this.name || (!this.picked && this.rows.following))) this.open(name, false);
+    const isBusy = this.name && (this.isChosenByReader || !this.rows.isFollowing);
+    if (name && name !== this.name && !isBusy) this.open(name, false);
   }
 
-  grown() {
-    if (this.lines.bytes.length > 2 * MOST_BYTES) {
+  handleGrowth() {
+    if (this.lines.bytes.length > 2 * MAX_BYTES) {
       this.load(this.lines.end);
       return;
     }
     if (this.target !== null && this.lines.end > this.target) this.jump(this.target);
-    this.rows.changed();
-    this.showLater();
-    if (this.find.needle) this.find.more();
+    this.rows.scheduleLayout();
+    this.showStatusSoon();
+    if (this.finder.needle) this.finder.resume();
   }
 
-  /** Show the line of a byte, as soon as it is here. */
+  /** Shows the line that contains `byte`, as soon as it has arrived. */
   jump(byte) {
     this.target = byte;
     if (byte === null || this.lines.end <= byte) return;
     this.target = null;
     const line = this.lines.at(byte);
     if (this.targetNumber !== null) this.lines.renumber(line, this.targetNumber);
-    this.mark(line);
+    this.markLine(line);
   }
 
-  mark(line) {
+  markLine(line) {
     this.markedLine = line;
     requestAnimationFrame(() => {
-      this.rows.show(line, "start");
+      this.rows.scrollTo(line, "start");
       this.rows.redraw();
     });
   }
 
-  /** Words around the log change at most ten times a second, however fast the bytes come. */
-  showLater() {
-    this.later ??= setTimeout(() => {
-      this.later = null;
-      this.showFollow();
-      this.showState();
-      const from = Math.max(0, this.lines.bytes.length - 2048);
-      this.lanes.tell(this.name, lastLine(new TextDecoder().decode(this.lines.bytes.slice(from, this.lines.bytes.length))));
-    }, 100);
+  /** Updates the texts around the log at most ten times a second, however fast the bytes arrive. */
+  showStatusSoon() {
+    this.statusTimer ??= setTimeout(() => {
+      this.statusTimer = null;
+      this.toolbar.showFollow();
+      this.toolbar.showState();
+      const { bytes } = this.lines;
+      const tail = bytes.slice(Math.max(0, bytes.length - TAIL_BYTES), bytes.length);
+      this.lanes.showLastLine(this.name, lastLine(new TextDecoder().decode(tail)));
+    }, STATUS_EVERY_MS);
   }
 
-  told(state) {
+  setState(state) {
     this.state = state;
-    this.showState();
-    this.showFollow();
+    this.toolbar.showState();
+    this.toolbar.showFollow();
   }
 
   draw(line) {
-    const isCurrent = line === this.find.line || line === this.markedLine;
-    return drawRow(this.lines, line, this.find.needle, isCurrent);
-  }
-
-  // Words and buttons around the log.
-
-  bind() {
-    this.keys = new AbortController();
-    const { signal } = this.keys;
-    const field = this.part("find");
-    field.addEventListener("input", () => this.startFind());
-    field.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") this.goFound(event.shiftKey ? -1 : 1);
-      if (event.key === "Escape") {
-        field.value = "";
-        this.startFind();
-        this.part("scroller").focus();
-      }
-    });
-    this.part("next").addEventListener("click", () => this.goFound(1));
-    this.part("previous").addEventListener("click", () => this.goFound(-1));
-    this.part("follow").addEventListener("click", () => this.rows.follow(!this.rows.following));
-    this.part("paused").addEventListener("click", () => this.rows.follow(true));
-    this.part("traceback").addEventListener("click", () => this.showTraceback());
-    this.part("wrap").addEventListener("click", () => this.setWrap(!this.rows.wrap));
-    this.setWrap(remembered("trainhub.wrap") === "yes");
-    this.part("pick").addEventListener("click", () => this.side(!this.root.classList.contains("log-side-open")));
-    document.addEventListener("keydown", (event) => pressed(event, this), { signal });
-    addEventListener("hashchange", () => this.jump(byteOfHash()), { signal });
-  }
-
-  setWrap(wrap) {
-    this.part("scroller").classList.toggle("log-wrap", wrap);
-    this.part("wrap").setAttribute("aria-pressed", wrap);
-    remember("trainhub.wrap", wrap ? "yes" : "no");
-    this.rows.setWrap(wrap);
+    const isCurrent = line === this.finder.line || line === this.markedLine;
+    return lineElement(this.lines, line, this.finder.needle, isCurrent);
   }
 
   startFind() {
-    this.find.start(this.part("find").value, this.lines);
+    this.finder.start(this.part("find").value, this.lines);
     this.rows.redraw();
   }
 
-  goFound(step) {
-    const line = this.find.go(step, this.rows.firstVisible());
+  moveToHit(step) {
+    const line = this.finder.move(step, this.rows.firstVisible());
     if (line === null) return;
-    this.rows.show(line);
+    this.rows.scrollTo(line);
     this.rows.redraw();
   }
 
   async showTraceback() {
-    const line = await firstWith(TRACEBACK, this.lines);
+    const line = await findFirst(TRACEBACK, this.lines);
     this.part("note").textContent = line < 0 ? "no traceback in this log" : "";
-    if (line >= 0) this.mark(line);
-  }
-
-  showFound() {
-    this.part("found").textContent = this.find.label;
-    for (const button of [this.part("next"), this.part("previous")]) button.disabled = this.find.hits.length === 0;
-  }
-
-  showFollow() {
-    const { following } = this.rows;
-    this.part("follow").setAttribute("aria-pressed", following);
-    if (following) this.seenCount = this.lines.count;
-    const unseen = this.lines.count - this.seenCount;
-    const paused = this.part("paused");
-    paused.hidden = following || unseen <= 0;
-    paused.querySelector("span").textContent = `Paused, ${unseen.toLocaleString("en")} new ${unseen === 1 ? "line" : "lines"}`;
-  }
-
-  showState() {
-    const { size, complete, error } = this.state;
-    const loading = this.lines.end < size;
-    const words = [`${this.lines.count.toLocaleString("en")} lines`, bytes(Math.max(size, this.lines.end))];
-    if (loading) words.push(`loading ${Math.floor((100 * this.lines.end) / size)} %`);
-    else if (complete) words.push("complete");
-    this.part("state").textContent = words.join(" · ");
-    this.part("error").textContent = error ?? "";
-    this.part("error").hidden = !error;
-    this.part("nothing").hidden = this.lines.count > 0 || loading;
-    this.part("nothing").textContent = complete ? "This log is empty." : "Nothing written yet.";
+    if (line >= 0) this.markLine(line);
   }
 }
 

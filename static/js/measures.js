@@ -1,29 +1,30 @@
-// Sizes and colours that the server knows, such as the length of a bar: `data-measures="a:1.5 b:var(--now)"` sets the custom
-// properties --a and --b of the element, which the style sheets read. The content security policy of every page refuses style
-// attributes; this takes numbers, colours and variables only. Loaded before the first paint (not a module), so that nothing jumps.
+// Sizes and colours that the server knows, such as the length of a bar: `data-measures="a:1.5 b:var(--now)"` sets the
+// custom properties --a and --b of the element, which the style sheets read. The content security policy of every page
+// refuses style attributes; this script accepts numbers, colours and variables only. It is loaded before the first
+// paint (not as a module), so that nothing jumps.
 (() => {
   const NAME = /^[a-z]+$/;
   const VALUE = /^(-?\d+(\.\d+)?%?|#[0-9a-f]{3,8}|var\(--[a-z0-9-]+\))$/;
 
-  const measure = (element) => {
+  const applyMeasures = (element) => {
     for (const pair of element.dataset.measures.split(/\s+/)) {
       const [name, value] = pair.split(":");
       if (NAME.test(name) && VALUE.test(value)) element.style.setProperty(`--${name}`, value);
     }
   };
 
-  const measureBelow = (root) => {
-    if (root.dataset?.measures !== undefined) measure(root);
-    for (const element of root.querySelectorAll("[data-measures]")) measure(element);
+  const applyMeasuresBelow = (root) => {
+    if (root.dataset?.measures !== undefined) applyMeasures(root);
+    for (const element of root.querySelectorAll("[data-measures]")) applyMeasures(element);
   };
 
-  // What the parser adds, what htmx swaps in, and what a script makes.
+  // Covers elements that the parser adds, that htmx swaps in, and that a script creates.
   new MutationObserver((changes) => {
     for (const { addedNodes } of changes) {
-      for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE) measureBelow(node);
+      for (const node of addedNodes) if (node.nodeType === Node.ELEMENT_NODE) applyMeasuresBelow(node);
     }
   }).observe(document, { childList: true, subtree: true });
-  // Ahead of the other handlers of this event, which read them: the observer is called later.
-  addEventListener("htmx:afterSwap", () => measureBelow(document), true);
-  measureBelow(document);
+  // The observer runs too late for other handlers of this event that read the properties, so capture it before them.
+  addEventListener("htmx:afterSwap", () => applyMeasuresBelow(document), true);
+  applyMeasuresBelow(document);
 })();

@@ -1,4 +1,5 @@
-// MLflow's client prints addresses of its own server's pages ("View run … at: HUB/#/experiments/1/runs/ID"): they lead to ours.
+// MLflow's client prints the addresses of its own server's pages ("View run … at: HUB/#/experiments/1/runs/ID"). This
+// redirects them to the pages of the hub.
 
 const PAGES = [
   [/^#\/experiments\/\d+\/runs\/([0-9a-f]{32})/, ([, run]) => `/runs/id/${run}/`],
@@ -8,9 +9,9 @@ const PAGES = [
 
 if (location.pathname === "/") {
   for (const [address, page] of PAGES) {
-    const found = address.exec(location.hash);
-    if (found) {
-      location.replace(page(found));
+    const match = address.exec(location.hash);
+    if (match) {
+      location.replace(page(match));
       break;
     }
   }

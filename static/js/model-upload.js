@@ -1,19 +1,19 @@
-// The upload form of models: sends the chosen files with their paths, shows how far it is, and goes to the new version.
+// The upload form of models: sends the chosen files with their paths, shows the progress, and opens the new version.
 import { mount } from "./app.js";
-import { bytes } from "./formats.js";
+import { formatBytes } from "./formats.js";
 
 mount("model-upload", (form) => {
   const files = form.querySelector("#chosen");
   const folder = form.querySelector("#folder");
   const button = form.querySelector("button");
-  let chosen = [];
+  let selection = [];
 
   const choose = (input, other) => {
-    chosen = [...input.files];
+    selection = [...input.files];
     other.value = "";
-    const size = chosen.reduce((sum, file) => sum + file.size, 0);
-    const count = `${chosen.length} file${chosen.length === 1 ? "" : "s"}`;
-    form.querySelector("[data-chosen]").textContent = chosen.length ? `${count}, ${bytes(size)}` : "";
+    const size = selection.reduce((sum, file) => sum + file.size, 0);
+    const count = `${selection.length} file${selection.length === 1 ? "" : "s"}`;
+    form.querySelector("[data-chosen]").textContent = selection.length ? `${count}, ${formatBytes(size)}` : "";
   };
   files.addEventListener("change", () => choose(files, folder));
   folder.addEventListener("change", () => choose(folder, files));
@@ -21,16 +21,16 @@ mount("model-upload", (form) => {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     for (const line of form.querySelectorAll("[data-error]")) line.hidden = true;
-    if (!chosen.length) return show(form, "files", "Choose at least one file.");
+    if (!selection.length) return showError(form, "files", "Choose at least one file.");
     button.disabled = true;
-    send(form, chosen).finally(() => (button.disabled = false));
+    send(form, selection).finally(() => (button.disabled = false));
   });
 });
 
-function send(form, chosen) {
+function send(form, selection) {
   const data = new FormData();
   data.append("description", form.elements.description.value);
-  for (const file of chosen) data.append("files", file, path(file));
+  for (const file of selection) data.append("files", file, path(file));
   const request = new XMLHttpRequest();
   const bar = form.querySelector(".md-progress");
   bar.hidden = false;
@@ -38,7 +38,7 @@ function send(form, chosen) {
   return new Promise((done) => {
     request.addEventListener("loadend", () => {
       bar.hidden = true;
-      answer(form, request);
+      handleResponse(form, request);
       done();
     });
     request.open("POST", form.dataset.url.replace("NAME", encodeURIComponent(form.elements.name.value.trim() || " ")));
@@ -46,7 +46,7 @@ function send(form, chosen) {
   });
 }
 
-// A chosen folder's own name stays behind: what is inside it is the model.
+// The name of a chosen folder is dropped: its content is the model.
 function path(file) {
   const inside = file.webkitRelativePath.split("/").slice(1).join("/");
   return inside || file.name;
@@ -55,27 +55,29 @@ function path(file) {
 function progress(bar, event) {
   if (!event.lengthComputable) return;
   bar.querySelector("progress").value = event.loaded / event.total;
-  const sent = `${bytes(event.loaded)} of ${bytes(event.total)}`;
+  const sent = `${formatBytes(event.loaded)} of ${formatBytes(event.total)}`;
   bar.querySelector("[data-progress]").textContent = event.loaded < event.total ? sent : "Checking and registering…";
 }
 
-function answer(form, request) {
+function handleResponse(form, request) {
   if (request.status === 201) {
     location.assign(request.getResponseHeader("Location"));
     return;
   }
-  let told = {};
+  let problem = {};
   try {
-    told = JSON.parse(request.responseText);
+    problem = JSON.parse(request.responseText);
   } catch {
-    told = { detail: "The hub could not be reached, or the upload was cut off. Nothing of it was kept; send it again." };
+    problem = {
+      detail: "The hub could not be reached, or the upload was interrupted. Nothing was stored; please try again.",
+    };
   }
-  const error = told.errors?.[0];
-  if (error) show(form, error.field, `${error.message[0].toUpperCase()}${error.message.slice(1)}.`);
-  else show(form, "", told.detail || told.title);
+  const error = problem.errors?.[0];
+  if (error) showError(form, error.field, `${error.message[0].toUpperCase()}${error.message.slice(1)}.`);
+  else showError(form, "", problem.detail || problem.title);
 }
 
-function show(form, field, sentence) {
+function showError(form, field, sentence) {
   const line = form.querySelector(`[data-error="${field}"]`) || form.querySelector('[data-error=""]');
   line.textContent = sentence;
   line.hidden = false;

@@ -1,14 +1,13 @@
-// One reconnecting WebSocket per topic path, shared by everything on the page that listens to it.
+// One reconnecting WebSocket per topic path, shared by all listeners on the page.
 
 const FIRST_WAIT_MS = 400;
-const LONGEST_WAIT_MS = 20_000;
-const SHOWN_AS_LOST_AFTER_MS = 2_500;
+const MAX_WAIT_MS = 20_000;
+const SHOW_LOST_AFTER_MS = 2_500;
 const topics = new Map();
 
 /**
- * Listen to a topic. `onMessage(message)` gets every JSON message; `onOpen()` is called each time the
- * socket has opened, first and after every loss: that is when to fetch what was missed.
- * Returns a function that stops listening.
+ * Listens to a topic. `onMessage(message)` gets every JSON message. `onOpen()` is called each time the socket opens, at
+ * first and after every loss: fetch then what may have been missed. Returns a function that stops listening.
  */
 export function topicSocket(path, onMessage, onOpen = () => {}) {
   const topic = topics.get(path) ?? new Topic(path);
@@ -43,12 +42,12 @@ class Topic {
     const address = new URL(this.path, location.href);
     address.protocol = address.protocol.replace("http", "ws");
     this.socket = new WebSocket(address);
-    this.socket.onopen = () => this.opened();
+    this.socket.onopen = () => this.handleOpen();
     this.socket.onmessage = (event) => this.deliver(JSON.parse(event.data));
-    this.socket.onclose = () => this.lost();
+    this.socket.onclose = () => this.handleClose();
   }
 
-  opened() {
+  handleOpen() {
     this.wait = FIRST_WAIT_MS;
     this.lostAt = null;
     showConnection();
@@ -59,15 +58,15 @@ class Topic {
     for (const listener of [...this.listeners]) listener.onMessage(message);
   }
 
-  lost() {
+  handleClose() {
     if (this.closed) return;
     this.lostAt ??= Date.now();
-    setTimeout(showConnection, SHOWN_AS_LOST_AFTER_MS + 50);
+    setTimeout(showConnection, SHOW_LOST_AFTER_MS + 50);
     this.timer = setTimeout(() => this.connect(), this.wait * (0.75 + Math.random() / 2));
-    this.wait = Math.min(this.wait * 1.8, LONGEST_WAIT_MS);
+    this.wait = Math.min(this.wait * 1.8, MAX_WAIT_MS);
   }
 
-  hurry() {
+  reconnectNow() {
     if (this.socket.readyState !== WebSocket.CLOSED) return;
     this.wait = FIRST_WAIT_MS;
     this.connect();
@@ -82,10 +81,10 @@ class Topic {
 }
 
 function showConnection() {
-  const isLost = [...topics.values()].some((topic) => topic.lostAt && Date.now() - topic.lostAt > SHOWN_AS_LOST_AFTER_MS);
+  const isLost = [...topics.values()].some((topic) => topic.lostAt && Date.now() - topic.lostAt > SHOW_LOST_AFTER_MS);
   document.documentElement.dataset.live = isLost ? "lost" : "on";
 }
 
-const hurryAll = () => topics.forEach((topic) => topic.hurry());
-addEventListener("online", hurryAll);
-document.addEventListener("visibilitychange", () => document.hidden || hurryAll());
+const reconnectAll = () => topics.forEach((topic) => topic.reconnectNow());
+addEventListener("online", reconnectAll);
+document.addEventListener("visibilitychange", () => document.hidden || reconnectAll());

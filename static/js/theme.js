@@ -1,17 +1,17 @@
 // Loaded before the first paint (not a module), so that no page flashes in the wrong theme.
 (() => {
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const chosen = () => {
+  const storedChoice = () => {
     try {
       return localStorage.getItem("trainhub.theme");
     } catch {
-      return null; // storage is denied: follow the system
+      return null; // the browser denies storage: follow the system
     }
   };
   const apply = () => {
-    const theme = chosen() ?? (dark.matches ? "dark" : "light");
+    const theme = storedChoice() ?? (dark.matches ? "dark" : "light");
     document.documentElement.dataset.bsTheme = theme;
-    document.documentElement.dataset.themeChoice = chosen() ?? "system";
+    document.documentElement.dataset.themeChoice = storedChoice() ?? "system";
   };
   apply();
   dark.addEventListener("change", apply);

@@ -1,8 +1,8 @@
-// The wizard's pages: autosave stamps, rows that can be added, uploads of a folder or a zip, one submit.
+// The wizard's pages: timestamps for autosave, rows that can be added, uploads of a folder or a zip, a single submit.
 import { mount } from "./app.js";
-import { folderToZip, filesOfDrop } from "./wizard-zip.js";
+import { folderToZip, filesFromDrop } from "./wizard-zip.js";
 
-// Each post says when it was typed, so that one which was overtaken on its way changes nothing.
+// Each request carries the time of its input, so that the hub ignores one that arrives after a newer one.
 mount("wizard-form", (form) => {
   const stamp = () => (form.elements.typed_at.value = Date.now());
   form.addEventListener("input", stamp, true);
@@ -11,7 +11,7 @@ mount("wizard-form", (form) => {
 
 mount("wizard-once", (form) => {
   form.addEventListener("submit", () => (form.querySelector("button").disabled = true));
-  // Back from the run's page: the browser may show this page as it was left.
+  // After the Back button the browser may restore this page with its button disabled.
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 });
 
@@ -49,40 +49,41 @@ mount("wizard-upload", (form) => {
   zip.addEventListener("change", () => zip.files.length && send(form, part, async () => zip.files[0]));
   part("folder").addEventListener("change", (event) => {
     const files = [...event.target.files].map((file) => ({ path: withoutTop(file.webkitRelativePath), file }));
-    if (files.length) send(form, part, (tell) => folderToZip(files, tell));
+    if (files.length) send(form, part, (showStatus) => folderToZip(files, showStatus));
   });
-  const over = (is) => form.classList.toggle("wz-over", is);
-  form.addEventListener("dragover", (event) => (event.preventDefault(), over(true)));
-  form.addEventListener("dragleave", () => over(false));
+  const setDragOver = (isOver) => form.classList.toggle("wz-over", isOver);
+  form.addEventListener("dragover", (event) => (event.preventDefault(), setDragOver(true)));
+  form.addEventListener("dragleave", () => setDragOver(false));
   form.addEventListener("drop", async (event) => {
     event.preventDefault();
-    over(false);
-    const dropped = await filesOfDrop(event.dataTransfer);
-    const alone = dropped.length === 1 && dropped[0].path.toLowerCase().endsWith(".zip");
-    if (dropped.length) send(form, part, alone ? async () => dropped[0].file : (tell) => folderToZip(dropped, tell));
+    setDragOver(false);
+    const files = await filesFromDrop(event.dataTransfer);
+    const isZip = files.length === 1 && files[0].path.toLowerCase().endsWith(".zip");
+    if (files.length)
+      send(form, part, isZip ? async () => files[0].file : (showStatus) => folderToZip(files, showStatus));
   });
 });
 
 const withoutTop = (path) => path.slice(path.indexOf("/") + 1);
 
 async function send(form, part, make) {
-  const tell = (text, isError = false) => {
+  const showStatus = (text, isError = false) => {
     part("state").textContent = text;
     part("state").classList.toggle("wz-failed", isError);
   };
   part("progress").hidden = false;
   try {
-    const file = await make(tell);
+    const file = await make(showStatus);
     const answer = await post(form, file, (share) => {
       part("progress").firstElementChild.style.width = `${Math.round(share * 100)}%`;
-      tell(share < 1 ? `Uploading, ${Math.round(share * 100)} %` : "Checking the files");
+      showStatus(share < 1 ? `Uploading, ${Math.round(share * 100)} %` : "Checking the files");
     });
     location.assign(answer.url);
-    // The address may be this page's own, with nothing but a new source.
+    // The address may be that of this page, which then shows the new source only after a reload.
     if (new URL(answer.url, location.href).pathname === location.pathname) location.reload();
   } catch (error) {
     part("progress").hidden = true;
-    tell(error.message, true);
+    showStatus(error.message, true);
   }
 }
 
@@ -98,9 +99,16 @@ function post(form, file, onShare) {
     request.upload.onprogress = (event) => event.lengthComputable && onShare(event.loaded / event.total);
     request.onload = () => {
       if (request.status < 300 && request.response?.url) resolve(request.response);
-      else reject(new Error(request.response?.message ?? `The hub answered ${request.status}; nothing was kept. Try again, or upload a smaller folder.`));
+      else
+        reject(
+          new Error(
+            request.response?.message ??
+              `The hub answered ${request.status}; nothing was stored. Try again, or upload a smaller folder.`,
+          ),
+        );
     };
-    request.onerror = () => reject(new Error("The upload was cut off; nothing was kept. Check the connection and try again."));
+    request.onerror = () =>
+      reject(new Error("The upload was interrupted; nothing was stored. Check the connection and try again."));
     request.send(body);
   });
 }

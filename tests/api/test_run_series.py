@@ -143,7 +143,7 @@ class TestKept:
     def test_its_curves_outlive_what_nodes_tell(self, api: Client, run: Run, node: Node) -> None:
         before = told(api, run, all_gpus=1)["nodes"][0]
         finish(run, node)
-        assert run_curves.keep_ended() == 1
+        assert run_curves.store_ended_curves() == 1
         TelemetrySlice.objects.all().delete()
         TelemetryChunk.objects.all().delete()
         after = told(api, run, all_gpus=1)["nodes"][0]
@@ -154,38 +154,38 @@ class TestKept:
 
     def test_they_are_kept_once(self, run: Run, node: Node) -> None:
         finish(run, node)
-        assert [run_curves.keep_ended(), run_curves.keep_ended()] == [1, 0]
+        assert [run_curves.store_ended_curves(), run_curves.store_ended_curves()] == [1, 0]
         assert KeptSeries.objects.filter(holder=run.pk).count() == 4
 
     def test_also_where_nothing_was_measured(self, run: Run, node: Node, api: Client) -> None:
         TelemetrySlice.objects.all().delete()
         finish(run, node)
-        assert [run_curves.keep_ended(), run_curves.keep_ended()] == [1, 0]
+        assert [run_curves.store_ended_curves(), run_curves.store_ended_curves()] == [1, 0]
         assert told(api, run)["nodes"][0]["host"] == {}
 
     def test_the_last_buckets_are_waited_for(self, run: Run, node: Node) -> None:
         finish(run, node)
         AttemptNode.objects.update(settled_at=timezone.now() - timedelta(seconds=20))
-        assert run_curves.keep_ended() == 0
+        assert run_curves.store_ended_curves() == 0
 
     def test_of_a_node_that_never_came_back_what_it_told_is_kept(self, run: Run) -> None:
         AttemptNode.objects.update(settled_at=None)
         Attempt.objects.update(ended_at=timezone.now() - timedelta(hours=1))
-        assert run_curves.keep_ended() == 0
+        assert run_curves.store_ended_curves() == 0
         Attempt.objects.update(
             ended_at=timezone.now() - timedelta(hours=3), created_at=timezone.now() - timedelta(hours=4)
         )
-        assert run_curves.keep_ended() == 1
+        assert run_curves.store_ended_curves() == 1
 
     def test_what_lasts_is_kept_with_few_points(self, run: Run, node: Node) -> None:
         Attempt.objects.update(created_at=timezone.now() - timedelta(hours=30))
         finish(run, node)
-        run_curves.keep_ended()
+        run_curves.store_ended_curves()
         assert KeptSeries.objects.filter(subject="").get().step_s == 120
 
     def test_they_stay_with_a_deleted_run_and_go_when_it_is_purged(self, run: Run, node: Node) -> None:
         finish(run, node)
-        run_curves.keep_ended()
+        run_curves.store_ended_curves()
         run.refresh_from_db()
         run_actions.delete(run, make_owner())
         assert KeptSeries.objects.exists()

@@ -165,7 +165,7 @@ class Played:
         # A node sends a file before it names it.
         for output in {output for fact in self.facts.values() for output in fact.outputs}:
             if blobs.SHA256.match(output.sha256) and blobs.exists(output.sha256):
-                senders.note(self.node, output.sha256)
+                senders.record_sent(self.node, output.sha256)
         ack = reports.ingest(sessions.for_node(self.node), told, now)
         for key in ack.settled:
             self.facts.pop(key, None)

@@ -47,7 +47,7 @@ class TestCurated:
         assert len(set(environments.names())) == len(environments.names())
 
     def test_says_what_a_node_must_bring_besides_pip(self) -> None:
-        said = {environment.name: environments.described(environment) for environment in environments.CURATED}
+        said = {environment.name: environments.describe(environment) for environment in environments.CURATED}
         assert said["TrainHub-PyTorch-2.13"].endswith("mpi4py.")
         assert "Open MPI on the node, and g++" in said["TrainHub-DeepSpeed-0.19"]
         assert "PIP_FIND_LINKS" in said["TrainHub-Horovod-0.28"]

@@ -32,16 +32,16 @@ class TestTheTagsOfASpec:
 class TestTags:
     def test_are_replaced_and_dropped(self, who: Principal) -> None:
         run = queued(who, tags={"seed": "1"})
-        tags.put(run, {"seed": "2", "team": "vision"})
+        tags.set_tags(run, {"seed": "2", "team": "vision"})
         assert told(run.pk) == {"seed": "2", "team": "vision"}
-        assert (tags.drop(run, ["seed"]), tags.drop(run, ["seed"])) == (1, 0)
+        assert (tags.delete_tags(run, ["seed"]), tags.delete_tags(run, ["seed"])) == (1, 0)
 
     def test_are_not_endlessly_many(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(tags, "MOST_OF_A_RUN", 2)
         run = queued(who, tags={"a": "1"})
-        tags.put(run, {"a": "2", "b": "1"})
+        tags.set_tags(run, {"a": "2", "b": "1"})
         with pytest.raises(SpecError, match="a run may have 2 tags"):
-            tags.put(run, {"c": "1"})
+            tags.set_tags(run, {"c": "1"})
 
     def test_with_keys_that_no_column_holds_are_refused_before_anything_is_made(self, who: Principal) -> None:
         with pytest.raises(SpecError, match="250 characters"):

@@ -132,7 +132,7 @@ class TestSearch:
         assert "cannot be used as an expression (invalid perl operator" in part(opened, "more").inner_text()
         opened.click("[data-option=regex]")
         search(opened, "nobody says this")
-        assert "No line of the 4 logs has “nobody says this”" in part(opened, "more").inner_text()
+        assert "No line in the 4 logs contains “nobody says this”" in part(opened, "more").inner_text()
         part(opened, "query").press("Escape")
         assert lane(opened, 0).is_visible()
 

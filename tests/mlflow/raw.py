@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from starlette.applications import Starlette
 
 from jobs.models import Attempt, Run
-from jobs.tokens import token_of as job_token
+from jobs.tokens import attempt_token as job_token
 from tests.jobs.builders import running
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, principal_of, token_of
 from tracking.mlflow.routes import hot, routes

@@ -174,4 +174,4 @@ class TestARunFromElsewhere:
     async def test_cannot_be_moved_to_a_state_of_jobs(self, me: MlflowCaller) -> None:
         created = await Run.objects.aget(pk=await me.run())
         with pytest.raises(ValueError, match="Queued"):
-            await sync_to_async(external.move)(created, RunState.QUEUED, None)
+            await sync_to_async(external.set_state)(created, RunState.QUEUED, None)

@@ -168,7 +168,7 @@ class TestOtherQuestions:
     async def test_a_ring_is_found_however_many_runs_it_has(
         self, me: MlflowCaller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(run_tags, "DEEPEST", 3)
+        monkeypatch.setattr(run_tags, "MAX_DEPTH", 3)
         first = last = await me.run()
         for _ in range(4):
             last = await me.run(tags=[{"key": "mlflow.parentRunId", "value": last}])
@@ -214,7 +214,7 @@ class TestLimits:
     async def test_a_run_has_so_many_params_and_no_more(
         self, me: MlflowCaller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tracking.params.MOST_OF_A_RUN", 3)
+        monkeypatch.setattr("tracking.params.MAX_PARAMS_PER_RUN", 3)
         run = await me.run()
         for number in range(3):
             await me.call("runs/log-parameter", {"run_id": run, "key": f"p{number}", "value": "1"})

@@ -176,6 +176,18 @@ class TestChosen:
         page.wait_for_url("**/compare/?runs=*")
         assert re.fullmatch(r"runs=\d+(,|%2C)\d+", urlsplit(page.url).query.split("&")[0])
 
+    def test_stay_chosen_when_the_only_row_of_another_page_is_unticked(self, page: Any) -> None:
+        page.goto(HERE)
+        page.locator("tr:has-text('sgd-1') input[name=run]").check()
+        page.fill("#filter", "metrics.val_acc = 0.91")
+        page.press("#filter", "Enter")
+        wait_for_names(page, "adam-0")
+        only = page.locator("tr:has-text('adam-0') input[name=run]")
+        only.check()
+        assert page.inner_text("#bulk strong") == "2 chosen"
+        only.uncheck()
+        assert page.inner_text("#bulk strong") == "1 chosen"
+
     def test_by_keyboard_they_are_tagged_and_told_of(self, page: Any) -> None:
         page.goto(f"{HERE}&column=tags.team")
         page.locator("h1").click()

@@ -275,7 +275,7 @@ class TestIssuedLater:
     def test_what_its_run_left_meanwhile_does_not_matter(self, tmp_path: Path) -> None:
         version = registered()
         assert version.run is not None
-        outputs.put(version.run, 1, "saved/w.pt", blob(b"other"), 5)
+        outputs.put_output(version.run, 1, "saved/w.pt", blob(b"other"), 5)
         version.run.delete()
         version.refresh_from_db()
         assert verified(folder_of(version, tmp_path / "got")).status == 0

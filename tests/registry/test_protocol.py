@@ -9,7 +9,7 @@ from asgiref.sync import sync_to_async
 from httpx import ASGITransport, AsyncClient, Response
 
 from jobs.models import Attempt, Run
-from jobs.tokens import token_of as job_token
+from jobs.tokens import attempt_token as job_token
 from registry.aliases import set_alias
 from registry.models import ModelVersion, RegisteredModel
 from registry.registration import register

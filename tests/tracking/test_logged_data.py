@@ -47,7 +47,7 @@ class TestParameters:
 
     def test_the_clients_own_tags_stand_apart_and_the_note_does_not_stand_here(self, page: Client) -> None:
         run = logged_run()
-        tags.put(
+        tags.set_tags(
             run, {"team": "vision", "mlflow.source.name": "train.py", "mlflow.note.content": "what it showed"}
         )
         text = tab(page, run)

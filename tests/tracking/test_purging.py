@@ -243,7 +243,9 @@ class TestTables:
 
 
 def _stored(run: Run) -> int:
-    return sum(file.stat().st_size for file in Path(log_store.run_folder(run.pk)).rglob("*") if file.is_file())
+    return sum(
+        file.stat().st_size for file in Path(log_store.run_folder(run.pk)).rglob("*") if file.is_file()
+    )
 
 
 def _of_runs() -> set[type[models.Model]]:

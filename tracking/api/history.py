@@ -151,7 +151,7 @@ class RunTag(JobsView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str, key: str) -> Response:
         """Delete a tag."""
-        if not tags.drop(self.run(request, run), [key]):
+        if not tags.delete_tags(self.run(request, run), [key]):
             raise Http404
         return Response(status=204)
 

@@ -46,7 +46,7 @@ class RunFiles:
     @property
     def rows(self) -> FileRows:
         """One row for each path."""
-        return cast("FileRows", outputs.of_attempt(self.run, self.attempt))
+        return cast("FileRows", outputs.for_attempt(self.run, self.attempt))
 
     @property
     def all_rows(self) -> FileRows:
@@ -62,7 +62,7 @@ class RunFiles:
         Run.objects.select_for_update(no_key=True).filter(pk=self.run.pk).values_list("pk").first()
 
     def put(self, path: str, sha256: str, size_bytes: int) -> None:
-        outputs.put(self.run, self.run.attempt, path, sha256, size_bytes)
+        outputs.put_output(self.run, self.run.attempt, path, sha256, size_bytes)
 
 
 @dataclass(frozen=True)

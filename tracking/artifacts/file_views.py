@@ -86,7 +86,7 @@ async def figure(request: Request) -> Response:
         "style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'"
     )
     tags = "".join(f'<script src="{settings.STATIC_URL}{path}"></script>' for path in FIGURE_SCRIPTS)
-    html = FIGURE.format(content=content, scripts=tags)
+    html = FIGURE.format(figure=content, scripts=tags)
     return HTMLResponse(
         html, headers={**HEADERS, "Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
     )

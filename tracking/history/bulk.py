@@ -107,8 +107,8 @@ def _change(verb: str, key: str, value: str) -> Callable[[Run, User], bool]:
     if verb not in ("tag", "untag"):
         return ACTIONS[verb].act
     key = key.strip().replace("\x00", "")
-    if not 0 < len(key) <= tags.LONGEST_KEY:
-        raise SpecError("key", f"a tag's key has 1 to {tags.LONGEST_KEY} characters")
+    if not 0 < len(key) <= tags.MAX_KEY_LENGTH:
+        raise SpecError("key", f"a tag's key has 1 to {tags.MAX_KEY_LENGTH} characters")
     if len(value) > MAX_VALUE_LENGTH:
         raise SpecError("value", f"a tag's value has {MAX_VALUE_LENGTH} characters at most")
     return (
@@ -131,13 +131,13 @@ def _try_change(change: Callable[[Run, User], bool], run: Run | None, verb: str,
 
 
 def _tag(run: Run, user: User, key: str, value: str) -> bool:
-    tags.put(run, {key: value})
+    tags.set_tags(run, {key: value})
     audit.record(user, "run.tag", str(run), run.workspace, key=key)
     return True
 
 
 def _untag(run: Run, key: str) -> bool:
-    return bool(tags.drop(run, [key]))
+    return bool(tags.delete_tags(run, [key]))
 
 
 def _runs(numbers: Sequence[int]) -> str:

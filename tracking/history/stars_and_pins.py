@@ -51,5 +51,5 @@ def _set_pinned(run: Run, user: User, *, to: bool) -> bool:
     if not Run.objects.filter(pk=run.pk, pinned=not to).update(pinned=to):
         return False
     audit.record(user, "run.pin" if to else "run.unpin", str(run), run.workspace)
-    lifecycle.announce(run, RunState(run.state), Reason(run.reason))
+    lifecycle.publish_change(run, RunState(run.state), Reason(run.reason))
     return True

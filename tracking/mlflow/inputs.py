@@ -82,7 +82,7 @@ def log_model(caller: Caller, args: CallArgs) -> None:
         Run.objects.select_for_update().filter(pk=run.pk).first()
         previous = RunTag.objects.filter(run=run, key=HISTORY).values_list("value", flat=True).first()
         history = json.dumps([*_parse_history(previous or ""), info])
-        tags.put(run, {HISTORY: key_rules.check_length(history, MAX_HISTORY_LENGTH, "model_json")})
+        tags.set_tags(run, {HISTORY: key_rules.check_length(history, MAX_HISTORY_LENGTH, "model_json")})
 
 
 def search_datasets(caller: Caller, args: CallArgs) -> dict[str, Any]:

@@ -136,11 +136,11 @@ def _record_script_experiment(job: Run, name: str) -> None:
         if name == before:
             return
         if not name:
-            tags.drop(job, [EXPERIMENT_TAG])
+            tags.delete_tags(job, [EXPERIMENT_TAG])
             return
-        tags.put(job, {EXPERIMENT_TAG: name})
+        tags.set_tags(job, {EXPERIMENT_TAG: name})
         message = (
             f"The script set the experiment {name!r}; the run stays in {job.experiment.name!r}, where "
             "it was submitted."
         )
-        lifecycle.note(job.pk, message, attempt=job.attempt)
+        lifecycle.record_event(job.pk, message, attempt=job.attempt)

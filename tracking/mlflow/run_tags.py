@@ -27,7 +27,7 @@ def put(caller: Caller, run: Run, values: Mapping[str, str]) -> None:
         rename(run, values[NAME])
     if PARENT in values:
         _nest(caller, run, values[PARENT])
-    tags.put(run, {key: value for key, value in values.items() if key != NAME})
+    tags.set_tags(run, {key: value for key, value in values.items() if key != NAME})
 
 
 def drop(run: Run, key: str) -> None:
@@ -35,7 +35,7 @@ def drop(run: Run, key: str) -> None:
         raise MlflowError(
             INVALID, f"The tag {NAME} is the run's name, and a run needs a name; set it to another one."
         )
-    if not tags.drop(run, [key_rules.shortened(key, key_rules.MAX_KEY_LENGTH)]):
+    if not tags.delete_tags(run, [key_rules.shortened(key, key_rules.MAX_KEY_LENGTH)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
     if key == PARENT and run.kind == external.KIND:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
@@ -45,7 +45,7 @@ def drop(run: Run, key: str) -> None:
 def rename(run: Run, name: str) -> None:
     """Sets the run's name; one that is too long is shortened, and stored in full as a tag."""
     Run.objects.filter(pk=run.pk).update(display_name=key_rules.shortened(name, key_rules.MAX_NAME_LENGTH))
-    tags.put(run, key_rules.full_name(name))
+    tags.set_tags(run, key_rules.full_name(name))
 
 
 def parent_of(caller: Caller, values: Mapping[str, str]) -> Run | None:

@@ -57,11 +57,11 @@ def create(caller: Caller, args: CallArgs) -> dict[str, Any]:
     parent = run_tags.parent_of(caller, tags)
     if parent is not None:
         tags.setdefault(run_tags.PARENT, parent.pk)
-    new_run = external.Begun(
+    new_run = external.ExternalRunStart(
         key_rules.shortened(name, key_rules.MAX_NAME_LENGTH), tags, parent, _time_field(args, "start_time")
     )
     with transaction.atomic():
-        run = external.begin(experiment, caller.user, new_run)
+        run = external.create_run(experiment, caller.user, new_run)
         run_tags.link_pending(run)
     return {"run": run_json.runs_json(caller, [run])[0]}
 
@@ -79,11 +79,11 @@ def update(caller: Caller, args: CallArgs) -> dict[str, Any]:
         if name := fields.text(args, "run_name"):
             run_tags.rename(run, name)
         if run.kind != external.KIND:
-            tags.put(run, _client_tags(status, ended_at))
+            tags.set_tags(run, _client_tags(status, ended_at))
         elif status:
-            external.move(run, STATES[status], caller.user, at=ended_at)
+            external.set_state(run, STATES[status], caller.user, at=ended_at)
         elif ended_at is not None:
-            external.move(run, RunState(run.state), caller.user, at=ended_at)
+            external.set_state(run, RunState(run.state), caller.user, at=ended_at)
     run.refresh_from_db(fields=["display_name", "state", "finished_at", "started_at"])
     return {"run_info": run_json.run_info_json(caller, run)}
 

@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from jobs.models import Experiment, Run
 from jobs.querysets import RunQuerySet
-from jobs.retention.deletion import GONE
+from jobs.retention.deletion import PURGE_STARTED
 from tracking.search import attributes, query_time
 from tracking.search.compiler import (
     LoggedKey,
@@ -27,7 +27,7 @@ from workspaces.models import User, Workspace
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 LOAD_BATCH = 5_000
-NOT_PURGED = Q(deleted_at=None) | ~Q(deleted_at=GONE)
+NOT_PURGED = Q(deleted_at=None) | ~Q(deleted_at=PURGE_STARTED)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RunQuery:
         if self.view == "ACTIVE_ONLY":
             return runs.kept()
         return (
-            runs.deleted().exclude(deleted_at=GONE)
+            runs.deleted().exclude(deleted_at=PURGE_STARTED)
             if self.view == "DELETED_ONLY"
             else runs.filter(NOT_PURGED)
         )

@@ -21,7 +21,7 @@ from clusters.models import KeptSeries, Lease
 from clusters.telemetry.attempt_curves import MAX_POINTS
 from clusters.telemetry.series import MetricCurve, NodeSeries
 from jobs.models import Attempt, Run
-from jobs.run_curves import NOT_WAITED_FOR, Curves, Wanted
+from jobs.run_curves import MAX_SETTLE_WAIT, CurveReader, CurveQuery
 from tracking.models import UsageEntry
 from tracking.usage.months import month_of, split_by_month
 
@@ -111,7 +111,7 @@ def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = 
 
 def usage_by_month(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> dict[date, UsageAmounts]:
     """Returns the usage of the leases by month; an attempt without leases has one empty month."""
-    curves = Curves(attempt)
+    curves = CurveReader(attempt)
     by_month: dict[date, UsageAmounts] = {month_of(attempt.created_at): UsageAmounts()}
     for lease in leases:
         end = max(lease.created_at, lease.released_at or now)
@@ -139,12 +139,12 @@ def energy_j(series: NodeSeries | None, gpu: str, start: float, end: float) -> f
     )
 
 
-def _power_series(curves: Curves, lease: Lease, end: datetime) -> NodeSeries | None:
+def _power_series(curves: CurveReader, lease: Lease, end: datetime) -> NodeSeries | None:
     if not lease.gpus:
         return None
     start_s, end_s = lease.created_at.timestamp(), end.timestamp()
-    return curves.of(
-        lease.node, lease.gpus, Wanted((POWER,), (), start_s, max(end_s, start_s + 1), MAX_POINTS)
+    return curves.read(
+        lease.node, lease.gpus, CurveQuery((POWER,), (), start_s, max(end_s, start_s + 1), MAX_POINTS)
     )
 
 
@@ -177,7 +177,7 @@ def _is_settled(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> boo
     if attempt.ended_at is None or any(lease.released_at is None for lease in lease_list):
         return False
     nodes = {lease.node.name for lease in lease_list if lease.gpus}
-    if attempt.ended_at < now - 2 * NOT_WAITED_FOR or not nodes:
+    if attempt.ended_at < now - 2 * MAX_SETTLE_WAIT or not nodes:
         return True
     stored = KeptSeries.objects.filter(holder=attempt.run_id, attempt=attempt.number, node_name__in=nodes)
     return len(set(stored.values_list("node_name", flat=True))) == len(nodes)

@@ -1,4 +1,4 @@
-"""Sleeping until a file of a living attempt changes, or somebody pokes; asleep, it costs nothing."""
+"""Waits until a file of a living attempt changes or another thread calls `notify`; waiting takes no CPU."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ EVENT_BYTES = 65536
 
 
 class FileWatch:
-    """Linux inotify. Where the machine has no more of it to give, `wait` polls instead, at the price of some
-    CPU."""
+    """Linux inotify. Where the machine's inotify limits are exhausted, `wait` polls instead, which takes
+    some CPU."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -34,11 +34,11 @@ class FileWatch:
             self._poll.register(self._inotify, select.POLLIN)
 
     def add(self, folder: str) -> None:
-        """Wake up when a file in `folder` is written to, made or moved in. Again is fine; a missing folder is
-        fine."""
+        """Wakes `wait` when a file in `folder` is written, made or moved in. Repeated calls and missing
+        folders have no effect."""
         if folder in self._watches or folder in self._unwatched or not stat.S_ISDIR(_mode(folder)):
             return
-        # Some of these folders are the run's, which may put a link to anywhere in their place.
+        # Some of these folders belong to the run, which may replace them by links.
         mask = IN_MODIFY | IN_MOVED_TO | IN_CREATE | IN_ONLYDIR | IN_DONT_FOLLOW
         handle = (
             -1
@@ -60,11 +60,11 @@ class FileWatch:
             self._libc.inotify_rm_watch(self._inotify, handle)
 
     def notify(self) -> None:
-        """End the present or the next wait; from any thread."""
+        """Ends the present or the next `wait`; may be called from any thread."""
         os.eventfd_write(self._notification, 1)
 
     def wait(self, timeout_s: float) -> bool:
-        """True when something happened before `timeout_s`."""
+        """Returns whether something happened before `timeout_s`."""
         if self._unwatched:
             timeout_s = min(timeout_s, POLL_S)
         ready = self._poll.poll(max(0.0, timeout_s) * 1000)

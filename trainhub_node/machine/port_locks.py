@@ -53,8 +53,7 @@ class PortLocks:
                 os.close(self._files.pop(port))
 
     def close(self) -> None:
-        """Releases all ports, and locks none any more: a step that still runs would lock a port that
-        nobody releases."""
+        """Releases all ports, and locks none afterwards: no other step would release them."""
         with self._guard:
             self._is_closed = True
             for fd in self._files.values():

@@ -114,7 +114,8 @@ def _prepare_ranks(gang: Gang, extra: Mapping[str, Any]) -> None:
 
 def _write_programs(gang: Gang) -> None:
     os.makedirs(gang.folder.bin, exist_ok=True)
-    os.chmod(gang.folder.bin, 0o755)  # noqa: S103  # mpirun, perhaps of another account, must find what is in it
+    # mpirun, perhaps of another account, must find the programs.
+    os.chmod(gang.folder.bin, 0o755)  # noqa: S103
     for name, role in ((WRAPPER_PROGRAM, "rank"), (RSH_PROGRAM, "rsh")):
         command = " ".join(_quote(argument) for argument in (*gang.terms["wrapper"], role, gang.folder.path))
         fd = os.open(f"{gang.folder.bin}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o755)

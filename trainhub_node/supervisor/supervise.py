@@ -83,21 +83,17 @@ class _Supervisor:
         if pid == self.gang.launcher:
             self.gang.launcher_status = code
             return
-        rank_number = self.gang.wrappers.pop(pid, None)
-        if rank_number is None:
+        number = self.gang.wrappers.pop(pid, None)
+        if number is None:
             # A rank that outlived its wrapper has become our own child, so we record its end.
-            rank_number = next(
+            number = next(
                 (n for n in self._rank_numbers() if (self._start_record(n) or {}).get("pid") == pid), None
             )
-            if rank_number is not None and self._end_record(rank_number) is None:
-                by_us = (
-                    rank_number in self.signalled
-                    or self.kill_at is not None
-                    or self.gang.launcher is not None
-                )
-                self._write_end_record(rank_number, rank.end_record(code, by_us=by_us))
-        elif self._end_record(rank_number) is None and self._start_record(rank_number) is None:
-            self._write_end_record(rank_number, rank.end_record(code, by_us=False))
+            if number is not None and self._end_record(number) is None:
+                by_us = number in self.signalled or self.kill_at is not None or self.gang.launcher is not None
+                self._write_end_record(number, rank.end_record(code, by_us=by_us))
+        elif self._end_record(number) is None and self._start_record(number) is None:
+            self._write_end_record(number, rank.end_record(code, by_us=False))
 
     def _rank_numbers(self) -> list[int]:
         return [process["rank"] for process in self.gang.processes]
@@ -233,16 +229,11 @@ class _Supervisor:
         if status is None or status == 0 or self.gang.state["stopping"] not in ("", "gang"):
             return
         if self.gang.is_multi_node:
-            # A status of another node's daemon, or of mpirun about ranks elsewhere, is no failure of a
-            # rank here.
-            if not self.gang.state["stopping"] and not any(
-                self._start_record(number) for number in self._rank_numbers()
-            ):
+            # A status of another daemon, or of mpirun about ranks elsewhere, is no failure of a rank here.
+            if not self.gang.state["stopping"] and not any(map(self._start_record, self._rank_numbers())):
                 self._record_launcher_error(status)
             return
-        ends = {
-            number: end for number in self._rank_numbers() if (end := self._end_record(number)) is not None
-        }
+        ends = {n: end for n in self._rank_numbers() if (end := self._end_record(n)) is not None}
         own_failures = [end for end in ends.values() if not end["by_us"] and _is_failure(end)]
         if len(ends) < len(self._rank_numbers()) and not own_failures:
             self._record_launcher_error(status)

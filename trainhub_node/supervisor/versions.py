@@ -91,7 +91,7 @@ class _Command:
         os.close(write_end)
 
     def output(self, deadline: float) -> str:
-        """What it said by then."""
+        """Returns what the program has printed by the deadline; it is killed then."""
         data = b""
         while (
             len(data) < MAX_OUTPUT_BYTES

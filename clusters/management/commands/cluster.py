@@ -94,7 +94,8 @@ class Command(BaseCommand):
         while True:
             card = cluster_card(cluster, None)
             starting = ProvidedMachine.objects.filter(cluster=cluster, state__in=STARTING).count()
-            line = f"{len(card.ready)} of {target} nodes are ready{f', {starting} are coming' if coming else ''}."
+            coming = f", {starting} are coming" if starting else ""
+            line = f"{len(card.ready)} of {target} nodes are ready{coming}."
             if line != last_line:
                 self.stderr.write(line)
                 last_line = line
@@ -104,7 +105,8 @@ class Command(BaseCommand):
                 missing = [node for node in card.nodes if node.status is not NodeStatus.READY]
                 not_ready = ", ".join(f"{node.node.name} is {node.status}" for node in missing)
                 self.stderr.write(
-                    f"Not in time, after {options['timeout_minutes']:g} minutes.{f' {not_ready}.' if away else ''}"
+                    f"Not in time, after {options['timeout_minutes']:g} minutes."
+                    + (f" {not_ready}." if not_ready else "")
                 )
                 raise SystemExit(1)
             time.sleep(POLL_INTERVAL_S)

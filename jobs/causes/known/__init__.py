@@ -28,18 +28,18 @@ GROUPS: Mapping[str, tuple[KnownFailure, ...]] = {
     "The environment": SOFTWARE,
     "The script": SCRIPTS,
 }
-KNOWN = tuple(row for rows in GROUPS.values() for row in rows)
+FAILURES = tuple(row for rows in GROUPS.values() for row in rows)
 LINKS = ("", "environments", "node")
-_BY_SIGNAL = {number: row for row in KNOWN for number in row.signals}
+_BY_SIGNAL = {number: row for row in FAILURES for number in row.signals}
 
-__all__ = ["GROUPS", "HUNG", "KILLED", "KNOWN", "LINKS", "STARVED", "KnownFailure", "FailureMatch", "of_line", "of_signal"]
+__all__ = ["GROUPS", "HUNG", "KILLED", "FAILURES", "LINKS", "STARVED", "KnownFailure", "FailureMatch", "match_line", "match_signal"]
 
 
-def of_line(line: str) -> FailureMatch | None:
+def match_line(line: str) -> FailureMatch | None:
     """The first row of the table that knows this line."""
-    return next((found for row in KNOWN if (found := row.match(line))), None)
+    return next((match for row in FAILURES if (match := row.match(line))), None)
 
 
-def of_signal(number: int) -> FailureMatch | None:
+def match_signal(number: int) -> FailureMatch | None:
     row = _BY_SIGNAL.get(number)
     return FailureMatch(row) if row else None

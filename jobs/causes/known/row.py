@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-LONGEST_NAME = 120
+MAX_NAME_LENGTH = 120
 
 
 @dataclass(frozen=True)
@@ -58,4 +58,4 @@ class FailureMatch:
 
 def _short(text: str) -> str:
     flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST_NAME else f"{flat[:LONGEST_NAME]}…"
+    return flat if len(flat) <= MAX_NAME_LENGTH else f"{flat[:MAX_NAME_LENGTH]}…"

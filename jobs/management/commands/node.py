@@ -31,8 +31,8 @@ class Command(BaseCommand):
             "--monitor-only", action="store_true", help="watch the machine; place no run on it"
         )
         verbs.add_parser("list", help="every node with its cluster and state")
-        gone = verbs.add_parser("revoke", help="refuse the node from now on; what it runs ends as lost")
-        gone.add_argument("name", metavar="NAME")
+        revoke_parser = verbs.add_parser("revoke", help="refuse the node from now on; what it runs ends as lost")
+        revoke_parser.add_argument("name", metavar="NAME")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -43,9 +43,9 @@ class Command(BaseCommand):
 
     def _token(self, options: dict[str, Any]) -> None:
         _, text = invite(options["cluster"], options["name"], None, monitor_only=options["monitor_only"])
-        told = instructions(text)
+        join = instructions(text)
         self.stdout.write(
-            f"{text}\n\nRun on the machine that is to join (it needs Python 3.11 or newer):\n  {told.command}"
+            f"{text}\n\nRun on the machine that is to join (it needs Python 3.11 or newer):\n  {join.command}"
         )
         if reaches_only_this_machine():
             self.stderr.write(

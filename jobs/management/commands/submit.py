@@ -48,7 +48,7 @@ class Command(BaseCommand):
         except SpecError as error:
             for finding in error.findings if isinstance(error, run_actions.SubmitRefused) else ():
                 if (finding.field, finding.message) != (error.field, error.message):
-                    self._tell(finding.level, finding.field, finding.message)
+                    self._write_finding(finding.level, finding.field, finding.message)
             self.stderr.write(f"{error.field}: {error.message}")
             raise SystemExit(REFUSED) from error
         except PermissionDenied as error:
@@ -66,7 +66,7 @@ class Command(BaseCommand):
         spec = RunSpec.from_json(data)
         for finding in run_actions.preview(spec, who).findings:
             if finding.level == "warning":
-                self._tell(finding.level, finding.field, finding.message)
+                self._write_finding(finding.level, finding.field, finding.message)
         return run_actions.submit(spec, who)
 
     def _follow(self, run: Run) -> int:
@@ -95,7 +95,7 @@ class Command(BaseCommand):
         self.stdout.write(text, ending="")
         self.stdout.flush()
 
-    def _tell(self, level: str, field: str, message: str) -> None:
+    def _write_finding(self, level: str, field: str, message: str) -> None:
         self.stderr.write(f"{field}: {message}" if level == "error" else f"{level}: {field}: {message}")
 
 

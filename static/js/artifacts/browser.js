@@ -1,4 +1,4 @@
-// The files of a run: the page fetches them anew when there are others, but not from under somebody who is choosing or looking.
+// The files of a run. The page refreshes them when they change, but not while the reader has selected or opened one.
 
 import { mount } from "../app.js";
 

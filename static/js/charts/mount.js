@@ -1,55 +1,58 @@
-// Puts the charts of a page together: what is shown (grid.js), for when (range.js), from where (series.js) and live (live.js).
+// Assembles the charts of a page: the drawing (grid.js), the span (range.js), the history (series.js) and the live
+// samples (sample-stream.js).
 
 import { mount } from "../app.js";
-import { Grid } from "./grid.js";
-import { follow } from "./live.js";
+import { ChartGrid } from "./grid.js";
+import { streamSamples } from "./sample-stream.js";
 import { MARGIN } from "./panel.js";
-import { plotly } from "./plotly.js";
-import { now, onRange, setClock, setRange, timeRange } from "./range.js";
-import { load, seriesOf } from "./series.js";
+import { loadPlotly } from "./plotly.js";
+import { hubNow, onRangeChange, setHubClock, setRange, timeRange } from "./range.js";
+import { fetchJson, seriesFromAnswer } from "./series.js";
 
 const TICK_MS = 1000;
-const CALM_TICK_MS = 10_000; // for those who asked for less motion
+const CALM_TICK_MS = 10_000; // for people who prefer reduced motion
 const TABLES_EVERY_MS = 10_000;
-const LONGEST_SAMPLED_S = 21_600; // beyond six hours a second is less than a pixel
-const AGAIN_MS = 60_000;
-const REMEMBERED_S = 180; // samples that may be newer than the history that is on its way
+const MAX_SAMPLED_SPAN_S = 21_600; // beyond six hours a second is less than a pixel
+const REFETCH_MS = 60_000;
+const BUFFERED_S = 180; // samples that may be newer than a history that is being fetched
 const OPEN_S = 86_400;
-const [LEAST_POINTS, MOST_POINTS] = [120, 800];
+const [MIN_POINTS, MAX_POINTS] = [120, 800];
 
 class Charts {
   constructor(element) {
     this.element = element;
-    if (element.dataset.now) setClock(Number(element.dataset.now));
-    plotly(); // is on its way while the numbers are
+    if (element.dataset.now) setHubClock(Number(element.dataset.now));
+    loadPlotly(); // load it while the numbers are fetched
     const config = JSON.parse(document.getElementById(element.dataset.config).textContent);
-    this.grid = new Grid(element, config, {
+    this.grid = new ChartGrid(element, config, {
       zoom: (from, to) => this.isFixed || setRange({ from, to }),
       zoomOut: () => this.zoomOut(),
-      needed: (group) => this.fetch(group),
+      load: (group) => this.fetch(group),
     });
-    this.wanted = wantedBy(config.groups);
+    this.metricsByScope = metricsOf(config.groups);
     this.isFixed = "fixed" in element.dataset;
-    this.asked = new Map();
+    this.requests = new Map();
     this.samples = [];
-    this.undo = [
-      this.isFixed ? () => {} : onRange(() => this.restart()),
+    this.cleanups = [
+      this.isFixed ? () => {} : onRangeChange(() => this.restart()),
       this.#watchAttributes(),
       this.#watchBands(),
     ];
-    element.querySelector("[data-part=table]")?.addEventListener("click", (event) => this.#table(event.currentTarget));
+    element
+      .querySelector("[data-part=table]")
+      ?.addEventListener("click", (event) => this.#toggleTable(event.currentTarget));
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
     this.timer = setInterval(() => this.#tick(), TICK_MS);
     this.restart();
   }
 
-  /** Another span or another address: everything that is in view is fetched anew. */
+  /** Fetches everything in view again, because the span or the address has changed. */
   restart() {
-    this.range = this.isFixed ? this.whole ?? null : timeRange();
+    this.range = this.isFixed ? (this.runSpan ?? null) : timeRange();
     if (this.range) this.grid.setWindow(this.range.from, this.range.to);
-    this.#follow();
+    this.#updateStream();
     this.refetch();
-    this.#csv();
+    this.#updateCsvLink();
   }
 
   refetch() {
@@ -58,41 +61,41 @@ class Charts {
   }
 
   async fetch(group) {
-    this.asked.get(group)?.abort();
-    const asked = new AbortController();
-    this.asked.set(group, asked);
+    this.requests.get(group)?.abort();
+    const request = new AbortController();
+    this.requests.set(group, request);
     const note = group.element.querySelector(".ch-note");
     if (!group.sources.length) note.textContent = "Loading …";
     group.element.setAttribute("aria-busy", "true");
     try {
-      const answer = await load(this.element.dataset.series, this.#query(group), asked.signal);
-      if (this.asked.get(group) !== asked) return;
-      if (this.isFixed) this.#span(answer);
-      this.#label(answer);
-      const sources = seriesOf(answer);
+      const answer = await fetchJson(this.element.dataset.series, this.#query(group), request.signal);
+      if (this.requests.get(group) !== request) return;
+      if (this.isFixed) this.#setRunSpan(answer);
+      this.#nameRanks(answer);
+      const sources = seriesFromAnswer(answer);
       for (const message of this.samples) this.#append(sources, message);
-      this.grid.show(group, sources);
-      this.#note(group);
+      this.grid.showSources(group, sources);
+      this.#updateNote(group);
     } catch (error) {
       if (error.name !== "AbortError") note.textContent = error.message;
     } finally {
-      if (this.asked.get(group) === asked) group.element.removeAttribute("aria-busy");
+      if (this.requests.get(group) === request) group.element.removeAttribute("aria-busy");
     }
   }
 
   zoomOut() {
-    if (this.isFixed) this.grid.setWindow(this.whole.from, this.whole.to);
+    if (this.isFixed) this.grid.setWindow(this.runSpan.from, this.runSpan.to);
     else if (!timeRange().isLive) {
       const { from, to, span } = timeRange();
-      setRange({ from: from - span / 2, to: Math.min(now(), to + span / 2) });
+      setRange({ from: from - span / 2, to: Math.min(hubNow(), to + span / 2) });
     }
   }
 
   close() {
     clearInterval(this.timer);
-    for (const undo of this.undo) undo();
-    for (const asked of this.asked.values()) asked.abort();
-    this.stop?.();
+    for (const cleanup of this.cleanups) cleanup();
+    for (const request of this.requests.values()) request.abort();
+    this.stopStream?.();
     this.grid.close();
   }
 
@@ -101,115 +104,133 @@ class Charts {
   }
 
   #query(group) {
-    const { gpu, host } = wantedBy([group.spec]);
+    const { gpu, host } = metricsOf([group.spec]);
     const { from, to } = this.isFixed ? {} : timeRange();
     return {
-      from: from && Math.floor(from), to: to && Math.ceil(to), points: this.#points(), metrics: [...gpu].join(","),
-      host: [...host].join(","), // empty: none of them
+      from: from && Math.floor(from),
+      to: to && Math.ceil(to),
+      points: this.#points(),
+      metrics: [...gpu].join(","),
+      host: [...host].join(","), // empty: no metric of the host
     };
   }
 
-  /** As many points as a panel has pixels. */
+  /** Returns about one point per pixel of a panel. */
   #points() {
-    const width = (this.grid.view.width || this.element.querySelector(".ch-panels")?.clientWidth / 3 || 400) - MARGIN.l - MARGIN.r;
-    return Math.round(Math.min(MOST_POINTS, Math.max(LEAST_POINTS, width)));
+    const width =
+      (this.grid.view.width || this.element.querySelector(".ch-panels")?.clientWidth / 3 || 400) - MARGIN.l - MARGIN.r;
+    return Math.round(Math.min(MAX_POINTS, Math.max(MIN_POINTS, width)));
   }
 
   #bin() {
     return Math.max(1, Math.ceil((this.grid.view.to - this.grid.view.from) / this.#points()));
   }
 
-  #follow() {
+  #updateStream() {
     const nodes = (this.element.dataset.nodes ?? "").split(",").filter(Boolean);
-    const isSampled = this.isLive && nodes.length > 0 && (this.isFixed || this.range.span <= LONGEST_SAMPLED_S);
+    const isSampled = this.isLive && nodes.length > 0 && (this.isFixed || this.range.span <= MAX_SAMPLED_SPAN_S);
     const path = isSampled ? nodes.join(",") : "";
-    if (path === this.followed) return;
-    this.stop?.();
-    this.followed = path;
-    this.stop = isSampled ? follow(nodes, (message) => this.#heard(message), () => this.refetch()) : null;
+    if (path === this.streamedNodes) return;
+    this.stopStream?.();
+    this.streamedNodes = path;
+    this.stopStream = isSampled
+      ? streamSamples(
+          nodes,
+          (message) => this.#handleSamples(message),
+          () => this.refetch(),
+        )
+      : null;
   }
 
-  #heard(message) {
-    this.samples = [...this.samples.filter(({ start }) => start > message.start - REMEMBERED_S), message];
+  #handleSamples(message) {
+    this.samples = [...this.samples.filter(({ start }) => start > message.start - BUFFERED_S), message];
     for (const group of this.grid.groups) this.#append(group.sources, message);
-    this.isFresh = true;
+    this.hasNewSamples = true;
   }
 
   #append(sources, message) {
-    sources.find(({ node }) => node === message.node)?.append(message, this.#bin(), this.wanted);
+    sources.find(({ node }) => node === message.node)?.append(message, this.#bin(), this.metricsByScope);
   }
 
   #tick() {
     if (document.hidden || !this.range || !this.isLive || document.querySelector(".ch-plot:active")) return;
     const beat = this.calm.matches ? CALM_TICK_MS : TICK_MS;
     const step = Math.max(beat, (this.range.span * 1000) / 2000);
-    if (this.isFresh) this.grid.tell();
+    if (this.hasNewSamples) this.grid.showReadouts();
     if (Date.now() - (this.drawnAt ?? 0) < step - TICK_MS / 2) return;
     this.drawnAt = Date.now();
-    if (Date.now() - this.fetchedAt > Math.max(AGAIN_MS, (this.range.span * 1000) / this.#points())) this.refetch();
+    if (Date.now() - this.fetchedAt > Math.max(REFETCH_MS, (this.range.span * 1000) / this.#points())) this.refetch();
     this.#move();
-    if (this.drawnAt - (this.toldAt ?? 0) > TABLES_EVERY_MS) {
-      this.toldAt = this.drawnAt;
+    if (this.drawnAt - (this.tablesWrittenAt ?? 0) > TABLES_EVERY_MS) {
+      this.tablesWrittenAt = this.drawnAt;
       this.grid.writeTables();
     }
   }
 
   #move() {
     if (this.isFixed) {
-      if (!this.#renew() || this.grid.view.to !== this.whole.to) return;
-      this.whole.to = now();
-      this.grid.setWindow(this.whole.from, this.whole.to);
+      if (!this.#collectNewSamples() || this.grid.view.to !== this.runSpan.to) return;
+      this.runSpan.to = hubNow();
+      this.grid.setWindow(this.runSpan.from, this.runSpan.to);
       return;
     }
     const { from, to } = timeRange();
-    for (const group of this.grid.groups) for (const source of group.sources) source.forget(from);
-    this.#renew();
+    for (const group of this.grid.groups) for (const source of group.sources) source.dropBefore(from);
+    this.#collectNewSamples();
     this.grid.setWindow(from, to);
   }
 
-  /** Whether there is anything new. What was not known before gets its panel now. */
-  #renew() {
-    if (!this.isFresh) return false;
-    this.isFresh = false;
-    this.grid.renew();
-    for (const group of this.grid.groups) if (group.sources.length) this.#note(group);
+  /** Adds panels and lines that the new samples need. Returns whether there were new samples. */
+  #collectNewSamples() {
+    if (!this.hasNewSamples) return false;
+    this.hasNewSamples = false;
+    this.grid.collectNewSamples();
+    for (const group of this.grid.groups) if (group.sources.length) this.#updateNote(group);
     return true;
   }
 
-  #note(group) {
+  #updateNote(group) {
     const isEmpty = group.panels.every((panel) => panel.isEmpty);
-    group.element.querySelector(".ch-note").textContent = isEmpty ? "Nothing was measured in this time." : "";
+    group.element.querySelector(".ch-note").textContent = isEmpty ? "Nothing was measured in this period." : "";
   }
 
-  /** A run's own span; while one has zoomed in, that stays. */
-  #span(answer) {
-    const isWhole = !this.whole || this.grid.view.to === this.whole.to;
-    this.whole = { from: answer.from, to: Math.max(answer.to, answer.from + 10), span: answer.to - answer.from };
-    this.range = this.whole;
-    if (isWhole) this.grid.setWindow(this.whole.from, this.whole.to);
-    if (answer.phases?.length) this.grid.setBands(phases(answer.phases, this.isLive));
+  /** Takes over the span of the run, and shows it unless the reader has zoomed in. */
+  #setRunSpan(answer) {
+    const showsRunSpan = !this.runSpan || this.grid.view.to === this.runSpan.to;
+    this.runSpan = { from: answer.from, to: Math.max(answer.to, answer.from + 10), span: answer.to - answer.from };
+    this.range = this.runSpan;
+    if (showsRunSpan) this.grid.setWindow(this.runSpan.from, this.runSpan.to);
+    if (answer.phases?.length) this.grid.setBands(phaseBands(answer.phases, this.isLive));
   }
 
-  #label(answer) {
+  #nameRanks(answer) {
     const ranks = new Map();
-    for (const { rank, gpus } of answer.ranks ?? []) for (const gpu of gpus) ranks.set(gpu, [...(ranks.get(gpu) ?? []), rank]);
-    for (const [gpu, found] of ranks) {
-      const label = found.length > 1 ? `ranks ${found.join(", ")}` : `rank ${found[0]}`;
-      if (!this.grid.legend.named.has(gpu)) this.grid.legend.named.set(gpu, { label });
+    for (const { rank, gpus } of answer.ranks ?? [])
+      for (const gpu of gpus) ranks.set(gpu, [...(ranks.get(gpu) ?? []), rank]);
+    for (const [gpu, rankNumbers] of ranks) {
+      const label = rankNumbers.length > 1 ? `ranks ${rankNumbers.join(", ")}` : `rank ${rankNumbers[0]}`;
+      if (!this.grid.legend.names.has(gpu)) this.grid.legend.names.set(gpu, { label });
     }
   }
 
-  #csv() {
+  #updateCsvLink() {
     const link = this.element.querySelector("[data-part=csv]");
     if (!link) return;
     const url = new URL(this.element.dataset.series, location.href);
     const { from, to } = this.isFixed ? {} : timeRange();
-    const query = { from: from && Math.floor(from), to: to && Math.ceil(to), points: MOST_POINTS, metrics: [...this.wanted.gpu].join(","), host: [...this.wanted.host].join(","), as: "csv" };
+    const query = {
+      from: from && Math.floor(from),
+      to: to && Math.ceil(to),
+      points: MAX_POINTS,
+      metrics: [...this.metricsByScope.gpu].join(","),
+      host: [...this.metricsByScope.host].join(","),
+      as: "csv",
+    };
     for (const [name, value] of Object.entries(query)) if (value) url.searchParams.set(name, value);
     link.href = url.pathname + url.search;
   }
 
-  #table(button) {
+  #toggleTable(button) {
     const isOn = this.element.classList.toggle("ch-tabled");
     button.setAttribute("aria-pressed", String(isOn));
     this.grid.writeTables();
@@ -217,21 +238,21 @@ class Charts {
 
   #watchAttributes() {
     const observer = new MutationObserver(() => {
-      this.followed = null;
-      this.whole = null;
+      this.streamedNodes = null;
+      this.runSpan = null;
       this.restart();
     });
     observer.observe(this.element, { attributes: true, attributeFilter: ["data-series", "data-nodes"] });
     return () => observer.disconnect();
   }
 
-  /** Spans that the page fetches anew by itself come as another JSON element: data-bands names it. */
+  /** Reads the bands from the JSON element that data-bands names, again whenever htmx has replaced it. */
   #watchBands() {
     const id = this.element.dataset.bands;
     if (!id) return () => {};
     const read = () => {
-      const found = document.getElementById(id);
-      if (found) this.grid.setBands(JSON.parse(found.textContent));
+      const source = document.getElementById(id);
+      if (source) this.grid.setBands(JSON.parse(source.textContent));
     };
     read();
     document.addEventListener("htmx:afterSwap", read);
@@ -239,23 +260,24 @@ class Charts {
   }
 }
 
-function wantedBy(groups) {
-  const wanted = { gpu: new Set(), host: new Set() };
+/** Returns {gpu, host}, the sets of metrics that the panels of these groups need. */
+function metricsOf(groups) {
+  const keys = { gpu: new Set(), host: new Set() };
   for (const { panels } of groups) {
     for (const { scope, metrics, limit } of panels) {
-      for (const { key } of metrics) wanted[scope].add(key);
-      if (limit && limit !== "memory_bytes") wanted[scope].add(limit);
+      for (const { key } of metrics) keys[scope].add(key);
+      if (limit && limit !== "memory_bytes") keys[scope].add(limit);
     }
   }
-  return wanted;
+  return keys;
 }
 
 const TONES = { Preparing: "preparing", Running: "running", Finalizing: "finalizing", "Post-processing": "finalizing" };
 
-/** As bands; the last one of a run that goes on has no end yet. */
-function phases(told, isOpen) {
-  return told.map(({ name, from, to }, place) => {
-    const end = to === null || (isOpen && place === told.length - 1) ? now() + OPEN_S : to;
+/** Returns the phases of a run as bands. The last phase of a run that is still running has no end yet. */
+function phaseBands(phases, isOpen) {
+  return phases.map(({ name, from, to }, index) => {
+    const end = to === null || (isOpen && index === phases.length - 1) ? hubNow() + OPEN_S : to;
     return { from, to: end, label: name, tone: TONES[name] ?? "waiting" };
   });
 }

@@ -1,51 +1,67 @@
-// Plotly's own build for charts with axes (npm: plotly.js-cartesian-dist-min), a third of the whole: a page is ready in a third of the
-// time. Fetched once, when the first chart of a page is made. What needs other kinds of charts takes the whole, in its strict build
-// (npm: plotly.js-strict-dist-min), which makes no code from text: the content security policy of our pages refuses that.
+// Loads Plotly once, when the first chart of a page is made. Most pages need charts with axes only, for which there is
+// a build of a third of the size (npm: plotly.js-cartesian-dist-min). Other kinds of charts need the full strict build
+// (npm: plotly.js-strict-dist-min), which makes no code from text: the content security policy of our pages refuses
+// that.
 
-const OF_AXES = "../../vendor/plotly-cartesian-4.1.1.min.js";
-const ALL_KINDS = "../../vendor/plotly-strict-4.1.1.min.js";
-const RULES = "../../css/plotly.css";
-// The whole build adds the rules of its maps as an inline style where no element has this id. Maps are not drawn here.
-const MAP_RULES = "9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53";
-const asked = new Map();
-let rules = null;
+const CARTESIAN_BUILD = "../../vendor/plotly-cartesian-4.1.1.min.js";
+const FULL_BUILD = "../../vendor/plotly-strict-4.1.1.min.js";
+const STYLE_SHEET = "../../css/plotly.css";
+// The full build adds an inline style for its maps unless an element has this id. The policy refuses inline styles, and
+// there are no maps here.
+const MAP_STYLE_ID = "9f215cf04c5486422605d13261cb87401f4e7763b6296af81e98efbc0130da53";
+const loads = new Map();
+let styleSheetLoad = null;
 
-export function plotly() {
-  if (!asked.has(OF_AXES) && globalThis.Plotly) return Promise.resolve(globalThis.Plotly);
-  return fetched(OF_AXES);
+/** Loads the build for charts with axes, or uses the build that is loaded. */
+export function loadPlotly() {
+  if (!loads.has(CARTESIAN_BUILD) && globalThis.Plotly) return Promise.resolve(globalThis.Plotly);
+  return loadScript(CARTESIAN_BUILD);
 }
 
-/** With every kind of chart: three times as long to load. */
-export function wholePlotly() {
-  if (!document.getElementById(MAP_RULES)) document.head.append(Object.assign(document.createElement("meta"), { id: MAP_RULES }));
-  return fetched(ALL_KINDS);
+/** Loads the build with every kind of chart, which takes three times as long. */
+export function loadFullPlotly() {
+  if (!document.getElementById(MAP_STYLE_ID))
+    document.head.append(Object.assign(document.createElement("meta"), { id: MAP_STYLE_ID }));
+  return loadScript(FULL_BUILD);
 }
 
-function fetched(path) {
-  if (!asked.has(path)) {
-    asked.set(path, styleSheet().then(() => new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = new URL(path, import.meta.url).href;
-      script.onload = () => resolve(globalThis.Plotly);
-      script.onerror = () => {
-        asked.delete(path);
-        reject(new Error("The charts could not be loaded; reload the page."));
-      };
-      document.head.append(script);
-    })));
+function loadScript(path) {
+  if (!loads.has(path)) {
+    loads.set(
+      path,
+      loadStyleSheet().then(
+        () =>
+          new Promise((resolve, reject) => {
+            const script = document.createElement("script");
+            script.src = new URL(path, import.meta.url).href;
+            script.onload = () => resolve(globalThis.Plotly);
+            script.onerror = () => {
+              loads.delete(path);
+              reject(new Error("The charts could not be loaded; reload the page."));
+            };
+            document.head.append(script);
+          }),
+      ),
+    );
   }
-  return asked.get(path);
+  return loads.get(path);
 }
 
-/** Plotly writes its rules into the style sheet of this id, and makes one of its own where there is none, which the content security
- * policy of our pages refuses. It has to be loaded before Plotly is. */
-function styleSheet() {
-  rules ??= new Promise((resolve) => {
+/**
+ * Loads the style sheet into which Plotly writes its rules. Without it Plotly would make an inline one, which the
+ * content security policy of our pages refuses. It has to be loaded before Plotly is.
+ */
+function loadStyleSheet() {
+  styleSheetLoad ??= new Promise((resolve) => {
     const link = document.createElement("link");
-    Object.assign(link, { id: "plotly.js-style-global", rel: "stylesheet", href: new URL(RULES, import.meta.url).href });
+    Object.assign(link, {
+      id: "plotly.js-style-global",
+      rel: "stylesheet",
+      href: new URL(STYLE_SHEET, import.meta.url).href,
+    });
     link.onload = resolve;
-    link.onerror = resolve; // the charts are drawn all the same
+    link.onerror = resolve; // charts can be drawn without it
     document.head.append(link);
   });
-  return rules;
+  return styleSheetLoad;
 }

@@ -1,41 +1,41 @@
-// The answer of /api/v1/…/series/ as columns that charts draw from, and live samples appended to their right end.
+// The answer of /api/v1/…/series/ as columns that charts draw, to which live samples are appended.
 //
-// Times are Unix seconds, a value is a number or null (not known: a gap). All rows of one Series share `times`.
+// Times are Unix seconds. A value is a number or null: unknown, a gap in the line. All rows of a Series share `times`.
 
 export const HOST = "";
 
-/** Fetches; throws an Error whose message is the hub's own sentence. A list in the query is that parameter given often. */
-export async function load(address, query, signal) {
+/** Fetches JSON. Throws an Error with the hub's sentence if it refuses. A list in `query` repeats that parameter. */
+export async function fetchJson(address, query, signal) {
   const url = new URL(address, location.href);
   for (const [name, value] of Object.entries(query)) {
     if (Array.isArray(value)) for (const item of value) url.searchParams.append(name, item);
     else if (value !== null && value !== undefined) url.searchParams.set(name, value);
   }
-  const answer = await fetch(url, { signal, headers: { Accept: "application/json" } });
-  if (answer.ok) return answer.json();
-  const told = await answer.json().catch(() => ({}));
-  throw new Error(told.detail ?? `The hub answered ${answer.status}; reload the page.`);
+  const response = await fetch(url, { signal, headers: { Accept: "application/json" } });
+  if (response.ok) return response.json();
+  const problem = await response.json().catch(() => ({}));
+  throw new Error(problem.detail ?? `The hub answered ${response.status}. Reload the page.`);
 }
 
-/** One Series per node, from the answer about a node, a GPU or a run. */
-export function seriesOf(answer) {
+/** Returns a Series for each node in the answer about a node, a GPU or a run. */
+export function seriesFromAnswer(answer) {
   return (answer.nodes ?? [answer]).map((node) => new Series(node, node.step_s ?? answer.step_s));
 }
 
 export class Series {
-  /** Takes the answer's own lists: it is made of nothing else. */
+  /** `answer`: one node of it, whose lists are used and changed. `step`: the seconds between two times. */
   constructor(answer, step) {
     this.node = answer.node;
     this.step = step;
     this.bin = step;
     this.times = answer.times;
     this.gpus = answer.gpus.map(({ uuid, index, name }) => ({ uuid, index, name }));
-    this.rows = new Map([[HOST, rowsOf(answer.host ?? {})]]);
-    for (const gpu of answer.gpus) this.rows.set(gpu.uuid, rowsOf(gpu.series));
+    this.rows = new Map([[HOST, rowsFromAnswer(answer.host ?? {})]]);
+    for (const gpu of answer.gpus) this.rows.set(gpu.uuid, rowsFromAnswer(gpu.series));
     this.#trim();
   }
 
-  /** {mean, max} of a metric, or undefined. `subject`: a GPU's UUID or HOST. */
+  /** Returns {mean, max} of a metric, or undefined. `subject`: a GPU's UUID or HOST. */
   row(subject, metric) {
     return this.rows.get(subject)?.get(metric);
   }
@@ -44,74 +44,83 @@ export class Series {
     return this.row(subject, metric)?.mean.some((value) => value !== null) ?? false;
   }
 
-  /** The place of the time nearest to `at`, or -1 where there is none within a step or two. */
-  nearest(at) {
+  /** Returns the index of the time nearest to `at`, or -1 if there is none within one and a half steps. */
+  nearestIndex(at) {
     let [low, high] = [0, this.times.length];
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.times[middle] < at) low = middle + 1;
       else high = middle;
     }
-    const best = low > 0 && (low === this.times.length || at - this.times[low - 1] < this.times[low] - at) ? low - 1 : low;
-    return Math.abs(this.times[best] - at) <= 1.5 * Math.max(this.step, this.bin) ? best : -1;
+    const nearest =
+      low > 0 && (low === this.times.length || at - this.times[low - 1] < this.times[low] - at) ? low - 1 : low;
+    return Math.abs(this.times[nearest] - at) <= 1.5 * Math.max(this.step, this.bin) ? nearest : -1;
   }
 
-  /** Samples of the socket's message, in bins of `bin` seconds; what history already tells is left alone. */
-  append(message, bin, wanted) {
+  /**
+   * Appends the samples of a telemetry message in bins of `bin` seconds. Samples within the history are ignored, and so
+   * are metrics that are not in `metricsByScope`: {host: Set, gpu: Set}.
+   */
+  append(message, bin, metricsByScope) {
     this.bin = Math.max(bin, message.step_s);
     const { host, gpus } = message;
     const steps = host?.values.length ?? gpus?.values.length ?? 0;
     for (let step = 0; step < steps; step += 1) {
       const at = message.start + step * message.step_s;
-      if (!this.#open(at)) continue;
-      if (host) this.#put(HOST, host.metrics, host.values[step], wanted.host);
-      gpus?.subjects.forEach((subject, place) => this.#put(subject, gpus.metrics, gpus.values[step][place], wanted.gpu));
+      if (!this.#openBin(at)) continue;
+      if (host) this.#addSample(HOST, host.metrics, host.values[step], metricsByScope.host);
+      gpus?.subjects.forEach((subject, index) =>
+        this.#addSample(subject, gpus.metrics, gpus.values[step][index], metricsByScope.gpu),
+      );
     }
   }
 
-  /** Forgets what lies left of `from`. */
-  forget(from) {
-    const gone = this.times.findIndex((at) => at >= from);
-    if (gone < this.times.length * 0.1) return;
-    this.times.splice(0, gone);
-    this.#each((row) => {
-      row.mean.splice(0, gone);
-      row.max.splice(0, gone);
+  /** Drops the times before `from`, once they are a tenth of all. */
+  dropBefore(from) {
+    const count = this.times.findIndex((at) => at >= from);
+    if (count < this.times.length * 0.1) return;
+    this.times.splice(0, count);
+    this.#forEachRow((row) => {
+      row.mean.splice(0, count);
+      row.max.splice(0, count);
     });
   }
 
-  /** Makes the bin of `at` the last one; false where it lies in what is settled already. */
-  #open(at) {
+  /**
+   * Makes the bin of `at` the last one. Returns false if it lies before the end of the history or of an earlier bin.
+   */
+  #openBin(at) {
     const bin = Math.floor(at / this.bin) * this.bin;
     const last = this.times.at(-1) ?? -Infinity;
-    if (bin === this.live) return true;
-    // History's last bucket reaches `step` seconds beyond its own time.
-    if (bin < last + (this.live === undefined ? this.step : this.bin)) return false;
-    if (bin - last > 2 * Math.max(this.bin, this.live === undefined ? this.step : this.bin)) this.#push(last + this.bin);
-    this.#push(bin);
-    this.live = bin;
+    if (bin === this.liveBin) return true;
+    // The last bucket of the history covers `step` seconds from its time on.
+    if (bin < last + (this.liveBin === undefined ? this.step : this.bin)) return false;
+    if (bin - last > 2 * Math.max(this.bin, this.liveBin === undefined ? this.step : this.bin))
+      this.#appendTime(last + this.bin);
+    this.#appendTime(bin);
+    this.liveBin = bin;
     return true;
   }
 
-  #push(at) {
+  #appendTime(at) {
     if (!Number.isFinite(at)) return;
     this.times.push(at);
-    this.#each((row) => {
+    this.#forEachRow((row) => {
       row.mean.push(null);
       row.max.push(null);
       row.count = 0;
     });
   }
 
-  #put(subject, metrics, values, wanted) {
+  #addSample(subject, metrics, values, accepted) {
     if (!this.rows.has(subject)) {
       if (!this.gpus.some((gpu) => gpu.uuid === subject)) return;
       this.rows.set(subject, new Map());
     }
     const rows = this.rows.get(subject);
-    metrics.forEach((metric, place) => {
-      const value = values[place];
-      if (value === null || !wanted.has(metric)) return;
+    metrics.forEach((metric, index) => {
+      const value = values[index];
+      if (value === null || !accepted.has(metric)) return;
       if (!rows.has(metric)) rows.set(metric, emptyRow(this.times.length));
       const row = rows.get(metric);
       const last = this.times.length - 1;
@@ -121,22 +130,22 @@ export class Series {
     });
   }
 
-  #each(act) {
-    for (const rows of this.rows.values()) for (const row of rows.values()) act(row);
+  #forEachRow(callback) {
+    for (const rows of this.rows.values()) for (const row of rows.values()) callback(row);
   }
 
-  /** Nothing is known yet of the newest steps: live samples fill them. */
+  /** Drops the newest times without any value: live samples will fill them. */
   #trim() {
     let end = this.times.length;
-    const rows = [...this.rows.values()].flatMap((found) => [...found.values()]);
+    const rows = [...this.rows.values()].flatMap((metrics) => [...metrics.values()]);
     while (end > 0 && rows.every((row) => row.mean[end - 1] === null)) end -= 1;
     this.times.length = end;
     for (const row of rows) row.mean.length = row.max.length = end;
   }
 }
 
-function rowsOf(told) {
-  return new Map(Object.entries(told).map(([metric, { mean, max }]) => [metric, { mean, max, count: 0 }]));
+function rowsFromAnswer(series) {
+  return new Map(Object.entries(series).map(([metric, { mean, max }]) => [metric, { mean, max, count: 0 }]));
 }
 
 function emptyRow(length) {

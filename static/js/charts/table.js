@@ -1,36 +1,38 @@
-// The same numbers as a table: what charts say to those who cannot see them, and to those who want figures.
+// The numbers of a chart as a table, for people who cannot see charts and people who want figures.
 
-import { shown } from "./units.js";
+import { formatValue } from "./units.js";
 
-/** Of each line: {label, now, mean, max} over what is shown; null = not known. */
-export function lastValues(lines) {
+/** Returns {label, now, mean, max} of each line over the span shown; null is unknown. */
+export function summarizeLines(lines) {
   return lines.map(({ row, label }) => {
-    const known = row.mean.filter((value) => value !== null);
+    const numbers = row.mean.filter((value) => value !== null);
     return {
       label,
-      now: newest(row),
-      mean: known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null,
-      max: known.length ? row.max.reduce((most, value) => (value === null ? most : Math.max(most, value)), -Infinity) : null,
+      now: newestValue(row),
+      mean: numbers.length ? numbers.reduce((sum, value) => sum + value, 0) / numbers.length : null,
+      max: numbers.length
+        ? row.max.reduce((largest, value) => (value === null ? largest : Math.max(largest, value)), -Infinity)
+        : null,
     };
   });
 }
 
-/** It stands only while it is new: a GPU that fell silent has none. */
-export function newest(row) {
+/** Returns the newest value of a row, or null if the last three points are unknown: the GPU has fallen silent. */
+export function newestValue(row) {
   return row.mean.slice(-3).findLast((value) => value !== null) ?? null;
 }
 
-export function writeTable(panel) {
-  const words = (values) => values.map((value) => shown(value, panel.spec.unit));
-  const rows = lastValues(panel.lines).map(({ label, now, mean, max }) => [label, ...words([now, mean, max])]);
-  writeRows(panel, ["Now", "Mean", "Highest"], rows);
+export function writeSummaryTable(panel) {
+  const formatAll = (values) => values.map((value) => formatValue(value, panel.spec.unit));
+  const rows = summarizeLines(panel.lines).map(({ label, now, mean, max }) => [label, ...formatAll([now, mean, max])]);
+  writeValueTable(panel, ["Now", "Mean", "Highest"], rows);
 }
 
-/** `rows`: [label, word, …], a word for each title. */
-export function writeRows(panel, titles, rows) {
-  const place = panel.element.querySelector(".ch-values");
+/** Writes a table below a panel. `rows`: [label, text, …], a text for each title. */
+export function writeValueTable(panel, titles, rows) {
+  const container = panel.element.querySelector(".ch-values");
   if (panel.isEmpty) {
-    place.replaceChildren();
+    container.replaceChildren();
     return;
   }
   const table = document.createElement("table");
@@ -46,17 +48,17 @@ export function writeRows(panel, titles, rows) {
     head.append(cell);
   }
   const body = table.createTBody();
-  for (const [label, ...words] of rows) {
+  for (const [label, ...texts] of rows) {
     const row = body.insertRow();
     const name = document.createElement("th");
     name.scope = "row";
     name.textContent = label;
     row.append(name);
-    for (const word of words) {
+    for (const text of texts) {
       const cell = row.insertCell();
       cell.className = "th-num";
-      cell.textContent = word;
+      cell.textContent = text;
     }
   }
-  place.replaceChildren(table);
+  container.replaceChildren(table);
 }

@@ -1,53 +1,59 @@
-// The three axes that curves can be drawn along: how their ticks and moments read.
+// The three x axes of curves, and how their ticks and values are formatted.
 
-import { moment, ticks } from "../charts/timeaxis.js";
-import { duration } from "../formats.js";
+import { formatMoment, timeTicks } from "../charts/time-axis.js";
+import { formatDuration } from "../formats.js";
 
-const LEAST_PX = 62;
-const STEPS_S = [
-  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600,
-  43_200, 86_400, 172_800, 604_800, 1_209_600, 2_592_000,
+const MIN_TICK_PX = 62;
+const TICK_STEPS_S = [
+  0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200,
+  10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_592_000,
 ];
 
-export const AXIS = {
+export const AXES = {
   step: {
     title: "Step",
-    moment: (at) => `step ${Math.round(at).toLocaleString("en")}`,
-    /** Plotly's own: whole steps, with k and M. */
+    format: (at) => `step ${Math.round(at).toLocaleString("en")}`,
+    /** Plotly makes them: whole steps, with k and M. */
     ticks: () => ({ nticks: 5, tickformat: "~s" }),
   },
   time: {
     title: "Time",
-    moment: (at, span) => moment(at, span),
-    ticks: ({ from, to }, width) => listed(ticks(from, to, width)),
+    format: (at, span) => formatMoment(at, span),
+    ticks: ({ from, to }, width) => tickArray(timeTicks(from, to, width)),
   },
   relative: {
     title: "Since the start",
-    moment: (at) => since(at),
-    ticks: ({ from, to, isLog }, width) => (isLog ? { nticks: 5, tickformat: "~s", ticksuffix: " s" } : listed(sinceTicks(from, to, width))),
+    format: (at) => formatElapsed(at),
+    ticks: ({ from, to, isLog }, width) =>
+      isLog ? { nticks: 5, tickformat: "~s", ticksuffix: " s" } : tickArray(relativeTicks(from, to, width)),
   },
 };
 
-function listed(found) {
-  return { tickmode: "array", tickvals: found.map(([at]) => at), ticktext: found.map(([, label]) => label) };
+function tickArray(ticks) {
+  return { tickmode: "array", tickvals: ticks.map(([at]) => at), ticktext: ticks.map(([, label]) => label) };
 }
 
-export function sinceTicks(from, to, width) {
-  const most = Math.max(2, Math.floor(width / LEAST_PX));
-  const step = STEPS_S.find((candidate) => (to - from) / candidate <= most) ?? Math.ceil((to - from) / most / 86_400) * 86_400;
-  const found = [];
-  for (let place = Math.ceil(from / step); place * step <= to && found.length < 50; place += 1) found.push([place * step, label(place * step, step)]);
-  return found;
+/** Returns ticks [seconds since the start, label] for an axis of `width` pixels. */
+export function relativeTicks(from, to, width) {
+  const maxTicks = Math.max(2, Math.floor(width / MIN_TICK_PX));
+  const step =
+    TICK_STEPS_S.find((candidate) => (to - from) / candidate <= maxTicks) ??
+    Math.ceil((to - from) / maxTicks / 86_400) * 86_400;
+  const ticks = [];
+  for (let index = Math.ceil(from / step); index * step <= to && ticks.length < 50; index += 1)
+    ticks.push([index * step, tickLabel(index * step, step)]);
+  return ticks;
 }
 
-/** In the unit of the step, so that ticks read alike: 1.5 h, 2 h. */
-function label(at, step) {
+/** Formats all ticks in the unit of the step: 1.5 h, 2 h. */
+function tickLabel(at, step) {
   if (at === 0) return "0";
-  const [by, unit] = step >= 86_400 ? [86_400, "d"] : step >= 1800 ? [3600, "h"] : step >= 60 ? [60, "min"] : [1, "s"];
-  return `${Number((at / by).toFixed(3))} ${unit}`.replace("-", "−");
+  const [divisor, unit] =
+    step >= 86_400 ? [86_400, "d"] : step >= 1800 ? [3600, "h"] : step >= 60 ? [60, "min"] : [1, "s"];
+  return `${Number((at / divisor).toFixed(3))} ${unit}`.replace("-", "−");
 }
 
-function since(at) {
-  if (at < 0) return `−${since(-at)}`;
-  return at < 60 ? `${Number(at.toFixed(2))} s` : duration(at);
+function formatElapsed(at) {
+  if (at < 0) return `−${formatElapsed(-at)}`;
+  return at < 60 ? `${Number(at.toFixed(2))} s` : formatDuration(at);
 }

@@ -1,75 +1,85 @@
-// One line of a chart: a metric of one run, or the mean of a group of runs with its spread.
+// One line of a chart: a metric of one run, or the mean of a group of runs with the range of their values.
 
-import { smoothed } from "./smoothing.js";
+import { movingAverage } from "./moving-average.js";
 
-const BEYOND = 0.02; // of the axis: so far beside its ends a line still tells its last value
+const MARGIN_SHARE = 0.02; // of the axis: so far beyond its ends a line still has its last value
 
-export class Line {
-  /** `told`: a line or a band of the hub's answer; `id`: whose it is (a run's id, or group:VALUE). */
-  constructor(told, id) {
-    Object.assign(this, { id, key: told.key, told, low: told.low, high: told.high, marks: told.marks ?? [] });
-    this.x = told.x;
-    this.y = told.y ?? told.mean;
-    this.traces = []; // until it is drawn, for which it may have to wait
-    this.exact = told.smooth ? { values: told.smooth, weight: told.weight } : null;
+export class CurveLine {
+  /** `answer`: a line or a band of the hub's answer. `id`: the id of its run, or group:VALUE. */
+  constructor(answer, id) {
+    Object.assign(this, { id, key: answer.key, answer, low: answer.low, high: answer.high, marks: answer.marks ?? [] });
+    this.x = answer.x;
+    this.y = answer.y ?? answer.mean;
+    this.traces = []; // empty until it is drawn
+    this.hubAverage = answer.smooth ? { values: answer.smooth, weight: answer.weight } : null;
   }
 
   get isEmpty() {
     return !this.x.length && !this.marks.length;
   }
 
-  /** What is drawn on top: the hub's average where it is of this weight, else one of the points that are here. */
-  shown(weight) {
+  /**
+   * Returns the y values to draw: the hub's average if it has this weight, otherwise one of the points that are here.
+   */
+  smoothedValues(weight) {
     if (!weight || this.low) return this.y;
-    if (this.exact?.weight === weight) return this.exact.values;
-    if (this.made?.weight !== weight) this.made = { weight, values: smoothed(this.y, weight) };
-    return this.made.values;
+    if (this.hubAverage?.weight === weight) return this.hubAverage.values;
+    if (this.ownAverage?.weight !== weight) this.ownAverage = { weight, values: movingAverage(this.y, weight) };
+    return this.ownAverage.values;
   }
 
-  /** [x, y] with a gap wherever a value is no number. */
-  broken(values) {
+  /** Returns [x, y] with a gap at each mark, where a value is not a number. */
+  withGaps(values) {
     if (!this.marks.length) return [this.x, values];
     const [x, y] = [[], []];
     let next = 0;
-    for (let place = 0; place <= this.x.length; place += 1) {
-      const isLast = place === this.x.length;
-      for (; next < this.marks.length && (isLast || this.marks[next][0] < this.x[place]); next += 1) {
+    for (let index = 0; index <= this.x.length; index += 1) {
+      const isLast = index === this.x.length;
+      for (; next < this.marks.length && (isLast || this.marks[next][0] < this.x[index]); next += 1) {
         if (y.at(-1) === null) continue;
         x.push(this.marks[next][0]);
         y.push(null);
       }
       if (isLast) break;
-      x.push(this.x[place]);
-      y.push(values[place]);
+      x.push(this.x[index]);
+      y.push(values[index]);
     }
     return [x, y];
   }
 
-  /** {value, raw, x} nearest to `at`; null where the line is not. */
-  at(at, view, weight) {
-    const place = nearest(this.x, at);
-    const mark = nearest(this.marks.map(([x]) => x), at);
-    const isMark = mark >= 0 && (place < 0 || Math.abs(this.marks[mark][0] - at) < Math.abs(this.x[place] - at));
-    const x = isMark ? this.marks[mark][0] : this.x[place];
+  /** Returns {value, raw, x, spread} of the point or mark nearest to `at`, or null beyond the line. */
+  valueAt(at, view, weight) {
+    const index = nearestIndex(this.x, at);
+    const mark = nearestIndex(
+      this.marks.map(([x]) => x),
+      at,
+    );
+    const isMark = mark >= 0 && (index < 0 || Math.abs(this.marks[mark][0] - at) < Math.abs(this.x[index] - at));
+    const x = isMark ? this.marks[mark][0] : this.x[index];
     if (x === undefined || this.#isBeyond(at, view)) return null;
     if (isMark) return { value: this.marks[mark][1], raw: null, x };
-    return { value: this.shown(weight)[place], raw: this.y[place], x, spread: this.#isSpread ? this.high[place] - this.y[place] : null };
+    return {
+      value: this.smoothedValues(weight)[index],
+      raw: this.y[index],
+      x,
+      spread: this.#hasSpread ? this.high[index] - this.y[index] : null,
+    };
   }
 
-  /** One run alone has none. */
-  get #isSpread() {
-    return Boolean(this.high) && this.told.runs.length > 1;
+  /** Whether there is a spread: a single run has none. */
+  get #hasSpread() {
+    return Boolean(this.high) && this.answer.runs.length > 1;
   }
 
   #isBeyond(at, { from, to }) {
-    const room = (to - from) * BEYOND;
+    const room = (to - from) * MARGIN_SHARE;
     const ends = [this.x[0], this.x.at(-1), this.marks[0]?.[0], this.marks.at(-1)?.[0]].filter((x) => x !== undefined);
     return at < Math.min(...ends) - room || at > Math.max(...ends) + room;
   }
 }
 
-/** The place of the number nearest to `at` in ascending ones; -1 where there is none. */
-export function nearest(numbers, at) {
+/** Returns the index of the number nearest to `at` in ascending `numbers`, or -1 if there is none. */
+export function nearestIndex(numbers, at) {
   let [low, high] = [0, numbers.length];
   while (low < high) {
     const middle = (low + high) >> 1;

@@ -1,28 +1,28 @@
-// The run table: rows chosen by box or key, runs that are part of another unfolded under it, menus that find a column.
+// The run table: selection of rows by checkbox or key, child runs that unfold under their parent, menus with a filter.
 import { mount } from "../app.js";
-import { ask } from "../confirm.js";
+import { askConfirmation } from "../confirm.js";
 import "./filter.js";
 
-const chosen = new Set(); // numbers of runs: rows are swapped while the page lives
-const unfolded = new Map(); // the row's id -> where what is under it comes from
-let last = null;
+const selected = new Set(); // numbers of runs, kept because htmx replaces the rows
+const expanded = new Map(); // id of a row -> the address of its children
+let lastClicked = null;
 
 const boxes = () => [...document.querySelectorAll('.th-history input[name="run"]')];
 const form = () => document.querySelector("#bulk");
 
 mount("history", (table) => {
-  for (const box of boxes()) box.checked = chosen.has(box.value);
-  for (const [row, address] of [...unfolded]) restore(table, row, address);
-  show();
+  for (const box of boxes()) box.checked = selected.has(box.value);
+  for (const [row, url] of [...expanded]) restoreChildren(table, row, url);
+  updateBar();
 });
 
 mount("chosen", (bar) => {
   bar.addEventListener("click", (event) => {
     const button = event.target.closest("[data-verb], [data-none]");
     if (!button) return;
-    if ("none" in button.dataset) return choose(boxes(), false);
+    if ("none" in button.dataset) return clearSelection();
     bar.elements.verb.value = button.dataset.verb;
-    if (button.dataset.ask) ask(button.dataset.ask, button.dataset.yes, () => bar.requestSubmit());
+    if (button.dataset.ask) askConfirmation(button.dataset.ask, button.dataset.yes, () => bar.requestSubmit());
     else bar.requestSubmit();
   });
   bar.addEventListener("keydown", (event) => {
@@ -30,20 +30,20 @@ mount("chosen", (bar) => {
     event.preventDefault();
     bar.querySelector('[data-verb="tag"]').click();
   });
-  // Boxes of a page that is no longer there count too.
+  // Runs that are selected on other pages of the table are sent, too.
   bar.addEventListener("formdata", (event) => {
     event.formData.delete("run");
-    for (const number of chosen) event.formData.append("run", number);
+    for (const number of selected) event.formData.append("run", number);
   });
-  show();
+  updateBar();
 });
 
 mount("picker", (picker) => {
   const find = picker.querySelector("[data-find]");
   find.addEventListener("input", () => {
-    const wanted = find.value.trim().toLowerCase();
+    const text = find.value.trim().toLowerCase();
     for (const item of picker.querySelectorAll(".th-picker-list > :not(h3)")) {
-      item.hidden = !item.textContent.toLowerCase().includes(wanted);
+      item.hidden = !item.textContent.toLowerCase().includes(text);
     }
   });
   find.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
@@ -52,47 +52,61 @@ mount("picker", (picker) => {
 
 document.addEventListener("change", (event) => {
   const box = event.target;
-  if (box.matches('.th-history input[name="run"]')) choose([box], box.checked);
-  else if (box.matches(".th-history [data-all]")) choose(boxes(), box.checked);
+  if (box.matches('.th-history input[name="run"]')) setSelected([box], box.checked);
+  else if (box.matches(".th-history [data-all]")) {
+    if (box.checked) setSelected(boxes(), true);
+    else clearSelection();
+  }
 });
 
 document.addEventListener("click", (event) => {
   const box = event.target.closest('.th-history input[name="run"]');
   if (box) {
     const all = boxes();
-    const [from, to] = [all.findIndex((other) => other.value === last), all.indexOf(box)].sort((a, b) => a - b);
-    if (event.shiftKey && from >= 0) choose(all.slice(from, to + 1), box.checked);
-    last = box.value;
+    const [from, to] = [all.findIndex((other) => other.value === lastClicked), all.indexOf(box)].sort((a, b) => a - b);
+    if (event.shiftKey && from >= 0) setSelected(all.slice(from, to + 1), box.checked);
+    lastClicked = box.value;
   }
   const fold = event.target.closest("[data-unfold]");
-  if (fold) toggle(fold.closest("tr"), fold);
+  if (fold) toggleChildren(fold.closest("tr"), fold);
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (
+    event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]") ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey
+  )
+    return;
   const row = document.querySelector(".th-history tr.th-at");
   if (event.key === "x") row?.querySelector('input[name="run"]')?.click();
   else if (event.key === "o") row?.querySelector("[data-unfold]")?.click();
-  else if (event.key === "c" && chosen.size) form().querySelector("[data-compare]").click();
+  else if (event.key === "c" && selected.size) form().querySelector("[data-compare]").click();
 });
 
-function choose(some, on) {
-  for (const box of some) {
-    box.checked = on;
-    if (on) chosen.add(box.value);
-    else chosen.delete(box.value);
+function setSelected(boxList, isOn) {
+  for (const box of boxList) {
+    box.checked = isOn;
+    if (isOn) selected.add(box.value);
+    else selected.delete(box.value);
   }
-  if (!on && some.length === boxes().length) chosen.clear();
-  show();
+  updateBar();
 }
 
-function show() {
+/** Also clears the selection of runs on other pages of the table. */
+function clearSelection() {
+  selected.clear();
+  setSelected(boxes(), false);
+}
+
+function updateBar() {
   const bar = form();
   if (!bar) return;
-  bar.hidden = chosen.size === 0;
-  bar.querySelector("[data-count]").textContent = chosen.size;
+  bar.hidden = selected.size === 0;
+  bar.querySelector("[data-count]").textContent = selected.size;
   const link = bar.querySelector("[data-compare]");
-  link.href = `${link.dataset.compare}?runs=${[...chosen].join(",")}`;
+  link.href = `${link.dataset.compare}?runs=${[...selected].join(",")}`;
   for (const box of boxes()) box.closest("tr").classList.toggle("th-is-chosen", box.checked);
   const all = document.querySelector(".th-history [data-all]");
   if (!all) return;
@@ -101,32 +115,32 @@ function show() {
   all.indeterminate = count > 0 && !all.checked;
 }
 
-async function toggle(row, button) {
-  if (unfolded.delete(row.id)) {
+async function toggleChildren(row, button) {
+  if (expanded.delete(row.id)) {
     button.setAttribute("aria-expanded", "false");
-    for (const part of document.querySelectorAll(`[data-part-of="${row.id}"]`)) part.remove();
+    for (const child of document.querySelectorAll(`[data-part-of="${row.id}"]`)) child.remove();
     return;
   }
-  unfolded.set(row.id, button.dataset.unfold);
-  await unfold(row, button.dataset.unfold);
+  expanded.set(row.id, button.dataset.unfold);
+  await loadChildren(row, button.dataset.unfold);
 }
 
-function restore(table, id, address) {
+function restoreChildren(table, id, url) {
   const row = table.querySelector(`#${CSS.escape(id)}`);
-  if (row?.querySelector("[data-unfold]")) unfold(row, address);
-  else unfolded.delete(id);
+  if (row?.querySelector("[data-unfold]")) loadChildren(row, url);
+  else expanded.delete(id);
 }
 
-async function unfold(row, address) {
-  const answer = await fetch(address, { headers: { "HX-Request": "true" } });
-  if (!answer.ok || !row.isConnected || !unfolded.has(row.id)) return;
+async function loadChildren(row, url) {
+  const response = await fetch(url, { headers: { "HX-Request": "true" } });
+  if (!response.ok || !row.isConnected || !expanded.has(row.id)) return;
   row.querySelector("[data-unfold]").setAttribute("aria-expanded", "true");
-  const holder = document.createElement("template");
-  holder.innerHTML = await answer.text();
-  const parts = [...holder.content.querySelectorAll("tr")];
-  for (const part of parts) part.dataset.partOf = row.id;
-  row.after(...parts);
-  for (const part of parts) window.htmx.process(part);
-  for (const box of boxes()) box.checked = chosen.has(box.value);
-  show();
+  const template = document.createElement("template");
+  template.innerHTML = await response.text();
+  const rows = [...template.content.querySelectorAll("tr")];
+  for (const child of rows) child.dataset.partOf = row.id;
+  row.after(...rows);
+  for (const child of rows) window.htmx.process(child);
+  for (const box of boxes()) box.checked = selected.has(box.value);
+  updateBar();
 }

@@ -1,4 +1,5 @@
-// SGR, the colour codes of a terminal. Styles are interned: equal looks are the same object.
+// SGR (select graphic rendition), the escape codes for colours and text attributes. Styles are interned: equal styles
+// are the same object, so they can be compared by identity.
 
 const interned = new Map();
 
@@ -15,19 +16,21 @@ export const UNDERLINE = 8;
 export const INVERSE = 16;
 export const STRIKE = 32;
 
-/** `fg`, `bg`: null, 0-15, or "#rrggbb"; `flags`: a sum of the constants above. */
+/**
+ * `fg`, `bg`: null (the default colour), 0-15 (a colour of the theme) or "#rrggbb"; `flags`: a sum of the constants
+ * above.
+ */
 export const PLAIN = intern({ fg: null, bg: null, flags: 0 });
 
 const SET = { 1: BOLD, 2: DIM, 3: ITALIC, 4: UNDERLINE, 7: INVERSE, 9: STRIKE };
 const CLEAR = { 21: BOLD, 22: BOLD | DIM, 23: ITALIC, 24: UNDERLINE, 27: INVERSE, 29: STRIKE };
 
-/** The style after `ESC [ params m`. Unknown codes are skipped. */
-export function styled(style, params) {
-  // "4:3" (curly underline) and "38:2::r:g:b" use colons inside one code.
-  const codes = params.split(";").flatMap((part) => (part.startsWith("38:") || part.startsWith("48:") ? part.replace("::", ":").split(":") : [part.split(":")[0]]));
+/** Returns the style after `ESC [ params m`. Skips unknown codes. */
+export function applySgr(style, params) {
+  const codes = params.split(";").flatMap(splitColons);
   let { fg, bg, flags } = style;
-  for (let at = 0; at < codes.length; at++) {
-    const code = Number(codes[at] || 0);
+  for (let index = 0; index < codes.length; index++) {
+    const code = Number(codes[index] || 0);
     if (code === 0) [fg, bg, flags] = [null, null, 0];
     else if (SET[code]) flags |= SET[code];
     else if (CLEAR[code]) flags &= ~CLEAR[code];
@@ -37,33 +40,48 @@ export function styled(style, params) {
     else if (code >= 100 && code <= 107) bg = code - 92;
     else if (code === 39) fg = null;
     else if (code === 49) bg = null;
-    else if (code === 38 || code === 48) {
-      const [color, used] = extended(codes, at + 1);
+    else if (code === 38 || code === 48 || code === 58) {
+      // 58 is the colour of the underline, which is not shown.
+      const [color, count] = parseExtendedColor(codes, index + 1);
       if (code === 38) fg = color ?? fg;
-      else bg = color ?? bg;
-      at += used;
+      else if (code === 48) bg = color ?? bg;
+      index += count;
     }
   }
   return intern({ fg, bg, flags });
 }
 
-/** [color, how many codes it took] of what follows 38 or 48. */
-function extended(codes, at) {
-  if (codes[at] === "5") return [palette(Number(codes[at + 1] || 0)), 2];
-  if (codes[at] === "2") return [hex(codes.slice(at + 1, at + 4).map(Number)), 4];
+/**
+ * Splits a code that has parts with colons: "38:5:9", "38:2:r:g:b", "38:2:space:r:g:b", "4:3" (curly), "4:0" (none).
+ */
+function splitColons(part) {
+  const fields = part.split(":");
+  if (fields.length === 1) return fields;
+  if (fields[0] === "4") return [fields[1] === "0" ? "24" : "4"];
+  if (!["38", "48", "58"].includes(fields[0])) return [fields[0]];
+  if (fields[1] !== "2") return fields.slice(0, 3);
+  return fields.length > 5 ? [...fields.slice(0, 2), ...fields.slice(3, 6)] : fields;
+}
+
+/** Reads what follows 38, 48 or 58. Returns [color or null, number of codes used]. */
+function parseExtendedColor(codes, index) {
+  if (codes[index] === "5") return [xtermColor(Number(codes[index + 1] || 0)), 2];
+  if (codes[index] === "2") return [hexColor(codes.slice(index + 1, index + 4).map(Number)), 4];
   return [null, 0];
 }
 
-/** One of the 256 colours of xterm; the first 16 belong to the theme. */
-function palette(index) {
+/** Returns one of the 256 colours of xterm; the theme defines the first 16. */
+function xtermColor(index) {
   if (!(index >= 0 && index <= 255)) return null;
   if (index < 16) return index;
-  if (index >= 232) return hex(Array(3).fill(8 + (index - 232) * 10));
+  if (index >= 232) return hexColor(Array(3).fill(8 + (index - 232) * 10));
   const cube = index - 16;
-  return hex([Math.floor(cube / 36), Math.floor(cube / 6) % 6, cube % 6].map((step) => (step ? 55 + step * 40 : 0)));
+  return hexColor(
+    [Math.floor(cube / 36), Math.floor(cube / 6) % 6, cube % 6].map((step) => (step ? 55 + step * 40 : 0)),
+  );
 }
 
-function hex(rgb) {
+function hexColor(rgb) {
   const valid = rgb.length === 3 && rgb.every((part) => part >= 0 && part <= 255);
   return valid ? `#${rgb.map((part) => part.toString(16).padStart(2, "0")).join("")}` : null;
 }

@@ -1,21 +1,24 @@
-// The list of a run's logs: who writes, what came last, and for how long there has been silence.
-import { bytes } from "../formats.js";
-import { Arranging } from "./arranging.js";
-import { Clock } from "./clock.js";
-import { decode } from "./feed.js";
-import { plain } from "./terminal.js";
+// The list of a run's logs: state, last line, size, and how long each rank has been silent.
+import { formatBytes } from "../formats.js";
+import { LaneFilter } from "./lane-filter.js";
+import { LaneTimeline } from "./lane-timeline.js";
+import { decodeBase64 } from "./log-feed.js";
+import { plainText } from "./terminal.js";
 
 const REFRESH_AFTER_MS = 1000;
-const REFRESH_PER_LANE_MS = 8; // the hub has as much more to read as there are lanes
+const REFRESH_PER_LANE_MS = 8; // the hub reads a file for each lane
 const DRAW_EVERY_MS = 250;
 const decoder = new TextDecoder();
 
 export class Lanes {
-  /** `root` holds the lanes; they are swapped by htmx when there are others. `url`: what of them changes. */
-  constructor(root, { url, onChoose, onSwap }) {
-    Object.assign(this, { root, url, onChoose, onSwap });
-    this.arranging = new Arranging();
-    this.waiting = new Map(); // log name -> its last message, not drawn yet
+  /**
+   * `root` contains the lanes; htmx replaces them when there are other lanes. `url` answers with their states as JSON.
+   * `onChoose(name)`: the reader has clicked a lane. `onUpdate()`: states or lanes have changed.
+   */
+  constructor(root, { url, onChoose, onUpdate }) {
+    Object.assign(this, { root, url, onChoose, onUpdate });
+    this.filter = new LaneFilter();
+    this.pending = new Map(); // log name -> its last message that is not shown yet
     root.addEventListener("click", (event) => {
       const lane = event.target.closest("[data-log]");
       if (!lane || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
@@ -23,115 +26,121 @@ export class Lanes {
       onChoose(lane.dataset.log);
     });
     root.addEventListener("htmx:afterSwap", () => {
-      this.begin();
-      onSwap();
+      this.attach();
+      onUpdate();
     });
     this.timer = setInterval(() => document.hidden || this.tick(), 1000);
-    this.begin();
+    this.attach();
   }
 
-  begin() {
+  attach() {
     this.suggestion = this.root.querySelector("[aria-current]")?.dataset.log;
     const lanes = this.root.querySelector(".lanes");
     this.byName = new Map([...this.root.querySelectorAll("[data-log]")].map((lane) => [lane.dataset.log, lane]));
-    this.clock = new Clock(lanes);
+    this.timeline = new LaneTimeline(lanes);
     this.tick();
-    this.arranging.use(lanes);
-    this.show();
+    this.filter.attach(lanes);
+    this.markCurrent();
   }
 
   close() {
     clearInterval(this.timer);
-    clearTimeout(this.asked);
-    clearTimeout(this.drawing);
+    clearTimeout(this.refreshTimer);
+    clearTimeout(this.drawTimer);
   }
 
   tick() {
-    this.clock.tick();
-    if (this.arranging.element) this.arranging.arrange();
+    this.timeline.tick();
+    if (this.filter.element) this.filter.update();
   }
 
-  choose(name) {
-    this.chosen = name;
-    this.show();
+  setCurrent(name) {
+    this.current = name;
+    this.markCurrent();
   }
 
-  /** A `log.appended` of any log of this attempt; a flood of them is drawn a few times a second. */
+  /**
+   * Handles a `log.appended` of any log of this attempt. However many arrive, the lanes change a few times a second.
+   */
   receive(message) {
-    this.waiting.set(message.name, message);
-    this.drawing ??= setTimeout(() => {
-      this.drawing = null;
-      const messages = [...this.waiting.values()];
-      this.waiting.clear();
-      for (const each of messages) this.take(each);
+    this.pending.set(message.name, message);
+    this.drawTimer ??= setTimeout(() => {
+      this.drawTimer = null;
+      const messages = [...this.pending.values()];
+      this.pending.clear();
+      for (const latest of messages) this.applyMessage(latest);
     }, DRAW_EVERY_MS);
   }
 
-  take({ name, data, offset, size }) {
+  applyMessage({ name, data, offset, size }) {
     const lane = this.lane(name);
-    if (!lane) return this.ask();
-    if (lane.dataset.rank) this.clock.heard(lane);
+    if (!lane) return this.requestRefresh();
+    if (lane.dataset.rank) this.timeline.recordOutput(lane);
     this.showSize(lane, offset + size);
-    const line = data ? lastLine(decoder.decode(decode(data))) : "";
+    const line = data ? lastLine(decoder.decode(decodeBase64(data))) : "";
     if (line) this.showLine(lane, line);
-    else if (!data) this.ask();
+    else if (!data) this.requestRefresh();
   }
 
-  /** What the viewer itself knows of the log it shows. */
-  tell(name, line) {
+  /** Shows the last line of a log that the viewer itself has loaded. */
+  showLastLine(name, line) {
     const lane = this.lane(name);
     if (lane && line.trim()) this.showLine(lane, line);
   }
 
-  /** A state has changed, or a flood carried no bytes: ask the hub, not too often. */
-  ask() {
-    this.asked ??= setTimeout(() => this.refresh(), Math.max(REFRESH_AFTER_MS, REFRESH_PER_LANE_MS * this.byName.size));
+  /** Fetches the states soon: one has changed, or a message came without bytes. Limits how often the hub is asked. */
+  requestRefresh() {
+    this.refreshTimer ??= setTimeout(
+      () => this.refresh(),
+      Math.max(REFRESH_AFTER_MS, REFRESH_PER_LANE_MS * this.byName.size),
+    );
   }
 
   async refresh() {
     try {
       const response = await fetch(this.url + location.search, { cache: "no-store" });
       if (!response.ok) return;
-      const told = await response.json();
-      // Other lanes than these: let the server draw them.
-      if (told.lanes.length !== this.byName.size || told.lanes.some(({ log }) => !this.byName.has(log))) {
+      const answer = await response.json();
+      // There are other lanes than these: let the server render them.
+      if (answer.lanes.length !== this.byName.size || answer.lanes.some(({ log }) => !this.byName.has(log))) {
         this.root.dispatchEvent(new CustomEvent("live"));
         return;
       }
-      this.clock.set(told);
-      for (const each of told.lanes) this.draw(this.lane(each.log), each);
+      this.timeline.sync(answer);
+      for (const state of answer.lanes) this.applyState(this.lane(state.log), state);
       this.tick();
-      this.suggestion = told.chosen;
-      this.onSwap();
+      this.suggestion = answer.chosen;
+      this.onUpdate();
     } catch {
-      // The hub is away; the socket tells when it is back, and then this is asked again.
+      // The hub cannot be reached. The socket reports when it is back, and the viewer then asks again.
     } finally {
-      this.asked = null;
+      this.refreshTimer = null;
     }
   }
 
-  draw(lane, told) {
-    this.showSize(lane, Math.max(told.size, Number(lane.dataset.size)));
+  applyState(lane, state) {
+    this.showSize(lane, Math.max(state.size, Number(lane.dataset.size)));
     if (!lane.dataset.rank) return;
-    Object.assign(lane.dataset, { state: told.state, least: told.least_s });
-    lane.dataset.written = Math.max(told.written_ms ?? 0, Number(lane.dataset.written)) || "";
-    if (told.line) this.showLine(lane, told.line);
-    for (const element of lane.querySelectorAll(".th-dot, .lane-state")) element.classList.replace(`th-tone-${lane.dataset.tone}`, `th-tone-${told.tone}`);
-    lane.dataset.tone = told.tone;
-    lane.querySelector(".lane-state").textContent = told.exit ? `${told.word} · ${told.exit}` : told.word;
-    this.clock.draw(lane, told);
+    Object.assign(lane.dataset, { state: state.state, least: state.least_s });
+    lane.dataset.written = Math.max(state.written_ms ?? 0, Number(lane.dataset.written)) || "";
+    if (state.line) this.showLine(lane, state.line);
+    for (const element of lane.querySelectorAll(".th-dot, .lane-state"))
+      element.classList.replace(`th-tone-${lane.dataset.tone}`, `th-tone-${state.tone}`);
+    lane.dataset.tone = state.tone;
+    lane.querySelector(".lane-state").textContent = state.exit ? `${state.word} · ${state.exit}` : state.word;
+    this.timeline.drawBar(lane, state);
   }
 
-  /** A log's name for people. */
+  /** Returns the title of a log's lane, or its name if there is no lane. */
   title(name) {
     return this.lane(name)?.querySelector(".lane-title").textContent ?? name;
   }
 
-  /** Say on the button of a narrow screen which log is shown. */
-  label(button) {
-    const lane = this.lane(this.chosen);
+  /** Shows on the button of a narrow screen which log is open. */
+  describeCurrent(button) {
+    const lane = this.lane(this.current);
     button.querySelector(".th-dot").className = lane?.querySelector(".th-dot")?.className ?? "th-dot";
-    button.querySelector("strong").textContent = lane ? this.title(this.chosen) : "No log yet";
+    button.querySelector("strong").textContent = lane ? this.title(this.current) : "No log yet";
     const others = this.byName.size - 1;
     button.querySelector(".th-muted").textContent = others > 0 ? `and ${others} more` : "";
   }
@@ -140,28 +149,29 @@ export class Lanes {
     return this.byName.get(name) ?? null;
   }
 
-  show() {
+  markCurrent() {
     for (const [name, lane] of this.byName) {
-      if (name === this.chosen) lane.setAttribute("aria-current", "true");
+      if (name === this.current) lane.setAttribute("aria-current", "true");
       else lane.removeAttribute("aria-current");
     }
   }
 
   showSize(lane, size) {
     lane.dataset.size = size;
-    lane.querySelector(".lane-size").textContent = bytes(size);
+    lane.querySelector(".lane-size").textContent = formatBytes(size);
   }
 
   showLine(lane, text) {
-    const place = lane.querySelector(".lane-line");
-    if (place) place.textContent = text;
+    const target = lane.querySelector(".lane-line");
+    if (target) target.textContent = text;
   }
 }
 
+/** Returns the visible text of the last line that is not blank, at most 300 characters, or "". */
 export function lastLine(text) {
   const lines = text.split("\n");
   for (let index = lines.length - 1; index >= 0; index--) {
-    const line = plain(lines[index]).trim();
+    const line = plainText(lines[index]).trim();
     if (line) return line.slice(0, 300);
   }
   return "";

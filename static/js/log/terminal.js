@@ -1,61 +1,66 @@
-// One line of a log as a terminal would show it: \r and \b move the cursor, CSI K erases, SGR colours.
-import { PLAIN, styled } from "./ansi.js";
+// One line of a log as a terminal would show it: \r and \b move the cursor, CSI K erases, SGR sets the style.
+import { PLAIN, applySgr } from "./ansi.js";
 
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f]/;
-const CSI = /\x1b\[([0-?]*)[ -/]*([@-~])/y;
-const OSC = /\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)/y;
-const WIDEST = 1 << 16;
+// A control sequence: parameters, intermediate bytes and, if it is complete and well formed, a final byte.
+const CSI = /\x1b\[([0-?]*)[ -/]*([@-~]?)/y;
+// A command string such as a window title or a hyperlink. It ends with BEL or ESC \; any other ESC aborts it.
+const STRING = /\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\|)/y;
+const MAX_COLUMN = 1 << 16;
 
-/** `{segments: [{text, style}], end}`: what is seen, and the style the next line begins with. */
-export function render(text, style = PLAIN) {
+/** Returns {segments: [{text, style}], end}: the visible text, and the style with which the next line begins. */
+export function renderLine(text, style = PLAIN) {
   if (!CONTROL.test(text)) return { segments: text ? [{ text, style }] : [], end: style };
-  const screen = new Line(style);
-  let at = 0;
-  while (at < text.length) {
-    const code = text.charCodeAt(at);
-    if (code === 27) at = escape(text, at, screen);
-    else if (code === 13) [screen.column, at] = [0, at + 1];
-    else if (code === 8) [screen.column, at] = [Math.max(0, screen.column - 1), at + 1];
-    else if ((code < 32 && code !== 9) || code === 127) at += 1;
+  const screen = new ScreenLine(style);
+  let index = 0;
+  while (index < text.length) {
+    const code = text.charCodeAt(index);
+    if (code === 27) index = runEscape(text, index, screen);
+    else if (code === 13) [screen.column, index] = [0, index + 1];
+    else if (code === 8) [screen.column, index] = [Math.max(0, screen.column - 1), index + 1];
+    else if ((code < 32 && code !== 9) || code === 127) index += 1;
     else {
-      const character = String.fromCodePoint(text.codePointAt(at));
+      const character = String.fromCodePoint(text.codePointAt(index));
       screen.write(character);
-      at += character.length;
+      index += character.length;
     }
   }
   return { segments: screen.segments(), end: screen.style };
 }
 
-export function plain(text) {
-  return render(text).segments.map((segment) => segment.text).join("");
+/** Returns the visible text without its styles. */
+export function plainText(text) {
+  return renderLine(text)
+    .segments.map((segment) => segment.text)
+    .join("");
 }
 
-/** Carries out one escape sequence; returns where the text goes on. */
-function escape(text, at, screen) {
-  CSI.lastIndex = at;
-  const found = CSI.exec(text);
-  if (found) {
-    command(screen, found[2], found[1]);
+/** Executes the escape sequence at `index`. Returns the index after it. */
+function runEscape(text, index, screen) {
+  CSI.lastIndex = index;
+  const match = CSI.exec(text);
+  if (match) {
+    // Without a final byte it is malformed, or the rest of it has not arrived yet: it has no effect and stays
+    // invisible.
+    if (match[2]) runCommand(screen, match[2], match[1]);
     return CSI.lastIndex;
   }
-  OSC.lastIndex = at;
-  if (OSC.exec(text)) return OSC.lastIndex;
-  // Cut off in the middle: the rest of it has not arrived.
-  if (text[at + 1] === "[" || text[at + 1] === "]") return text.length;
-  return at + ("()*+#% ".includes(text[at + 1]) ? 3 : 2);
+  STRING.lastIndex = index;
+  if (STRING.test(text)) return STRING.lastIndex;
+  return index + ("()*+#% ".includes(text[index + 1]) ? 3 : 2);
 }
 
-function command(screen, letter, params) {
+function runCommand(screen, letter, params) {
   const count = Number.parseInt(params, 10) || 0;
-  if (letter === "m") screen.style = styled(screen.style, params);
+  if (letter === "m") screen.style = applySgr(screen.style, params);
   else if (letter === "K") screen.erase(count);
-  else if (letter === "J" && count >= 2) screen.erase(2);
+  else if (letter === "J") screen.erase(Math.min(count, 2));
   else if (letter === "G") screen.move(Math.max(1, count) - 1);
   else if (letter === "C") screen.move(screen.column + Math.max(1, count));
   else if (letter === "D") screen.move(screen.column - Math.max(1, count));
 }
 
-class Line {
+class ScreenLine {
   constructor(style) {
     this.characters = [];
     this.styles = [];
@@ -75,13 +80,16 @@ class Line {
   }
 
   move(column) {
-    this.column = Math.min(Math.max(0, column), WIDEST);
+    this.column = Math.min(Math.max(0, column), MAX_COLUMN);
   }
 
-  erase(what) {
-    if (what === 0) this.cut(this.column);
-    else if (what === 2) this.cut(0);
-    else for (let column = 0; column <= this.column && column < this.characters.length; column++) this.put(column, " ", PLAIN);
+  /** Erases to the end (0), to the start (1) or all (2) of the line, as `CSI K` does. */
+  erase(mode) {
+    if (mode === 0) this.cut(this.column);
+    else if (mode === 2) this.cut(0);
+    else if (mode === 1)
+      for (let column = 0; column <= this.column && column < this.characters.length; column++)
+        this.put(column, " ", PLAIN);
   }
 
   cut(length) {
@@ -89,11 +97,11 @@ class Line {
   }
 
   segments() {
-    const out = [];
+    const segments = [];
     for (let start = 0, end = 1; start < this.characters.length; start = end++) {
       while (end < this.characters.length && this.styles[end] === this.styles[start]) end++;
-      out.push({ text: this.characters.slice(start, end).join(""), style: this.styles[start] });
+      segments.push({ text: this.characters.slice(start, end).join(""), style: this.styles[start] });
     }
-    return out;
+    return segments;
   }
 }

@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters.enrolment import node_tokens
 from clusters.models import Gpu, JoinToken
 from jobs.models import Artifact, Experiment, Run, RunTag
-from jobs.tokens import token_of as job_token
+from jobs.tokens import attempt_token as job_token
 from jobs.wizard import drafts
 from registry.aliases import set_alias
 from registry.model_metadata import set_tag

@@ -51,7 +51,7 @@ def stored(content: bytes) -> str:
 
 @sync_to_async
 def left_by(run: Run, content: bytes = SECRET) -> None:
-    outputs.put(run, 1, "secret.txt", stored(content), len(content))
+    outputs.put_output(run, 1, "secret.txt", stored(content), len(content))
 
 
 async def hostile() -> tuple[Node, Headers, Run]:

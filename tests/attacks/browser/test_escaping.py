@@ -36,7 +36,7 @@ REVIEWED_PYTHON = {
     ): "The frame of a figure: its own sandbox, and JSON with < > & escaped.",
 }
 REVIEWED_SCRIPTS = {
-    ("static/js/log/rows.js", "innerHTML ="): "A constant, to measure one line of a log.",
+    ("static/js/log/virtual-rows.js", "innerHTML ="): "A constant, to measure one line of a log.",
     ("static/js/curves/group.js", "innerHTML ="): "A constant; texts are set by textContent.",
     ("static/js/charts/grid.js", "innerHTML ="): "A constant; texts are set by textContent.",
     (

@@ -119,8 +119,8 @@ def test_a_chart_of_ours_has_a_modebar_and_is_kept_as_an_image(page: Any) -> Non
     rules give."""
     page.goto("/")
     drawn = """async () => {
-        const { wholePlotly } = await import("/static/js/charts/plotly.js");
-        const Plotly = await wholePlotly();
+        const { loadFullPlotly } = await import("/static/js/charts/plotly.js");
+        const Plotly = await loadFullPlotly();
         const place = document.createElement("div");
         document.querySelector("main").append(place);
         await Plotly.newPlot(place, [{ type: "TYPE", y: [1, 3, 2], x: [1, 2, 3] }], { height: 200 }, { displayModeBar: true });

@@ -65,7 +65,7 @@ HOSTILE_TEXT = {
 
 
 def seen(name: str, data: bytes) -> FilePreview:
-    row = outputs.put(logged_run(), 0, name, blob(data), len(data))
+    row = outputs.put_output(logged_run(), 0, name, blob(data), len(data))
     return bounded(lambda: file_preview.preview_file(row))
 
 
@@ -138,7 +138,7 @@ def test_a_file_that_cannot_be_parsed_within_the_limits_is_shown_as_text(
 ) -> None:
     monkeypatch.setattr(isolation, "MAX_MEMORY_BYTES", 60 * MIB)
     data = repeated(b'{"":0},', 2_000_000)
-    row = outputs.put(logged_run(), 0, "a.json", blob(data), len(data))
+    row = outputs.put_output(logged_run(), 0, "a.json", blob(data), len(data))
     shown = file_preview.preview_file(row)
     assert (shown.kind, shown.is_cut) == ("text", True)
     assert shown.text == data[: documents.MAX_TEXT].decode()

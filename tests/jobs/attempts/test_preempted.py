@@ -24,7 +24,7 @@ def vanish(*others: str) -> None:
     """Alpha falls silent until it counts as lost; the others go on."""
     then = later(61)
     heard_at(then, *others)
-    node_loss.watch(then)
+    node_loss.check_silent_nodes(then)
 
 
 class TestPreempted:
@@ -57,7 +57,7 @@ class TestPreempted:
         beta.claim(run, attempt=2)
         beta.tell(run, "running", alive(0), attempt=2)
         then = later(61)
-        node_loss.watch(then)
+        node_loss.check_silent_nodes(then)
         run.refresh_from_db()
         assert (run.state, run.reason) == (RunState.QUEUED, Reason.NODE_LOST)
 

@@ -166,7 +166,7 @@ class TestNeverReady:
         for seconds in (1790, 1805):
             then = later(seconds)
             heard_at(then, "alpha", "beta")
-            reaper.tick(then)
+            reaper.check_runs(then)
             assert (state_of(run)[0] == RunState.FAILED) is (seconds > 1800)
         assert run.sentence == "Node beta was not ready within 1800 s: it is still preparing its environment."
         assert [order.why for order in alpha.report().stop] == ["orphan"]
@@ -178,7 +178,7 @@ class TestNeverReady:
         AttemptNode.objects.filter(node__name="beta").update(claimed_at=timezone.now() - timedelta(hours=1))
         then = later(60)
         heard_at(then, "alpha", "beta")
-        reaper.tick(then)
+        reaper.check_runs(then)
         assert state_of(run)[0] == RunState.PREPARING
 
     def test_one_that_never_asks_is_one_that_never_started(self, who: Principal) -> None:
@@ -186,7 +186,7 @@ class TestNeverReady:
         alpha.ready(run)
         then = later(125)
         heard_at(then, "alpha", "beta")
-        reaper.tick(then)
+        reaper.check_runs(then)
         assert state_of(run) == (RunState.FAILED, "Node beta did not start the run within 120 s.")
 
     def test_so_is_one_that_is_told_to_start_and_does_not(self, who: Principal) -> None:
@@ -198,7 +198,7 @@ class TestNeverReady:
         for seconds in (60, 125):
             then = later(seconds)
             heard_at(then, "alpha", "beta")
-            reaper.tick(then)
+            reaper.check_runs(then)
             assert (state_of(run)[0] == RunState.FAILED) is (seconds > 120)
         assert (run.reason, run.facts["node"]) == (Reason.NEVER_STARTED, "beta")
 
@@ -213,5 +213,5 @@ class TestNeverReady:
         played.tell(run, "preparing")
         then = later(5000)
         heard_at(then, "alpha", "beta")
-        reaper.tick(then)
+        reaper.check_runs(then)
         assert state_of(run)[0] == RunState.PREPARING

@@ -15,7 +15,7 @@ from jobs.causes.cause_selection import group_reasons
 from jobs.logs import log_store
 from jobs.models import Attempt, Run
 from jobs.states import Reason, RunState
-from jobs.tokens import token_of
+from jobs.tokens import attempt_token
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
 from trainhub_launch.report import MemberFact
 from workspaces.access import Principal
@@ -208,7 +208,7 @@ class TestKeeping:
 
     def test_the_run_s_token_is_not_quoted(self, who: Principal) -> None:
         alpha, run = started(who)
-        token = token_of(run.pk, 1)
+        token = attempt_token(run.pk, 1)
         alpha.log(run, log_name(1), 0, RAISED.replace(b"shard 1", token.encode()))
         alpha.tell(run, "done", ended(0), ended(1, 1))
         assert token not in json.dumps(cause(run).to_json())

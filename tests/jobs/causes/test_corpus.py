@@ -10,8 +10,8 @@ import pytest
 
 from jobs.causes.cause_selection import CauseChoice, choose, reason_for
 from jobs.causes.evidence import Evidence, RankEvidence, weigh
-from jobs.causes.known import KNOWN
-from jobs.causes.log_diagnosis import said
+from jobs.causes.known import FAILURES
+from jobs.causes.log_diagnosis import diagnose_log
 from jobs.states import MemberState
 from tests.jobs.causes.corpus.capture import CASES, LOGS
 
@@ -46,7 +46,7 @@ def evidence(case: str) -> list[Evidence]:
         ended = datetime.fromtimestamp(end["at"], UTC)
         rank = RankEvidence(int(name), int(name), "alpha", name, state, "", end["exit_code"], end["signal"], ended)
         if end["exit_code"] != 0:
-            found.append(weigh(rank, said((folder / f"{name}.txt").read_bytes(), 0)))
+            found.append(weigh(rank, diagnose_log((folder / f"{name}.txt").read_bytes(), 0)))
     return found
 
 
@@ -106,7 +106,7 @@ def test_failures_that_need_a_gpu_are_known(log: Path) -> None:
         exit_code=None if is_signal else 1,
         signal=6 if is_signal else None,
     )
-    match = weigh(rank, said(log.read_bytes(), 0)).match
+    match = weigh(rank, diagnose_log(log.read_bytes(), 0)).match
     assert match is not None
     assert match.failure.kind == log.stem
 
@@ -140,4 +140,4 @@ def test_every_known_failure_is_met_by_a_log() -> None:
     framework = {
         "framework_shut_down"
     }  # horovod_peer_raises and tensorflow_peer_raises: never the cause there
-    assert {row.kind for row in KNOWN} - met - by_line - framework == NOT_IN_A_LOG
+    assert {row.kind for row in FAILURES} - met - by_line - framework == NOT_IN_A_LOG

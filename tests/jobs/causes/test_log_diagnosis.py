@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from jobs.causes.log_diagnosis import LONGEST_QUOTE, NEAR, said
-from jobs.causes.log_lines import LONGEST_LINE, MOST_LINES, last_line, lines
+from jobs.causes.log_diagnosis import MAX_QUOTE_LINES, MAX_DISTANCE_LINES, diagnose_log
+from jobs.causes.log_lines import MAX_LINE_LENGTH, MAX_LINES, last_line, parse_lines
 
 PLAIN = b"""Traceback (most recent call last):
   File "train.py", line 3, in <module>
@@ -26,13 +26,13 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"""
 
 
 def text_of(tail: bytes, offset: int = 0) -> str:
-    quote = said(tail, offset).quote
+    quote = diagnose_log(tail, offset).quote
     assert quote is not None
     return quote.text
 
 
 def offset_of(tail: bytes, offset: int = 0) -> int:
-    quote = said(tail, offset).quote
+    quote = diagnose_log(tail, offset).quote
     assert quote is not None
     return quote.offset
 
@@ -40,19 +40,19 @@ def offset_of(tail: bytes, offset: int = 0) -> int:
 class TestTraceback:
     def test_is_quoted_from_its_first_line_to_the_exception(self) -> None:
         assert text_of(b"step 1\n" + PLAIN + b"bye\n") == PLAIN.decode().rstrip()
-        assert said(b"step 1\n" + PLAIN, 0).exception == "ValueError: bad batch"
+        assert diagnose_log(b"step 1\n" + PLAIN, 0).exception == "ValueError: bad batch"
 
     def test_the_offset_counts_from_where_the_tail_begins_in_the_log(self) -> None:
         assert offset_of(b"step 1\n" + PLAIN, 1000) == 1007
 
     def test_what_was_raised_last_names_what_failed(self) -> None:
         later = PLAIN.replace(b"bad batch", b"worse")
-        found = said(PLAIN + HANDLING + later, 0)
+        found = diagnose_log(PLAIN + HANDLING + later, 0)
         assert (found.exception, found.began) == ("ValueError: worse", "")
 
     def test_a_known_failure_at_the_root_is_shown_with_it(self) -> None:
         root = PLAIN.replace(b"ValueError: bad batch", b"OSError: [Errno 28] No space left on device")
-        found = said(root + HANDLING + PLAIN, 0)
+        found = diagnose_log(root + HANDLING + PLAIN, 0)
         assert (found.exception, found.began) == (
             "ValueError: bad batch",
             "OSError: [Errno 28] No space left on device",
@@ -65,32 +65,32 @@ class TestTraceback:
         lost = PLAIN.replace(
             b"ValueError: bad batch", b"RuntimeError: Connection closed by peer [127.0.0.1]:1"
         )
-        assert said(PLAIN + HANDLING + lost, 0).exception == "ValueError: bad batch"
+        assert diagnose_log(PLAIN + HANDLING + lost, 0).exception == "ValueError: bad batch"
 
     def test_one_that_was_survived_is_not_the_cause(self) -> None:
-        found = said(PLAIN + b"step\n" * (NEAR + 1) + b"giving up\n", 0)
+        found = diagnose_log(PLAIN + b"step\n" * (MAX_DISTANCE_LINES + 1) + b"giving up\n", 0)
         assert found.exception == ""
         assert "giving up" in (found.quote.text if found.quote else "")
 
     def test_one_that_python_ignored_is_not_the_cause(self) -> None:
         ignored = b"Exception ignored in: <function Loader.__del__>\n" + PLAIN.replace(b"bad batch", b"late")
-        assert said(PLAIN + ignored, 0).exception == "ValueError: bad batch"
+        assert diagnose_log(PLAIN + ignored, 0).exception == "ValueError: bad batch"
 
     def test_the_prefix_that_torch_puts_before_each_line_is_taken_off(self) -> None:
         prefixed = b"".join(b"[rank1]: " + line for line in PLAIN.splitlines(keepends=True))
-        assert said(prefixed, 0).exception == "ValueError: bad batch"
+        assert diagnose_log(prefixed, 0).exception == "ValueError: bad batch"
         assert text_of(prefixed) == PLAIN.decode().rstrip()
 
     def test_one_that_is_cut_off_is_quoted_without_an_exception(self) -> None:
-        assert said(PLAIN[: PLAIN.index(b"ValueError")], 0).exception == ""
+        assert diagnose_log(PLAIN[: PLAIN.index(b"ValueError")], 0).exception == ""
 
     def test_without_a_last_newline_it_is_the_same(self) -> None:
-        assert said(PLAIN.rstrip(), 0).exception == "ValueError: bad batch"
+        assert diagnose_log(PLAIN.rstrip(), 0).exception == "ValueError: bad batch"
 
     def test_a_very_long_one_is_shortened_in_the_middle(self) -> None:
         frames = b"".join(b'  File "a.py", line %d\n    again()\n' % line for line in range(500))
         text = text_of(b"Traceback (most recent call last):\n" + frames + b"RecursionError: too deep\n")
-        assert len(text.splitlines()) == LONGEST_QUOTE + 1
+        assert len(text.splitlines()) == MAX_QUOTE_LINES + 1
         assert text.endswith("RecursionError: too deep")
         assert "lines …" in text
 
@@ -100,14 +100,14 @@ class TestTraceback:
 
 class TestLauncher:
     def test_its_own_report_is_not_the_cause(self) -> None:
-        assert said(PLAIN + TORCHRUN, 0).exception == "ValueError: bad batch"
+        assert diagnose_log(PLAIN + TORCHRUN, 0).exception == "ValueError: bad batch"
 
     def test_a_script_that_could_not_even_start_is_quoted_itself(self) -> None:
         unread = (
             b"starting\n  File \"train.py\", line 3\n    def f(\n         ^\nSyntaxError: '(' was "
             b"never closed\n"
         )
-        assert said(unread + TORCHRUN, 0).exception == "SyntaxError: '(' was never closed"
+        assert diagnose_log(unread + TORCHRUN, 0).exception == "SyntaxError: '(' was never closed"
         assert text_of(unread + TORCHRUN).splitlines()[0] == '  File "train.py", line 3'
 
     def test_of_two_children_at_once_the_one_that_raised_first_is_taken(self) -> None:
@@ -117,7 +117,7 @@ class TestLauncher:
         mixed = b"".join(
             b + a for a, b in zip(one.splitlines(keepends=True), other.splitlines(keepends=True), strict=True)
         )
-        assert said(mixed + TORCHRUN, 0, launcher=True).exception == "ValueError: bad batch"
+        assert diagnose_log(mixed + TORCHRUN, 0, launcher=True).exception == "ValueError: bad batch"
         assert text_of(mixed + TORCHRUN) == PLAIN.decode().rstrip(), (
             "the lines of the other child are left out"
         )
@@ -125,13 +125,13 @@ class TestLauncher:
 
 class TestTerminal:
     def test_colours_and_bytes_that_are_not_utf8_do_no_harm(self) -> None:
-        found = said(PLAIN.replace(b"bad batch", b"\x1b[31mbad\x1b[0m \xff"), 0)
+        found = diagnose_log(PLAIN.replace(b"bad batch", b"\x1b[31mbad\x1b[0m \xff"), 0)
         assert found.exception == "ValueError: bad �"
         assert found.quote is not None
         assert "\x1b" not in found.quote.text
 
     def test_windows_line_ends(self) -> None:
-        assert said(PLAIN.replace(b"\n", b"\r\n"), 0).exception == "ValueError: bad batch"
+        assert diagnose_log(PLAIN.replace(b"\n", b"\r\n"), 0).exception == "ValueError: bad batch"
 
     def test_a_traceback_that_begins_behind_a_progress_bar(self) -> None:
         assert text_of(b" 10%|#  | 1/10\r 20%|## | 2/10" + PLAIN) == PLAIN.decode().rstrip()
@@ -146,8 +146,8 @@ class TestTerminal:
         assert offset_of(log) == log.index(b"line 85")
 
     def test_an_empty_log_has_nothing_to_quote(self) -> None:
-        assert said(b"", 0).quote is None
-        assert said(b"\n \n", 0).quote is None
+        assert diagnose_log(b"", 0).quote is None
+        assert diagnose_log(b"\n \n", 0).quote is None
 
 
 START = b"Traceback (most recent call last):\n"
@@ -176,7 +176,7 @@ def work(tail: bytes) -> int:
 
     sys.setprofile(note)
     try:
-        said(tail, 0)
+        diagnose_log(tail, 0)
     finally:
         sys.setprofile(None)
     return count
@@ -188,7 +188,7 @@ class TestHostileLogs:
         assert work(HOSTILE[kind](800)) <= 2.2 * work(HOSTILE[kind](400)) + 500
 
     def test_lines_are_bounded_in_number_and_length(self) -> None:
-        found = lines(b"\n" * 3 * MOST_LINES, 0)
-        assert len(found) == MOST_LINES
-        assert found[0].offset == 2 * MOST_LINES
-        assert len(lines(b"x" * 10 * LONGEST_LINE, 0)[0].text) == LONGEST_LINE
+        found = parse_lines(b"\n" * 3 * MAX_LINES, 0)
+        assert len(found) == MAX_LINES
+        assert found[0].offset == 2 * MAX_LINES
+        assert len(parse_lines(b"x" * 10 * MAX_LINE_LENGTH, 0)[0].text) == MAX_LINE_LENGTH

@@ -43,8 +43,8 @@ class Simulated(Played):
         elif act == "forget":
             process_caches.clear_all()
         elif act == "tick":
-            node_loss.watch()
-            reaper.tick()
+            node_loss.check_silent_nodes()
+            reaper.check_runs()
         elif self.phase:
             now = self.facts.get((run.pk, 1))
             if act == "late" and now is not None and self.past:

@@ -17,7 +17,7 @@ from jobs.models import Artifact, Attempt, AttemptNode, Member
 from jobs.node_api import reports
 from jobs.node_api.node_session import sessions
 from jobs.states import MemberState, RunState
-from jobs.tokens import token_of
+from jobs.tokens import attempt_token
 from tests.jobs.builders import (
     Played,
     alive,
@@ -190,7 +190,7 @@ class TestFacts:
         alpha = Played(node())
         run = launched(who)
         alpha.claim(run)
-        token = token_of(run.pk, 1)
+        token = attempt_token(run.pk, 1)
         alpha.tell(run, "preparing")
         alpha.tell(run, "done", error=f"pip could not find torch==9 ({token}).", error_kind="environment")
         run.refresh_from_db()
@@ -288,7 +288,7 @@ class TestOutputs:
         alpha, run = running(who)
         logged = blob(b"logged", tmp_path / "l").sha256
         for path in ("model.pt", "curve.png"):
-            outputs.put(run, 1, path, logged, 6)
+            outputs.put_output(run, 1, path, logged, 6)
         alpha.finish(run, outputs=(output := blob(b"weights", tmp_path / "m"),))
         assert dict(Artifact.objects.values_list("path", "sha256")) == {
             "model.pt": output.sha256,
@@ -300,7 +300,7 @@ class TestOutputs:
         missing = OutputFile("late.pt", 4, hashlib.sha256(b"late").hexdigest())
         alpha.finish(run, outputs=(blob(b"weights", tmp_path / "m"), missing))
         logged = blob(b"logged", tmp_path / "l").sha256
-        outputs.put(run, 1, "model.pt", logged, 6)
+        outputs.put_output(run, 1, "model.pt", logged, 6)
         blob(b"late", tmp_path / "n")
         assert alpha.report().settled
         assert dict(Artifact.objects.values_list("path", "sha256")) == {

@@ -25,7 +25,7 @@ def cut_off(seconds: float) -> None:
     """Beta has been silent that long, alpha reports."""
     then = later(seconds)
     heard_at(then, "alpha")
-    node_loss.watch(then)
+    node_loss.check_silent_nodes(then)
 
 
 class TestSilence:
@@ -48,7 +48,7 @@ class TestSilence:
     ) -> None:
         both_running(who)
         with django_assert_num_queries(3):
-            node_loss.watch()
+            node_loss.check_silent_nodes()
 
 
 class TestLoss:
@@ -135,7 +135,7 @@ class TestRevoked:
         alpha, beta, run = both_running(who)
         node_tokens.revoke(beta.node)
         with django_capture_on_commit_callbacks() as callbacks:
-            node_loss.watch(later(1))
+            node_loss.check_silent_nodes(later(1))
         assert state_of(run) == (RunState.FAILED, "Node beta was cut off: its token has been revoked.")
         assert "alpha" in woken(callbacks)
         assert members(run) == [MemberState.STOPPED, MemberState.LOST]

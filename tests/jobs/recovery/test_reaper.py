@@ -38,7 +38,7 @@ def state_of(run: Run) -> tuple[str, str]:
 def test_launches_what_a_lost_message_left_waiting(who: Principal) -> None:
     run = queued(who)
     node()
-    reaper.tick()
+    reaper.check_runs()
     assert state_of(run)[0] == RunState.PROVISIONING
 
 
@@ -46,9 +46,9 @@ class TestNeverStarted:
     def test_a_run_that_no_node_claims_fails_in_the_end(self, who: Principal) -> None:
         node()
         run = launched(who)
-        reaper.tick(later(30))
+        reaper.check_runs(later(30))
         assert state_of(run)[0] == RunState.PROVISIONING
-        reaper.tick(later(121))
+        reaper.check_runs(later(121))
         assert state_of(run) == (RunState.FAILED, "Node alpha did not start the run within 120 s.")
         assert not Lease.objects.filter(released_at=None).exists()
 
@@ -57,13 +57,13 @@ class TestSilence:
     def test_is_shown_first_and_only_once(self, who: Principal) -> None:
         _, run = running(who)
         for seconds in (15, 20, 25):
-            node_loss.watch(later(seconds))
+            node_loss.check_silent_nodes(later(seconds))
         assert state_of(run)[0] == RunState.RUNNING
         assert run.events.filter(message__startswith="Node alpha does not report").count() == 1
 
     def test_then_fails_the_run_and_keeps_its_gpus_reserved(self, who: Principal) -> None:
         _, run = running(who)
-        node_loss.watch(later(61))
+        node_loss.check_silent_nodes(later(61))
         state, sentence = state_of(run)
         assert state == RunState.FAILED
         assert sentence.startswith("Node alpha has not reported for 61 s")
@@ -72,7 +72,7 @@ class TestSilence:
 
     def test_a_run_with_retries_goes_on_elsewhere(self, who: Principal) -> None:
         _, run = running(who, limits={"retries": 1})
-        node_loss.watch(later(61))
+        node_loss.check_silent_nodes(later(61))
         assert state_of(run)[0] == RunState.QUEUED
         Node.objects.update(slots=1)
         node("beta")
@@ -86,7 +86,7 @@ class TestSilence:
         Node.objects.update(last_report_at=timezone.now() - timedelta(hours=1))
         Hearing.objects.all().delete()
         hub_uptime.pulse(timezone.now())
-        node_loss.watch()
+        node_loss.check_silent_nodes()
         assert state_of(run)[0] == RunState.RUNNING
 
 
@@ -94,9 +94,9 @@ class TestCancel:
     def test_does_not_wait_for_ever_for_a_node_that_is_away(self, who: Principal) -> None:
         _, run = running(who)
         run_actions.cancel(run, who.user)
-        reaper.tick(later(39))
+        reaper.check_runs(later(39))
         assert state_of(run)[0] == RunState.CANCEL_REQUESTED
-        reaper.tick(later(41))
+        reaper.check_runs(later(41))
         assert state_of(run) == (RunState.CANCELED, "Canceled by carl.")
         assert Lease.objects.filter(released_at=None).exists()
 
@@ -105,7 +105,7 @@ class TestCancel:
         run_actions.cancel(run, who.user)
         then = later(41)
         Node.objects.update(last_report_at=then)
-        reaper.tick(then)
+        reaper.check_runs(then)
         assert state_of(run)[0] == RunState.CANCEL_REQUESTED
 
 
@@ -118,13 +118,13 @@ class TestTidy:
         piece.write_bytes(b"x")
         for path in (piece, in_parts):
             os.utime(path, (0, 0))
-        reaper.tick()
+        reaper.check_runs()
         assert piece.exists()
         assert in_parts.is_dir()
 
     def test_drafts_go_after_a_month(self, who: Principal) -> None:
         Draft.objects.create(workspace=who.workspace, user=who.user)
-        reaper.tick(later(29 * 86400))
+        reaper.check_runs(later(29 * 86400))
         assert Draft.objects.exists()
-        reaper.tick(later(31 * 86400))
+        reaper.check_runs(later(31 * 86400))
         assert not Draft.objects.exists()

@@ -30,7 +30,7 @@ def finished(who: Principal, **changes: Any) -> Run:
 def logged(who: Principal, parent: Run | None = None, experiment: str = "elsewhere") -> Run:
     """A run from elsewhere, still running."""
     made, _ = Experiment.objects.get_or_create(workspace=who.workspace, name=experiment)
-    return external.begin(made, who.user, external.Begun("laptop", parent=parent))
+    return external.create_run(made, who.user, external.ExternalRunStart("laptop", parent=parent))
 
 
 def kept(who: Principal) -> set[str]:
@@ -112,7 +112,7 @@ class TestRestore:
     def test_not_once_its_purge_has_begun(self, who: Principal) -> None:
         run = finished(who)
         run_actions.delete(run, who.user)
-        Run.objects.update(deleted_at=deletion.GONE)
+        Run.objects.update(deleted_at=deletion.PURGE_STARTED)
         with pytest.raises(Conflict, match="deleted for good"):
             run_actions.restore(run, who.user)
 

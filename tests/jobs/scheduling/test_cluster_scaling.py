@@ -223,8 +223,8 @@ class TestRemoved:
         run.attempts.get().parts.update(claimed_at=timezone.now())
         Run.objects.update(state=RunState.RUNNING)
         node_admin.remove(up[0], make_operator(), force=True)
-        node_loss.watch()
-        reaper.tick()
+        node_loss.check_silent_nodes()
+        reaper.check_runs()
         run.refresh_from_db()
         assert run.state == RunState.FAILED
         assert not Lease.objects.filter(node=up[0], released_at=None).exists()

@@ -93,7 +93,7 @@ class TestReading:
         eventually(lambda: tab.locator(".cv-chart").count() == 2)
         assert "q=loss" in address(tab)
         tab.fill("[data-part=search]", "nothing like it")
-        tab.get_by_text("None of the 4 metrics is called like that.").wait_for()
+        tab.get_by_text("No metric name matches the filter.").wait_for()
 
     def test_what_is_no_number_is_marked_on_the_axis_and_breaks_the_line(
         self, tab: Any, logged: Logged

@@ -26,7 +26,7 @@ def browser() -> Client:
 
 def begun(name: str = "night", parent: Run | None = None) -> Run:
     experiment, _ = Experiment.objects.get_or_create(workspace=make_workspace(), name="birds")
-    return external.begin(experiment, make_contributor(), external.Begun(name, {"seed": "1"}, parent))
+    return external.create_run(experiment, make_contributor(), external.ExternalRunStart(name, {"seed": "1"}, parent))
 
 
 class TestItsPage:
@@ -64,7 +64,7 @@ class TestItsPage:
 
     def test_stands_when_it_failed(self, browser: Client) -> None:
         run = begun()
-        external.move(run, RunState.FAILED, None)
+        external.set_state(run, RunState.FAILED, None)
         assert "Failed" in browser.get(f"/runs/{run.number}/").content.decode()
 
 
@@ -77,7 +77,7 @@ class TestTheDashboard:
         job = queued(principal_of(make_contributor()))
         part = begun("opened by a job", job)
         assert "opened by a job" not in browser.get("/").content.decode()
-        external.move(part, RunState.COMPLETED, None)
+        external.set_state(part, RunState.COMPLETED, None)
         assert "opened by a job" not in browser.get("/").content.decode()
 
 
@@ -115,25 +115,25 @@ class TestTheApi:
 class TestMoving:
     def test_is_journaled_with_who_said_so(self) -> None:
         run = begun()
-        assert external.move(run, RunState.COMPLETED, make_contributor())
-        assert not external.move(run, RunState.COMPLETED, make_contributor())
+        assert external.set_state(run, RunState.COMPLETED, make_contributor())
+        assert not external.set_state(run, RunState.COMPLETED, make_contributor())
         event = run.events.last()
         assert event is not None
         assert (event.from_state, event.to_state, event.actor) == ("Running", "Completed", "carl")
 
     def test_takes_the_clients_word_for_when_it_ended(self) -> None:
         run, then = begun(), timezone.now() - timedelta(hours=1)
-        external.move(run, RunState.FAILED, None, at=then)
+        external.set_state(run, RunState.FAILED, None, at=then)
         run.refresh_from_db()
         assert (run.state, run.finished_at) == ("Failed", then)
 
     def test_goes_back_to_running(self) -> None:
         run = begun()
-        external.move(run, RunState.COMPLETED, None)
-        external.move(run, RunState.RUNNING, None)
+        external.set_state(run, RunState.COMPLETED, None)
+        external.set_state(run, RunState.RUNNING, None)
         run.refresh_from_db()
         assert (run.state, run.finished_at) == ("Running", None)
 
     def test_leaves_jobs_alone(self) -> None:
         job = queued(principal_of(make_contributor()))
-        assert not external.move(job, RunState.COMPLETED, None)
+        assert not external.set_state(job, RunState.COMPLETED, None)

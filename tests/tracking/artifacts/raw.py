@@ -68,7 +68,7 @@ def logged_run_client(**fields: Any) -> LoggedRunClient:
 def store_files(run: Run, attempt: int, **files: str) -> None:
     """`files`: name -> content."""
     for name, content in files.items():
-        outputs.put(run, attempt, name, blob(content.encode()), len(content))
+        outputs.put_output(run, attempt, name, blob(content.encode()), len(content))
 
 
 @sync_to_async

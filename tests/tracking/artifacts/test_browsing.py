@@ -170,7 +170,7 @@ class TestPage:
         assert client.get(f"/runs/{run}/outputs/?{query}").status_code == 404
 
     def test_of_many_files_shows_some_and_the_way_to_the_next(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pages, "AT_ONCE", 2)
+        monkeypatch.setattr(pages, "PAGE_SIZE", 2)
         run, client = _run(a="1", b="2", c="3")
         first = client.get(f"/runs/{run}/outputs/").context
         assert [entry.name for entry in first["entries"]] == ["a", "b"]
@@ -179,7 +179,7 @@ class TestPage:
     def test_leads_to_logged_models_and_to_the_runs_that_are_part_of_it(self) -> None:
         run = logged_run()
         child = logged_run("child", parent=run)
-        outputs.put(child, 0, "a", blob(b"1"), 1)
+        outputs.put_output(child, 0, "a", blob(b"1"), 1)
         model = LoggedModel.objects.create(experiment=run.experiment, run=run, name="net")
         LoggedModelFile.objects.create(model=model, path="MLmodel", size_bytes=7, sha256=blob(b"flavors"))
         client = client_of(make_viewer())
@@ -190,9 +190,9 @@ class TestPage:
 
     def test_of_an_earlier_attempt_shows_what_that_left_and_the_last_what_counts(self) -> None:
         run = logged_run(attempt=2)
-        outputs.put(run, 1, "a", blob(b"first"), 5)
-        outputs.put(run, 1, "b", blob(b"first"), 5)
-        outputs.put(run, 2, "a", blob(b"second!"), 7)
+        outputs.put_output(run, 1, "a", blob(b"first"), 5)
+        outputs.put_output(run, 1, "b", blob(b"first"), 5)
+        outputs.put_output(run, 2, "a", blob(b"second!"), 7)
         client = client_of(make_viewer())
         content = [
             client.get(f"/runs/{run.number}/outputs/{query}").context["entries"]
@@ -205,5 +205,5 @@ class TestPage:
 def _run(**files: str) -> tuple[int, Client]:
     run = logged_run()
     for path, content in files.items():
-        outputs.put(run, 0, path, blob(content.encode()), len(content))
+        outputs.put_output(run, 0, path, blob(content.encode()), len(content))
     return run.number, client_of(make_viewer())

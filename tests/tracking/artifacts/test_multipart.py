@@ -110,7 +110,7 @@ class TestUpload:
             return join(upload)
 
         join = uploads.join_parts
-        monkeypatch.setattr(uploads, "join", aborted_first)
+        monkeypatch.setattr(uploads, "join_parts", aborted_first)
         sending = await started(client)
         answer = await sending.complete(*[await sending.part(number) for number in (1, 2, 3)])
         assert (answer.status_code, "aborted" in answer.json()["message"]) == (404, True)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db
 def seen(path: str, content: bytes | str | dict[str, Any]) -> FilePreview:
     text = json.dumps(content) if isinstance(content, dict) else content
     data = text.encode() if isinstance(text, str) else text
-    row = outputs.put(logged_run(), 0, path, blob(data), len(data))
+    row = outputs.put_output(logged_run(), 0, path, blob(data), len(data))
     return file_preview.preview_file(row)
 
 
@@ -40,7 +40,7 @@ class TestText:
         )
 
     def test_whose_bytes_are_lost_is_said_to_be(self) -> None:
-        row = outputs.put(logged_run(), 0, "a.txt", blob(b"lost soon"), 9)
+        row = outputs.put_output(logged_run(), 0, "a.txt", blob(b"lost soon"), 9)
         blobs.path(row.sha256).unlink()
         assert "missing on the hub" in file_preview.preview_file(row).sentence
 

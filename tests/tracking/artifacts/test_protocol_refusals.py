@@ -14,7 +14,7 @@ from asgiref.sync import sync_to_async
 from starlette.applications import Starlette
 
 from jobs.models import Artifact
-from jobs.tokens import token_of as job_token
+from jobs.tokens import attempt_token as job_token
 from tests.jobs.builders import running
 from tests.people import make_contributor, principal_of
 from tests.tracking.artifacts.raw import (

@@ -22,7 +22,7 @@ def trained(
 ) -> Run:
     run = logged_run(name, **fields)
     params_of_runs.put(run.pk, run.experiment_id, params or {})
-    tagging.put(run, tags or {})
+    tagging.set_tags(run, tags or {})
     if curves:
         log(run, **curves)
     return run

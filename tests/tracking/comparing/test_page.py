@@ -105,12 +105,12 @@ class TestPage:
         runs = [trained(curves={"loss": [1]}) for _ in range(22)]
         html = page(viewer, *runs)
         assert compared(html) == [run.number for run in runs[:20]]
-        assert "22 runs are named, and at most 20 can be compared" in html
+        assert "22 runs are selected, but at most 20 can be compared" in html
 
     def test_says_which_runs_are_not_there_whosever_they_are(self, viewer: Client) -> None:
         run, foreign = trained(curves={"loss": [1]}), logged_run("secret", workspace=make_workspace("other"))
         html = page(viewer, run, foreign)
-        assert f"Run {foreign.number} is not here" in html
+        assert f"Run {foreign.number} is not available" in html
         assert "secret" not in html
 
     def test_teaches_how_to_begin_where_nothing_is_named(self, viewer: Client) -> None:

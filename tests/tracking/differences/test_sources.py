@@ -69,7 +69,7 @@ class TestBounds:
 
     def test_after_the_time_is_up_files_are_only_listed(self, who: Principal) -> None:
         old, new = snapshot(who, {"a.py": "1\n"}), snapshot(who, {"a.py": "2\n"})
-        difference = compare_snapshots(old.sha256, new.sha256, until=time.monotonic() - 1)
+        difference = compare_snapshots(old.sha256, new.sha256, deadline=time.monotonic() - 1)
         assert [(file.path, file.hunks) for file in difference.files] == [("a.py", None)]
 
     def test_a_source_that_is_no_longer_there_is_said_to_be_gone(self, who: Principal) -> None:

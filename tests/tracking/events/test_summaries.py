@@ -52,7 +52,8 @@ class TestNumbers:
 
     def test_bear_their_folder(self) -> None:
         assert (
-            parsed(event(new("epoch_loss", 1.0)), prefix="validation/").points[0].key == "validation/epoch_loss"
+            parsed(event(new("epoch_loss", 1.0)), prefix="validation/").points[0].key
+            == "validation/epoch_loss"
         )
 
     def test_have_names_that_can_be_shown(self) -> None:

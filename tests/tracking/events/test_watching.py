@@ -171,8 +171,8 @@ class TestTrouble:
         pending_attempts.read_pending()
         assert steps(run) == [0, 1]
         sentence = (
-            f"{TB} cannot be read from byte {EventFile.objects.get().read_bytes} on: it is damaged, "
-            "or no event file."
+            f"{TB} cannot be read from byte {EventFile.objects.get().read_bytes} on: it is damaged "
+            "or not an event file."
         )
         assert Attempt.objects.get().warnings == [sentence]
         assert [event.message for event in run.events.all()].count(sentence) == 1

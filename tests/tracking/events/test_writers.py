@@ -94,4 +94,4 @@ class TestNames:
         assert parse_name("logs/my.tfevents").age == (0, 0, 0, "logs/my.tfevents")
 
     def test_where_keras_writes_what_it_throws_away_is_known(self) -> None:
-        assert parse_name(file("logs/workertemp_1/train")).is_passing
+        assert parse_name(file("logs/workertemp_1/train")).is_temporary

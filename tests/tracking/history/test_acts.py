@@ -47,7 +47,7 @@ class TestBulk:
             f"Run {ended.number} is archived.",
             f"Run {archived.number}: is archived already.",
             f"Run {active.number} is Running; archive it when it has ended.",
-            "Run 999999: is not there, or not yours to see.",
+            "Run 999999: does not exist, or you may not see it.",
         ]
         ended.refresh_from_db()
         assert ended.archived_at is not None
@@ -117,7 +117,7 @@ class TestBulk:
         run = run_with_data("a", state=RunState.COMPLETED)
         stranger = client_of(make_person("olga", Role.OWNER, make_workspace("other")))
         assert sentences_of(bulk(stranger, "delete", run.number)) == [
-            f"Run {run.number}: is not there, or not yours to see."
+            f"Run {run.number}: does not exist, or you may not see it."
         ]
         assert stranger.post(f"/runs/star/{run.number}/").status_code == 404
 
@@ -130,7 +130,7 @@ class TestBulk:
         runs = [run_with_data(f"r{number}", kind="job", state=RunState.RUNNING) for number in range(15)]
         sentences = sentences_of(bulk(client, "archive", *(run.number for run in runs)))
         assert len(sentences) == 11
-        assert sentences[-1] == "5 more were refused."
+        assert sentences[-1] == "5 more failed."
 
     def test_nonsense_changes_nothing(self, client: Client) -> None:
         run = run_with_data("a")

@@ -26,7 +26,7 @@ POINTS = st.lists(
 )
 
 
-def points(points: Points) -> list[tuple[int, int, str]]:
+def plain_points(points: Points) -> list[tuple[int, int, str]]:
     """Comparable, NaN included."""
     columns = points.step.tolist(), points.ms.tolist(), map(repr, points.value.tolist())
     return list(zip(*columns, strict=True))
@@ -37,8 +37,8 @@ class TestSlices:
     def test_every_point_comes_back_as_it_was(self, points: list[Point]) -> None:
         curves = group_by_key(points)
         result = read_slice(slice_bytes(curves))
-        assert {key: points(item) for key, item in result.items()} == {
-            key: points(item) for key, item in curves.items()
+        assert {key: plain_points(item) for key, item in result.items()} == {
+            key: plain_points(item) for key, item in curves.items()
         }
 
     def test_one_curve_can_be_read_alone(self) -> None:
@@ -60,11 +60,11 @@ class TestBlocks:
     @given(POINTS)
     def test_every_point_comes_back_as_it_was(self, points: list[Point]) -> None:
         whole = concatenate(group_by_key(points).values())
-        assert points(read_block(block_bytes(whole))) == points(whole)
+        assert plain_points(read_block(block_bytes(whole))) == plain_points(whole)
 
     def test_times_may_be_left_packed(self) -> None:
         points = Points(np.arange(3), np.arange(3) + 10, np.ones(3))
-        assert points(read_block(block_bytes(points), ms=False)) == points(
+        assert plain_points(read_block(block_bytes(points), ms=False)) == plain_points(
             Points(points.step, np.zeros(3, np.int64), points.value)
         )
 

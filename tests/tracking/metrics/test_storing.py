@@ -87,7 +87,7 @@ class TestLimits:
         run = logged_run()
         log(run, ("a", 1, 0), ("b", 1, 0))
         with pytest.raises(
-            limits.MetricLimitExceeded, match=r"may have 2 different metrics .* let the name stay the same"
+            limits.MetricLimitExceeded, match=r"may have 2 different metrics .* keep the name the same"
         ):
             log(run, ("a", 2, 1), ("c", 1, 1))
         log(run, ("a", 2, 1))
@@ -98,7 +98,7 @@ class TestLimits:
         run = logged_run()
         log(run, ("a", 1, 0), ("a", 1, 1))
         process_caches.clear_all()
-        with pytest.raises(limits.MetricLimitExceeded, match="3 points in all"):
+        with pytest.raises(limits.MetricLimitExceeded, match="3 points in total"):
             log(run, ("a", 1, 2), ("a", 1, 3))
         log(run, ("a", 5, 2))
         assert row(run, "a").count == 3
@@ -107,7 +107,7 @@ class TestLimits:
         settings.METRIC_POINTS_PER_RUN, settings.METRIC_KEYS_PER_RUN = 3, 1
         run = logged_run()
         first = limits.reserve(run.pk, {"a"}, 2)
-        with pytest.raises(limits.MetricLimitExceeded, match="3 points in all"):
+        with pytest.raises(limits.MetricLimitExceeded, match="3 points in total"):
             limits.reserve(run.pk, {"a"}, 2)
         with pytest.raises(limits.MetricLimitExceeded, match="1 different metrics"):
             limits.reserve(run.pk, {"b"}, 1)

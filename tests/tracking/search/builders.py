@@ -29,7 +29,7 @@ def run_with_data(
         Param.objects.create(
             run=run, experiment=run.experiment, key=key, value=text, short=text[:200], number=number_of(text)
         )
-    tagging.put(run, tags or {})
+    tagging.set_tags(run, tags or {})
     return run
 
 

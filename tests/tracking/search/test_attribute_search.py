@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from jobs.models import Run
-from jobs.retention.deletion import GONE
+from jobs.retention.deletion import PURGE_STARTED
 from jobs.states import RunState
 from tests.people import make_contributor, make_owner, make_workspace
 from tests.tracking.builders import make_experiment
@@ -155,7 +155,7 @@ class TestScope:
     def test_deleted_runs_are_seen_where_they_are_asked_for_until_they_are_purged(self) -> None:
         run_with_data("kept")
         run_with_data("deleted", deleted_at=timezone.now())
-        run_with_data("purged", deleted_at=GONE)
+        run_with_data("purged", deleted_at=PURGE_STARTED)
         assert found_names() == ["kept"]
         assert found_names(view="DELETED_ONLY") == ["deleted"]
         assert sorted(found_names(view="ALL")) == ["deleted", "kept"]

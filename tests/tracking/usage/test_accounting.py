@@ -114,7 +114,7 @@ class TestEnergy:
         run = run_with_gpus(who, node, NOW - HOUR, NOW - HOUR / 2)
         store_power(node, NOW - HOUR, 1800, {"GPU-alpha-0": 300.0, "GPU-alpha-1": 100.0})
         AttemptNode.objects.update(settled_at=NOW - HOUR / 2)
-        assert run_curves.keep_ended(NOW) == 1
+        assert run_curves.store_ended_curves(NOW) == 1
         TelemetrySlice.objects.all().delete()
         accounting.account_recent(NOW)
         [entry] = rows(run)
@@ -127,7 +127,7 @@ class TestFinal:
         accounting.account_recent(NOW)
         assert not rows(run)[0].is_final
         AttemptNode.objects.update(settled_at=NOW - HOUR / 2)
-        run_curves.keep_ended(NOW)
+        run_curves.store_ended_curves(NOW)
         accounting.account_recent(NOW)
         assert rows(run)[0].is_final
 
@@ -166,4 +166,4 @@ def test_one_attempt_that_cannot_be_counted_does_not_stop_the_others(
     assert Attempt.objects.count() == 2
     assert accounting.account_recent(NOW) == 1
     assert rows(whole)
-    assert "could not be counted" in caplog.text
+    assert "could not be accounted" in caplog.text

@@ -13,7 +13,7 @@ from clusters.models import Gpu, Lease, Node
 from clusters.telemetry.series import MetricCurve
 from jobs import run_curves
 from jobs.models import Attempt, Run
-from jobs.run_curves import Curves, Wanted
+from jobs.run_curves import CurveReader, CurveQuery
 from jobs.templatetags.formats import bytesize
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable
@@ -88,10 +88,10 @@ def _drivers(nodes: Sequence[Node]) -> Facts:
 
 def _sensors(attempt: Attempt, leases: Sequence[Lease]) -> Facts:
     start, end = run_curves.span(attempt, datetime.now(UTC))
-    reader, query = Curves(attempt), Wanted(SENSORS, (), start, end, POINTS)
+    reader, query = CurveReader(attempt), CurveQuery(SENSORS, (), start, end, POINTS)
     by_metric: dict[str, list[MetricCurve]] = {}
     for lease in leases:
-        for gpu in reader.of(lease.node, lease.gpus, query).gpus.values() if lease.gpus else ():
+        for gpu in reader.read(lease.node, lease.gpus, query).gpus.values() if lease.gpus else ():
             for metric, curve in gpu.items():
                 by_metric.setdefault(metric, []).append(curve)
     return _sensor_facts(by_metric)

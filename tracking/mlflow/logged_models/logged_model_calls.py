@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from jobs.models import Run
-from jobs.task_messages import ask_soon
+from jobs.task_messages import send_task_soon
 from tracking.callers import Caller
 from tracking.mlflow import experiments, lookup
 from tracking.mlflow.default_names import random_name
@@ -75,7 +75,7 @@ def finalize(caller: Caller, args: CallArgs) -> JsonObject:
         model.status = status
         model.save(update_fields=["status", "updated_at"])
         if status == READY:
-            ask_soon(FILL_VERSIONS, model.pk)
+            send_task_soon(FILL_VERSIONS, model.pk)
     return {"model": row_json.logged_model_json(model)}
 
 

@@ -15,11 +15,11 @@ interface."""
 
 
 def unload(binding: ModuleType) -> bool:
-    """After an update of the driver the old library stays loaded and goes on refusing; the next `nvmlInit`
-    loads the new one.
+    """Unloads NVML, so that the next `nvmlInit` loads the new version: after a driver update the old one
+    keeps failing.
 
-    False, and nothing is changed, where this version of pynvml keeps its library in another way: the agent
-    must then be restarted after an update of the driver."""
+    Returns False, and changes nothing, if this version of pynvml stores its library in another way. The
+    agent must then be restarted after a driver update."""
     library, functions = getattr(binding, LIBRARY, None), getattr(binding, FUNCTIONS, None)
     handle = getattr(library, "_handle", None)
     if not isinstance(library, CDLL) or not isinstance(functions, dict) or not isinstance(handle, int):
@@ -33,11 +33,11 @@ def unload(binding: ModuleType) -> bool:
 
 @cache
 def _log_unknown(where: str) -> None:
-    """Once: the agent tries again every few seconds."""
+    """Logged once, because the agent retries every few seconds."""
     log.error(
-        "The driver was updated, and the library of before cannot be unloaded: %s does not keep it as "
+        "The driver was updated, and its old library cannot be unloaded: %s does not store it as "
         "%s and %s. "
-        "Restart the agent; runs go on.",
+        "Restart the agent; runs continue.",
         where,
         LIBRARY,
         FUNCTIONS,

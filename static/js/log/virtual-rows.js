@@ -1,28 +1,30 @@
-// The visible part of a log: a spacer as tall as all lines, and DOM rows only for those in view.
-import { below } from "./lines.js";
+// Virtual scrolling of a log: a spacer as tall as all lines, and DOM rows only for the lines in view.
+import { countBelow } from "./log-lines.js";
 
-const TALLEST_PX = 15_000_000; // browsers cannot lay out much more; beyond it scrolling is scaled
-const AROUND = 12;
+const MAX_HEIGHT_PX = 15_000_000; // browsers cannot lay out much more; in a taller log, scrolling is scaled
+const EXTRA_ROWS = 12;
 const AT_BOTTOM_PX = 6;
 
-export class Rows {
-  /** `draw(line)` makes the row element of a line; `onFollow(following)` is told of every change. */
+export class VirtualRows {
+  /**
+   * `draw(line)` returns the element of a line. `onFollow(isFollowing)` is called whenever follow mode goes on or off.
+   */
   constructor(scroller, { draw, onFollow }) {
     Object.assign(this, { scroller, draw, onFollow });
     this.spacer = scroller.appendChild(document.createElement("div"));
     this.spacer.className = "log-spacer";
     this.block = this.spacer.appendChild(document.createElement("div"));
     this.block.className = "log-rows";
-    this.drawn = new Map();
-    this.following = true;
+    this.rows = new Map();
+    this.isFollowing = true;
     this.wrap = false;
     this.prefix = new Float64Array(1);
     this.counted = 0;
     this.lastTop = 0;
-    scroller.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    scroller.addEventListener("scroll", () => this.handleScroll(), { passive: true });
     this.resized = new ResizeObserver(() => this.measure());
     this.resized.observe(scroller);
-    this.settled = new ResizeObserver(() => this.wrap && this.following && this.stick());
+    this.settled = new ResizeObserver(() => this.wrap && this.isFollowing && this.alignToBottom());
     this.settled.observe(this.block);
   }
 
@@ -32,8 +34,8 @@ export class Rows {
     cancelAnimationFrame(this.frame);
   }
 
-  /** Show another log. */
-  use(lines) {
+  /** Shows another log. */
+  setLines(lines) {
     this.lines = lines;
     this.clear();
     this.measure();
@@ -44,43 +46,43 @@ export class Rows {
     this.wrap = wrap;
     this.clear();
     this.measure();
-    if (!this.following) this.show(line, "start");
+    if (!this.isFollowing) this.scrollTo(line, "start");
   }
 
-  follow(following) {
-    if (this.following === following) return;
-    this.following = following;
-    this.onFollow(following);
-    if (following) this.changed();
+  setFollowing(isFollowing) {
+    if (this.isFollowing === isFollowing) return;
+    this.isFollowing = isFollowing;
+    this.onFollow(isFollowing);
+    if (isFollowing) this.scheduleLayout();
   }
 
-  /** Lines were added: draw at the next frame. */
-  changed() {
+  /** Draws at the next frame, for example because lines were added. */
+  scheduleLayout() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
-      this.layOut();
+      this.layout();
     });
   }
 
-  /** Bring a line into view and leave follow mode. */
-  show(line, where = "center") {
-    this.follow(false);
-    this.layOut();
-    const room = where === "center" ? (this.height - this.rowPx) / 2 : 0;
-    this.scroller.scrollTop = this.unscaled(this.top(line) - room);
-    this.layOut();
-    if (this.wrap) this.drawn.get(line)?.scrollIntoView({ block: where });
+  /** Scrolls a line into view and leaves follow mode. */
+  scrollTo(line, where = "center") {
+    this.setFollowing(false);
+    this.layout();
+    const margin = where === "center" ? (this.height - this.rowPx) / 2 : 0;
+    this.scroller.scrollTop = this.unscaled(this.top(line) - margin);
+    this.layout();
+    if (this.wrap) this.rows.get(line)?.scrollIntoView({ block: where });
   }
 
-  /** Draw every row anew, for example with other marks. */
+  /** Draws every row again, for example with other marks. */
   redraw() {
     this.clear();
-    this.layOut();
+    this.layout();
   }
 
   clear() {
     this.block.replaceChildren();
-    this.drawn.clear();
+    this.rows.clear();
     this.counted = 0;
   }
 
@@ -97,38 +99,38 @@ export class Rows {
     probe.remove();
     this.height = this.scroller.clientHeight;
     this.counted = 0;
-    this.changed();
+    this.scheduleLayout();
   }
 
-  layOut() {
+  layout() {
     if (!this.lines || !this.rowPx) return;
-    this.count();
+    this.countWrappedRows();
     const total = this.top(this.lines.count);
-    this.spacer.style.height = `${Math.min(total, TALLEST_PX)}px`;
-    this.scale = total > TALLEST_PX ? (total - this.height) / (TALLEST_PX - this.height) : 1;
-    if (this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.spacer.style.height = `${Math.min(total, MAX_HEIGHT_PX)}px`;
+    this.scale = total > MAX_HEIGHT_PX ? (total - this.height) / (MAX_HEIGHT_PX - this.height) : 1;
+    if (this.isFollowing) this.scroller.scrollTop = this.scroller.scrollHeight;
     this.lastTop = this.scroller.scrollTop;
     const y = this.lastTop * this.scale;
-    const first = Math.max(0, this.lineAt(y) - AROUND);
-    const last = Math.min(this.lines.count, this.lineAt(y + this.height) + AROUND + 1);
-    this.place(first, last, this.lastTop + this.top(first) - y);
-    if (this.following && this.wrap) this.stick();
+    const first = Math.max(0, this.lineAt(y) - EXTRA_ROWS);
+    const last = Math.min(this.lines.count, this.lineAt(y + this.height) + EXTRA_ROWS + 1);
+    this.placeRows(first, last, this.lastTop + this.top(first) - y);
+    if (this.isFollowing && this.wrap) this.alignToBottom();
   }
 
-  place(first, last, top) {
-    for (const [line, row] of this.drawn) {
+  placeRows(first, last, top) {
+    for (const [line, row] of this.rows) {
       // The open line still changes; every other row stays as it is while it is in view.
       if (line >= first && line < last && line !== this.lines.last && line !== this.openLine) continue;
       row.remove();
-      this.drawn.delete(line);
+      this.rows.delete(line);
     }
     this.openLine = this.lines.last;
     let before = null;
     for (let line = last - 1; line >= first; line--) {
-      let row = this.drawn.get(line);
+      let row = this.rows.get(line);
       if (!row) {
         row = this.draw(line);
-        this.drawn.set(line, row);
+        this.rows.set(line, row);
         this.block.insertBefore(row, before);
       }
       before = row;
@@ -136,29 +138,29 @@ export class Rows {
     this.block.style.transform = `translateY(${top}px)`;
   }
 
-  /** Wrapped rows are only estimated; the end of the log must still end at the bottom. */
-  stick() {
-    const over = this.block.getBoundingClientRect().bottom - this.spacer.getBoundingClientRect().bottom;
-    if (Math.abs(over) < 1) return;
+  /** Aligns the last row with the bottom: the heights of wrapped rows are only estimated. */
+  alignToBottom() {
+    const overhang = this.block.getBoundingClientRect().bottom - this.spacer.getBoundingClientRect().bottom;
+    if (Math.abs(overhang) < 1) return;
     const top = Number.parseFloat(this.block.style.transform.slice("translateY(".length)) || 0;
-    this.block.style.transform = `translateY(${top - over}px)`;
+    this.block.style.transform = `translateY(${top - overhang}px)`;
   }
 
-  scrolled() {
+  handleScroll() {
     const top = this.scroller.scrollTop;
     const atBottom = top + this.height >= this.scroller.scrollHeight - AT_BOTTOM_PX;
-    if (top < this.lastTop - 1 && !atBottom) this.follow(false);
-    else if (atBottom && !this.following) this.follow(true);
-    this.changed();
+    if (top < this.lastTop - 1 && !atBottom) this.setFollowing(false);
+    else if (atBottom && !this.isFollowing) this.setFollowing(true);
+    this.scheduleLayout();
   }
 
   firstVisible() {
     return this.lines && this.rowPx ? this.lineAt(this.scroller.scrollTop * (this.scale ?? 1)) : 0;
   }
 
-  // Heights: without wrapping a line is a row; with it, its width in bytes tells about how many.
+  // Heights: without wrapping a line is one row; with it, its width in bytes gives an estimate of its rows.
 
-  count() {
+  countWrappedRows() {
     if (!this.wrap) return;
     const { count } = this.lines;
     if (this.prefix.length < count + 1) {
@@ -179,7 +181,7 @@ export class Rows {
   lineAt(y) {
     const row = Math.max(0, Math.floor(y / this.rowPx));
     if (!this.wrap) return Math.min(row, Math.max(0, this.lines.count - 1));
-    return Math.max(0, below(this.prefix, this.lines.count + 1, row + 1) - 1);
+    return Math.max(0, countBelow(this.prefix, this.lines.count + 1, row + 1) - 1);
   }
 
   unscaled(y) {

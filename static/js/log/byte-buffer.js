@@ -1,26 +1,26 @@
-// A growing byte string in blocks, so that half a gigabyte never has to be copied to grow.
+// A growing byte string in blocks: growing never copies what is stored, even if it is half a gigabyte.
 
 const BLOCK_BYTES = 1 << 20;
 
-export class Bytes {
+export class ByteBuffer {
   constructor() {
     this.blocks = [];
     this.length = 0;
   }
 
   append(data) {
-    let taken = 0;
-    while (taken < data.length) {
+    let consumed = 0;
+    while (consumed < data.length) {
       const within = this.length % BLOCK_BYTES;
       if (within === 0) this.blocks.push(new Uint8Array(BLOCK_BYTES));
-      const part = data.subarray(taken, taken + BLOCK_BYTES - within);
+      const part = data.subarray(consumed, consumed + BLOCK_BYTES - within);
       this.blocks[this.blocks.length - 1].set(part, within);
-      taken += part.length;
+      consumed += part.length;
       this.length += part.length;
     }
   }
 
-  /** The bytes from `start` up to `end`; a view where they lie in one block, else a copy. */
+  /** Returns the bytes from `start` to before `end`: a view if they lie in one block, otherwise a copy. */
   slice(start, end) {
     end = Math.min(end, this.length);
     if (start >= end) return new Uint8Array(0);
