@@ -19,9 +19,9 @@ from clusters.visibility import may_use
 from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.machine import GPU_LOST
-from trainhub_launch.offers import Demand, FreeNode, Hold
-from trainhub_launch.placement import PlacedNode, Placement, place
-from trainhub_launch.refusals import Refusal
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold
+from trainhub_launch.scheduler.placement import PlacedNode, Placement, place
+from trainhub_launch.scheduler.rejections import Refusal
 from workspaces.models import Workspace
 
 AttemptKey = tuple[str, int]
@@ -118,13 +118,13 @@ def forbidden(cluster: Cluster, workspace: Workspace) -> Refusal | None:
 
 def acquire(
     cluster: Cluster,
-    wanted: Demand,
+    demand: Demand,
     *,
     holder: str,
     attempt: int,
     label: str,
     workspace: Workspace,
-    seen: tuple[FreeNode, ...] | None = None,
+    expected: tuple[FreeNode, ...] | None = None,
 ) -> Placement | Refusal:
     """Leases all that `wanted` demands and returns the placement, or returns the reason why not. Repeated for
     the same attempt, it returns the same placement.
@@ -139,13 +139,13 @@ def acquire(
     existing = _placement_of(holder, attempt)
     if existing is not None:
         return existing
-    names = None if seen is None else [node.name for node in seen]
+    names = None if expected is None else [node.name for node in expected]
     nodes = offers(cluster, workspace, names=names)
-    if seen is not None and not _still(seen, nodes):
+    if expected is not None and not still_offer(expected, nodes):
         return Refusal(
             "Another run was placed first; the queue is checked again.", "resources.cluster", permanent=False
         )
-    chosen = place(wanted, nodes)
+    chosen = place(demand, nodes)
     if isinstance(chosen, Placement):
         _take(chosen, holder, attempt, label, workspace)
     return chosen
@@ -185,7 +185,7 @@ def _take(placement: Placement, holder: str, attempt: int, label: str, workspace
     _announce(nodes.values())
 
 
-def _still(seen: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
+def still_offer(expected: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
     """Returns whether each node still offers what it did. If not, a run in front of the queue may need the
     rest."""
     now = {node.name: node for node in nodes if node.takes_runs}
@@ -193,7 +193,7 @@ def _still(seen: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
         before.name in now
         and set(before.gpus) <= set(now[before.name].gpus)
         and before.slots <= now[before.name].slots
-        for before in seen
+        for before in expected
     )
 
 

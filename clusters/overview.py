@@ -98,11 +98,11 @@ class NodeCard:
 
     @property
     def devices(self) -> tuple[GpuDevice, ...]:
-        known = {cell.gpu.uuid for cell in self.gpus}
+        uuids = {cell.gpu.uuid for cell in self.gpus}
         return tuple(
             GpuDevice(cell, tuple(part for part in self.gpus if part.gpu.parent == cell.gpu.uuid))
             for cell in self.gpus
-            if cell.gpu.parent not in known
+            if cell.gpu.parent not in uuids
         )
 
     @property

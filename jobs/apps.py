@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
-from jobs.retention.purge_registry import BELONGINGS, RunTable
+from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from workspaces.stored_files import blob_gc
 
 
@@ -14,7 +14,7 @@ class JobsConfig(AppConfig):
         blob_gc.add(self.get_model("Artifact"), workspace="run__workspace")
         of_run = ("Artifact", "RunTag", "RunEvent")
         of_attempt = ("Member", "AttemptNode")
-        BELONGINGS.extend(RunTable(self.get_model(name)) for name in of_run)
-        BELONGINGS.append(RunTable(self.get_model("SentBlob"), "part__attempt__run"))
-        BELONGINGS.extend(RunTable(self.get_model(name), "attempt__run") for name in of_attempt)
-        BELONGINGS.append(RunTable(self.get_model("Attempt")))
+        RUN_TABLES.extend(RunTable(self.get_model(name)) for name in of_run)
+        RUN_TABLES.append(RunTable(self.get_model("SentBlob"), "part__attempt__run"))
+        RUN_TABLES.extend(RunTable(self.get_model(name), "attempt__run") for name in of_attempt)
+        RUN_TABLES.append(RunTable(self.get_model("Attempt")))

@@ -12,7 +12,7 @@ class RegistryConfig(AppConfig):
     def ready(self) -> None:
         blob_gc.add(self.get_model("ModelFile"), workspace="version__model__workspace")
         # What they import needs the models, which are there only now.
-        import_string("jobs.run_notifications.FOLLOWERS").append(
+        import_string("jobs.run_notifications.END_HOOKS").append(
             import_string("registry.exports.completion.follow")
         )
         import_string("workspaces.settings_sections.SECTIONS").append(

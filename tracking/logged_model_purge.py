@@ -15,5 +15,5 @@ def purge_logged_models(now: datetime | None = None) -> None:
     due = LoggedModel.objects.filter(
         deleted_at__lte=(now or timezone.now()) - timedelta(days=settings.PURGE_DAYS)
     )
-    run_purge.remove(LoggedModelFile.objects.filter(model__in=due.values("pk")))
-    run_purge.remove(due)
+    run_purge.delete_rows(LoggedModelFile.objects.filter(model__in=due.values("pk")))
+    run_purge.delete_rows(due)

@@ -30,7 +30,7 @@ from jobs.byte_routes import report as node_report
 from jobs.byte_routes import routes as job_bytes
 from jobs.consumers import routes as job_sockets
 from jobs.node_api.node_session import sessions
-from jobs.transfer.methods import allowed
+from jobs.transfer.methods import allowed_methods
 from live.middleware import stack
 from registry.mlflow.routes import routes as mlflow_registry
 from registry.transfer.routes import routes as model_bytes
@@ -62,7 +62,7 @@ async def http_problem(request: Request, error: Exception) -> Response:
     API."""
     error = cast("HTTPException", error)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        error.headers = {"Allow": ", ".join(allowed(raw_routes, request.scope))}
+        error.headers = {"Allow": ", ".join(allowed_methods(raw_routes, request.scope))}
         if request.method == "OPTIONS":
             return Response(status_code=HTTPStatus.NO_CONTENT, headers=error.headers)
     return problem_response(error.status_code, error.detail, f"{error.detail}.", headers=error.headers)

@@ -17,7 +17,7 @@ from django.db.models import F, OrderBy, QuerySet
 
 from clusters.alerts import fact_loader
 from clusters.alerts.alert_notifications import notify
-from clusters.alerts.evaluation import AlertCase, Evaluation, evaluate_rules
+from clusters.alerts.evaluation import AlertCase, RuleEvaluation, evaluate_rules
 from clusters.alerts.limits import current_limits
 from clusters.alerts.rules import RULES, GpuRule, NodeRule
 from clusters.models import Alert, Node
@@ -41,7 +41,7 @@ def evaluate(now: datetime) -> None:
     apply_evaluation(evaluation, now)
 
 
-def apply_evaluation(evaluation: Evaluation, now: datetime) -> None:
+def apply_evaluation(evaluation: RuleEvaluation, now: datetime) -> None:
     open_by_key = _open()
     new = [case for key, case in evaluation.cases.items() if key not in open_by_key]
     if new:
@@ -119,7 +119,7 @@ def _update_seen_at(alert_ids: Sequence[int], now: datetime) -> None:
         Alert.objects.filter(pk__in=batch, seen_at__lt=now).update(seen_at=now)
 
 
-def _next_change(alert: Alert, evaluation: Evaluation, now: datetime) -> AlertChange | None:
+def _next_change(alert: Alert, evaluation: RuleEvaluation, now: datetime) -> AlertChange | None:
     """Returns the change that an open alert needs, or None when it stays as it is."""
     case = evaluation.cases.get(alert.key)
     if case is None:
@@ -185,7 +185,7 @@ def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
         notify(with_nodes().get(pk=alert.pk), now)
 
 
-def _is_unknown(alert: Alert, evaluation: Evaluation) -> bool:
+def _is_unknown(alert: Alert, evaluation: RuleEvaluation) -> bool:
     rule = RULES.get(alert.kind)
     if rule is None or alert.kind not in evaluation.enabled_kinds:
         return False

@@ -1,4 +1,4 @@
-"""Every rule applied to one picture: which cases hold, and of which nothing is known. Pure."""
+"""Applies all rules to the facts, without side effects: which cases hold, and which are unknown."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AlertCase:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class RuleEvaluation:
     """The result of all rules. `unknown_scopes`: the facts do not decide these. `silent_nodes` and
     `unreadable_nodes`: nodes without current facts, or without facts about their GPUs. `holders`: GPU UUID ->
     holder of its lease, which the hub knows for silent nodes as well. `failures`: the first error of each
@@ -52,7 +52,7 @@ class Evaluation:
     failures: dict[str, Exception] = field(default_factory=dict)
 
 
-def evaluate_rules(nodes: Sequence[NodeFacts], limits: AlertLimits) -> Evaluation:
+def evaluate_rules(nodes: Sequence[NodeFacts], limits: AlertLimits) -> RuleEvaluation:
     cases: dict[str, AlertCase] = {}
     unknown_scopes: set[str] = set()
     failures: dict[str, Exception] = {}
@@ -66,7 +66,7 @@ def evaluate_rules(nodes: Sequence[NodeFacts], limits: AlertLimits) -> Evaluatio
             node_id = match.node if match.node is not None else node
             case = AlertCase(rule, scope, subject, match, node_id, lease, per_holder)
             cases[case.key] = case
-    return Evaluation(
+    return RuleEvaluation(
         cases,
         frozenset(unknown_scopes),
         silent_nodes=frozenset(node.pk for node in nodes if not node.is_reporting),

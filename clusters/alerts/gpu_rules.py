@@ -232,8 +232,8 @@ def _busiest(gpu: GpuFacts) -> float | None:
 
     MIG devices report no utilisation of their own."""
     shares = [item.get("sm_pct") for item in gpu.processes]
-    known_shares = [share for share in shares if share is not None]
-    return max(known_shares) if known_shares and len(known_shares) == len(shares) else None
+    values = [share for share in shares if share is not None]
+    return max(values) if values and len(values) == len(shares) else None
 
 
 def _event_window_s(gpu: GpuFacts, limits: AlertLimits) -> float:

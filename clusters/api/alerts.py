@@ -86,10 +86,10 @@ def _run(request: Request) -> str:
 
 
 def _selected(alerts: QuerySet[Alert], request: Request) -> QuerySet[Alert]:
-    known_names = {parameter.name for parameter in PARAMETERS} | {"cursor", AlertPages.page_size_query_param}
+    allowed = {parameter.name for parameter in PARAMETERS} | {"cursor", AlertPages.page_size_query_param}
     for name in request.query_params:
-        if name not in known_names:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known_names))}")
+        if name not in allowed:
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
     for name, choices in CHOICES.items():
         value = _query_value(request, name)
         if value and value not in choices:

@@ -152,7 +152,7 @@ class NodeMonitorOnly(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Set whether the node is monitored only and never takes runs. For operators."""
-        self.operator(request)  # who may not change it is told so, whatever the body says
+        self.operator(request)  # checked before the body, so that others get 403
         on = _switch(request)
         return self.do(request, name, lambda node, who: node_admin.set_monitor_only(node, on, who))
 
@@ -162,7 +162,7 @@ class NodeLowPriority(_NodeView):
     def post(self, request: Request, name: str) -> Response:
         """Set whether the node may disappear at any time; its runs then restart without using up a retry. For
         operators."""
-        self.operator(request)  # who may not change it is told so, whatever the body says
+        self.operator(request)  # checked before the body, so that others get 403
         on = _switch(request)
         return self.do(request, name, lambda node, who: node_admin.set_low_priority(node, on, who))
 

@@ -55,7 +55,7 @@ class MachineSerializer(serializers.Serializer[Any]):
     try_again_at = serializers.DateTimeField(allow_null=True)
 
 
-class EventSerializer(serializers.Serializer[Any]):
+class ClusterEventSerializer(serializers.Serializer[Any]):
     at = serializers.DateTimeField()
     kind = serializers.CharField()
     message = serializers.CharField()
@@ -79,7 +79,7 @@ class ClusterDetailSerializer(ClusterSerializer):
         return list(MachineSerializer(machines.active(card.cluster), many=True).data)
 
     def get_events(self, card: ClusterCard) -> list[dict[str, Any]]:
-        return list(EventSerializer(cluster_journal.recent(card.cluster), many=True).data)
+        return list(ClusterEventSerializer(cluster_journal.recent(card.cluster), many=True).data)
 
 
 class SwitchSerializer(serializers.Serializer[Any]):

@@ -78,10 +78,10 @@ def read_query(
 ) -> TelemetryQuery:
     """Returns the parsed query. `takes`: allowed parameters in addition to those of the span. `host` and
     `span`: defaults of the machine's metrics and of the time span. Raises SpecError."""
-    known = {*(parameter.name for parameter in SPAN), *takes}
+    allowed = {*(parameter.name for parameter in SPAN), *takes}
     for name in query:
-        if name not in known:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
+        if name not in allowed:
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
     end = read_time("to", query.get("to", ""), span[1] if span else now)
     start = read_time("from", query.get("from", ""), span[0] if span else end - DEFAULT_SPAN_S)
     if start >= end:
@@ -142,7 +142,7 @@ def _points(text: str, max_points: int) -> int:
 def _metrics(
     name: str,
     text: str | None,
-    known: Collection[str],
+    available: Collection[str],
     default: tuple[str, ...],
     *,
     exact_count: int | None = None,
@@ -150,13 +150,13 @@ def _metrics(
     if text is None:
         return default
     if text == ALL and exact_count is None:
-        return tuple(known)
+        return tuple(available)
     requested = tuple(dict.fromkeys(item.strip() for item in text.split(",") if item.strip()))
-    unknown = [item for item in requested if item not in known]
+    unknown = [item for item in requested if item not in available]
     if unknown or (exact_count is not None and len(requested) != exact_count):
         problem = f"has no {unknown[0]!r}; it" if unknown else ""
         rule = "must be one of" if exact_count == 1 else "may be `all` or any of"
-        raise SpecError(name, f"{problem} {rule} {', '.join(known)}".strip())
+        raise SpecError(name, f"{problem} {rule} {', '.join(available)}".strip())
     return requested
 
 

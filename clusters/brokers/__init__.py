@@ -14,9 +14,9 @@ from urllib.parse import SplitResult, quote, urlsplit
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from clusters.brokers.errors import BrokerUnavailable, NotAllowed
-from clusters.brokers.rabbitmq import RabbitMq
-from clusters.brokers.valkey import Valkey
+from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
+from clusters.brokers.rabbitmq import RabbitMqBroker
+from clusters.brokers.valkey import ValkeyBroker
 from clusters.models import Node
 from trainhub_launch.addresses import is_loopback
 from workspaces.tokens import digest
@@ -45,7 +45,7 @@ class BrokerLogin:
     ca: str = ""
 
 
-def login_for_node(node: Node, asked_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> BrokerLogin:
+def login_for_node(node: Node, hub_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> BrokerLogin:
     """Creates the node's user at the broker and returns its connection. Raises BrokerUnavailable.
 
     `asked_host`: the host name or address under which the node reached the hub. `capabilities`: those that
@@ -57,7 +57,7 @@ def login_for_node(node: Node, asked_host: str, capabilities: Collection[str] = 
             "under Clusters has the command)."
         )
         return BrokerLogin()
-    broker, base = _broker(), _base(node, asked_host)
+    broker, base = _broker(), _base(node, hub_host)
     # Queried again, because the caller may have loaded the node before it was revoked.
     is_valid = Node.objects.filter(pk=node.pk, token_digest=node.token_digest, revoked_at=None).exists()
     if broker is None or base is None or not is_valid:
@@ -65,7 +65,7 @@ def login_for_node(node: Node, asked_host: str, capabilities: Collection[str] = 
     password = _password(node)
     try:
         broker.put_user(node.name, password)
-    except NotAllowed as refusal:
+    except BrokerPermissionError as refusal:
         _warn_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
         return BrokerLogin()
     ca = Path(settings.BROKER_CA).read_text() if settings.BROKER_CA and base.scheme == "rediss" else ""
@@ -79,7 +79,7 @@ def remove_user(name: str) -> None:
         return
     try:
         broker.delete_user(name)
-    except (BrokerUnavailable, NotAllowed) as error:
+    except (BrokerUnavailable, BrokerPermissionError) as error:
         log.warning("The broker's user of node %s could not be removed yet: %s", name, error)
 
 
@@ -101,7 +101,7 @@ def repair_users() -> None:
             elif node.revoked_at is not None and node.name in user_names:
                 broker.delete_user(node.name)
         _renewed_brokers.add(settings.BROKER_URL)
-    except NotAllowed as refusal:
+    except BrokerPermissionError as refusal:
         _warn_once(f"Nodes get no wake-ups, only work with the answers to their reports: {refusal}")
     except BrokerUnavailable as error:
         log.warning("The broker's users could not be checked: %s", error)
@@ -111,11 +111,11 @@ def user_name(name: str) -> str:
     return f"node.{name}"
 
 
-def _broker() -> Valkey | RabbitMq | None:
+def _broker() -> ValkeyBroker | RabbitMqBroker | None:
     scheme = urlsplit(settings.BROKER_URL).scheme
     if scheme in REDIS:
-        return Valkey(settings.BROKER_URL)
-    return RabbitMq(settings.BROKER_URL, settings.RABBITMQ_API_URL) if scheme in RABBITMQ else None
+        return ValkeyBroker(settings.BROKER_URL)
+    return RabbitMqBroker(settings.BROKER_URL, settings.RABBITMQ_API_URL) if scheme in RABBITMQ else None
 
 
 def _password(node: Node) -> str:
@@ -123,7 +123,7 @@ def _password(node: Node) -> str:
     return salted_hmac("clusters.brokers.2", f"{node.pk}:{node.token_digest}", algorithm="sha256").hexdigest()
 
 
-def _base(node: Node, asked_host: str) -> SplitResult | None:
+def _base(node: Node, hub_host: str) -> SplitResult | None:
     """Returns the broker's address for this node, or None if the node cannot reach the broker."""
     own = urlsplit(settings.BROKER_URL)
     if _is_of_this_machine(node):
@@ -131,13 +131,13 @@ def _base(node: Node, asked_host: str) -> SplitResult | None:
     if settings.NODE_BROKER_URL:
         _warn_of_plain_text(settings.NODE_BROKER_URL)
         public_url = urlsplit(settings.NODE_BROKER_URL)
-        host = asked_host if public_url.hostname in ANY_ADDRESS else public_url.hostname or asked_host
+        host = hub_host if public_url.hostname in ANY_ADDRESS else public_url.hostname or hub_host
         return public_url._replace(
             netloc=_netloc(host, public_url.port),
             path=own.path if own.scheme != "redis+socket" else public_url.path,
         )
     is_here_alone = own.scheme == "redis+socket" or is_loopback(own.hostname or DEFAULT_HOST)
-    if is_here_alone and not is_loopback(asked_host or DEFAULT_HOST):
+    if is_here_alone and not is_loopback(hub_host or DEFAULT_HOST):
         _warn_once(
             "Nodes on other machines get no wake-ups, only work with the answers to their reports: the "
             "broker listens on this machine only. Set OPEN=1, or set NODE_BROKER_URL to the address under "

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 
-from clusters.brokers.errors import BrokerUnavailable, NotAllowed
+from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
 
 PREFIX = "node."
 MATCH_NOTHING = "^$"
@@ -21,7 +21,7 @@ API_URL_HELP = (
 )
 
 
-class RabbitMq:
+class RabbitMqBroker:
     """The virtual host of Celery's `url`, managed at `api_url` (http://user:password@host:15672)."""
 
     def __init__(self, url: str, api_url: str) -> None:
@@ -56,7 +56,7 @@ class RabbitMq:
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         if not self._api_url:
-            raise NotAllowed(API_URL_HELP)
+            raise BrokerPermissionError(API_URL_HELP)
         try:
             answer = httpx.request(
                 method, self._api_url + path, json=body, auth=self._who, timeout=5.0, trust_env=False
@@ -64,7 +64,7 @@ class RabbitMq:
         except httpx.HTTPError as error:
             raise BrokerUnavailable(f"RabbitMQ's management plugin does not answer: {error}") from error
         if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
-            raise NotAllowed(
+            raise BrokerPermissionError(
                 f"RabbitMQ's management plugin refuses the user of RABBITMQ_API_URL; {API_URL_HELP}"
             )
         if answer.is_error and answer.status_code != httpx.codes.NOT_FOUND:

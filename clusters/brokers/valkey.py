@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis
 
-from clusters.brokers.errors import BrokerUnavailable, NotAllowed
+from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
 
 PREFIX = "node."
 QUEUE_SUFFIX = ".wake"
@@ -25,7 +25,7 @@ TEMPORARY_ERRORS = ("BUSY", "LOADING", "MASTERDOWN", "OOM", "READONLY", "TRYAGAI
 """Prefixes of temporary errors."""
 
 
-class Valkey:
+class ValkeyBroker:
     """The server at Celery's `url`, with the hub's permissions."""
 
     def __init__(self, url: str) -> None:
@@ -40,22 +40,22 @@ class Valkey:
             # A client selects the database first.
             commands.append("+select")
         rules = ("reset", "resetchannels", f"~{user}{QUEUE_SUFFIX}", *commands, f">{password}", "on")
-        with self._asked() as server:
+        with self._client() as server:
             server.execute_command("ACL SETUSER", user, *rules)
 
     def delete_user(self, name: str) -> None:
         """The server ends the user's connections together with the user."""
-        with self._asked() as server:
+        with self._client() as server:
             server.execute_command("ACL DELUSER", PREFIX + name)
 
     def user_names(self) -> set[str]:
         """Returns the names of the nodes that have a user."""
-        with self._asked() as server:
+        with self._client() as server:
             users = [str(name) for name in server.execute_command("ACL USERS")]
         return {user.removeprefix(PREFIX) for user in users if user.startswith(PREFIX)}
 
     @contextmanager
-    def _asked(self) -> Iterator[Any]:
+    def _client(self) -> Iterator[Any]:
         server = redis.Redis.from_url(
             self._url, decode_responses=True, socket_timeout=5, socket_connect_timeout=2
         )
@@ -66,7 +66,7 @@ class Valkey:
         except redis.ResponseError as error:
             if str(error).startswith(TEMPORARY_ERRORS):
                 raise BrokerUnavailable(str(error)) from error
-            raise NotAllowed(f"{GRANT_HELP} ({error})") from error
+            raise BrokerPermissionError(f"{GRANT_HELP} ({error})") from error
         finally:
             server.close()
 

@@ -37,7 +37,7 @@ class TokenUnknown(TokenNotUsable):
     """The text is not a join token of this hub."""
 
 
-class NameTaken(EnrolmentError):
+class NameInUse(EnrolmentError):
     """A node of this name exists and may not be replaced."""
 
 
@@ -120,7 +120,7 @@ def cluster_names() -> list[str]:
     return list(Cluster.objects.filter(deleted_at=None).order_by("name").values_list("name", flat=True))
 
 
-def is_known(text: str) -> bool:
+def is_join_token(text: str) -> bool:
     """Returns whether a join token of this text was created here. It takes no lock, so guesses delay no
     other request."""
     return JoinToken.objects.filter(digest=digest(_secret(text))).exists()
@@ -134,8 +134,8 @@ def _secret(text: str) -> str:
 def _inviter(token: JoinToken) -> str:
     if token.created_by is not None:
         return token.created_by.get_username()
-    is_made = ProvidedMachine.objects.filter(name=token.name, cluster__name=token.cluster).exists()
-    return f"the provider of cluster {token.cluster}" if is_made else "command line"
+    is_provided = ProvidedMachine.objects.filter(name=token.name, cluster__name=token.cluster).exists()
+    return f"the provider of cluster {token.cluster}" if is_provided else "command line"
 
 
 def _usable_token(text: str) -> JoinToken:
@@ -170,8 +170,8 @@ def _check_replaceable(node: Node, replace: bool) -> None:
         return
     if node_status is NodeStatus.READY:
         remedy = "stop the agent there first, or revoke it" if replace else "choose another name with --name"
-        raise NameTaken("name", f"{node.name} is joined already and reports to the hub; {remedy}")
-    raise NameTaken(
+        raise NameInUse("name", f"{node.name} is joined already and reports to the hub; {remedy}")
+    raise NameInUse(
         "name",
         (
             f"{node.name} is joined already, and {node_status}; choose another name with --name, or take "

@@ -23,18 +23,18 @@ LOAD = "utilization_pct"
 class GpuUse:
     """A run on the GPU; `start` and `end` are Unix seconds, `end` None while it still holds the GPU.
 
-    `held_s`: how much of the span it held it; `utilization_pct`: the mean then, None where nothing is known.
+    `used_s`: seconds within the span; `utilization_pct`: the mean of that time, or None if it is unknown.
     """
 
     line: LeaseSummary
     start: float
     end: float | None
-    held_s: float
+    used_s: float
     utilization_pct: float | None
 
     @property
-    def held_hours(self) -> float:
-        return self.held_s / 3600
+    def hours_used(self) -> float:
+        return self.used_s / 3600
 
     @property
     def began(self) -> datetime:
@@ -53,12 +53,12 @@ class GpuHistory:
     hours: float
 
     @property
-    def held_hours(self) -> float:
-        return sum(use.held_s for use in self.uses) / 3600
+    def hours_used(self) -> float:
+        return sum(use.used_s for use in self.uses) / 3600
 
     @property
-    def held_pct(self) -> float:
-        return 100 * self.held_hours / self.hours if self.hours else 0.0
+    def used_pct(self) -> float:
+        return 100 * self.hours_used / self.hours if self.hours else 0.0
 
 
 def history(gpu: Gpu, span: TimeSpan, workspace: Workspace, now: float) -> GpuHistory:
@@ -86,7 +86,7 @@ def _use(lease: Lease, span: TimeSpan, workspace: Workspace, load: _Load, now: f
         line=lease_summary(lease, workspace),
         start=start,
         end=end,
-        held_s=max(0.0, visible[1] - visible[0]),
+        used_s=max(0.0, visible[1] - visible[0]),
         utilization_pct=load.mean(*visible),
     )
 

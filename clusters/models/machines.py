@@ -33,7 +33,7 @@ class ProvidedMachine(models.Model):
 
 
 class ClusterEvent(models.Model):
-    """Append-only journal of a cluster: made, changed, drained, grown, shrunk, a provider that failed."""
+    """An entry of a cluster's append-only journal."""
 
     cluster = models.ForeignKey(Cluster, models.CASCADE, related_name="events")
     at = models.DateTimeField(default=timezone.now)

@@ -83,7 +83,7 @@ class Node(models.Model):
 
 
 class NodeEvent(models.Model):
-    """Append-only journal of a node: joined, restarted, renamed, cut off and back, full; and of its GPUs.
+    """An entry of a node's append-only journal, about the node or one of its GPUs.
 
     `gpu`: the UUID for an event of a GPU. `key` prevents duplicates of an event that may arrive twice.
     """

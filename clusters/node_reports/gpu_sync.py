@@ -27,7 +27,7 @@ GpuFieldsByUuid = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class _CachedGpus:
-    told: GpuFieldsByUuid
+    reported: GpuFieldsByUuid
     elsewhere: list[str]
     own: frozenset[str]
 
@@ -45,7 +45,7 @@ def are_stored(node: Node, reported: GpuFieldsByUuid) -> bool:
     return (
         cached is not None
         and not cached.elsewhere
-        and cached.told == reported
+        and cached.reported == reported
         and background_loop.is_running()
     )
 

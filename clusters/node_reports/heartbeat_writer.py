@@ -141,13 +141,13 @@ def _postgresql(*, with_vitals: bool) -> str:
     # Rows locked by other transactions are skipped and written the next time: waiting for many row locks one
     # after another ends in deadlocks.
     return f"""
-        WITH told AS (SELECT * FROM json_to_recordset(%s::json)
-                      AS told (id bigint, at timestamptz{", vitals jsonb" if with_vitals else ""})),
-             free AS MATERIALIZED (SELECT id FROM clusters_node WHERE id IN (SELECT id FROM told)
+        WITH beat AS (SELECT * FROM json_to_recordset(%s::json)
+                      AS beat (id bigint, at timestamptz{", vitals jsonb" if with_vitals else ""})),
+             free AS MATERIALIZED (SELECT id FROM clusters_node WHERE id IN (SELECT id FROM beat)
                                    ORDER BY id FOR NO KEY UPDATE SKIP LOCKED)
-        UPDATE clusters_node SET last_report_at = told.at{", vitals = told.vitals" if with_vitals else ""}
-        FROM told JOIN free USING (id)
-        WHERE clusters_node.id = told.id AND (last_report_at IS NULL OR last_report_at <= told.at)
+        UPDATE clusters_node SET last_report_at = beat.at{", vitals = beat.vitals" if with_vitals else ""}
+        FROM beat JOIN free USING (id)
+        WHERE clusters_node.id = beat.id AND (last_report_at IS NULL OR last_report_at <= beat.at)
         RETURNING clusters_node.id
     """  # noqa: S608 - of our own words alone
 

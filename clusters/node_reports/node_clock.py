@@ -15,7 +15,7 @@ from clusters.models import Node
 
 IGNORED_S = 0.5
 NOTICED_S = 2.0
-"""People are told of a difference that is larger than this."""
+"""A larger difference is shown to people."""
 WINDOW_S = 60.0
 SAMPLE_S = 1.0
 SURE_AFTER_S = 10.0

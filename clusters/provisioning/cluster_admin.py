@@ -13,7 +13,7 @@ from clusters.models import Cluster
 from clusters.provisioning import cluster_journal, machines, providers
 from clusters.provisioning.providers import ProviderError
 from trainhub_launch.errors import LaunchError, SpecError
-from trainhub_launch.offers import counted, words
+from trainhub_launch.scheduler.capacity import counted, words
 from workspaces import audit
 from workspaces.models import User, Workspace
 
@@ -48,7 +48,7 @@ def create(name: str, values: Mapping[str, Any], who: User) -> Cluster:
     `values`: settings by name, and `workspaces` as slugs, none = all. Missing settings get their defaults."""
     check_name("name", name)
     if name in RESERVED:
-        raise EnrolmentError("name", f"{name!r} is taken by a page; choose another name")
+        raise EnrolmentError("name", f"{name!r} is the name of a page; choose another name")
     checked = {**DEFAULTS, **_checked({**DEFAULTS, **values})}
     with transaction.atomic():
         cluster, is_new = Cluster.objects.select_for_update().get_or_create(name=name, defaults=checked)
@@ -59,7 +59,7 @@ def create(name: str, values: Mapping[str, Any], who: User) -> Cluster:
             Cluster.objects.filter(pk=cluster.pk).update(**checked, drained_at=None, deleted_at=None)
             cluster.refresh_from_db()
         cluster.workspaces.set(_workspaces(values.get("workspaces", ())))
-        cluster_journal.record_event(cluster, "made", f"Made by {who}.", who.get_username())
+        cluster_journal.record_event(cluster, "made", f"Created by {who}.", who.get_username())
         audit.record(who, "cluster.made", name)
     return cluster
 
@@ -142,8 +142,8 @@ def delete(cluster: Cluster, who: User) -> None:
 
 
 def _checked(values: Mapping[str, Any], current_provider: str | None = None) -> dict[str, Any]:
-    """The settings in `values`; `known`: the provider that the cluster has, which need not be looked at
-    again."""
+    """Returns the validated settings in `values`. Raises EnrolmentError. `current_provider` of the cluster is
+    not checked again."""
     settings = {name: values[name] for name in SETTINGS}
     for name, maximum in (
         ("min_nodes", MAX_NODES),

@@ -48,7 +48,11 @@ def request(cluster: Cluster, number: int, reason: str, now: datetime) -> None:
     """Requests more machines; the reconciler calls the provider later, outside of this transaction."""
     for _ in range(number):
         ProvidedMachine.objects.create(
-            cluster=cluster, name=_free_name(cluster), state=MachineState.WANTED, asked_at=now, changed_at=now
+            cluster=cluster,
+            name=_free_name(cluster),
+            state=MachineState.REQUESTED,
+            asked_at=now,
+            changed_at=now,
         )
     cluster_journal.record_event(
         cluster, "grows", f"{number} more node{'' if number == 1 else 's'} requested: {reason}."
@@ -61,12 +65,12 @@ def release(machine: ProvidedMachine, reason: str, now: datetime, actor: str = "
     already or the provider is just creating it.
 
     Lock the cluster's row first if no run may be placed on the node in between."""
-    if machine.state not in (MachineState.WANTED, MachineState.JOINING, MachineState.UP):
+    if machine.state not in (MachineState.REQUESTED, MachineState.JOINING, MachineState.UP):
         return False
     # The join token is created before the provider is called. With a token an earlier call may have created
     # the machine even though it was interrupted.
-    was_never_requested = machine.state == MachineState.WANTED and machine.token_id is None
-    to = MachineState.GONE if was_never_requested else MachineState.RELEASING
+    was_never_requested = machine.state == MachineState.REQUESTED and machine.token_id is None
+    to = MachineState.RELEASED if was_never_requested else MachineState.RELEASING
     # The failures are reset, so that the machine is not created again after its release.
     if not advance(machine, to, now, tries=0, failures=0, try_again_at=None, released_at=None, error=""):
         return False

@@ -13,7 +13,7 @@ from clusters.provisioning.states import LEAVING
 from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.errors import LaunchError
-from trainhub_launch.offers import counted
+from trainhub_launch.scheduler.capacity import counted
 from workspaces import audit
 from workspaces.models import User
 

@@ -24,7 +24,7 @@ GRACE_S = 10.0
 
 def provision(pk: int) -> None:
     """Requests the creation of a machine. The answer of a call that counts as interrupted is ignored."""
-    machine = _claim(pk, MachineState.WANTED, MachineState.PROVISIONING)
+    machine = _claim(pk, MachineState.REQUESTED, MachineState.PROVISIONING)
     if machine is None:
         return
     invitation, token = invite(machine.cluster.name, machine.name, None, actor="hub")
@@ -112,7 +112,7 @@ def _record_failed_provision(machine: ProvidedMachine, error: str, now: datetime
     if tries < max_tries:
         next_try = now + timedelta(seconds=machines.retry_delay_s(tries))
         has_advanced = machines.advance(
-            machine, MachineState.WANTED, now, error=error, tries=tries, try_again_at=next_try
+            machine, MachineState.REQUESTED, now, error=error, tries=tries, try_again_at=next_try
         )
     else:
         has_advanced = machines.advance(

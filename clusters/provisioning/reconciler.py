@@ -18,7 +18,7 @@ from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.provisioning import cluster_journal, machines, node_admin, provider_pool, provider_requests
 from clusters.provisioning.states import FINISHED, MachineState
 from clusters.states import NodeStatus
-from trainhub_launch.offers import counted
+from trainhub_launch.scheduler.capacity import counted
 
 log = logging.getLogger(__name__)
 Start = Callable[[str, Callable[[], None]], bool]
@@ -54,7 +54,7 @@ def _context(now: datetime, start: Start) -> ReconcileContext:
     return ReconcileContext(now, listening_window(now), start)
 
 
-def _reconcile_wanted(machine: ProvidedMachine, context: ReconcileContext) -> None:
+def _reconcile_requested(machine: ProvidedMachine, context: ReconcileContext) -> None:
     if machine.try_again_at is None or machine.try_again_at <= context.now:
         context.start(machine.name, partial(provider_requests.provision, machine.pk))
 
@@ -64,7 +64,7 @@ def _reconcile_provisioning(machine: ProvidedMachine, context: ReconcileContext)
     if machine.calling_until is None or machine.calling_until <= context.now:
         machines.advance(
             machine,
-            _S.WANTED,
+            _S.REQUESTED,
             context.now,
             try_again_at=None,
             error="The call to its provider was interrupted.",
@@ -133,7 +133,7 @@ def _reconcile_releasing(machine: ProvidedMachine, context: ReconcileContext) ->
 
 
 STEPS: Mapping[MachineState, Callable[[ProvidedMachine, ReconcileContext], None]] = {
-    _S.WANTED: _reconcile_wanted,
+    _S.REQUESTED: _reconcile_requested,
     _S.PROVISIONING: _reconcile_provisioning,
     _S.JOINING: _reconcile_joining,
     _S.UP: _reconcile_up,
@@ -195,7 +195,7 @@ def _release_again(machine: ProvidedMachine, now: datetime, node: Node) -> None:
 @transaction.atomic
 def _finish(machine: ProvidedMachine, now: datetime, node: Node | None) -> None:
     is_retried = bool(machine.failures) and machine.failures < settings.PROVIDER_TRIES
-    to = _S.WANTED if is_retried else _S.FAILED if machine.failures else _S.GONE
+    to = _S.REQUESTED if is_retried else _S.FAILED if machine.failures else _S.RELEASED
     next_try = now + timedelta(seconds=machines.retry_delay_s(machine.failures)) if is_retried else None
     # For a retry the row is reset for a new machine of this name; otherwise it keeps its node as history.
     fields = {"provider_id": "", "released_at": None, "node": None} if is_retried else {"gone_at": now}

@@ -52,7 +52,7 @@ def tick(now: float) -> int:
 
 def fold(node_id: int, now: float) -> int:
     """Folds the slices of the node that are older than MIN_AGE_S. Returns the number of slices."""
-    # Older buckets than are kept would find the chunks gone that the longer steps are worked out from.
+    # Older buckets are skipped: the chunks from which the longer steps are computed have expired.
     since, until, folded = int(now) - retention_s()[BUCKET_S], int(now) - MIN_AGE_S, 0
     while batch := _fold_batch(node_id, since, until):
         folded += batch
@@ -155,19 +155,19 @@ def _spans(chunk: Chunk, step_s: int) -> Iterable[int]:
 
 
 def _stored_chunks(node_id: int, keys: Iterable[_Key]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
-    """The stored chunks of these keys, and the versions of those in a newer hub's format.
+    """Returns the stored chunks of these keys, and the versions of those in a newer hub's format.
 
-    A chunk of our own format that cannot be read is neither: it is logged and replaced. To keep it would keep
-    all new numbers of its span, up to two days, from being shown."""
-    wanted_keys = set(keys)
-    subjects, steps, starts = ({key[place] for key in wanted_keys} for place in range(3))
+    A chunk of this version that cannot be read is logged and replaced. Keeping it would hide all new values of
+    its span, which is up to two days."""
+    requested = set(keys)
+    subjects, steps, starts = ({key[place] for key in requested} for place in range(3))
     rows = TelemetryChunk.objects.select_for_update().filter(
         node_id=node_id, subject__in=subjects, step_s__in=steps, start__in=starts
     )
     chunks: dict[_Key, Chunk] = {}
     newer: dict[_Key, int] = {}
     for subject, step_s, start, data in rows.order_by("pk").values_list("subject", "step_s", "start", "data"):
-        if (subject, step_s, start) in wanted_keys:
+        if (subject, step_s, start) in requested:
             try:
                 chunks[subject, step_s, start] = read_chunk(bytes(data), start)
             except PackingError as error:

@@ -125,4 +125,4 @@ def _columns(block: Block, matrix: bytes, rows: list[int]) -> bytes:
 def _log_once(node: Node, subject: str, reason: str) -> None:
     if (node.pk, subject) not in _logged and len(_logged) < 10_000:
         _logged.add((node.pk, subject))
-        log.warning("Numbers of node %s are left out, here and from now on: they are %s", node.name, reason)
+        log.warning("Telemetry of node %s is ignored from now on: it is %s", node.name, reason)

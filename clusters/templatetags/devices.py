@@ -26,7 +26,7 @@ def with_unit(value: float | None, unit: str = "") -> str:
 @register.filter
 def gpu_summary(cell: GpuCell) -> str:
     """Returns a description of a device in one line, for the title of its cell."""
-    parts = [f"GPU {cell.gpu.index} {cell.gpu.name}", *_standing(cell)]
+    parts = [f"GPU {cell.gpu.index} {cell.gpu.name}", *_usage_texts(cell)]
     if cell.utilization_pct is not None:
         parts.append(f"{cell.utilization_pct:.0f} % load")
     if cell.memory_pct is not None:
@@ -34,7 +34,7 @@ def gpu_summary(cell: GpuCell) -> str:
     return ", ".join(parts)
 
 
-def _standing(cell: GpuCell) -> list[str]:
+def _usage_texts(cell: GpuCell) -> list[str]:
     holder = [cell.lease.label] if cell.lease else []
     return {
         GpuUsage.FREE: ["free"],

@@ -17,13 +17,14 @@ from jobs.querysets import RunQuerySet
 from jobs.scheduling.submission import SubmitRefused
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
 from workspaces.api.json_body import BoundedJSONParser
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.states import Role
 
-LONGEST_NUMBER = 9
+MAX_NUMBER_DIGITS = 9
 """A run's id has 32 digits; anything decimal and this short is its number."""
 
 
@@ -44,29 +45,29 @@ class JobsView(APIView):
 
     def run(self, request: Request, run: str) -> Run:
         """A run of the workspace by its id or its number; 404."""
-        key = {"number": int(run)} if run.isdecimal() and len(run) <= LONGEST_NUMBER else {"pk": run}
-        found = self.runs(request).select_related("experiment", "created_by").filter(**key).first()
-        if found is None:
+        key = {"number": int(run)} if run.isdecimal() and len(run) <= MAX_NUMBER_DIGITS else {"pk": run}
+        instance = self.runs(request).select_related("experiment", "created_by").filter(**key).first()
+        if instance is None:
             raise Http404
-        return cast("Run", found)
+        return cast("Run", instance)
 
     def attempt(self, request: Request, run: Run) -> int:
         """The attempt that is asked about: the last one unless `?attempt=` names another."""
         text = request.query_params.get("attempt")
         if text is None:
             return run.attempt
-        if not text.isdecimal() or not 1 <= len(text) <= LONGEST_NUMBER or not 1 <= int(text) <= run.attempt:
-            known = (
+        if not text.isdecimal() or not 1 <= len(text) <= MAX_NUMBER_DIGITS or not 1 <= int(text) <= run.attempt:
+            limits = (
                 f"must be between 1 and {run.attempt}"
                 if run.attempt
                 else "there is none yet; the run waits for its first"
             )
-            raise SpecError("attempt", known)
+            raise SpecError("attempt", limits)
         return int(text)
 
     def spec(self, request: Request) -> RunSpec:
         """The body as a RunSpec; SpecError names the field that is wrong."""
-        return RunSpec.from_json(_storable(_body(request)))
+        return read_spec(_storable(_body(request)))
 
 
 def _body(request: Request) -> Any:

@@ -34,10 +34,10 @@ class SnapshotList(JobsView):
     def post(self, request: Request) -> Response:
         """Freeze a source folder, sent as a zip in the form field `file`. The same content is the same
         snapshot."""
-        told = request.headers.get("Content-Length", "")
-        if told.isdecimal() and int(told) > settings.MAX_SNAPSHOT_BYTES + FORM_BYTES:
-            most = f"{settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB"
-            message = f"is larger than the {most} allowed; leave data out with a .trainhubignore file"
+        length = request.headers.get("Content-Length", "")
+        if length.isdecimal() and int(length) > settings.MAX_SNAPSHOT_BYTES + FORM_BYTES:
+            limit = f"{settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB"
+            message = f"is larger than the {limit} allowed; leave data out with a .trainhubignore file"
             raise ApiProblem(413, f"file: {message}", [("file", message)])
         file = request.FILES.get("file")
         if file is None:

@@ -22,7 +22,7 @@ from jobs.models import Member, Run
 from trainhub_launch.errors import SpecError
 
 LIMIT = 100
-LARGEST_LIMIT = 1000
+MAX_LIMIT = 1000
 ORDERS = ("time", "rank")
 PARAMETERS = [
     OpenApiParameter("q", str, required=True, description="What to look for, in every line by itself."),
@@ -34,7 +34,7 @@ PARAMETERS = [
         "order", str, enum=ORDERS, description="By the lines' arrival (the default), or rank by rank."
     ),
     OpenApiParameter(
-        "limit", int, description=f"Most results of a page, up to {LARGEST_LIMIT}; {LIMIT} unless given."
+        "limit", int, description=f"Most results of a page, up to {MAX_LIMIT}; {LIMIT} unless given."
     ),
     OpenApiParameter("cursor", str, description="`next` of the page before."),
     ATTEMPT,
@@ -46,8 +46,8 @@ class RunLogSearch(JobsView):
     def get(self, request: Request, run: str) -> Response:
         """A page of the lines that match, in all logs of an attempt. It takes about a second at most: a page
         may be short, or empty, and have a `next` nevertheless."""
-        found = self.run(request, run)
-        attempt = self.attempt(request, found)
+        instance = self.run(request, run)
+        attempt = self.attempt(request, instance)
         query = request.query_params
         pattern = log_pattern.compile_pattern(
             query.get("q", ""), regex=_flag(request, "regex"), case=_flag(request, "case")
@@ -56,11 +56,11 @@ class RunLogSearch(JobsView):
         if order not in ORDERS:
             raise SpecError("order", f"must be {' or '.join(ORDERS)}")
         members = list(
-            Member.objects.filter(attempt__run=found, attempt__number=attempt).select_related("node")
+            Member.objects.filter(attempt__run=instance, attempt__number=attempt).select_related("node")
         )
-        logs = _logs(found, attempt, members, _ranks(query.getlist("rank")), query.getlist("log"))
+        logs = _logs(instance, attempt, members, _ranks(query.getlist("rank")), query.getlist("log"))
         search = log_search.LogSearch(logs, pattern, _limit(request))
-        cursor = _cursor(query.get("cursor", ""), logs)
+        cursor = _decode_cursor(query.get("cursor", ""), logs)
         page = search.by_rank(cursor) if order == "rank" else search.by_time(cursor)
         nodes = {member.log_name: member.node.name for member in members}
         return Response(
@@ -68,8 +68,8 @@ class RunLogSearch(JobsView):
                 "attempt": attempt,
                 "order": order,
                 "logs": len(logs),
-                "results": [_shown(hit, nodes.get(hit.log.name)) for hit in page.hits],
-                "next": page.next and _text_of(page.next),
+                "results": [_hit_json(hit, nodes.get(hit.log.name)) for hit in page.hits],
+                "next": page.next and _encode_cursor(page.next),
                 "searched_bytes": page.searched_bytes,
                 "total_bytes": sum(log.size for log in logs),
             }
@@ -88,11 +88,11 @@ def _logs(
         raise SpecError("log", f"attempt {attempt} has no log {missing[0]!r}")
     is_all = not ranks and not names
     chosen = [name for name in stored if is_all or name in names or rank_of.get(name) in ranks]
-    found = (log_search.load_log(run.pk, attempt, name, rank_of.get(name)) for name in chosen)
-    return [log for log in found if log is not None]
+    logs = (log_search.load_log(run.pk, attempt, name, rank_of.get(name)) for name in chosen)
+    return [log for log in logs if log is not None]
 
 
-def _shown(hit: LogHit, node: str | None) -> dict[str, Any]:
+def _hit_json(hit: LogHit, node: str | None) -> dict[str, Any]:
     arrival = hit.arrival
     return {
         "log": hit.log.name,
@@ -117,8 +117,8 @@ def _flag(request: Request, name: str) -> bool:
 
 def _limit(request: Request) -> int:
     text = request.query_params.get("limit", str(LIMIT))
-    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= LARGEST_LIMIT:
-        raise SpecError("limit", f"must be a whole number from 1 to {LARGEST_LIMIT}")
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MAX_LIMIT:
+        raise SpecError("limit", f"must be a whole number from 1 to {MAX_LIMIT}")
     return int(text)
 
 
@@ -129,11 +129,11 @@ def _ranks(texts: Iterable[str]) -> set[int]:
     return {int(word) for word in words}
 
 
-def _text_of(cursor: LogCursor) -> str:
+def _encode_cursor(cursor: LogCursor) -> str:
     return base64.urlsafe_b64encode(json.dumps(cursor).encode()).decode()
 
 
-def _cursor(text: str, logs: Iterable[SearchedLog]) -> LogCursor | None:
+def _decode_cursor(text: str, logs: Iterable[SearchedLog]) -> LogCursor | None:
     if not text:
         return None
     try:

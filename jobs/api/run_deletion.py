@@ -37,12 +37,12 @@ class DeletedRunPageSerializer(serializers.Serializer[Any]):
     results = DeletedRunSerializer(many=True)
 
 
-class _Deleted(JobsView):
+class _DeletedRunsView(JobsView):
     def runs(self, request: Request) -> RunQuerySet:
         return Run.objects.ever_of(self.principal(request).workspace).deleted()
 
 
-class DeletedRunList(_Deleted):
+class DeletedRunList(_DeletedRunsView):
     @extend_schema(operation_id="runs_deleted", responses=DeletedRunPageSerializer)
     def get(self, request: Request) -> Response:
         """Runs that are deleted and not gone for good yet, newest first."""
@@ -52,17 +52,17 @@ class DeletedRunList(_Deleted):
         return pages.get_paginated_response(DeletedRunSerializer(page or [], many=True).data)
 
 
-class RunRestore(_Deleted):
+class RunRestore(_DeletedRunsView):
     @extend_schema(request=None, responses=RunDetailSerializer)
     def post(self, request: Request, run: str) -> Response:
         """Bring a deleted run back, with what is part of it."""
-        found = self.run(request, run)
-        deletion.restore(found, self.principal(request).user)
-        found.refresh_from_db()
-        return Response(RunDetailSerializer(found).data)
+        instance = self.run(request, run)
+        deletion.restore(instance, self.principal(request).user)
+        instance.refresh_from_db()
+        return Response(RunDetailSerializer(instance).data)
 
 
-class RunPurge(_Deleted):
+class RunPurge(_DeletedRunsView):
     permission_classes = [AtLeast(Role.OWNER)]
 
     @extend_schema(request=None, responses={202: None})
@@ -76,8 +76,8 @@ class RunArchive(JobsView):
     @extend_schema(request=None, responses=RunDetailSerializer)
     def post(self, request: Request, run: str) -> Response:
         """Take an ended run, and what is part of it, out of the lists."""
-        found = self.run(request, run)
-        deletion.archive(found, self.principal(request).user)
+        instance = self.run(request, run)
+        deletion.archive(instance, self.principal(request).user)
         return Response(RunDetailSerializer(self.run(request, run)).data)
 
 
@@ -85,6 +85,6 @@ class RunUnarchive(JobsView):
     @extend_schema(request=None, responses=RunDetailSerializer)
     def post(self, request: Request, run: str) -> Response:
         """Put an archived run into the lists again."""
-        found = self.run(request, run)
-        deletion.unarchive(found, self.principal(request).user)
+        instance = self.run(request, run)
+        deletion.unarchive(instance, self.principal(request).user)
         return Response(RunDetailSerializer(self.run(request, run)).data)

@@ -49,12 +49,12 @@ class RunCancel(JobsView):
     @extend_schema(request=None, responses={202: RunDetailSerializer})
     def post(self, request: Request, run: str) -> Response:
         """Ask for the run's end; asking again changes nothing."""
-        found = self.run(request, run)
-        asked = run_actions.cancel(found, self.principal(request).user)
-        found.refresh_from_db()
-        if not asked and found.state not in (RunState.CANCEL_REQUESTED, RunState.CANCELED):
-            raise Conflict(f"Run {found.number} is {found.state} already; there is nothing to cancel.")
-        return Response(RunDetailSerializer(found).data, status=202)
+        instance = self.run(request, run)
+        is_requested = run_actions.cancel(instance, self.principal(request).user)
+        instance.refresh_from_db()
+        if not is_requested and instance.state not in (RunState.CANCEL_REQUESTED, RunState.CANCELED):
+            raise Conflict(f"Run {instance.number} is {instance.state} already; there is nothing to cancel.")
+        return Response(RunDetailSerializer(instance).data, status=202)
 
 
 class RunClone(JobsView):
@@ -77,8 +77,8 @@ class RunMembers(JobsView):
     @extend_schema(parameters=[ATTEMPT], responses=MemberSerializer(many=True))
     def get(self, request: Request, run: str) -> Response:
         """The processes of an attempt, by rank."""
-        found = self.run(request, run)
-        members = Member.objects.filter(attempt__run=found, attempt__number=self.attempt(request, found))
+        instance = self.run(request, run)
+        members = Member.objects.filter(attempt__run=instance, attempt__number=self.attempt(request, instance))
         return Response(MemberSerializer(members.select_related("node"), many=True).data)
 
 
@@ -86,18 +86,18 @@ class RunLogs(JobsView):
     @extend_schema(parameters=[ATTEMPT], responses=LogListSerializer)
     def get(self, request: Request, run: str) -> Response:
         """The logs of an attempt, those planned but not begun included."""
-        found = self.run(request, run)
-        attempt = self.attempt(request, found)
-        members = Member.objects.filter(attempt__run=found, attempt__number=attempt)
+        instance = self.run(request, run)
+        attempt = self.attempt(request, instance)
+        members = Member.objects.filter(attempt__run=instance, attempt__number=attempt)
         ranks = {member.log_name: member.rank for member in members}
-        sizes = dict.fromkeys(ranks, 0) | log_store.log_sizes(found.pk, attempt)
+        sizes = dict.fromkeys(ranks, 0) | log_store.log_sizes(instance.pk, attempt)
         logs = [
             {
                 "name": name,
                 "rank": ranks.get(name),
                 "size": size,
-                "complete": log_store.is_complete(found.pk, attempt, name),
-                "url": f"/api/v1/runs/{found.pk}/logs/{quote(name)}?attempt={attempt}",
+                "complete": log_store.is_complete(instance.pk, attempt, name),
+                "url": f"/api/v1/runs/{instance.pk}/logs/{quote(name)}?attempt={attempt}",
             }
             for name, size in sorted(sizes.items(), key=lambda item: (ranks.get(item[0], -1), item[0]))
         ]
@@ -109,15 +109,15 @@ class RunOutputs(JobsView):
     def get(self, request: Request, run: str) -> Response:
         """What an attempt left in outputs/ and logs/, or logged; of the last one, what earlier ones left
         besides."""
-        found = self.run(request, run)
-        attempt = self.attempt(request, found)
+        instance = self.run(request, run)
+        attempt = self.attempt(request, instance)
         listed = [
             {
                 "path": artifact.path,
                 "size_bytes": artifact.size_bytes,
                 "sha256": artifact.sha256,
-                "url": f"/api/v1/runs/{found.pk}/outputs/{quote(artifact.path)}?attempt={attempt}",
+                "url": f"/api/v1/runs/{instance.pk}/outputs/{quote(artifact.path)}?attempt={attempt}",
             }
-            for artifact in outputs.for_attempt(found, attempt)
+            for artifact in outputs.for_attempt(instance, attempt)
         ]
         return Response({"attempt": attempt, "outputs": listed})

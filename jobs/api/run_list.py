@@ -9,13 +9,13 @@ from rest_framework.response import Response
 from jobs import causes
 from jobs.api.base import JobsView
 from jobs.api.schema import RUN_SPEC
-from jobs.api.selection import PARAMETERS, RunPages, selected
+from jobs.api.selection import PARAMETERS, RunPages, filter_runs
 from jobs.api.serializers import (
     PreviewSerializer,
     RunDetailSerializer,
     RunPageSerializer,
     RunSerializer,
-    planned,
+    plan_json,
 )
 from jobs.models import Run
 from jobs.scheduling import run_actions
@@ -35,7 +35,7 @@ class RunList(JobsView):
         """The workspace's runs, newest first."""
         pages = RunPages()
         page = pages.paginate_queryset(
-            causes.annotate_lines(selected(self.runs(request), request)), request, view=self
+            causes.annotate_lines(filter_runs(self.runs(request), request)), request, view=self
         )
         return pages.get_paginated_response(RunSerializer(page or [], many=True).data)
 
@@ -54,7 +54,7 @@ class RunList(JobsView):
     def post(self, request: Request) -> Response:
         """Submit a run. 200 instead of 201: this key had made it before."""
         who, spec, key = self.principal(request), self.spec(request), _key(request)
-        is_known = key is not None and _of_key(who, key) is not None
+        is_repeat = key is not None and _run_with_key(who, key) is not None
         try:
             run = run_actions.submit(spec, who, idempotency_key=key)
         except SpecError as error:
@@ -63,7 +63,7 @@ class RunList(JobsView):
             raise
         return Response(
             RunDetailSerializer(run).data,
-            status=200 if is_known else 201,
+            status=200 if is_repeat else 201,
             headers={"Location": f"/api/v1/runs/{run.pk}/"},
         )
 
@@ -77,7 +77,7 @@ class RunPreview(JobsView):
         nothing."""
         reviewed = run_actions.preview(self.spec(request), self.principal(request))
         laid_out: dict[str, Any] = (
-            {"plan": None, "printed": ""} if reviewed.plan is None else planned(reviewed.plan.to_json())
+            {"plan": None, "printed": ""} if reviewed.plan is None else plan_json(reviewed.plan.to_json())
         )
         findings = [finding.to_json() for finding in reviewed.findings]
         return Response({**laid_out, "ok": not reviewed.errors, "findings": findings})
@@ -90,5 +90,5 @@ def _key(request: Request) -> str | None:
     return key
 
 
-def _of_key(who: Principal, key: str) -> Run | None:
+def _run_with_key(who: Principal, key: str) -> Run | None:
     return Run.objects.filter(workspace=who.workspace, idempotency_key=key).first()

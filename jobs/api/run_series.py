@@ -43,41 +43,41 @@ class RunSeries(JobsView):
     )
     def get(self, request: Request, run: str) -> HttpResponse:
         """The curves of an attempt, from its placement to its end; they stay for as long as the run does."""
-        found, now = self.run(request, run), datetime.now(UTC)
-        number = self.attempt(request, found)
-        attempt = Attempt.objects.filter(run=found, number=number).first()
+        instance, now = self.run(request, run), datetime.now(UTC)
+        number = self.attempt(request, instance)
+        attempt = Attempt.objects.filter(run=instance, number=number).first()
         # A run that waits for its first attempt has a span, and no curves.
         whole = (
             run_curves.span(attempt, now)
             if attempt
-            else (found.created_at.timestamp(), now.timestamp() + BUCKET_S)
+            else (instance.created_at.timestamp(), now.timestamp() + BUCKET_S)
         )
-        asked = read_query(
+        query = read_query(
             request.query_params,
             now.timestamp(),
             takes=("metrics", "host", "attempt", "all_gpus"),
             span=whole,
         )
         members = list(Member.objects.filter(attempt=attempt).select_related("node")) if attempt else []
-        told = self._told(request, attempt, members, asked) if attempt else []
-        if asked.as_csv:
-            name = file_name(f"run-{found.number}", f"attempt-{number}", "series")
-            return csv_response(name, told, asked.gpu_metrics, asked.host_metrics)
+        nodes = self._node_series(request, attempt, members, query) if attempt else []
+        if query.as_csv:
+            name = file_name(f"run-{instance.number}", f"attempt-{number}", "series")
+            return csv_response(name, nodes, query.gpu_metrics, query.host_metrics)
         return json_response(
             {
                 "attempt": number,
-                "from": int(asked.start),
-                "to": int(asked.end),
-                "step_s": told[0].series.grid.step_s if told else BUCKET_S,
-                "nodes": [node_json(item) for item in told],
+                "from": int(query.start),
+                "to": int(query.end),
+                "step_s": nodes[0].series.grid.step_s if nodes else BUCKET_S,
+                "nodes": [node_json(item) for item in nodes],
                 "ranks": [
                     {"rank": member.rank, "node": member.node.name, "gpus": member.gpus} for member in members
                 ],
-                "phases": _phases(found, number, whole, now),
+                "phases": _phases(instance, number, whole, now),
             }
         )
 
-    def _told(self, request: Request, attempt: Attempt, members: list[Member], asked: TelemetryQuery) -> list[SeriesAnswer]:
+    def _node_series(self, request: Request, attempt: Attempt, members: list[Member], query: TelemetryQuery) -> list[SeriesAnswer]:
         wants_all = read_flag("all_gpus", request.query_params.get("all_gpus", ""))
         visible = (
             set(visible_nodes(self.principal(request).workspace).values_list("pk", flat=True))
@@ -85,28 +85,28 @@ class RunSeries(JobsView):
             else set()
         )
         own, reader = run_curves.own_gpus(members), run_curves.CurveReader(attempt)
-        wanted = run_curves.CurveQuery(
-            asked.gpu_metrics, asked.host_metrics, asked.start, asked.end, asked.points
+        curve_query = run_curves.CurveQuery(
+            query.gpu_metrics, query.host_metrics, query.start, query.end, query.points
         )
-        told = []
+        answers_by_node = []
         for node in run_curves.nodes_of(attempt):
             # A workspace that may not use the cluster any more sees what was its own, not what others do
             # there.
             is_all = wants_all and node.pk in visible
             gpus = None if is_all else own.get(node.pk, [])
-            found = reader.read(node, gpus, wanted)
-            told.append(
-                SeriesAnswer(node.name, found, devices_of(node, found.gpus if gpus is None else gpus, present=False))
+            series = reader.read(node, gpus, curve_query)
+            answers_by_node.append(
+                SeriesAnswer(node.name, series, devices_of(node, series.gpus if gpus is None else gpus, present=False))
             )
-        return told
+        return answers_by_node
 
 
 def _phases(run: Run, attempt: int, whole: tuple[float, float], now: datetime) -> list[dict[str, Any]]:
     """Those that fall into the attempt's time."""
-    found = []
+    phases = []
     for phase in timeline.phases(run.created_at, run.events.all(), now):
         start = max(phase.since.timestamp(), whole[0])
         end = min(phase.since.timestamp() + phase.seconds, whole[1])
         if start < end and phase.attempt in (None, attempt):
-            found.append({"name": phase.word, "from": start, "to": end})
-    return found
+            phases.append({"name": phase.word, "from": start, "to": end})
+    return phases

@@ -1,47 +1,18 @@
-"""RunSpec as the OpenAPI schema shows it. What is accepted is decided by trainhub_launch.spec alone; a test
-compares."""
+"""RunSpec as the OpenAPI schema shows it. What is accepted is decided by trainhub_launch.spec_reader alone;
+a test compares."""
 
 from __future__ import annotations
 
 from typing import Any
 
-_COUNT = {"type": "integer", "minimum": 1}
-_COUNT_OR_NULL = {**_COUNT, "type": ["integer", "null"]}
+from trainhub_launch.frameworks import FRAMEWORKS
+from trainhub_launch.frameworks.json_schema import COUNT_OR_NULL
+
 _DISTRIBUTION: dict[str, Any] = {
     "description": "Nothing: one process.",
     "oneOf": [
         {"type": "null"},
-        {
-            "type": "object",
-            "properties": {
-                "type": {"type": "string", "enum": ["pytorch"]},
-                "communication_backend": {"type": "string", "enum": ["nccl", "gloo", "mpi"]},
-                "process_count": {
-                    **_COUNT_OR_NULL,
-                    "description": "Of all nodes; absent: one process a node.",
-                },
-                "node_count": _COUNT,
-            },
-            "required": ["type"],
-        },
-        {
-            "type": "object",
-            "properties": {
-                "type": {"type": "string", "enum": ["mpi"]},
-                "process_count_per_node": _COUNT,
-                "node_count": _COUNT,
-            },
-            "required": ["type"],
-        },
-        {
-            "type": "object",
-            "properties": {
-                "type": {"type": "string", "enum": ["tensorflow"]},
-                "worker_count": _COUNT,
-                "parameter_server_count": {"type": "integer", "minimum": 0},
-            },
-            "required": ["type"],
-        },
+        *(item.configuration.json_schema for item in FRAMEWORKS.values() if item.configuration is not None),
     ],
 }
 _SOURCE = {
@@ -79,7 +50,7 @@ _SPEC: dict[str, Any] = {
             "type": "object",
             "properties": {
                 "cluster": {"type": "string", "default": "local"},
-                "node_count": _COUNT_OR_NULL,
+                "node_count": COUNT_OR_NULL,
                 "gpus_per_node": {"type": "integer", "minimum": 0, "default": 0},
             },
         },
@@ -99,7 +70,7 @@ _SPEC: dict[str, Any] = {
         "limits": {
             "type": "object",
             "properties": {
-                "timeout_s": _COUNT_OR_NULL,
+                "timeout_s": COUNT_OR_NULL,
                 "grace_s": {"type": "integer", "minimum": 0, "default": 10},
                 "retries": {"type": "integer", "minimum": 0, "default": 0},
             },

@@ -43,33 +43,33 @@ class RunPages(CursorPagination):
     ordering = ("-created_at", "-number")
 
     def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:  # noqa: ARG002 - DRF's signature
-        wanted = request.query_params.get("order", "-created_at")
-        if wanted.removeprefix("-") not in ORDERS:
+        order = request.query_params.get("order", "-created_at")
+        if order.removeprefix("-") not in ORDERS:
             raise SpecError("order", f"must be one of {', '.join(ORDERS)}, or -NAME")
         # The number is unique, so that no run is missed or shown twice where many are alike.
-        return (wanted, "-number" if wanted.startswith("-") else "number")
+        return (order, "-number" if order.startswith("-") else "number")
 
 
-def selected(
+def filter_runs(
     runs: RunQuerySet, request: Request, *, also: Collection[str] = (), flat: bool = False
 ) -> RunQuerySet:
     """`also`: parameters that whoever asks reads beside these. `flat`: what is part of another run is listed
     too."""
-    asked = request.query_params
-    known = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param, *also}
-    for name in asked:
-        if name not in known:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(known))}")
-    state = asked.get("state", "")
+    params = request.query_params
+    allowed = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param, *also}
+    for name in params:
+        if name not in allowed:
+            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
+    state = params.get("state", "")
     if state and state not in STATES:
         raise SpecError("state", f"must be one of {', '.join(STATES)}")
-    found = runs.matching(
-        state=state, experiment=asked.get("experiment", ""), text=asked.get("search", "").strip()
+    queryset = runs.matching(
+        state=state, experiment=params.get("experiment", ""), text=params.get("search", "").strip()
     )
-    if created_by := asked.get("created_by", ""):
-        found = found.filter(created_by__username=created_by)
-    if parent := asked.get("parent", ""):
-        found = found.filter(parent=parent)
+    if created_by := params.get("created_by", ""):
+        queryset = queryset.filter(created_by__username=created_by)
+    if parent := params.get("parent", ""):
+        queryset = queryset.filter(parent=parent)
     elif not flat:
-        found = found.leading()
-    return found.select_related("experiment", "created_by").prefetch_related("tags")
+        queryset = queryset.leading()
+    return queryset.select_related("experiment", "created_by").prefetch_related("tags")

@@ -10,6 +10,7 @@ from jobs import causes
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Run
 from trainhub_launch.findings import Finding
+from trainhub_launch.frameworks import stored_framework
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.printing import show
 
@@ -93,9 +94,7 @@ class RunSerializer(serializers.Serializer[Any]):
         return {tag.key: tag.value for tag in run.tags.all()}
 
     def get_framework(self, run: Run) -> str:
-        return (
-            "" if run.kind == "external" else str((run.spec.get("distribution") or {}).get("type", "single"))
-        )
+        return "" if run.kind == "external" else stored_framework(run.spec)
 
 
 class OtherSerializer(serializers.Serializer[Any]):
@@ -179,7 +178,7 @@ class AttemptSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(PlanSerializer(allow_null=True))
     def get_plan(self, attempt: Attempt) -> dict[str, Any] | None:
-        return None if attempt.plan is None else planned(attempt.plan)
+        return None if attempt.plan is None else plan_json(attempt.plan)
 
 
 class RunDetailSerializer(RunSerializer):
@@ -197,16 +196,16 @@ class RunDetailSerializer(RunSerializer):
 
     @extend_schema_field(PlanSerializer(allow_null=True))
     def get_preview(self, run: Run) -> dict[str, Any] | None:
-        return None if run.preview is None else planned(run.preview)
+        return None if run.preview is None else plan_json(run.preview)
 
     def get_cause_line(self, run: Run) -> str:
-        found = causes.for_run(run)
-        return found.line if found else ""
+        cause = causes.for_run(run)
+        return cause.line if cause else ""
 
     @extend_schema_field(CauseSerializer(allow_null=True))
     def get_cause(self, run: Run) -> dict[str, Any] | None:
-        found = causes.for_run(run)
-        return dict(CauseSerializer(found.to_json()).data) if found else None
+        cause = causes.for_run(run)
+        return dict(CauseSerializer(cause.to_json()).data) if cause else None
 
     @extend_schema_field(AttemptSerializer(many=True))
     def get_attempts(self, run: Run) -> Any:
@@ -308,6 +307,6 @@ class ExampleSerializer(serializers.Serializer[Any]):
     spec = serializers.DictField(help_text="A RunSpec to submit as it is, or changed.")
 
 
-def planned(plan: Mapping[str, Any]) -> dict[str, Any]:
+def plan_json(plan: Mapping[str, Any]) -> dict[str, Any]:
     """A stored plan as PlanSerializer shows it."""
     return {"plan": dict(plan), "printed": show(LaunchPlan.from_json(plan))}

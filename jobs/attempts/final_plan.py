@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jobs.models import Attempt, Member, Run
-from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
+from trainhub_launch.spec_reader import read_spec
 
 MAX_PORTS = 64
 
@@ -19,12 +19,12 @@ def load_placement(attempt: Attempt) -> Placement:
 
 def provisional_plan(run: Run, attempt: Attempt) -> LaunchPlan:
     """Returns the plan that nodes prepare for before their free ports are known."""
-    return plan(RunSpec.from_json(run.spec), load_placement(attempt))
+    return plan(read_spec(run.spec), load_placement(attempt))
 
 
 def finalize_plan(run: Run, attempt: Attempt, ports: Mapping[str, Sequence[int]]) -> LaunchPlan:
     """Makes and stores the plan that will run. Raises SpecError if the spec does not fit the placement."""
-    final = plan(RunSpec.from_json(run.spec), load_placement(attempt), ports)
+    final = plan(read_spec(run.spec), load_placement(attempt), ports)
     attempt.plan = final.to_json()
     Attempt.objects.filter(pk=attempt.pk).update(plan=attempt.plan)
     _update_members(attempt, final)

@@ -11,9 +11,10 @@ import logging
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from jobs.models import AttemptNode, Run
+from jobs.models import Attempt, AttemptNode, Run
 from jobs.states import RunState
 from jobs.task_messages import wake_soon
+from trainhub_launch.plan import RSH_AGENT
 from trainhub_launch.report import READY, AttemptFact, DaemonCall
 
 log = logging.getLogger(__name__)
@@ -44,7 +45,13 @@ def _may_call(run: Run, part: AttemptNode) -> bool:
     attempt = part.attempt
     is_over = attempt.ended_at is not None or attempt.failing or attempt.served or run.attempt != attempt.number
     is_starting = run.state in (RunState.PREPARING, RunState.RUNNING) and part.phase in LAUNCHING
-    return part.node_rank == 0 and not is_over and is_starting and (attempt.plan or {}).get("framework") == "mpi"
+    return part.node_rank == 0 and not is_over and is_starting and _launcher_calls_daemons(attempt)
+
+
+def _launcher_calls_daemons(attempt: Attempt) -> bool:
+    """Whether the plan has the head start a launcher that needs our help to reach the other nodes."""
+    commands = (attempt.plan or {}).get("commands") or [{}]
+    return RSH_AGENT in commands[0].get("launcher", ())
 
 
 def _target_part(head: AttemptNode, parts: Sequence[AttemptNode], call: DaemonCall) -> AttemptNode | None:

@@ -10,9 +10,9 @@ from jobs.attempts.attempt_end import end_attempt
 from jobs.models import Attempt, AttemptNode, Run
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
-from trainhub_launch.environment import MASTER_PORT
 from trainhub_launch.errors import SpecError
 from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.processes.environment import MASTER_PORT
 from trainhub_launch.report import READY
 
 BEFORE_READY = {

@@ -1,4 +1,4 @@
-"""Why an attempt failed: which of its ranks was the first to fail, what it said, and what to do."""
+"""Causes of failed attempts: the rank that failed first, the error in its log, and the remedy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Finding the cause of a failed attempt in its rows and logs. Reads files: never inside a transaction that
-others wait for."""
+"""Finds the cause of a failed attempt in its rows and logs.
+
+Reads files, so it must not run inside a transaction that holds locks."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from jobs.tokens import attempt_token
 TAIL_BYTES = 256 * 1024
 SHORT_TAIL_BYTES = 64 * 1024
 MAX_LONG_TAILS = 16
-"""Up to so many ranks are read with a long tail."""
+"""With more ranks than this, shorter log tails are read."""
 MAX_RANKS_READ = 64
-"""Ranks whose logs are read: those that failed first, then the others."""
+"""Number of ranks whose logs are read: those that failed first, then the others."""
 MIN_SILENCE_S = 60
 
 
 def find_cause(run_id: str, attempt: int) -> Cause | None:
-    """Why the attempt failed, or is failing; None where it did not, or nothing is known yet."""
+    """Returns the cause of the attempt's failure, or None if it has not failed or no cause is known yet."""
     run = Run.objects.get(pk=run_id)
     row = Attempt.objects.filter(run=run, number=attempt).first()
     is_latest = run.attempt == attempt
@@ -52,12 +53,13 @@ def find_cause(run_id: str, attempt: int) -> Cause | None:
 
 
 def _is_to_blame(run: Run, choice: CauseChoice, *, is_failed: bool) -> bool:
-    """A rank whose end is a mere echo does not stand before what is known of a node or of the time limit."""
+    """Returns whether the rank is the cause. A rank that only reacted to another one's end does not outweigh a
+    known problem of a node or the time limit."""
     return not is_failed or run.reason in RANK_REASONS or choice.is_certain
 
 
 def unsuccessful_ranks(attempt: Attempt) -> list[RankEvidence]:
-    """Those that did not succeed."""
+    """Returns the ranks that did not succeed."""
     out_of_memory = {
         fact["rank"]
         for part in AttemptNode.objects.filter(attempt=attempt).only("fact")
@@ -103,7 +105,7 @@ def _diagnose(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, laun
     start = max(0, size - limit)
     tail = log_store.read(run.pk, attempt, log, start, limit)
     if start:
-        # The first line of the piece is cut off; one line longer than all of it is read as it is.
+        # The tail begins inside a line, which is dropped unless it is the only one.
         first = tail.find(b"\n") + 1
         tail, start = tail[first:], start + first
     return diagnose_log(tail, start, launcher=launcher)
@@ -159,9 +161,9 @@ def _sentence(run: Run, rank: RankEvidence) -> str:
         return run.sentence
     if rank.state != MemberState.FAILED:
         detail = (
-            "it has not left yet"
+            "it has not exited yet"
             if rank.state not in MEMBER_FINAL
-            else "TrainHub ended it with the others before it had left"
+            else "TrainHub stopped it with the others before it had exited"
         )
         return f"Rank {rank.rank} raised an error on {rank.node}; {detail}."
     reason, more = rank_failure(rank, rank.node)
@@ -177,13 +179,13 @@ def _uncertain(run: Run, rank: RankEvidence, others: Sequence[Evidence]) -> str:
             f" Not heard from: {len(silent)} rank{'s' if len(silent) > 1 else ''} on {', '.join(nodes)}."
         )
     return (
-        f"{_sentence(run, rank)} No rank tells an error of its own; this one was the first to lose the "
+        f"{_sentence(run, rank)} No rank reported an error of its own; this one was the first to lose the "
         f"others.{silent_text}"
     )
 
 
 def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:
-    """No rank is to blame: what the reason says, with the log that tells more."""
+    """Returns a cause that names no rank: the run's reason, with lines of the log that explains it."""
     node = str(run.facts.get("node", ""))
     log = _log_of(run, attempt, node)
     diagnosis = _diagnose(run, run.attempt, log) if log and attempt else LogDiagnosis()
@@ -206,15 +208,16 @@ def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]
 
 
 def _log_of(run: Run, attempt: Attempt | None, node: str) -> str:
-    """The log that belongs to the reason; nodes other than the head keep theirs under a folder of their
-    own."""
+    """Returns the name of the log that belongs to the reason, or "".
+
+    The logs of nodes other than the head are in a folder per node."""
     name = LOG_OF_REASON.get(run.reason, "")
     part = AttemptNode.objects.filter(attempt=attempt, node__name=node).first() if name and attempt else None
     return f"node_{part.node_rank}/{name}" if part is not None and part.node_rank else name
 
 
 def _was_silent(run: Run, weighed: Sequence[Evidence]) -> bool:
-    """Whether nothing had been written for the last half of the time limit, and at least for a minute."""
+    """Returns whether no rank wrote anything for the last half of the time limit, at least for a minute."""
     files = [log_store.path(run.pk, run.attempt, item.rank.log) for item in weighed]
     last = max((file.stat().st_mtime for file in files if file.exists()), default=None)
     if last is None or run.finished_at is None:
@@ -223,7 +226,7 @@ def _was_silent(run: Run, weighed: Sequence[Evidence]) -> bool:
 
 
 def _masked(cause: Cause, run_id: str, attempt: int) -> Cause:
-    """Without the attempt's token, should the script have printed it."""
+    """Returns the cause with the attempt's token masked, in case the script printed it."""
     secrets = (attempt_token(run_id, attempt),)
     fields = cause.to_json()
     return Cause.from_json(

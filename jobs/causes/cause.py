@@ -1,4 +1,4 @@
-"""Why an attempt failed, as it is stored, told by the API and shown on the page; pure."""
+"""The cause of a failed attempt as the hub stores it, the API returns it and pages show it. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LINE_LENGTH = 240
 
 @dataclass(frozen=True)
 class OtherRank:
-    """Another rank, and in a few words why it ended."""
+    """Another rank of the attempt, and a short reason why it ended."""
 
     rank: int
     node: str
@@ -21,13 +21,13 @@ class OtherRank:
 
 @dataclass(frozen=True)
 class Cause:
-    """`sentence`: what happened. `exception`: what the rank raised (or its log names). `message`: the best of
-    both.
+    """`sentence`: what happened. `exception`: the error that the rank raised or that its log names. `message`:
+    the more specific of both.
 
-    `rank` is None where no rank is to blame (a node, the environment, the time limit). `child`: the
-    launcher's own number of the process inside that rank's log that failed first. `kind`: of a known failure,
-    else "". `at`: ISO, the hub's clock. `is_certain` is False where no rank tells an error of its own, and
-    this one was only the first to lose the others."""
+    `rank` is None if no rank is the cause (but a node, the environment, the time limit). `child`: the
+    launcher's number for the process in that rank's log that failed first. `began`: the exception that led to
+    `exception`. `kind`: of a known failure, else "". `at`: ISO time by the hub's clock. `is_certain` is False if
+    no rank reported an error of its own and this one was only the first to lose the others."""
 
     sentence: str
     remedy: str
@@ -55,7 +55,7 @@ class Cause:
 
     @property
     def line(self) -> str:
-        """All of it in one line, for lists and terminals."""
+        """Returns the cause in one line, for lists and terminals."""
         if self.rank is None:
             text = f"{self.sentence} {self.title}.".removesuffix(" .")
         elif self.exception:
@@ -66,7 +66,7 @@ class Cause:
         return flat if len(flat) <= MAX_LINE_LENGTH else f"{flat[: MAX_LINE_LENGTH - 1]}…"
 
     def to_json(self) -> dict[str, Any]:
-        """With `line` and `message`, which lists read without the rest."""
+        """Returns the cause as JSON, with `line` and `message` added so that lists can read them alone."""
         others = [dataclasses.asdict(other) for other in self.others]
         return {**dataclasses.asdict(self), "others": others, "line": self.line, "message": self.message}
 

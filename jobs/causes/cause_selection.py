@@ -1,4 +1,4 @@
-"""Which of many ranks is the cause, and why each of the others ended; pure."""
+"""Selects the rank that caused a failure, and explains why the others ended. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jobs.causes.evidence import Evidence, EvidenceWeight
 from jobs.states import MemberState
 
 SAME_ERROR = "ended with the same error"
-OWN_ERROR = "failed by itself too"
+OWN_ERROR = "also failed by itself"
 STOPPED = "ended by TrainHub"
 NO_REPORT = "not heard from"
 STILL_ENDING = "is still ending"
@@ -18,15 +18,17 @@ NO_ERROR = "ended without a word"
 
 @dataclass(frozen=True)
 class CauseChoice:
-    """`is_certain`: the rank tells an error of its own; else it was only the first that lost the others."""
+    """`is_certain`: the rank has an error of its own; otherwise it was only the first to lose the others."""
 
     evidence: Evidence
     is_certain: bool
 
 
 def choose(evidence: Iterable[Evidence]) -> CauseChoice | None:
-    """Who tells an error of its own beats who just ended, that beats who lost its peers; then the first by
-    time."""
+    """Returns the rank that most likely is the cause, or None.
+
+    A rank with an error of its own comes before one that just ended, that one before a rank that lost its
+    peers; among equals the first by time."""
     ranked = sorted((item for item in evidence if item.weight is not EvidenceWeight.NOTHING), key=_order)
     return CauseChoice(ranked[0], ranked[0].weight is not EvidenceWeight.ECHO) if ranked else None
 
@@ -37,7 +39,7 @@ def _order(item: Evidence) -> tuple[int, float, int]:
 
 
 def reason_for(item: Evidence, chosen: Evidence) -> str:
-    """Why a rank that is not the cause ended, in a few words."""
+    """Returns a short reason why a rank that is not the cause ended."""
     if item.weight is EvidenceWeight.ECHO and item.match is not None:
         return item.match.failure.echo
     if item.weight in (EvidenceWeight.OWN, EvidenceWeight.PLAIN):
@@ -48,7 +50,7 @@ def reason_for(item: Evidence, chosen: Evidence) -> str:
 def _is_same(item: Evidence, chosen: Evidence) -> bool:
     one, other = item.diagnosis, chosen.diagnosis
     if one.exception or other.exception:
-        # Paths, addresses and numbers differ from rank to rank; the beginning does not.
+        # Only the exception types are compared: paths, addresses and numbers differ from rank to rank.
         return (
             bool(one.exception)
             and one.exception.split(":")[0] == other.exception.split(":")[0]

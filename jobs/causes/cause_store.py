@@ -1,4 +1,4 @@
-"""Keeping the cause of an attempt, so that lists and pages need not read logs."""
+"""Stores the cause of an attempt, so that lists and pages need not read logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobs.states import FINAL, MemberState, RunState
 
 
 def store_cause(run_id: str, attempt: int) -> Cause | None:
-    """Find the cause and keep it; whoever watches the run is told when it is another than before."""
+    """Finds and stores the cause; records an event if it has changed. Returns the cause, or None."""
     row = Attempt.objects.filter(run_id=run_id, number=attempt).select_related("run").first()
     if row is None or (row.run.attempt == attempt and row.run.state in WITHOUT_CAUSE):
         return None
@@ -43,13 +43,13 @@ def store_cause(run_id: str, attempt: int) -> Cause | None:
 
 
 def store_soon(run_id: str, attempt: int) -> None:
-    """Once the transaction has committed: reading logs must not hold a lock, and its failure is nobody
-    else's."""
+    """Stores the cause once the transaction has committed: reading logs must not hold a lock, and its failure
+    must not affect the transaction."""
     transaction.on_commit(lambda: store_cause(run_id, attempt), robust=True)
 
 
 def for_run(run: Run, attempt: int | None = None) -> Cause | None:
-    """The cause of the run's last attempt (or of another); found now where nobody has looked for it yet."""
+    """Returns the cause of the run's latest attempt, or of the given one; finds and stores it if necessary."""
     number = run.attempt if attempt is None else attempt
     if run.kind != "job" or (number == run.attempt and run.state in WITHOUT_CAUSE):
         return None
@@ -64,7 +64,7 @@ def for_run(run: Run, attempt: int | None = None) -> Cause | None:
 
 
 def annotate_lines(runs: RunQuerySet) -> RunQuerySet:
-    """Each with `cause_line`, the stored cause of its latest attempt in one line, or None."""
+    """Adds `cause_line` to each run: the stored cause of its latest attempt in one line, or None."""
     latest = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
     return runs.annotate(
         cause_line=Subquery(latest.values(line=KT("cause__line"))[:1], output_field=TextField())
@@ -72,7 +72,7 @@ def annotate_lines(runs: RunQuerySet) -> RunQuerySet:
 
 
 def _correct_reason(attempt: Attempt, cause: Cause) -> None:
-    """The run's reason names the first rank by time; where another one is the cause, that one."""
+    """Corrects the run's reason, which names the first rank by time, if another rank is the cause."""
     run = Run.objects.select_for_update().get(pk=attempt.run_id)
     if run.attempt != attempt.number or run.reason not in RANK_REASONS or run.facts.get("rank") == cause.rank:
         return

@@ -1,4 +1,4 @@
-"""What is known of the end of one rank: what its node tells, and what its log says; pure."""
+"""Evidence about the end of one rank: its node's report and the end of its log. Pure."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from jobs.causes.log_diagnosis import LogDiagnosis
 from jobs.states import MemberState
 
 MAX_DISTANCE = 25
-"""A process that was ended from outside, or by a signal, was ended by an exception only if that stands this
-close to the end."""
+"""For a process that was stopped or killed, an exception counts only if it is at most this many lines before
+the end of the log."""
 SHELL_SIGNAL_BASE = 128
-"""A shell between us and the program tells its signal as exit code 128 + number."""
+"""A shell reports the signal that ended its child as exit code 128 + number."""
 SHELL_SIGNALS = frozenset(
     {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV}
 )
 
 
 class EvidenceWeight(IntEnum):
-    """How much a rank's end explains; the lowest is the cause."""
+    """How well a rank's end explains the failure; the lowest value is the cause."""
 
     OWN = 0
     PLAIN = 1
@@ -34,7 +34,7 @@ class EvidenceWeight(IntEnum):
 
 @dataclass(frozen=True)
 class RankEvidence:
-    """A rank as its node tells of it. `ended_at` by the hub's clock."""
+    """A rank as its node reported it. `ended_at` is by the hub's clock."""
 
     rank: int
     local_rank: int
@@ -49,7 +49,7 @@ class RankEvidence:
 
     @property
     def end_signal(self) -> int | None:
-        """The signal that ended it, also where a shell tells of it."""
+        """Returns the signal that ended the rank, also if a shell reported it as an exit code, or None."""
         if self.signal is None and self.exit_code is not None and self.exit_code - SHELL_SIGNAL_BASE in SHELL_SIGNALS:
             return self.exit_code - SHELL_SIGNAL_BASE
         return self.signal
@@ -57,7 +57,7 @@ class RankEvidence:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A rank, what its log says that bears on its end, and how it is known."""
+    """A rank, the diagnosis of its log, and the known failure that matches its end."""
 
     rank: RankEvidence
     diagnosis: LogDiagnosis
@@ -81,7 +81,7 @@ def weigh(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
 
 
 def _weigh_unfailed(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
-    """A rank that was ended by us, or that still lives, may have raised before, and not have left yet."""
+    """Weighs a rank that was stopped or still runs: it may have raised an exception before it exited."""
     if diagnosis.raised and diagnosis.distance <= MAX_DISTANCE and not diagnosis.is_echo:
         return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.OWN)
     match = diagnosis.match if diagnosis.raised and diagnosis.is_echo else None
@@ -89,7 +89,7 @@ def _weigh_unfailed(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
 
 
 def _weigh_signal(rank: RankEvidence, diagnosis: LogDiagnosis, number: int) -> Evidence:
-    """A signal is explained by what was said right before it, else by what mostly sends it."""
+    """Weighs a rank that a signal ended: by an exception right before it, else by the signal's usual cause."""
     if diagnosis.exception and diagnosis.distance <= MAX_DISTANCE:
         return Evidence(rank, diagnosis, diagnosis.match or known.match_signal(number), _weight(diagnosis.match))
     match = known.match_signal(number)
@@ -106,5 +106,5 @@ def _child_signal(diagnosis: LogDiagnosis) -> int | None:
 
 
 def _without_exception(diagnosis: LogDiagnosis) -> LogDiagnosis:
-    """Only its last lines: what it says is not what ended it."""
+    """Returns the diagnosis with its quote only: the exception in the log is not what ended the rank."""
     return dataclasses.replace(diagnosis, exception="", began="", match=None)

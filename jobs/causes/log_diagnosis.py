@@ -1,4 +1,4 @@
-"""What the log of one process says of its end: the failure it tells, quoted, and how it is known; pure."""
+"""Reads the failure of one process from the end of its log: quotes it and matches it to a known one. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_QUOTE_LINES = 40
 MAX_QUOTED_LINE_LENGTH = 1000
 LAST_LINES = 15
 MAX_SEARCHED_LINES = 40
-"""Lines before the end that are searched where there is no traceback."""
+"""Number of last lines that are searched if there is no traceback."""
 MAX_MESSAGE_LINES = 12
 """Lines after an exception that may still belong to its message."""
 MAX_DISTANCE_LINES = 100
@@ -28,18 +28,17 @@ OPEN_TYPES = (
     "InternalError",
     "UnknownError",
 )
-"""Exceptions whose message goes on, unindented, in the lines below: libraries in C++ raise them with all they
-have to say."""
+"""Exceptions of C++ libraries, whose message continues in the lines below without indentation."""
 ELASTIC = "torch/distributed/elastic/"
 _SYNTAX_ERRORS = ("SyntaxError: ", "IndentationError: ", "TabError: ")
-"""What Python says, without a traceback, of a script that it could not even read."""
+"""Errors that Python prints without a traceback for a script that it cannot parse."""
 _FIRST_FAILURE = "Root Cause (first observed failure)"
 _FAILED_CHILD = re.compile(r"\s+(rank|exitcode)\s+: (-?\d+)")
 
 
 @dataclass(frozen=True)
 class LogQuote:
-    """Lines of a log; `offset` is where they begin in it."""
+    """Lines of a log; `offset` is the position of the first one in the log."""
 
     text: str
     offset: int
@@ -47,7 +46,7 @@ class LogQuote:
 
 @dataclass(frozen=True)
 class FailedChild:
-    """The process of a launcher (torchrun) that failed first, by the launcher's own count."""
+    """The process of a launcher such as torchrun that failed first, with the launcher's number for it."""
 
     rank: int
     exit_code: int
@@ -55,10 +54,10 @@ class FailedChild:
 
 @dataclass(frozen=True)
 class LogDiagnosis:
-    """`exception`: the line that names the error, "" where none is told; `began`: that of the root, where
-    another one followed.
+    """`exception`: the line that names the error, or "". `began`: the first exception of a chain, if `exception`
+    followed from it.
 
-    `raised`: the exception came with a traceback. `distance`: lines between the quote's end and the log's.
+    `raised`: the exception has a traceback. `distance`: number of lines between the quote and the log's end.
     """
 
     exception: str = ""
@@ -75,7 +74,8 @@ class LogDiagnosis:
 
 
 def diagnose_log(tail: bytes, offset: int, *, launcher: bool = False) -> LogDiagnosis:
-    """Read the end of a log, which begins at `offset`. `launcher`: several processes write into it."""
+    """Returns the diagnosis of a log's tail, which begins at `offset`. `launcher`: several processes write
+    into the log."""
     lines = parse_lines(tail, offset)
     child = _first_failed_child(lines)
     has_several = launcher or child is not None or len(_rank_prefixes(lines)) > 1
@@ -89,14 +89,14 @@ def diagnose_log(tail: bytes, offset: int, *, launcher: bool = False) -> LogDiag
 
 
 def _own(chain: Chain) -> Chain:
-    """Without what launchers add, and what did not end the process."""
+    """Returns the chain without exceptions of launchers, or () if it did not end the process."""
     if any(item.is_ignored for item in chain):
         return ()
     return tuple(item for item in chain if item.exception and not item.is_from_launcher)
 
 
 def _ending(failures: Sequence[Chain], end: int) -> list[Chain]:
-    """The failures that stand together at the end; those before were survived."""
+    """Returns the failures close to the end of the log; the process survived those before."""
     near: list[Chain] = []
     for chain in reversed(failures):
         if end - chain[-1].last > MAX_DISTANCE_LINES:
@@ -107,8 +107,9 @@ def _ending(failures: Sequence[Chain], end: int) -> list[Chain]:
 
 
 def _choose_chain(lines: Sequence[LogLine], ending: Sequence[Chain], *, several: bool, child: FailedChild | None) -> Chain:
-    """Of one process its last failure, of several processes the first; one that is no echo of another before
-    all."""
+    """Returns the decisive failure: the last one of a single process, the first one of several.
+
+    Failures that only followed from another rank's end come last."""
     own = [chain for chain in ending if not _is_echo(lines, chain)] or list(ending)
     if not several:
         return own[-1]
@@ -122,7 +123,7 @@ def _is_echo(lines: Sequence[LogLine], chain: Chain) -> bool:
 
 
 def _significant(lines: Sequence[LogLine], chain: Chain) -> Traceback:
-    """What was raised last names what failed, but for what only followed from another rank's end."""
+    """Returns the last traceback of the chain that did not just follow from another rank's end."""
     for item in reversed(chain):
         match = _match(lines, item)
         if match is None or not match.failure.echo:
@@ -131,7 +132,7 @@ def _significant(lines: Sequence[LogLine], chain: Chain) -> Traceback:
 
 
 def _match(lines: Sequence[LogLine], item: Traceback) -> FailureMatch | None:
-    """How the exception is known: by its own words before those that follow it in the log."""
+    """Returns the known failure that matches the exception: its own text first, then the lines after it."""
     words = [item.exception, *item.message]
     if item.type.rpartition(".")[2] in OPEN_TYPES:
         words += _following(lines, item)
@@ -139,7 +140,7 @@ def _match(lines: Sequence[LogLine], item: Traceback) -> FailureMatch | None:
 
 
 def _following(lines: Sequence[LogLine], item: Traceback) -> list[str]:
-    """Lines right after the exception, as long as nobody else writes."""
+    """Returns the lines right after the exception that the same process wrote."""
     bodies = []
     for line in lines[item.last : item.last + MAX_MESSAGE_LINES]:
         prefix, body = split_prefix(line.text)
@@ -162,7 +163,7 @@ def _diagnose_chain(lines: Sequence[LogLine], chain: Chain, child: FailedChild |
 
 
 def _diagnose_last_lines(lines: Sequence[LogLine], child: FailedChild | None) -> LogDiagnosis:
-    """Without a traceback: a line that is known, else nothing but the last lines."""
+    """Returns the diagnosis of a log without a traceback: a line of a known failure, else the last lines."""
     end = next((index + 1 for index in range(len(lines) - 1, -1, -1) if lines[index].text.strip()), 0)
     if not end:
         return LogDiagnosis(child=child)
@@ -176,8 +177,8 @@ def _diagnose_last_lines(lines: Sequence[LogLine], child: FailedChild | None) ->
 
 
 def _first_of_block(lines: Sequence[LogLine], index: int) -> int:
-    """Where what leads to the known line begins: the script's lines before a SyntaxError, the usage before
-    argparse's error."""
+    """Returns the index where the context of the line begins: the script's lines before a SyntaxError, the
+    usage before argparse's error."""
     first = index
     text = lines[index].text
     if text.startswith(_SYNTAX_ERRORS) or ": error: " in text:
@@ -194,7 +195,7 @@ def _quote(chosen: Sequence[LogLine]) -> LogQuote | None:
     at = texts[0].find(START)
     if at > 0 and not texts[0][:at].strip(" +|-"):
         at = 0
-    # A progress bar may stand before it in the same line.
+    # A progress bar may precede the traceback in the same line.
     texts[0] = texts[0][at:] if at > 0 and "Original" not in texts[0] else texts[0]
     if len(texts) > MAX_QUOTE_LINES:
         omitted = len(texts) - MAX_QUOTE_LINES
@@ -203,7 +204,7 @@ def _quote(chosen: Sequence[LogLine]) -> LogQuote | None:
 
 
 def _without_launcher(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """The lines before the launcher begins to speak of a failed child."""
+    """Returns the lines before the launcher's report about a failed child."""
     for index, line in enumerate(lines):
         if ELASTIC in line.text and ("failed (exitcode" in line.text or "closing signal" in line.text):
             return lines[:index]

@@ -1,5 +1,5 @@
-"""The end of a log as lines that can be read: no colours, no overdrawn progress bars, bounded in number and
-length; pure."""
+"""The end of a log as readable lines: without colours and overwritten progress bars, limited in number and
+length. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """`offset`: of its first byte in the log. `text`: as a terminal would show it in the end."""
+    """A line of a log. `offset`: of its first byte. `text`: as a terminal finally shows it."""
 
     offset: int
     text: str
 
 
 def parse_lines(tail: bytes, offset: int) -> list[LogLine]:
-    """The last lines of `tail`, which begins at `offset` of the log."""
+    """Returns the last lines of `tail`, which begins at `offset` of the log."""
     pieces = _LINE.findall(tail)[-MAX_LINES:]
     at = offset + len(tail) - sum(len(piece) for piece in pieces)
     result = []
@@ -38,5 +38,5 @@ def plain_text(line: bytes) -> str:
 
 
 def last_line(tail: bytes) -> str:
-    """The last line that says something; "" where none does."""
+    """Returns the last line that is not blank, or ""."""
     return next((line.text.strip() for line in reversed(parse_lines(tail, 0)) if line.text.strip()), "")

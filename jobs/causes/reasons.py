@@ -1,4 +1,4 @@
-"""What to do where no rank is the cause, by the run's reason; and which log tells more. Pure."""
+"""Remedies by the run's reason, for failures that no rank caused, and the log that explains each. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LOG_OF_REASON: dict[str, str] = {
     Reason.LAUNCH_FAILED: PREPARATION_LOG,
 }
 RANK_REASONS = frozenset({Reason.EXITED, Reason.SIGNALED, Reason.OUT_OF_MEMORY})
-"""Reasons that name the rank that failed first by time; the cause may know better."""
+"""Reasons that name the rank that failed first by time; the cause may correct the rank."""
 WITHOUT_CAUSE = (RunState.COMPLETED, RunState.CANCELED, RunState.CANCEL_REQUESTED)
-"""Where nobody asks why a rank failed."""
+"""States in which failed ranks need no explanation."""
 REMEDIES: dict[str, str] = {
-    Reason.EXITED: "Correct the script and clone the run; everything else is kept as it was.",
+    Reason.EXITED: "Correct the script and clone the run; everything else stays the same.",
     Reason.SIGNALED: (
         "The signal came from the program itself or from outside TrainHub; the log's last lines may say why."
     ),
@@ -28,29 +28,29 @@ REMEDIES: dict[str, str] = {
         "Clone the run with a longer time limit, or save checkpoints into outputs/ and continue from them."
     ),
     Reason.NODE_LOST: (
-        "Look whether the machine and its agent run; when the node reports again, clone the run."
+        "Check that the machine and its agent are running; when the node reports again, clone the run."
     ),
     Reason.NODE_REVOKED: "Join the node again if it is to be used, then clone the run.",
     Reason.PREEMPTED: (
-        "It began anew as often as it may; clone the run, on nodes that stay where there are such."
+        "The run has used up its free restarts; clone it, if possible on nodes without low priority."
     ),
-    Reason.NEVER_STARTED: "Look whether the node's agent runs and reaches the broker, then clone the run.",
+    Reason.NEVER_STARTED: "Check that the node's agent runs and reaches the broker, then clone the run.",
     Reason.NEVER_READY: (
-        "The node's build and preparation logs say how far it came; clone the run when it is able to go on."
+        "See how far the node got in its build and preparation logs, correct the problem and clone the run."
     ),
     Reason.MISMATCH: (
-        "Use an environment of fixed versions, or one interpreter that all nodes have alike, "
+        "Use an environment with fixed versions, or an interpreter that is the same on all nodes, "
         "then clone the run."
     ),
     Reason.ENVIRONMENT_FAILED: (
-        "The build log says which package could not be had; correct the environment and clone the run."
+        "The build log names the package that could not be installed; correct the environment and clone the run."
     ),
-    Reason.SNAPSHOT_FAILED: "Look at the node's free disk, then clone the run.",
-    Reason.LAUNCH_FAILED: "The preparation log says what was tried.",
-    Reason.UPLOAD_FAILED: "The logs are complete; the outputs still lie in the run's folder on the node.",
+    Reason.SNAPSHOT_FAILED: "Check the node's free disk space, then clone the run.",
+    Reason.LAUNCH_FAILED: "The preparation log shows what was tried.",
+    Reason.UPLOAD_FAILED: "The logs are complete; the outputs are still in the run's folder on the node.",
     Reason.DOES_NOT_FIT: "Ask for fewer GPUs or processes, or choose another cluster, in a clone of the run.",
-    Reason.ORPHANED: "The node was probably started anew; clone the run.",
-    Reason.NODE_ERROR: "This is not the script's fault. Look at the node, then clone the run.",
+    Reason.ORPHANED: "The node has probably restarted; clone the run.",
+    Reason.NODE_ERROR: "This is not the script's fault. Check the node, then clone the run.",
     Reason.INTERNAL: (
         "This is not the script's fault. Clone the run, and tell the operator if it happens again."
     ),

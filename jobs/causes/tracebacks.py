@@ -1,4 +1,4 @@
-"""Python's tracebacks in the lines of a log, and which of them belong together; pure and linear."""
+"""Finds Python tracebacks in the lines of a log and groups those that belong together. Pure; linear time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ JOINTS = (
     "terminated with the following error:",
 )
 IGNORED = ("Exception ignored in", "--- Logging error ---", "Error in atexit", "Exception in thread")
-"""What stands above a traceback that did not end the process."""
+"""Lines right before a traceback that did not end the process."""
 LAUNCHER_EXCEPTIONS = ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException")
-"""What a launcher inside the log raises because a process of it died: true, but not the cause."""
+"""Exceptions that a launcher raises because one of its processes died; they are never the cause."""
 MAX_MESSAGE_LINES = 12
 MAX_LINES_BETWEEN = 8
 _PREFIX = re.compile(r"(\[[^\]\s]{1,40}\]:) ?")
@@ -27,10 +27,10 @@ _EXCEPTION = re.compile(r"([A-Za-z_][\w.]{0,150})(?::\s?(.*))?\Z", re.DOTALL)
 
 @dataclass(frozen=True)
 class Traceback:
-    """`first` to `last` (exclusive) of the lines. `prefix` stands before each of them (`[rank1]:`).
+    """The lines from `first` to `last` (exclusive). `prefix`: the start of each of them, such as `[rank1]:`.
 
-    `exception` names type and message, "" where the log ends before it. `message` is what follows the type,
-    whole."""
+    `exception`: type and message in one line, or "" if the log ends before it. `message`: all lines from the
+    one that names the type on."""
 
     first: int
     last: int
@@ -50,11 +50,11 @@ class Traceback:
 
 
 Chain = tuple[Traceback, ...]
-"""Tracebacks of one failure, the root first and what was raised last at the end."""
+"""Tracebacks of one failure in the order in which they were raised."""
 
 
 def find_chains(lines: Sequence[LogLine]) -> list[Chain]:
-    """Every failure that is told with a traceback, in the order of the log. Lines of several writers may be
+    """Returns every failure that has a traceback, in the order of the log. Lines of several processes may be
     mixed."""
     result: list[Chain] = []
     for prefix, places in _by_writer(lines).items():
@@ -64,14 +64,14 @@ def find_chains(lines: Sequence[LogLine]) -> list[Chain]:
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """The prefix that torch and others put before every line of a process (`[rank1]:`), or "", and the rest
-    of the line."""
+    """Returns the prefix that torch and others put before every line of a process (`[rank1]:`), or "", and the
+    rest of the line."""
     match = _PREFIX.match(text)
     return (match[1], text[match.end() :]) if match else ("", text)
 
 
 def _by_writer(lines: Sequence[LogLine]) -> dict[str, list[int]]:
-    """Prefix -> places of its lines; only of those who tell a traceback."""
+    """Returns prefix -> indexes of its lines, for prefixes with a traceback only."""
     places: dict[str, list[int]] = {}
     prefixes = set()
     for place, line in enumerate(lines):
@@ -115,7 +115,7 @@ def _traceback(lines: Sequence[str], start: int) -> Traceback:
 
 
 def _margin(text: str) -> bool:
-    """Whether the traceback is drawn inside an exception group, whose lines all have a margin."""
+    """Returns whether the traceback is part of an exception group, whose lines all have a margin."""
     return _MARGIN.match(text) is not None
 
 
@@ -128,15 +128,14 @@ def _is_frame(body: str) -> bool:
 
 
 def _continues(body: str, message: Sequence[str]) -> bool:
-    """A message of several lines: indented ones, and what comes right after a first line that is only a
-    heading."""
+    """Returns whether the line continues the message: an indented line, or one right after a heading."""
     if not body.strip() or START in body or any(joint in body for joint in JOINTS):
         return False
     return body[:1] in (" ", "\t", "}") or message[-1].endswith((":", "{", "=", "MPI library"))
 
 
 def _exception_line(message: Sequence[str]) -> str:
-    """The line that names the error; with the next one where the first is a mere heading."""
+    """Returns the line that names the error, together with the next one if the first is only a heading."""
     first = message[0]
     return f"{first} {message[1]}" if len(message) > 1 and first.endswith(":") else first
 

@@ -25,7 +25,7 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.report import READY
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
@@ -98,7 +98,7 @@ def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> N
 
 def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     run, attempt = part.attempt.run, part.attempt
-    spec = RunSpec.from_json(run.spec)
+    spec = read_spec(run.spec)
     planned = LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional_plan(run, attempt)
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = attempt_token(run.pk, attempt.number)

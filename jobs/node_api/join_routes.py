@@ -80,7 +80,7 @@ def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
         raise FieldProblem(410, "Gone", error.field, error.message) from error
     except join.TokenNotUsable as error:
         raise FieldProblem(410, "Gone", error.field, error.message) from error
-    except join.NameTaken as error:
+    except join.NameInUse as error:
         raise FieldProblem(409, "Conflict", error.field, error.message) from error
     except EnrolmentError as error:
         raise FieldProblem(400, "Bad request", error.field, error.message) from error
@@ -95,7 +95,7 @@ def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
 def _count_unknown(token: str, address: str) -> None:
     """Only tokens that were never made here count, so that any number of machines may join from behind one
     address."""
-    if join.is_known(token):
+    if join.is_join_token(token):
         return
     try:
         login_throttle.count_attempt(GUESSER, address)

@@ -33,5 +33,5 @@ class RunTable:
         )
 
 
-BELONGINGS: list[RunTable] = []
+RUN_TABLES: list[RunTable] = []
 """In the order in which they go: what names another row, before that."""

@@ -24,7 +24,7 @@ from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Experiment, Run
 from jobs.retention.deletion import PURGE_STARTED
-from jobs.retention.purge_registry import BELONGINGS
+from jobs.retention.purge_registry import RUN_TABLES
 from jobs.sources import snapshots
 from jobs.task_messages import purge_soon
 from workspaces import audit
@@ -33,8 +33,8 @@ from workspaces.stored_files import blob_gc
 
 log = logging.getLogger(__name__)
 BATCH = 500
-LONGEST_S = 600.0
-_at_it = threading.Lock()
+MAX_PURGE_S = 600.0
+_purge_lock = threading.Lock()
 
 
 def due_at(deleted_at: datetime) -> datetime:
@@ -63,77 +63,77 @@ def purge_experiment_now(experiment: Experiment, who: User) -> None:
 
 
 def purge_due(
-    before: Callable[[Run], object], *, now: datetime | None = None, longest_s: float = LONGEST_S
+    before: Callable[[Run], object], *, now: datetime | None = None, max_s: float = MAX_PURGE_S
 ) -> int:
     """Purge what is due; how many runs went. `before` is called for each, to note what shall outlive it.
 
     After `longest_s` the rest is left for the next time. Asked while another thread is at it, that one does
     it."""
-    if not _at_it.acquire(blocking=False):
+    if not _purge_lock.acquire(blocking=False):
         return 0
     try:
         return _purge_all(
             (now or timezone.now()) - timedelta(days=settings.PURGE_DAYS),
             before,
-            time.monotonic() + longest_s,
+            time.monotonic() + max_s,
         )
     finally:
-        _at_it.release()
+        _purge_lock.release()
 
 
-def remove(rows: QuerySet[Any]) -> None:
+def delete_rows(rows: QuerySet[Any]) -> None:
     """Delete rows, and the files that only they named. Few at a time: each batch is a transaction of its own,
     and others write in between."""
     names_files = any(field.name == "sha256" for field in rows.model._meta.fields)
     while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         batch = rows.model._default_manager.filter(pk__in=keys)
         named = batch.order_by("created_at").values_list("sha256", "created_at") if names_files else ()
-        let_go = {sha256: made_at.timestamp() for sha256, made_at in named}
+        freed = {sha256: made_at.timestamp() for sha256, made_at in named}
         batch.delete()
-        blob_gc.free(let_go)
+        blob_gc.free(freed)
 
 
 def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float) -> int:
-    gone = 0
+    count = 0
     used: set[tuple[int, str]] = set()
     Experiment.objects.filter(deleted_at__lte=until).update(deleted_at=PURGE_STARTED)
-    for run in _each(Run.objects.filter(deleted_at__lte=until)):
+    for run in _each_once(Run.objects.filter(deleted_at__lte=until)):
         if time.monotonic() > stop_at:
-            log.info("There is more to purge than fits into %s s; it goes on the next time", LONGEST_S)
+            log.info("There is more to purge than fits into %s s; it goes on the next time", MAX_PURGE_S)
             break
         used |= {(item.workspace_id, item.spec.get("source", {}).get("id", "")) for item in _lineage(run)}
-        gone += _purge(run, before)
+        count += _purge(run, before)
     else:
         _purge_experiments()
-    snapshots.let_go(used)
-    if gone:
-        log.info("%s runs that were deleted are gone for good", gone)
-    return gone
+    snapshots.release_unused(used)
+    if count:
+        log.info("%s runs that were deleted are gone for good", count)
+    return count
 
 
 def _purge(run: Run, before: Callable[[Run], object]) -> int:
     """The run and those that are part of it, deepest first; how many went. One that fails stays for the next
     time."""
-    gone = 0
+    count = 0
     for item in reversed(_lineage(run)):
         try:
-            gone += _purge_one(item, before)
+            count += _purge_one(item, before)
         except Conflict as error:
             log.info("%s", error)
         except Exception:
             log.exception("Run %s could not be purged; the others go on", item.pk)
-    return gone
+    return count
 
 
 def _lineage(run: Run) -> list[Run]:
     """The run, then what is part of it. What is part of it and was kept, though it should not be, is no part
     any more."""
-    found = level = [run]
+    runs = level = [run]
     while level:
         Run.objects.kept().filter(parent__in=level).update(parent=None)
         level = list(Run.objects.filter(parent__in=level).defer("preview"))
-        found = [*found, *level]
-    return found
+        runs = [*runs, *level]
+    return runs
 
 
 def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
@@ -144,23 +144,23 @@ def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
     before(run)
     log_store.remove_run(run.pk)
     attempt_curves.delete(run.pk)
-    for belonging in BELONGINGS:
-        remove(belonging.for_runs(run.pk))
+    for belonging in RUN_TABLES:
+        delete_rows(belonging.for_runs(run.pk))
     run.delete()
     return True
 
 
 def _purge_experiments() -> None:
     for experiment in Experiment.objects.filter(deleted_at=PURGE_STARTED, runs=None):
-        for belonging in BELONGINGS:
-            remove(belonging.without_run(experiment))
+        for belonging in RUN_TABLES:
+            delete_rows(belonging.without_run(experiment))
         experiment.delete()
 
 
-def _each(runs: QuerySet[Run]) -> Iterator[Run]:
+def _each_once(runs: QuerySet[Run]) -> Iterator[Run]:
     """One by one, as long as there are any; one that could not be purged is met once."""
-    left: list[str] = []
-    while (run := runs.exclude(pk__in=left).order_by("deleted_at", "pk").first()) is not None:
+    failed: list[str] = []
+    while (run := runs.exclude(pk__in=failed).order_by("deleted_at", "pk").first()) is not None:
         yield run
         if Run.objects.filter(pk=run.pk).exists():
-            left.append(run.pk)
+            failed.append(run.pk)

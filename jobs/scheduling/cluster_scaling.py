@@ -16,8 +16,8 @@ from clusters.models import Cluster, Lease, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import STARTING, MachineState
 from jobs.scheduling.queue_placement import queued_runs
-from trainhub_launch.offers import Demand, FreeNode, counted
-from trainhub_launch.scaling import Bounds, Decision, Standing, decide
+from trainhub_launch.scheduler.autoscaler import Bounds, Decision, Standing, decide
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from jobs import environments
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import Interpreter
-from trainhub_launch.offers import FreeNode
-from trainhub_launch.placement import Placement, Refusal
+from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.placement import Placement, Refusal
 from trainhub_launch.spec import RunSpec
 
 

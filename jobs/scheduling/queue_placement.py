@@ -20,13 +20,15 @@ from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
 from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
-from trainhub_launch.offers import Demand, FreeNode
-from trainhub_launch.placement import Placement, demand
+from trainhub_launch.frameworks import demand
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.refusals import Refusal, not_now
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.placement import Placement
+from trainhub_launch.scheduler.queue import Line
+from trainhub_launch.scheduler.rejections import Refusal, not_now
 from trainhub_launch.spec import RunSpec
-from trainhub_launch.waiting import Line
+from trainhub_launch.spec_reader import read_spec
 from workspaces.tokens import digest
 
 log = logging.getLogger(__name__)
@@ -69,7 +71,7 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     queued = Run.objects.queued().select_related("workspace").defer("preview")
     for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
         try:
-            spec = RunSpec.from_json(run.spec)
+            spec = read_spec(run.spec)
             yield QueuedRun(run, spec, demand(spec))
         except Exception:
             _fail_internal(run)
@@ -131,7 +133,7 @@ class ClusterQueuePlacement:
                 attempt=number,
                 label=f"run {run.number}",
                 workspace=run.workspace,
-                seen=self._line.chosen(chosen),
+                expected=self._line.chosen(chosen),
             )
             if isinstance(result, Placement):
                 start_attempt(current, turn.spec, number, result)

@@ -17,17 +17,14 @@ from jobs.models import Snapshot
 from jobs.scheduling.interpreters import check_interpreters
 from jobs.sources import examples
 from trainhub_launch.errors import SpecError
-from trainhub_launch.findings import Finding, findings
-from trainhub_launch.findings.finding import LEVELS
+from trainhub_launch.findings import Finding
 from trainhub_launch.findings.scaling_up import scaling_up
-from trainhub_launch.placement import PlacedNode, Placement, Refusal, demand, provisional
 from trainhub_launch.plan import LaunchPlan
-from trainhub_launch.planner import plan
+from trainhub_launch.planner.draft import DraftPlan, draft_plan
+from trainhub_launch.planner.validation import sort_findings, validate
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal
 from workspaces.states import Role
-
-NOT_READY_CORES = 1
 
 
 @dataclass(frozen=True)
@@ -46,48 +43,20 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     """Never raises for what a person wrote: every objection is a finding."""
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     nodes = leases.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
-    placement = provisional(demand(spec), nodes) if nodes else _imagined(spec)
+    draft = draft_plan(spec, nodes)
     paths, found = _source(spec, principal)
     found += _cluster(spec, cluster, principal)
     found += _priority(spec, principal)
     found += _secrets(spec)
-    found += check_interpreters(spec, placement, nodes)
-    found += _scaling_up(spec, principal)
+    found += check_interpreters(spec, draft.idle, nodes)
+    found += _scaling_up(draft, principal)
     found += [
         item
-        for item in findings(spec, paths=paths, nodes=nodes, environments=environments.names())
+        for item in validate(draft, paths=paths, environments=environments.names())
         # That a cluster which is not there has no ready nodes need not be said too.
         if cluster is not None or item.field != "resources.cluster"
     ]
-    ordered = tuple(sorted(dict.fromkeys(found), key=lambda item: LEVELS.index(item.level)))
-    return Preview(plan=_plan(spec, placement), findings=ordered)
-
-
-def _plan(spec: RunSpec, placement: Placement | Refusal) -> LaunchPlan | None:
-    if isinstance(placement, Refusal):
-        return None
-    try:
-        return plan(spec, placement)
-    except SpecError:
-        # `findings` has said it, beside its field.
-        return None
-
-
-def _imagined(spec: RunSpec) -> Placement:
-    """Nodes of the size asked for, so that a plan can be read while none is ready."""
-    wanted = demand(spec)
-    return Placement(
-        tuple(
-            PlacedNode(
-                name=f"<node {rank}>",
-                address=f"<node {rank}>",
-                slots=wanted.slots,
-                cores=NOT_READY_CORES,
-                gpus=tuple(f"<GPU {index} of node {rank}>" for index in range(wanted.gpus)),
-            )
-            for rank in range(wanted.nodes)
-        )
-    )
+    return Preview(plan=draft.plan, findings=sort_findings(found))
 
 
 def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None, list[Finding]]:
@@ -125,17 +94,15 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
         )
 
 
-def _scaling_up(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
-    wanted = demand(spec)
-    if wanted.nodes < 2 or not wanted.gpus:
+def _scaling_up(draft: DraftPlan, principal: Principal) -> Iterator[Finding]:
+    if draft.demand.nodes < 2 or not draft.demand.gpus:
         return
     clusters = {
         cluster.name: leases.nodes_of(cluster, principal.workspace)
         for cluster in clusters_of(principal.workspace)
     }
-    yield from scaling_up(
-        spec, clusters, gpu_names(node.name for nodes in clusters.values() for node in nodes)
-    )
+    devices = gpu_names(node.name for nodes in clusters.values() for node in nodes)
+    yield from scaling_up(draft.demand, draft.spec.resources.cluster, clusters, devices)
 
 
 def _secrets(spec: RunSpec) -> Iterator[Finding]:

@@ -8,8 +8,8 @@ from datetime import datetime
 from clusters.models import Cluster, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import STARTING, MachineState
-from trainhub_launch.offers import Demand, FreeNode, counted
-from trainhub_launch.refusals import span
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
+from trainhub_launch.scheduler.rejections import span
 
 
 def waiting_sentence(cluster: Cluster, demand: Demand, nodes: Sequence[FreeNode], now: datetime) -> str:

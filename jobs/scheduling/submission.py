@@ -18,6 +18,7 @@ from jobs.task_messages import launch_run_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.spec import ExampleSource, RunSpec, SnapshotSource
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal, lacking
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -67,7 +68,7 @@ def clone_spec(run: Run) -> RunSpec:
             f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start "
             "it again."
         )
-    spec = RunSpec.from_json(run.spec)
+    spec = read_spec(run.spec)
     return replace(spec, display_name="") if spec.display_name == default_name(spec, run.number) else spec
 
 
@@ -92,7 +93,7 @@ def _existing_run(workspace: Workspace, key: str | None, spec: RunSpec, principa
             "Idempotency-Key",
             f"was used before, for run {run.number}, now deleted; restore it, or choose a new key",
         )
-    if run is not None and _comparable(RunSpec.from_json(run.spec)) != _comparable(_freeze_source(spec, principal)):
+    if run is not None and _comparable(read_spec(run.spec)) != _comparable(_freeze_source(spec, principal)):
         raise SpecError(
             "Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key"
         )

@@ -12,8 +12,9 @@ from typing import Any
 
 from django.conf import settings
 
-from jobs.sources.folders import files_of
+from jobs.sources.folders import read_folder
 from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks import FRAMEWORKS
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}\Z")
 DESCRIPTION = "example.json"
@@ -48,7 +49,7 @@ def example(name: str) -> Example:
 
 def paths(name: str) -> tuple[str, ...]:
     """The files that the example's snapshot will hold."""
-    return tuple(files_of(example(name).folder).paths)
+    return tuple(read_folder(example(name).folder).paths)
 
 
 @cache
@@ -68,7 +69,7 @@ def _read(root: Path) -> tuple[Example, ...]:
                     folder=root / data["spec"]["source"]["name"],
                 )
             )
-    order = ("single", "pytorch", "mpi", "tensorflow")
+    order = tuple(FRAMEWORKS)
     return tuple(
         sorted(found, key=lambda item: (order.index(item.framework), item.name != "hello", item.name))
     )

@@ -11,58 +11,58 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from jobs.sources.ignore_rules import Rules, rules
-from jobs.sources.source_files import Entry, SnapshotError, check_all, check_count, check_path, content
+from jobs.sources.ignore_rules import IgnoreRules, load_rules
+from jobs.sources.source_files import SourceEntry, SnapshotError, check_all, check_count, check_path, read_chunks
 
 
 @dataclass(frozen=True)
-class Tree:
+class SourceTree:
     """The files taken, by path, and how many were left out."""
 
-    entries: tuple[Entry, ...]
-    left_out: int
-    rules: Rules
+    entries: tuple[SourceEntry, ...]
+    ignored_count: int
+    rules: IgnoreRules
 
     @property
     def paths(self) -> tuple[str, ...]:
         return tuple(entry.path for entry in self.entries)
 
 
-def files_of(folder: Path) -> Tree:
+def read_folder(folder: Path) -> SourceTree:
     """Raises SnapshotError for what cannot be taken."""
     root = folder.resolve()
     if not root.is_dir():
         raise SnapshotError(f"{folder} is not a folder on the hub's machine")
-    ignored = rules(partial(_content, root))
-    entries: list[Entry] = []
-    left_out = 0
+    ignored = load_rules(partial(_content, root))
+    entries: list[SourceEntry] = []
+    ignored_count = 0
     for parent, folders, files in os.walk(root, onerror=_unreadable):
         below = Path(parent).relative_to(root)
-        keep = []
+        folders_to_read = []
         for name in sorted(folders):
             path = (below / name).as_posix()
-            if ignored.leave_out(f"{path}/"):
-                left_out += 1
+            if ignored.is_ignored(f"{path}/"):
+                ignored_count += 1
             elif (root / path).is_symlink():
                 raise SnapshotError(
                     f"{path!r} is a link to a folder; copy the folder there, or leave it out in "
                     ".trainhubignore"
                 )
             else:
-                keep.append(name)
-        folders[:] = keep
+                folders_to_read.append(name)
+        folders[:] = folders_to_read
         for name in sorted(files):
             path = (below / name).as_posix()
-            if ignored.leave_out(path):
-                left_out += 1
+            if ignored.is_ignored(path):
+                ignored_count += 1
                 continue
             entries.append(_entry(root, path))
             check_count(len(entries))
     check_all(entries)
-    return Tree(tuple(entries), left_out, ignored)
+    return SourceTree(tuple(entries), ignored_count, ignored)
 
 
-def _entry(root: Path, path: str) -> Entry:
+def _entry(root: Path, path: str) -> SourceEntry:
     check_path(path)
     full = root / path
     try:
@@ -78,7 +78,7 @@ def _entry(root: Path, path: str) -> Entry:
     info = real.stat()
     if not stat.S_ISREG(info.st_mode):
         raise SnapshotError(f"{path!r} is not a regular file; leave it out in .trainhubignore")
-    return Entry(
+    return SourceEntry(
         path=path, size=info.st_size, executable=bool(info.st_mode & 0o100), open=partial(_open, real)
     )
 
@@ -89,7 +89,7 @@ def _open(path: Path) -> IO[bytes]:
 
 def _content(root: Path, name: str) -> Iterator[bytes] | None:
     path = root / name
-    return content(Entry(name, 0, executable=False, open=partial(_open, path))) if path.is_file() else None
+    return read_chunks(SourceEntry(name, 0, executable=False, open=partial(_open, path))) if path.is_file() else None
 
 
 def _unreadable(error: OSError) -> None:

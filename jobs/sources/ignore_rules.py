@@ -15,22 +15,22 @@ IGNORE_FILES = (".trainhubignore", ".amlignore", ".gitignore")
 ALWAYS = (".git/", "__pycache__/", "*.pyc", ".ipynb_checkpoints/", "__MACOSX/", ".DS_Store")
 MAX_BYTES = 1024 * 1024
 STARS = re.compile(r"\*+")
-MOST_STARS, MOST_DOUBLE = 4, 2
-LONGEST_S = 10.0
+MAX_STARS, MAX_DOUBLE_STARS = 4, 2
+MAX_MATCH_S = 10.0
 """A pattern becomes a regular expression, which a hostile one makes search for ever, with the whole hub
 waiting."""
 
 
-class Rules:
+class IgnoreRules:
     """What is left out, and by which file's word ("" = only what is never taken)."""
 
     def __init__(self, lines: tuple[str, ...] = (), file: str = "") -> None:
         self.file = file
-        self._left_s = LONGEST_S
+        self._remaining_s = MAX_MATCH_S
         for number, line in enumerate(lines, 1):
-            stars = [found for found in STARS.findall(line) if not line.lstrip().startswith("#")]
-            if len(stars) > MOST_STARS or sum(len(found) > 1 for found in stars) > MOST_DOUBLE:
-                allowed = f"use at most {MOST_STARS}, {MOST_DOUBLE} of them double"
+            stars = [run_of_stars for run_of_stars in STARS.findall(line) if not line.lstrip().startswith("#")]
+            if len(stars) > MAX_STARS or sum(len(found) > 1 for found in stars) > MAX_DOUBLE_STARS:
+                allowed = f"use at most {MAX_STARS}, {MAX_DOUBLE_STARS} of them double"
                 raise SnapshotError(f"{file}, line {number}: {line[:100]!r} has too many stars; {allowed}")
         # A folder's own rules come last, so that `!name` can take back what is left out by habit.
         try:
@@ -40,18 +40,18 @@ class Rules:
                 f"{file}, {_first_wrong(lines)} is not a pattern; correct that line or remove it"
             ) from error
 
-    def leave_out(self, path: str) -> bool:
-        began = time.monotonic()
-        left_out = self._spec.match_file(path)
-        self._left_s -= time.monotonic() - began
-        if self._left_s < 0:
+    def is_ignored(self, path: str) -> bool:
+        started_at = time.monotonic()
+        is_match = self._spec.match_file(path)
+        self._remaining_s -= time.monotonic() - started_at
+        if self._remaining_s < 0:
             raise SnapshotError(
                 f"the patterns of {self.file} take too long on its files; use fewer and simpler ones"
             )
-        return left_out
+        return is_match
 
 
-def rules(read: Callable[[str], Iterable[bytes] | None]) -> Rules:
+def load_rules(read: Callable[[str], Iterable[bytes] | None]) -> IgnoreRules:
     """The rules of a folder whose files `read` returns by name (None = there is no such file)."""
     for name in IGNORE_FILES:
         pieces = read(name)
@@ -63,8 +63,8 @@ def rules(read: Callable[[str], Iterable[bytes] | None]) -> Rules:
                     raise SnapshotError(
                         f"{name} is larger than 1 MiB; name folders instead of single files in it"
                     )
-            return Rules(tuple(content.decode(errors="replace").splitlines()), name)
-    return Rules()
+            return IgnoreRules(tuple(content.decode(errors="replace").splitlines()), name)
+    return IgnoreRules()
 
 
 def _first_wrong(lines: Iterable[str]) -> str:

@@ -16,8 +16,8 @@ from django.db.models.functions import Cast
 from jobs.models import Draft, Run, Snapshot
 from jobs.sources import folders, zips
 from jobs.sources.examples import Example, example, examples
-from jobs.sources.folders import Tree
-from jobs.sources.source_files import SnapshotError, content
+from jobs.sources.folders import SourceTree
+from jobs.sources.source_files import SnapshotError, read_chunks
 from workspaces.access import Principal
 from workspaces.models import Workspace
 from workspaces.stored_files import blob_gc, blobs
@@ -31,33 +31,33 @@ def from_zip(file: IO[bytes], principal: Principal) -> Snapshot:
 
     Where everything in it lies in one folder that is no Python package, that folder's content is the source.
     """
-    return _freeze(zips.files_of(file), principal)
+    return _freeze(zips.read_zip(file), principal)
 
 
 def from_folder(path: Path, principal: Principal) -> Snapshot:
     """Take a folder of the hub's machine; links in it are followed only inside it."""
-    return _freeze(folders.files_of(path), principal)
+    return _freeze(folders.read_folder(path), principal)
 
 
 def from_example(name: str, principal: Principal) -> Snapshot:
     return from_folder(example(name).folder, principal)
 
 
-def let_go(used: Iterable[tuple[int, str]]) -> None:
+def release_unused(used: Iterable[tuple[int, str]]) -> None:
     """Forget snapshots, by workspace and hash, that purged runs were made from and nothing else names: no run
     and no draft."""
     hashes: dict[int, set[str]] = {}
     for workspace_id, sha256 in used:
         hashes.setdefault(workspace_id, set()).add(sha256)
-    for workspace_id, let_go in hashes.items():
+    for workspace_id, hashes_here in hashes.items():
         with transaction.atomic():
             # A run is made under the same lock, and looks then whether its source is still there.
             Workspace.objects.select_for_update().get(pk=workspace_id)
-            runs = Run.objects.filter(workspace_id=workspace_id, spec__source__id__in=let_go)
-            still = set(runs.values_list("spec__source__id", flat=True))
+            runs = Run.objects.filter(workspace_id=workspace_id, spec__source__id__in=hashes_here)
+            needed = set(runs.values_list("spec__source__id", flat=True))
             drafts = Draft.objects.filter(workspace_id=workspace_id).annotate(text=Cast("steps", TextField()))
             unnamed = [
-                sha256 for sha256 in let_go - still if not drafts.filter(text__contains=sha256).exists()
+                sha256 for sha256 in hashes_here - needed if not drafts.filter(text__contains=sha256).exists()
             ]
             rows = Snapshot.objects.filter(workspace_id=workspace_id, sha256__in=unnamed)
             freed = {row.sha256: row.created_at.timestamp() for row in rows}
@@ -65,7 +65,7 @@ def let_go(used: Iterable[tuple[int, str]]) -> None:
         blob_gc.free(freed)
 
 
-def _freeze(tree: Tree, principal: Principal) -> Snapshot:
+def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
     if not tree.entries:
         raise SnapshotError("there is no file in it; give the folder that holds the script")
     temporary = Path(settings.DATA_DIR) / "tmp"
@@ -95,7 +95,7 @@ def _freeze(tree: Tree, principal: Principal) -> Snapshot:
     return snapshot
 
 
-def _pack(tree: Tree, target: Path) -> list[dict[str, str | int]]:
+def _pack(tree: SourceTree, target: Path) -> list[dict[str, str | int]]:
     """Sorted names, one fixed date, two modes: nothing in the zip depends on when and where it was made."""
     manifest: list[dict[str, str | int]] = []
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
@@ -106,7 +106,7 @@ def _pack(tree: Tree, target: Path) -> list[dict[str, str | int]]:
             info.external_attr = (0o100755 if entry.executable else 0o100644) << 16
             size = 0
             with archive.open(info, "w") as out:
-                for chunk in content(entry):
+                for chunk in read_chunks(entry):
                     size += len(chunk)
                     if size > settings.MAX_SNAPSHOT_BYTES:
                         raise SnapshotError(f"{entry.path!r} grows while it is read; try again")
@@ -115,9 +115,9 @@ def _pack(tree: Tree, target: Path) -> list[dict[str, str | int]]:
     return manifest
 
 
-def _warnings(tree: Tree) -> list[str]:
-    if not tree.left_out:
+def _warnings(tree: SourceTree) -> list[str]:
+    if not tree.ignored_count:
         return []
-    what = "1 file or folder was" if tree.left_out == 1 else f"{tree.left_out} files or folders were"
+    what = "1 file or folder was" if tree.ignored_count == 1 else f"{tree.ignored_count} files or folders were"
     by = f" by {tree.rules.file}" if tree.rules.file else ": caches and version control"
     return [f"{what} left out{by}."]

@@ -30,7 +30,7 @@ class SnapshotError(SpecError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class SourceEntry:
     """One file. `size` is what its container says; `open` gives the bytes."""
 
     path: str
@@ -39,7 +39,7 @@ class Entry:
     open: Callable[[], IO[bytes]]
 
 
-def content(entry: Entry) -> Iterator[bytes]:
+def read_chunks(entry: SourceEntry) -> Iterator[bytes]:
     """The bytes of an entry, piece by piece; raises SnapshotError where they cannot be had."""
     try:
         with entry.open() as file:
@@ -52,41 +52,41 @@ def content(entry: Entry) -> Iterator[bytes]:
 
 def check_path(path: str) -> str:
     """`path` if it lies inside the folder it is unpacked to on any machine; raises SnapshotError."""
-    shown = repr(path[:200])
+    label = repr(path[:200])
     if path.startswith("/") or DRIVE.match(path):
-        raise SnapshotError(f"{shown} is an absolute path; pack the folder's content with relative paths")
+        raise SnapshotError(f"{label} is an absolute path; pack the folder's content with relative paths")
     if "\\" in path:
-        raise SnapshotError(f"{shown} contains a backslash; pack the folder with '/' between its parts")
+        raise SnapshotError(f"{label} contains a backslash; pack the folder with '/' between its parts")
     if not path.isprintable():
-        raise SnapshotError(f"{shown} contains characters that cannot be shown; rename it")
+        raise SnapshotError(f"{label} contains characters that cannot be shown; rename it")
     parts = path.split("/")
     if ".." in parts:
-        raise SnapshotError(f"{shown} leads out of the folder; pack it without '..'")
+        raise SnapshotError(f"{label} leads out of the folder; pack it without '..'")
     if "" in parts or "." in parts:
-        raise SnapshotError(f"{shown} is not a plain relative path; pack the folder again")
+        raise SnapshotError(f"{label} is not a plain relative path; pack the folder again")
     if len(os.fsencode(path)) > MAX_PATH_BYTES or any(len(os.fsencode(part)) > 255 for part in parts):
         raise SnapshotError(
-            f"{shown}… is too long; shorten its path to {MAX_PATH_BYTES} bytes, each part to 255"
+            f"{label}… is too long; shorten its path to {MAX_PATH_BYTES} bytes, each part to 255"
         )
     return path
 
 
-def check_all(entries: Iterable[Entry]) -> None:
+def check_all(entries: Iterable[SourceEntry]) -> None:
     """No name twice, none both a file and a folder, and no more than the settings allow."""
-    seen: set[str] = set()
+    paths: set[str] = set()
     folders: set[str] = set()
     total = 0
     for entry in entries:
-        if entry.path in seen:
+        if entry.path in paths:
             raise SnapshotError(f"{entry.path!r} is in it twice; pack the folder again")
-        seen.add(entry.path)
+        paths.add(entry.path)
         parts = entry.path.split("/")
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
         total += entry.size
-    both = sorted(seen & folders)
+    both = sorted(paths & folders)
     if both:
         raise SnapshotError(f"{both[0]!r} is both a file and a folder; pack the folder again")
-    check_count(len(seen))
+    check_count(len(paths))
     if total > settings.MAX_SNAPSHOT_BYTES:
         raise SnapshotError(
             f"it has {total / 2**20:.0f} MiB unpacked, and {settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB "

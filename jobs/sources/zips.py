@@ -10,16 +10,16 @@ from typing import IO
 
 from django.conf import settings
 
-from jobs.sources.folders import Tree
-from jobs.sources.ignore_rules import Rules, rules
+from jobs.sources.folders import SourceTree
+from jobs.sources.ignore_rules import IgnoreRules, load_rules
 from jobs.sources.source_files import (
     UNREADABLE,
-    Entry,
+    SourceEntry,
     SnapshotError,
     check_all,
     check_count,
     check_path,
-    content,
+    read_chunks,
 )
 
 MAX_RATIO = 200
@@ -27,16 +27,16 @@ RATIO_MATTERS_FROM = 8 * 2**20
 END = b"PK\x05\x06"
 DIRECTORY_ENTRY = b"PK\x01\x02"
 ZIP64_LOCATOR = b"PK\x06\x07"
-AGAIN = "pack the folder again as a plain zip file"
+PACK_AGAIN = "pack the folder again as a plain zip file"
 
 
-def files_of(file: IO[bytes]) -> Tree:
+def read_zip(file: IO[bytes]) -> SourceTree:
     """The files of a zip, without those its own ignore file leaves out. Raises SnapshotError."""
     _check_directory(file)
     try:
         archive = zipfile.ZipFile(file)
     except UNREADABLE as error:
-        raise SnapshotError(f"it is not a readable zip file ({error}); {AGAIN}") from error
+        raise SnapshotError(f"it is not a readable zip file ({error}); {PACK_AGAIN}") from error
     # Not `is_dir()`, which fails on an entry without a name.
     infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
     for info in infos:
@@ -45,11 +45,11 @@ def files_of(file: IO[bytes]) -> Tree:
     entries = [_entry(archive, info) for info in infos]
     check_all(entries)
     # First what is never taken: a Mac packs a folder of its own beside the one that was meant.
-    worth = _without_top_folder([entry for entry in entries if not Rules().leave_out(entry.path)])
-    by_path = {entry.path: entry for entry in worth}
-    ignored = rules(lambda name: content(by_path[name]) if name in by_path else None)
-    kept = tuple(entry for entry in worth if not ignored.leave_out(entry.path))
-    return Tree(kept, len(entries) - len(kept), ignored)
+    candidates = _without_top_folder([entry for entry in entries if not IgnoreRules().is_ignored(entry.path)])
+    by_path = {entry.path: entry for entry in candidates}
+    ignored = load_rules(lambda name: read_chunks(by_path[name]) if name in by_path else None)
+    remaining = tuple(entry for entry in candidates if not ignored.is_ignored(entry.path))
+    return SourceTree(remaining, len(entries) - len(remaining), ignored)
 
 
 def _check_directory(file: IO[bytes]) -> None:
@@ -63,19 +63,19 @@ def _check_directory(file: IO[bytes]) -> None:
     begin = max(0, size - 65557 - 20)
     file.seek(begin)
     tail = file.read()
-    found = tail.rfind(END)
-    if found < 0 or len(tail) < found + 22:
-        raise SnapshotError(f"it is not a zip file, or it was cut off; {AGAIN}")
-    if tail[max(0, found - 20) :].startswith(ZIP64_LOCATOR):
-        raise SnapshotError(f"it uses the Zip64 format, which holds more than is allowed here; {AGAIN}")
-    count, directory = struct.unpack_from("<HL", tail, found + 10)
+    end_record = tail.rfind(END)
+    if end_record < 0 or len(tail) < end_record + 22:
+        raise SnapshotError(f"it is not a zip file, or it was cut off; {PACK_AGAIN}")
+    if tail[max(0, end_record - 20) :].startswith(ZIP64_LOCATOR):
+        raise SnapshotError(f"it uses the Zip64 format, which holds more than is allowed here; {PACK_AGAIN}")
+    count, directory = struct.unpack_from("<HL", tail, end_record + 10)
     check_count(count)
     if directory > settings.MAX_SNAPSHOT_FILES * 300 + 2**20:
         raise SnapshotError(
             "its list of files is larger than is allowed; leave some out with a .trainhubignore file"
         )
     # The declared count may be a lie: as many entries are read as the directory has room for.
-    file.seek(max(0, begin + found - directory))
+    file.seek(max(0, begin + end_record - directory))
     check_count(file.read(directory).count(DIRECTORY_ENTRY))
     file.seek(0)
 
@@ -90,7 +90,7 @@ def _check(info: zipfile.ZipInfo) -> None:
         kind = "a link" if stat.S_ISLNK(mode) else "a special file"
         raise SnapshotError(f"{info.filename!r} is {kind}; put the file itself there")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise SnapshotError(f"{info.filename!r} is packed by a method that is not supported; {AGAIN}")
+        raise SnapshotError(f"{info.filename!r} is packed by a method that is not supported; {PACK_AGAIN}")
 
 
 def _check_ratio(infos: list[zipfile.ZipInfo]) -> None:
@@ -102,14 +102,14 @@ def _check_ratio(infos: list[zipfile.ZipInfo]) -> None:
         )
 
 
-def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Entry:
+def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> SourceEntry:
     executable = bool((info.external_attr >> 16) & 0o100)
-    return Entry(
+    return SourceEntry(
         path=info.filename, size=info.file_size, executable=executable, open=partial(archive.open, info)
     )
 
 
-def _without_top_folder(entries: list[Entry]) -> list[Entry]:
+def _without_top_folder(entries: list[SourceEntry]) -> list[SourceEntry]:
     """File managers pack the folder itself: where everything lies in one, its content is the source.
 
     Not where that folder is a Python package, whose name the scripts need.
@@ -120,4 +120,4 @@ def _without_top_folder(entries: list[Entry]) -> list[Entry]:
     top = tops.pop()
     if any(entry.path == f"{top}/__init__.py" for entry in entries):
         return entries
-    return [Entry(entry.path[len(top) + 1 :], entry.size, entry.executable, entry.open) for entry in entries]
+    return [SourceEntry(entry.path[len(top) + 1 :], entry.size, entry.executable, entry.open) for entry in entries]

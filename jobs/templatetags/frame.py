@@ -28,7 +28,7 @@ ELSEWHERE = {"/nodes/": "clusters"}
 
 
 @dataclass(frozen=True)
-class Entry:
+class RailEntry:
     name: str
     word: str
     icon: str
@@ -42,11 +42,11 @@ class Entry:
 
 
 @register.simple_tag
-def rail(request: HttpRequest) -> list[Entry]:
+def rail(request: HttpRequest) -> list[RailEntry]:
     """The entries whose pages this installation has; the one with the longest matching address is current."""
-    found = [(name, word, icon, url) for name, word, icon in ENTRIES if (url := _url(name))]
-    current = _current(request.path, {name: url for name, _, _, url in found})
-    return [Entry(name, word, icon, url, name == current) for name, word, icon, url in found]
+    entries = [(name, word, icon, url) for name, word, icon in ENTRIES if (url := _url(name))]
+    current = _current(request.path, {name: url for name, _, _, url in entries})
+    return [RailEntry(name, word, icon, url, name == current) for name, word, icon, url in entries]
 
 
 def _url(name: str) -> str:

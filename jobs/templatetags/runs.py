@@ -10,9 +10,9 @@ from django.conf import settings
 
 from jobs.models import Member, Run
 from jobs.states import FINAL
+from trainhub_launch.frameworks import stored_summary
 
 register = template.Library()
-FRAMEWORKS = {"pytorch": "PyTorch", "mpi": "MPI", "tensorflow": "TensorFlow"}
 
 
 @register.filter
@@ -37,17 +37,7 @@ def framework(run: Run) -> str:
     """How it is distributed, in a word and its counts."""
     if run.kind == "external":
         return "From elsewhere"
-    distribution = run.spec.get("distribution")
-    if not distribution:
-        return "Single"
-    word = FRAMEWORKS.get(distribution["type"], distribution["type"])
-    if distribution["type"] == "pytorch":
-        count = distribution["process_count"]
-        return f"{word} ×{count}" if count else f"{word} per node"
-    if distribution["type"] == "mpi":
-        return f"{word} ×{distribution['process_count_per_node'] * distribution['node_count']}"
-    servers = distribution["parameter_server_count"]
-    return f"{word} ×{distribution['worker_count']}{f' + {servers} ps' if servers else ''}"
+    return stored_summary(run.spec)
 
 
 @register.filter

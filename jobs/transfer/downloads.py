@@ -25,7 +25,7 @@ from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
 
 MAX_RANGE_BYTES = 8 * 1024 * 1024
 DEFAULT_RANGE_BYTES = 1024 * 1024
-SAFE = {
+SAFE_HEADERS = {
     # A run's files are a stranger's content under our address: never a page, never a script.
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
@@ -33,7 +33,7 @@ SAFE = {
 }
 
 
-class Wanted(NamedTuple):
+class LogRange(NamedTuple):
     """Which log, and which of its bytes; attempt 0 = the last."""
 
     run: str
@@ -62,7 +62,7 @@ async def snapshot(request: Request) -> Response:
         sha256=sha256,
         media_type="application/zip",
         filename=f"{sha256[:12]}.zip",
-        headers=SAFE,
+        headers=SAFE_HEADERS,
     )
 
 
@@ -76,12 +76,12 @@ async def log(request: Request) -> Response:
         return await in_thread(_log_file, who, run, attempt, name)
     offset = query_integer(request, "offset", 0)
     limit = min(query_integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
-    piece = await in_thread(_read_log, who, Wanted(run, attempt, name, offset, limit))
+    piece = await in_thread(_read_log, who, LogRange(run, attempt, name, offset, limit))
     headers = {
         "X-Log-Size": str(piece.size),
         "X-Log-Complete": "true" if piece.complete else "false",
         "X-Log-Attempt": str(piece.attempt),
-        **SAFE,
+        **SAFE_HEADERS,
     }
     return Response(piece.data, media_type="text/plain; charset=utf-8", headers=headers)
 
@@ -91,14 +91,14 @@ async def output(request: Request) -> Response:
     """One file that the run left, with Range."""
     who = await require_person(request)
     attempt = query_integer(request, "attempt", 0, maximum=2**31)
-    found = await in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
-    name = PurePosixPath(found.path).name
+    artifact = await in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
+    name = PurePosixPath(artifact.path).name
     return StoredFileResponse(
-        blobs.path(found.sha256),
-        sha256=found.sha256,
+        blobs.path(artifact.sha256),
+        sha256=artifact.sha256,
         filename=name,
-        modified_at=found.created_at,
-        headers=SAFE,
+        modified_at=artifact.created_at,
+        headers=SAFE_HEADERS,
     )
 
 
@@ -107,10 +107,10 @@ def _may_fetch(who: Node | Principal, sha256: str) -> bool:
     if not blobs.SHA256.match(sha256) or not blobs.exists(sha256):
         return False
     if isinstance(who, Node):
-        held = AttemptNode.objects.filter(node=who, settled_at=None).values_list(
+        specs = AttemptNode.objects.filter(node=who, settled_at=None).values_list(
             "attempt__run__spec", flat=True
         )
-        return any(spec["source"].get("id") == sha256 for spec in held)
+        return any(spec["source"].get("id") == sha256 for spec in specs)
     return Snapshot.objects.filter(workspace=who.workspace, sha256=sha256).exists()
 
 
@@ -121,13 +121,13 @@ def _run(who: Principal, run_id: str) -> Run:
     return run
 
 
-def _read_log(who: Principal, wanted: Wanted) -> LogPiece:
-    run = _run(who, wanted.run)
-    number, name = wanted.attempt or run.attempt, wanted.name
+def _read_log(who: Principal, requested: LogRange) -> LogPiece:
+    run = _run(who, requested.run)
+    number, name = requested.attempt or run.attempt, requested.name
     try:
         # Whether it is complete is asked first: bytes that come in between only make the answer richer.
         complete = log_store.is_complete(run.pk, number, name)
-        data = log_store.read(run.pk, number, name, wanted.offset, wanted.limit)
+        data = log_store.read(run.pk, number, name, requested.offset, requested.limit)
         size = log_store.size(run.pk, number, name)
     except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
@@ -153,15 +153,15 @@ def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
         media_type="text/plain; charset=utf-8",
         filename=PurePosixPath(name).name,
         modified_at=datetime.fromtimestamp(facts.st_mtime, UTC),
-        headers=SAFE,
+        headers=SAFE_HEADERS,
     )
 
 
 def _artifact(who: Principal, run_id: str, attempt: int, path: str) -> Artifact:
     run = _run(who, run_id)
-    found = outputs.for_attempt(run, attempt).filter(path=path).first()
-    if found is None:
+    artifact = outputs.for_attempt(run, attempt).filter(path=path).first()
+    if artifact is None:
         raise not_found("No such output in this attempt.")
-    if not blobs.exists(found.sha256):
-        raise not_found(f"The bytes of {found.path} {blobs.absence(found.sha256)}.")
-    return found
+    if not blobs.exists(artifact.sha256):
+        raise not_found(f"The bytes of {artifact.path} {blobs.absence(artifact.sha256)}.")
+    return artifact

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.routing import BaseRoute, Match, Mount, Route
 
 
-def allowed(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> list[str]:
+def allowed_methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> list[str]:
     """In alphabetical order, OPTIONS among them."""
     # Whatever route has answered has noted in the scope how much of the path it stands for.
     whole = {**scope, "root_path": scope.get("app_root_path", scope.get("root_path", ""))}
@@ -17,13 +17,13 @@ def allowed(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> lis
 
 
 def _methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> set[str]:
-    found: set[str] = set()
+    methods: set[str] = set()
     for route in routes:
         match, below = route.matches(scope)
         if match is Match.NONE:
             continue
         if isinstance(route, Route):
-            found.update(route.methods or ())
+            methods.update(route.methods or ())
         elif isinstance(route, Mount):
-            found |= _methods(route.routes, {**scope, **below})
-    return found
+            methods |= _methods(route.routes, {**scope, **below})
+    return methods

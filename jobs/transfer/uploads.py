@@ -41,7 +41,7 @@ class Piece(NamedTuple):
 @problem_responses
 async def progress(request: Request) -> Response:
     """HEAD: how much of the file is here."""
-    who, sha256 = await _asked(request)
+    who, sha256 = await _parse_request(request)
     return Response(headers=await in_thread(_progress, who, sha256))
 
 
@@ -49,7 +49,7 @@ async def progress(request: Request) -> Response:
 async def put(request: Request) -> Response:
     """PUT: one piece at the offset that HEAD names. 422 where the whole has another SHA-256; then it begins
     anew."""
-    who, sha256 = await _asked(request)
+    who, sha256 = await _parse_request(request)
     if isinstance(who, Principal) and not who.may(Role.CONTRIBUTOR):
         raise Problem(403, "Not allowed", "Uploading needs the role contributor.")
     piece = _piece(request)
@@ -73,7 +73,7 @@ def sweep(now: float | None = None) -> int:
     return resumable.remove_forgotten(_folder(), before)
 
 
-async def _asked(request: Request) -> tuple[Node | Principal, str]:
+async def _parse_request(request: Request) -> tuple[Node | Principal, str]:
     who = await require_node_or_person(request)
     sha256 = request.path_params["sha256"]
     if not blobs.SHA256.match(sha256):
@@ -86,12 +86,12 @@ async def _asked(request: Request) -> tuple[Node | Principal, str]:
 
 
 def _piece(request: Request) -> Piece:
-    found = RANGE.match(request.headers.get("content-range", ""))
-    if found is None:
+    match = RANGE.match(request.headers.get("content-range", ""))
+    if match is None:
         example = "'bytes 0-8388607/12345678', or 'bytes */0' for an empty file"
         raise Problem(400, "Bad request", f"Content-Range must be like {example}.")
-    total = int(found[3])
-    start, end = (int(found[1]), int(found[2])) if found[1] is not None else (0, -1)
+    total = int(match[3])
+    start, end = (int(match[1]), int(match[2])) if match[1] is not None else (0, -1)
     if not (0 <= start <= end + 1 <= total) or (start > end and total):
         raise Problem(400, "Bad request", "Content-Range must lie inside the file.")
     if total > settings.MAX_UPLOAD_BYTES:
@@ -106,12 +106,12 @@ def _piece(request: Request) -> Piece:
 
 
 def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
-    if _is_known_to(who, sha256) and blobs.hold(sha256):
+    if _is_visible_to(who, sha256) and blobs.hold(sha256):
         return _headers(blobs.path(sha256).stat().st_size, complete=True)
     return _headers(resumable.stored_bytes(_part(who, sha256)), complete=False)
 
 
-def _is_known_to(who: Node | Principal, sha256: str) -> bool:
+def _is_visible_to(who: Node | Principal, sha256: str) -> bool:
     """Knowing a hash is not owning the file. A person learns that a blob exists only where their workspace
     has it; a node, if it has sent the blob itself for all that it runs now, or their workspaces have it."""
     if not blobs.exists(sha256):
@@ -151,7 +151,7 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
 
 def _wrong_offset(progress: dict[str, str]) -> Problem:
     return Problem(
-        409, "Not at this offset", f"The next byte wanted is {progress['Upload-Offset']}.", **_named(progress)
+        409, "Not at this offset", f"The next byte wanted is {progress['Upload-Offset']}.", **_header_arguments(progress)
     )
 
 
@@ -178,5 +178,5 @@ def _headers(offset: int, *, complete: bool) -> dict[str, str]:
     return {"Upload-Offset": str(offset), "Upload-Complete": "true" if complete else "false"}
 
 
-def _named(headers: dict[str, str]) -> dict[str, str]:
+def _header_arguments(headers: dict[str, str]) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in headers.items()}

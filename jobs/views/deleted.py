@@ -41,7 +41,7 @@ def deleted(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     page = Paginator(roots(workspace), ON_A_PAGE).get_page(request.GET.get("page"))
     runs = list(page.object_list)
-    measured = reclaimable_bytes.bytes_of(reclaimable_bytes.with_parts(runs))
+    measured = reclaimable_bytes.bytes_by_group(reclaimable_bytes.with_children(runs))
     context = {
         "page": page,
         "rows": [Row(run, _due_at(run.deleted_at), measured[run.number]) for run in runs],
@@ -128,7 +128,7 @@ def _experiments(workspace: Workspace) -> list[Row]:
         Experiment.objects.filter(workspace=workspace).exclude(deleted_at=None).annotate(count=Count("runs"))
     )
     small = [item for item in found if item.count <= MOST_MEASURED]
-    measured = reclaimable_bytes.bytes_of(
+    measured = reclaimable_bytes.bytes_by_group(
         {item.pk: set(item.runs.values_list("pk", flat=True)) for item in small}
     )
     return [

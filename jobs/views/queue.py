@@ -11,9 +11,9 @@ from django.shortcuts import get_object_or_404, render
 from clusters.visibility import clusters_of
 from jobs.models import Run
 from trainhub_launch.errors import SpecError
-from trainhub_launch.offers import counted
-from trainhub_launch.placement import demand
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.frameworks import demand
+from trainhub_launch.scheduler.capacity import counted
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -60,7 +60,7 @@ def _row(place: int, run: Run, workspace: Workspace) -> Waiting:
 
 def _wants(run: Run) -> str:
     try:
-        wanted = demand(RunSpec.from_json(run.spec))
+        wanted = demand(read_spec(run.spec))
     except SpecError:
         return ""  # its next turn in the queue fails it, and says why
     each = counted(wanted.gpus, "GPU") if wanted.gpus else counted(wanted.slots, "process slot")

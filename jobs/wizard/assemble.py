@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from jobs.wizard.parts import DistributionPart, EnvironmentPart, Parts, ResourcesPart, SourcePart
 from trainhub_launch.errors import SpecError
-from trainhub_launch.spec import Resources, RunSpec, TensorflowConfiguration
+from trainhub_launch.spec import Resources, RunSpec
+from trainhub_launch.spec_reader import read_spec
 
 
 def assemble(parts: Parts) -> RunSpec:
@@ -30,15 +31,16 @@ def assemble(parts: Parts) -> RunSpec:
         display_name=parts.environment.display_name,
         tags=parts.environment.tags,
     )
-    return RunSpec.from_json(spec.to_json())
+    return read_spec(spec.to_json())
 
 
 def take_apart(spec: RunSpec) -> Parts:
     """The parts that assemble to `spec`; a node_count that only repeats the distribution's is dropped."""
-    needs_count = isinstance(spec.distribution, TensorflowConfiguration)
+    distribution = spec.distribution
+    in_resources = distribution is not None and distribution.nodes_field == "resources.node_count"
     return Parts(
         source=SourcePart(spec.source, spec.script, spec.arguments, spec.command),
-        distribution=DistributionPart(spec.distribution, spec.resources.node_count if needs_count else None),
+        distribution=DistributionPart(distribution, spec.resources.node_count if in_resources else None),
         resources=ResourcesPart(
             spec.resources.cluster, spec.resources.gpus_per_node, spec.limits, spec.priority
         ),

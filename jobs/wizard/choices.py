@@ -15,7 +15,7 @@ from jobs.sources import examples
 from jobs.sources.examples import Example
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
-from trainhub_launch.offers import FreeNode, words
+from trainhub_launch.scheduler.capacity import FreeNode, words
 from trainhub_launch.spec import ExampleSource, Source
 from workspaces.access import Principal
 from workspaces.models import Workspace

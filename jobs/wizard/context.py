@@ -10,12 +10,13 @@ from django.forms.boundfield import BoundField
 
 from jobs.models import Draft
 from jobs.wizard import choices, picture, steps
-from jobs.wizard.distribution_form import DistributionForm, Kind
+from jobs.wizard.distribution_form import DistributionForm
 from jobs.wizard.environment_form import EnvironmentForm
 from jobs.wizard.evaluation import Evaluation, Problem
 from jobs.wizard.resources_form import ResourcesForm
 from jobs.wizard.source_form import SourceForm, read_source
 from jobs.wizard.text_values import split_arguments
+from trainhub_launch.frameworks.form import FormCard
 from workspaces.access import Principal
 
 Context = dict[str, Any]
@@ -47,7 +48,7 @@ class StepLine:
 
 @dataclass(frozen=True)
 class Card:
-    kind: Kind
+    kind: FormCard
     is_chosen: bool
     places: tuple[Entry, ...]
 

@@ -27,6 +27,11 @@ class StepForm(forms.Form, Generic[Part]):
         for name, field in self.fields.items():
             field.widget.attrs |= {"aria-describedby": f"finding-{name}"}
 
+    def add_field(self, name: str, field: forms.Field) -> None:
+        """For a form whose fields are known only when it is made."""
+        field.widget.attrs |= {"aria-describedby": f"finding-{name}"}
+        self.fields[name] = field
+
     def part(self) -> Part:
         raise NotImplementedError
 

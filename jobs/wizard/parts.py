@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainhub_launch.spec import Distribution, EnvironmentRef, Limits, Source, Variable
+from trainhub_launch.distribution import Distribution
+from trainhub_launch.spec import EnvironmentRef, Limits, Source, Variable
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class SourcePart:
 
 @dataclass(frozen=True)
 class DistributionPart:
-    """`node_count` only where the distribution does not hold it itself (TensorFlow)."""
+    """`node_count` only where the distribution does not hold it itself."""
 
-    distribution: Distribution = None
+    distribution: Distribution | None = None
     node_count: int | None = None
 
 

@@ -16,7 +16,8 @@ from jobs.sources import examples, snapshots
 from jobs.wizard import choices, drafts, steps
 from jobs.wizard.source_form import write_source
 from trainhub_launch.errors import SpecError
-from trainhub_launch.spec import RunSpec, SnapshotSource
+from trainhub_launch.spec import SnapshotSource
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
@@ -47,7 +48,7 @@ def from_example(request: WorkspaceRequest, name: str) -> HttpResponse:
         example = examples.example(name)
     except SpecError as error:
         raise Http404(error.message) from error
-    draft = drafts.start(request.principal, RunSpec.from_json(example.spec))
+    draft = drafts.start(request.principal, read_spec(example.spec))
     return redirect("wizard-step", draft.pk, steps.REVIEW)
 
 

@@ -13,7 +13,8 @@ from clusters.models import Node
 from tests.api.asking import post, refused, upload
 from tests.jobs.builders import zipped
 from tests.people import client_of, make_stranger
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.frameworks import FRAMEWORKS
+from trainhub_launch.spec_reader import read_spec
 
 
 def packed(*entries: tuple[str | zipfile.ZipInfo, bytes]) -> bytes:
@@ -100,9 +101,9 @@ class TestEnvironments:
 class TestExamples:
     def test_each_carries_a_spec_that_is_one(self, viewer_api: Client) -> None:
         found = viewer_api.get("/api/v1/examples/").json()
-        assert {item["framework"] for item in found} == {"single", "pytorch", "mpi", "tensorflow"}
+        assert {item["framework"] for item in found} == set(FRAMEWORKS)
         for item in found:
-            assert RunSpec.from_json(item["spec"]).source.type == "example"
+            assert read_spec(item["spec"]).source.type == "example"
             assert "folder" not in item
 
 

@@ -13,7 +13,7 @@ from openapi_spec_validator import validate
 from jobs.api.schema import RUN_SPEC
 from jobs.sources.snapshots import examples
 from tests.api import contract
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 
 
 def test_the_openapi_schema_is_valid_and_complete() -> None:
@@ -47,15 +47,13 @@ class TestRunSpecSchema:
     SCHEMA: dict[str, Any] = RUN_SPEC["application/json"]
 
     def test_knows_exactly_the_fields_of_a_spec(self) -> None:
-        written = RunSpec.from_json(
-            {"source": {"type": "example", "name": "x"}, "script": "train.py"}
-        ).to_json()
+        written = read_spec({"source": {"type": "example", "name": "x"}, "script": "train.py"}).to_json()
         assert set(self.SCHEMA["properties"]) == set(written)
         for part in ("resources", "environment", "limits"):
             assert set(self.SCHEMA["properties"][part]["properties"]) == set(written[part])
 
     def test_its_example_is_a_spec(self) -> None:
-        assert RunSpec.from_json(self.SCHEMA["example"]).script == "train.py"
+        assert read_spec(self.SCHEMA["example"]).script == "train.py"
 
     @pytest.mark.parametrize("name", [example.name for example in examples()])
     def test_takes_every_example(self, name: str) -> None:

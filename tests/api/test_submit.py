@@ -95,7 +95,11 @@ WRONG: list[tuple[Spec, str, str]] = [
     ({"arguments": "--epochs 3"}, "arguments", "must be a list, one item per argument (never a shell line)"),
     ({"environment": {"name": "Conda"}}, "environment.name", "no environment is called 'Conda'; there are: "),
     ({"environment": {"version": "2.7"}}, "environment.version", "2.7"),
-    ({"distribution": {"type": "horovod"}}, "distribution.type", "use 'pytorch', 'mpi' or 'tensorflow'"),
+    (
+        {"distribution": {"type": "horovod"}},
+        "distribution.type",
+        "'horovod' is not known; use 'pytorch', 'mpi'",
+    ),
     (
         {"distribution": {"type": "mpi", "process_count_per_node": 0}},
         "distribution.process_count_per_node",

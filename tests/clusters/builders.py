@@ -9,7 +9,7 @@ from clusters.enrolment.node_tokens import enrol
 from clusters.models import Cluster, Node
 from clusters.node_reports import heartbeat
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
-from trainhub_launch.placement import Demand, Placement
+from trainhub_launch.scheduler.placement import Demand, Placement
 from workspaces.models import Workspace
 
 GIB = 1024**3

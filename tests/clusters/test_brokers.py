@@ -18,7 +18,7 @@ from clusters.brokers.errors import BrokerUnavailable
 from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Node
 from clusters.wakeups import wake
-from tests.clusters.listening import listening, run_id
+from tests.clusters.wakeup_listeners import listening, run_id
 from tests.hub import eventually
 from workspaces.tokens import digest
 
@@ -28,7 +28,7 @@ DENIED = NoPermissionError
 
 @pytest.fixture(autouse=True)
 def _no_users(valkey: str) -> Iterator[None]:
-    brokers._told.clear()
+    brokers._logged.clear()
     yield
     with redis.Redis.from_url(valkey) as server:
         for name in ("node.alpha", "node.beta", "node.a", "hub-of-another"):
@@ -178,7 +178,9 @@ class TestAddress:
     ) -> None:
         alpha = node("alpha")
         with caplog.at_level(logging.WARNING):
-            assert [brokers.login_for_node(alpha, "10.0.0.1") for _ in range(2)] == [brokers.BrokerLogin()] * 2
+            assert [brokers.login_for_node(alpha, "10.0.0.1") for _ in range(2)] == [
+                brokers.BrokerLogin()
+            ] * 2
         assert caplog.text.count("Set OPEN=1") == 1
 
     def test_a_node_of_an_older_version_is_told_of_none_and_the_log_says_what_to_do(
@@ -186,7 +188,9 @@ class TestAddress:
     ) -> None:
         alpha = node("alpha")
         with caplog.at_level(logging.WARNING):
-            assert [brokers.login_for_node(alpha, "localhost", ()) for _ in range(2)] == [brokers.BrokerLogin()] * 2
+            assert [brokers.login_for_node(alpha, "localhost", ()) for _ in range(2)] == [
+                brokers.BrokerLogin()
+            ] * 2
         assert caplog.text.count("Install the hub's package on it again") == 1
 
     def test_the_authority_of_the_hubs_own_broker_is_told_beside_it(
@@ -217,7 +221,9 @@ class TestForeignBroker:
         settings.BROKER_URL = settings.BROKER_URL.replace("://:of-tests-only@", "://hub-of-another:secret@")
         alpha = node("alpha")
         with caplog.at_level(logging.WARNING):
-            assert [brokers.login_for_node(alpha, "localhost") for _ in range(2)] == [brokers.BrokerLogin()] * 2
+            assert [brokers.login_for_node(alpha, "localhost") for _ in range(2)] == [
+                brokers.BrokerLogin()
+            ] * 2
         assert caplog.text.count("+acl") == 1
         assert "secret" not in caplog.text
 

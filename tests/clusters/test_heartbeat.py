@@ -10,7 +10,7 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Gpu, Hearing, Node
 from clusters.node_reports import heartbeat, hub_uptime
-from clusters.node_reports.hub_uptime import MAX_PULSE_GAP, PULSE_S, pulse_while_serving, pulse
+from clusters.node_reports.hub_uptime import MAX_PULSE_GAP, PULSE_S, pulse, pulse_while_serving
 from tests.clusters.builders import GIB, beat, gpu, ready_node
 from trainhub_launch.errors import WireError
 
@@ -148,7 +148,10 @@ class TestStatus:
     def test_while_the_hub_is_deaf_time_stands_still(self) -> None:
         node = ready_node(at=NOW)
         heard_between(since=-100, until=4)
-        assert heartbeat.silence_s(node, after(4 + MAX_PULSE_GAP.total_seconds())) == 4 + MAX_PULSE_GAP.total_seconds()
+        assert (
+            heartbeat.silence_s(node, after(4 + MAX_PULSE_GAP.total_seconds()))
+            == 4 + MAX_PULSE_GAP.total_seconds()
+        )
         assert heartbeat.silence_s(node, after(3600)) == 4
 
 

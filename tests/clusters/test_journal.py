@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from clusters.enrolment.node_tokens import enrol, revoke
-from clusters.journal import record_event, recent_events
+from clusters.journal import recent_events, record_event
 from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, silence
 from clusters.node_reports.hub_uptime import listening_window

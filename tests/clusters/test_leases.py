@@ -10,7 +10,7 @@ from django.utils import timezone
 from clusters.leases import acquire, nodes_of, release
 from clusters.models import Gpu, Hearing, Lease, Node
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, slots_wanted, taken, workspace
-from trainhub_launch.placement import Demand, Placement, Refusal
+from trainhub_launch.scheduler.placement import Demand, Placement, Refusal
 
 pytestmark = pytest.mark.django_db
 

@@ -18,7 +18,7 @@ from clusters import brokers
 from clusters.enrolment.node_tokens import enrol, revoke
 from clusters.models import Node
 from clusters.wakeups import wake
-from tests.clusters.listening import listening, run_id
+from tests.clusters.wakeup_listeners import listening, run_id
 from tests.clusters.rabbitmq import Rabbit, rabbit
 from tests.hub import eventually
 
@@ -31,7 +31,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
 
 @pytest.fixture(autouse=True)
 def _broker(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None]:
-    brokers._told.clear()
+    brokers._logged.clear()
     if "server" in request.fixturenames:
         running: Rabbit = request.getfixturevalue("server")
         settings.BROKER_URL, settings.RABBITMQ_API_URL = running.url, running.api_url

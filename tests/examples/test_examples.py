@@ -13,7 +13,8 @@ import pytest
 
 from tests.examples.table import ONE_MACHINE, TWO_HOSTS, Training
 from trainhub_launch.frameworks import FRAMEWORKS, framework_of
-from trainhub_launch.spec import ExampleSource, RunSpec
+from trainhub_launch.spec import ExampleSource
+from trainhub_launch.spec_reader import read_spec
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/example.json"))
@@ -27,9 +28,9 @@ def described(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", NAMES)
 class TestEveryExample:
     def test_is_a_spec_that_starts_itself(self, name: str) -> None:
-        spec = RunSpec.from_json(described(name)["spec"])
+        spec = read_spec(described(name)["spec"])
         assert isinstance(spec.source, ExampleSource)
-        assert framework_of(spec) == described(name)["framework"]
+        assert framework_of(spec).name == described(name)["framework"]
         started = spec.script or next(word for word in spec.command if word.endswith(".py"))
         assert (EXAMPLES / spec.source.name / started).is_file()
 
@@ -61,7 +62,7 @@ def test_every_one_of_them_is_trained_by_a_test() -> None:
 
 @pytest.mark.parametrize("training", [*ONE_MACHINE, *TWO_HOSTS], ids=lambda training: training.example)
 def test_a_training_is_a_spec_as_the_hub_takes_it(training: Training) -> None:
-    RunSpec.from_json(training.spec(sys.executable))
+    read_spec(training.spec(sys.executable))
 
 
 def test_hello_needs_nothing_but_python(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
 from jobs.logs import log_scan
 from jobs.logs.log_pattern import compile_pattern
 from jobs.sources import zips
-from jobs.sources.ignore_rules import Rules
+from jobs.sources.ignore_rules import IgnoreRules
 from jobs.sources.source_files import SnapshotError
 from tests.fuzz.conftest import PROFILE
 from tests.fuzz.limits import answer_of
@@ -81,7 +81,7 @@ def test_event_files(data: bytes) -> None:
 @PROFILE
 @given(damaged(source_zip()) | st.binary(max_size=500))
 def test_zips(data: bytes) -> None:
-    answer_of(lambda: zips.files_of(io.BytesIO(data)), SnapshotError)
+    answer_of(lambda: zips.read_zip(io.BytesIO(data)), SnapshotError)
 
 
 @PROFILE
@@ -90,7 +90,7 @@ def test_zips(data: bytes) -> None:
     st.text("ab/.", min_size=1, max_size=200),
 )
 def test_ignore_files(lines: tuple[str, ...], path: str) -> None:
-    answer_of(lambda: Rules(lines, ".trainhubignore").leave_out(path), SnapshotError)
+    answer_of(lambda: IgnoreRules(lines, ".trainhubignore").is_ignored(path), SnapshotError)
 
 
 @PROFILE
@@ -184,4 +184,4 @@ def test_markdown(text: str) -> None:
 
 def test_the_files_that_are_damaged_here_are_read_when_they_are_whole(tmp_path: Path) -> None:
     assert read_events(event_file()) == 9
-    assert len(zips.files_of(io.BytesIO(source_zip())).entries) == 2
+    assert len(zips.read_zip(io.BytesIO(source_zip())).entries) == 2

@@ -53,8 +53,8 @@ class Host(Machine):
         return self.run(*TRAINHUB_NODE, verb, *arguments, "--dir", "/tmp/node", env=self.settings)
 
     def start_agent(self) -> None:
-        seen = environment(Path("/tmp/scenario")) if self.world else {}
-        self.spawn(self.agent_log, *TRAINHUB_NODE, "run", "--dir", "/tmp/node", **self.settings, **seen)
+        snapshot = environment(Path("/tmp/scenario")) if self.world else {}
+        self.spawn(self.agent_log, *TRAINHUB_NODE, "run", "--dir", "/tmp/node", **self.settings, **snapshot)
 
     def kill_agent(self) -> None:
         os.kill(self.agent_pid(), 9)
@@ -138,9 +138,9 @@ class Hosts:
 
     def file_on_host(self, run: str, name: str) -> Path:
         """A rank's own log, where its host wrote it."""
-        found = [path for host in self.hosts for path in host.node.glob(f"attempts/{run}-*/logs/{name}")]
-        assert len(found) == 1, found
-        return found[0]
+        result = [path for host in self.hosts for path in host.node.glob(f"attempts/{run}-*/logs/{name}")]
+        assert len(result) == 1, result
+        return result[0]
 
     def page_of(self, number: int) -> str:
         """The run's page as the owner sees it."""

@@ -50,11 +50,11 @@ class Machine:
         self.folder.mkdir(parents=True, exist_ok=True)
         boot_id = self.folder / "boot_id"
         boot_id.write_text(f"{uuid.uuid4()}\n")
-        kept = [path for path in self._visible if path.is_relative_to("/tmp")]
-        for path in kept:
+        stored = [path for path in self._visible if path.is_relative_to("/tmp")]
+        for path in stored:
             (self.folder / path.relative_to("/tmp")).mkdir(parents=True, exist_ok=True)
         script = [f"hostname {self.name}", f"mount --bind {boot_id} /proc/sys/kernel/random/boot_id"]
-        script += [f"mount --bind {path} {self.folder / path.relative_to('/tmp')}" for path in kept]
+        script += [f"mount --bind {path} {self.folder / path.relative_to('/tmp')}" for path in stored]
         script += [f"mount --rbind {self.folder} /tmp", f'exec {sys.executable} -I -S -c "$TH_INIT"']
         self._outer = subprocess.Popen(
             [
@@ -166,6 +166,6 @@ class Machine:
 
     def pid_of(self, text: str) -> int:
         """The one living process whose command line holds `text`, by its number outside."""
-        found = [pid for pid in self.pids() if text in processes.command(pid) and processes.lives(pid)]
-        assert len(found) == 1, f"{text} on {self.name}: {[processes.command(pid) for pid in found]}"
-        return found[0]
+        result = [pid for pid in self.pids() if text in processes.command(pid) and processes.lives(pid)]
+        assert len(result) == 1, f"{text} on {self.name}: {[processes.command(pid) for pid in result]}"
+        return result[0]

@@ -19,7 +19,7 @@ from tests.hub import PROJECT
 from tests.journeys.runs import Runs
 
 CLUSTER = "grown"
-ASKED = """
+READ_REQUEST = """
 import fcntl, json, os, pathlib, subprocess, sys, time
 here = pathlib.Path(__file__).parent
 asked = json.load(sys.stdin)
@@ -123,13 +123,13 @@ class GrowingHosts(Hosts):
     def script_of(self, verb: str, text: str) -> None:
         path = self.folder / verb
         aside = path.with_name("new")
-        aside.write_text(f"#!{sys.executable} -S\n{ASKED}\n{text}")
+        aside.write_text(f"#!{sys.executable} -S\n{READ_REQUEST}\n{text}")
         aside.chmod(0o755)
         aside.replace(path)
 
     def cluster(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.runs.get(f"/clusters/{CLUSTER}/")
-        return found
+        result: dict[str, Any] = self.runs.get(f"/clusters/{CLUSTER}/")
+        return result
 
     def states(self) -> list[str]:
         return sorted(machine["state"] for machine in self.cluster()["machines"])

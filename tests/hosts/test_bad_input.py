@@ -31,8 +31,8 @@ def test_a_port_that_is_taken_on_the_head_gives_way_to_the_next_and_the_run_says
         head.run("kill", str(_inner_pid(head)))
     assert ended["state"] == "Completed", ended["sentence"]
     assert hosts.runs.log(run, "70_driver_log_1.txt") == b"port 6106\n"
-    told = [event["message"] for event in hosts.runs.get(f"/runs/{run}/events/")]
-    assert any("MASTER_PORT is 6106: 6105 is in use on gpu-a" in message for message in told), told
+    values = [event["message"] for event in hosts.runs.get(f"/runs/{run}/events/")]
+    assert any("MASTER_PORT is 6106: 6105 is in use on gpu-a" in message for message in values), values
 
 
 def _inner_pid(host: Host) -> int:

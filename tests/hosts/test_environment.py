@@ -57,7 +57,7 @@ and where on this node the authority of a hub with a certificate of its own lies
 MPI_OWN = re.compile(r"(OMPI|PMIX|PMI|PRTE|ORTE|OPAL|PRRTE|HWLOC)_|OPAL|IPATH_NO_BACKTRACE|HFI_NO_BACKTRACE")
 
 
-def seen_by(hosts: Hosts, run: str, process: dict[str, Any]) -> dict[str, str]:
+def environment_of(hosts: Hosts, run: str, process: dict[str, Any]) -> dict[str, str]:
     rank, role = process["rank"], process["role"]
     name = str(rank) if "TF_CONFIG" not in process["env"] else None
     if name is None:
@@ -65,8 +65,8 @@ def seen_by(hosts: Hosts, run: str, process: dict[str, Any]) -> dict[str, str]:
         name = f"{task['type']}_{task['index']}"
     paths = [path for path in hosts.runs.outputs(run) if path.rpartition("/")[2] == f"{name}.json"]
     assert len(paths) == 1, f"{role} {name}: {hosts.runs.outputs(run)}"
-    found: dict[str, str] = hosts.runs.client.get(f"/api/v1/runs/{run}/outputs/{paths[0]}").json()
-    return found
+    result: dict[str, str] = hosts.runs.client.get(f"/api/v1/runs/{run}/outputs/{paths[0]}").json()
+    return result
 
 
 def expected(value: str | Reference) -> re.Pattern[str]:
@@ -93,16 +93,20 @@ def test_every_process_sees_its_plan(hosts: Hosts, kind: str) -> None:
     ]
     assert len(stored) == len(previewed) >= 2
     for process, before in zip(stored, previewed, strict=True):
-        seen = seen_by(hosts, run, process)
-        _equals(seen, env_from_json(process["env"]), process["provided"])
-        _equals(seen, env_from_json(before["env"]), before["provided"])
+        snapshot = environment_of(hosts, run, process)
+        _equals(snapshot, env_from_json(process["env"]), process["provided"])
+        _equals(snapshot, env_from_json(before["env"]), before["provided"])
 
 
-def _equals(seen: dict[str, str], env: dict[str, Any], provided: dict[str, str]) -> None:
+def _equals(snapshot: dict[str, str], env: dict[str, Any], provided: dict[str, str]) -> None:
     for name, value in (env | provided).items():
-        assert expected(value).fullmatch(seen.get(name, "")), f"{name}: {seen.get(name)!r} is not {value}"
+        assert expected(value).fullmatch(snapshot.get(name, "")), (
+            f"{name}: {snapshot.get(name)!r} is not {value}"
+        )
     # What Open MPI sets for its own use differs by version and is told by nobody.
     others = {
-        name for name in seen if not (name in env or name in provided or name in ADDED or MPI_OWN.match(name))
+        name
+        for name in snapshot
+        if not (name in env or name in provided or name in ADDED or MPI_OWN.match(name))
     }
     assert not others

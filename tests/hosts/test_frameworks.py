@@ -17,8 +17,8 @@ TRAINING_S = 240
 def test_trains(hosts: Hosts, training: Training, frameworks_python: str) -> None:
     run = hosts.runs.submit(training.spec(frameworks_python, CLUSTER))
     ended = hosts.runs.ended(run, TRAINING_S)
-    found = [name for name in hosts.runs.logs(run) if name.startswith("70_")]
-    logs = {name: hosts.runs.log(run, name).decode(errors="replace") for name in found}
+    result = [name for name in hosts.runs.logs(run) if name.startswith("70_")]
+    logs = {name: hosts.runs.log(run, name).decode(errors="replace") for name in result}
     assert ended["state"] == "Completed", (ended["sentence"], logs)
     assert {member["node"] for member in ended["members"]} == {host.name for host in hosts.hosts}
     assert sorted(logs) == sorted(training.logs)

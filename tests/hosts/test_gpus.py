@@ -42,7 +42,7 @@ def two_runs(gpus: Hosts) -> Iterator[list[str]]:
         yield runs
 
 
-def shown(gpus: Hosts) -> Values:
+def scenario_values(gpus: Hosts) -> Values:
     """What the scenarios say."""
     devices = [gpu for host in gpus.hosts if host.world for gpu in host.world.gpus]
     return {
@@ -53,12 +53,12 @@ def shown(gpus: Hosts) -> Values:
     }
 
 
-def same(told: Values, wanted: Values) -> bool:
+def same(report: Values, expected: Values) -> bool:
     """To the digits that 32 bits have."""
-    return bool(told == pytest.approx(wanted, rel=1e-6))
+    return bool(report == pytest.approx(expected, rel=1e-6))
 
 
-def told_by_api(gpus: Hosts) -> Values:
+def values_from_api(gpus: Hosts) -> Values:
     nodes = [node for node in gpus.runs.get("/nodes/") if node["cluster"] == CLUSTER]
     return {
         (gpu["uuid"], key): value
@@ -74,39 +74,39 @@ def scraped(gpus: Hosts) -> dict[str, list[Any]]:
     return {family.name: family.samples for family in text_string_to_metric_families(text)}
 
 
-def told_by_prometheus(gpus: Hosts) -> Values:
-    found = scraped(gpus)
+def values_from_prometheus(gpus: Hosts) -> Values:
+    result = scraped(gpus)
     return {
         (sample.labels["UUID"], key): sample.value / scale
         for key, (name, scale) in DCGM.items()
-        for sample in found.get(name, [])
+        for sample in result.get(name, [])
     }
 
 
-def told_by_socket(gpus: Hosts, *, until: Values, seconds: float = 30) -> Values:
+def values_from_socket(gpus: Hosts, *, until: Values, seconds: float = 30) -> Values:
     """What the last sample of either host says, once that is `until`."""
     names = ",".join(host.name for host in gpus.hosts)
-    told: Values = {}
+    report: Values = {}
     context = cast("ssl.SSLContext", gpus.hub.trusted())
     deadline = time.monotonic() + seconds
     address = f"{gpus.hub.url.replace('http', 'ws')}/ws/telemetry/?nodes={names}"
     headers = {"Authorization": f"Bearer {gpus.hub.owner_token()}"}
     with connect(address, additional_headers=headers, ssl=context, max_size=None) as socket:
-        while not same(told, until) and time.monotonic() < deadline:
+        while not same(report, until) and time.monotonic() < deadline:
             message = json.loads(socket.recv(timeout=seconds))
             if message["type"] != "telemetry.sampled" or "gpus" not in message:
                 continue
             block = message["gpus"]
             for subject, values in zip(block["subjects"], block["values"][-1], strict=True):
-                told |= {
+                report |= {
                     (subject, key): value
                     for key, value in zip(block["metrics"], values, strict=True)
                     if key in KEYS
                 }
-    return told
+    return report
 
 
-def told_by_history(gpus: Hosts, host: Host) -> Values:
+def values_from_history(gpus: Hosts, host: Host) -> Values:
     """The newest bucket."""
     answer = gpus.runs.get(
         f"/nodes/{host.name}/series/?metrics={','.join(KEYS)}&from={time.time() - 300}&to={time.time() + 10}"
@@ -125,13 +125,14 @@ def last(values: list[float | None]) -> float:
 
 class TestValues:
     def test_are_the_same_everywhere_as_the_scenario_says(self, gpus: Hosts, two_runs: list[str]) -> None:
-        wanted = shown(gpus)
-        eventually(lambda: same(told_by_api(gpus), wanted), 30, "the API tells what the scenario says")
-        assert same(told_by_prometheus(gpus), wanted)
-        assert same(told_by_socket(gpus, until=wanted), wanted)
+        expected = scenario_values(gpus)
+        eventually(lambda: same(values_from_api(gpus), expected), 30, "the API tells what the scenario says")
+        assert same(values_from_prometheus(gpus), expected)
+        assert same(values_from_socket(gpus, until=expected), expected)
         eventually(
             lambda: same(
-                {**told_by_history(gpus, gpus.hosts[0]), **told_by_history(gpus, gpus.hosts[1])}, wanted
+                {**values_from_history(gpus, gpus.hosts[0]), **values_from_history(gpus, gpus.hosts[1])},
+                expected,
             ),
             40,
             "history has it too",
@@ -143,23 +144,23 @@ class TestValues:
             for index, gpu in enumerate(host.world.gpus):
                 gpu.values |= numbers(number, index, shift=3)
             host.show(host.world)
-        wanted = shown(gpus)
-        assert same(told_by_socket(gpus, until=wanted), wanted)
-        eventually(lambda: same(told_by_api(gpus), wanted), 30, "the API follows")
-        assert same(told_by_prometheus(gpus), wanted)
+        expected = scenario_values(gpus)
+        assert same(values_from_socket(gpus, until=expected), expected)
+        eventually(lambda: same(values_from_api(gpus), expected), 30, "the API follows")
+        assert same(values_from_prometheus(gpus), expected)
 
     def test_tell_which_run_and_rank_each_gpu_works_for(self, gpus: Hosts, two_runs: list[str]) -> None:
-        held = {
+        reserved = {
             sample.labels["UUID"]: sample.labels
             for sample in scraped(gpus)["trainhub_gpu_held"]
             if sample.labels["run"]
         }
-        assert len(held) == 2 * GPUS
+        assert len(reserved) == 2 * GPUS
         for run in two_runs:
             answer = gpus.runs.get(f"/runs/{run}/series/")
             for entry in answer["ranks"]:
                 for uuid in entry["gpus"]:
-                    assert (held[uuid]["run_id"], held[uuid]["rank"]) == (run, str(entry["rank"]))
+                    assert (reserved[uuid]["run_id"], reserved[uuid]["rank"]) == (run, str(entry["rank"]))
             ranks = {uuid for entry in answer["ranks"] for uuid in entry["gpus"]}
             assert {gpu["uuid"] for node in answer["nodes"] for gpu in node["gpus"]} == ranks
             assert len(ranks) == 4
@@ -167,15 +168,17 @@ class TestValues:
     def test_name_the_processes_of_each_run(self, gpus: Hosts, two_runs: list[str]) -> None:
         def owners() -> dict[str, set[str]]:
             nodes = [node for node in gpus.runs.get("/nodes/") if node["cluster"] == CLUSTER]
-            found: dict[str, set[str]] = {}
+            result: dict[str, set[str]] = {}
             for item in (item for node in nodes for item in node["processes"]):
-                found.setdefault(item["gpu"], set()).add(item["run"])
-            return found
+                result.setdefault(item["gpu"], set()).add(item["run"])
+            return result
 
-        held = {
+        reserved = {
             sample.labels["UUID"]: {sample.labels["run_id"]} for sample in scraped(gpus)["trainhub_gpu_held"]
         }
-        eventually(lambda: owners() == held, 40, "each GPU's processes are those of the run that holds it")
+        eventually(
+            lambda: owners() == reserved, 40, "each GPU's processes are those of the run that holds it"
+        )
 
 
 class TestTrouble:
@@ -191,9 +194,9 @@ class TestTrouble:
         host.show(host.world)
         host.start_agent()
         eventually(lambda: "power_w" not in self.device(gpus, gpu.uuid)["numbers"], 40, "its power is absent")
-        found = self.device(gpus, gpu.uuid)
-        assert found["power_w"] is None
-        assert found["utilization_pct"] == gpu.values["utilization_pct"]
+        result = self.device(gpus, gpu.uuid)
+        assert result["power_w"] is None
+        assert result["utilization_pct"] == gpu.values["utilization_pct"]
         assert gpu.uuid not in {sample.labels["UUID"] for sample in scraped(gpus)["DCGM_FI_DEV_POWER_USAGE"]}
 
     def test_one_that_falls_off_the_bus_is_lost_the_others_go_on_and_it_may_come_back(
@@ -201,20 +204,22 @@ class TestTrouble:
     ) -> None:
         host = gpus.hosts[1]
         assert host.world is not None
-        gone, other = host.world.gpus[3], host.world.gpus[2]
-        gone.removed = True
+        removed_item, other = host.world.gpus[3], host.world.gpus[2]
+        removed_item.removed = True
         host.show(host.world)
-        eventually(lambda: self.device(gpus, gone.uuid)["state"] == "lost", 30, "it is lost")
-        found = self.device(gpus, gone.uuid)
-        assert found["numbers"] == {}
-        assert found["error"]
+        eventually(lambda: self.device(gpus, removed_item.uuid)["state"] == "lost", 30, "it is lost")
+        result = self.device(gpus, removed_item.uuid)
+        assert result["numbers"] == {}
+        assert result["error"]
         assert self.device(gpus, other.uuid)["utilization_pct"] == other.values["utilization_pct"]
         healthy = {sample.labels["UUID"]: sample.value for sample in scraped(gpus)["trainhub_gpu_healthy"]}
-        assert (healthy[gone.uuid], healthy[other.uuid]) == (0.0, 1.0)
-        gone.removed = False
+        assert (healthy[removed_item.uuid], healthy[other.uuid]) == (0.0, 1.0)
+        removed_item.removed = False
         host.show(host.world)
-        eventually(lambda: self.device(gpus, gone.uuid)["state"] == "ok", 60, "it is back")
-        assert self.device(gpus, gone.uuid)["utilization_pct"] == gone.values["utilization_pct"]
+        eventually(lambda: self.device(gpus, removed_item.uuid)["state"] == "ok", 60, "it is back")
+        assert (
+            self.device(gpus, removed_item.uuid)["utilization_pct"] == removed_item.values["utilization_pct"]
+        )
 
     def test_without_its_driver_a_node_says_so_goes_on_and_recovers(self, gpus: Hosts) -> None:
         host = gpus.hosts[1]
@@ -232,5 +237,5 @@ class TestTrouble:
         host.show(host.world)
         eventually(lambda: not node()["nvml"], 90, "the driver is back")
         gpu = host.world.gpus[1]
-        wanted = gpu.values["utilization_pct"]
-        eventually(lambda: self.device(gpus, gpu.uuid)["utilization_pct"] == wanted, 30, "and its GPUs")
+        expected = gpu.values["utilization_pct"]
+        eventually(lambda: self.device(gpus, gpu.uuid)["utilization_pct"] == expected, 30, "and its GPUs")

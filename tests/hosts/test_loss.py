@@ -75,24 +75,24 @@ class TestCut:
         self, hosts: Hosts, kind: str, which: int
     ) -> None:
         run = running(hosts, kind)
-        gone, other = hosts.hosts[which], hosts.hosts[1 - which]
-        gone.cut()
+        removed, other = hosts.hosts[which], hosts.hosts[1 - which]
+        removed.cut()
         at = time.monotonic()
-        hosts.until(gone, "unreachable", seconds=UNREACHABLE_S + 5)
+        hosts.until(removed, "unreachable", seconds=UNREACHABLE_S + 5)
         assert hosts.runs.detail(run)["state"] == "Running"
         ended = hosts.runs.ended(run, LOST_S + 15)
         assert time.monotonic() - at < LOST_S + 5
         assert (ended["state"], ended["reason"]) == ("Failed", "node_lost")
-        assert gone.name in ended["sentence"]
+        assert removed.name in ended["sentence"]
         states = {member["node"]: member["state"] for member in ended["members"]}
-        assert states == {gone.name: "Lost", other.name: "Stopped"}
+        assert states == {removed.name: "Lost", other.name: "Stopped"}
         eventually(lambda: not other.marked(run), what=f"nothing of the run is left on {other.name}")
         eventually(lambda: run not in leases_of(hosts, other), what=f"{other.name} is free again")
-        assert gone.marked(run), "what is cut off cannot be told to stop"
-        assert run in leases_of(hosts, gone), "and so its place is not given away"
-        gone.heal()
-        eventually(lambda: not gone.marked(run), 20, f"nothing of the run is left on {gone.name}")
-        eventually(lambda: run not in leases_of(hosts, gone), what=f"{gone.name} is free again")
+        assert removed.marked(run), "what is cut off cannot be told to stop"
+        assert run in leases_of(hosts, removed), "and so its place is not given away"
+        removed.heal()
+        eventually(lambda: not removed.marked(run), 20, f"nothing of the run is left on {removed.name}")
+        eventually(lambda: run not in leases_of(hosts, removed), what=f"{removed.name} is free again")
         assert hosts.runs.detail(run)["state"] == "Failed"
         next_run_starts(hosts, kind)
 
@@ -104,17 +104,17 @@ class TestCrash:
         self, hosts: Hosts, kind: str, which: int
     ) -> None:
         run = running(hosts, kind)
-        gone, other = hosts.hosts[which], hosts.hosts[1 - which]
-        gone.crash()
+        removed, other = hosts.hosts[which], hosts.hosts[1 - which]
+        removed.crash()
         ended = hosts.runs.ended(run, LOST_S + 15)
         assert ended["state"] == "Failed"
-        assert gone.name in ended["sentence"]
+        assert removed.name in ended["sentence"]
         eventually(lambda: not other.marked(run), what=f"nothing of the run is left on {other.name}")
-        assert run in leases_of(hosts, gone)
-        gone.boot()
-        gone.start_agent()
-        hosts.until(gone, "ready")
-        eventually(lambda: run not in leases_of(hosts, gone), what=f"{gone.name} is free again")
+        assert run in leases_of(hosts, removed)
+        removed.boot()
+        removed.start_agent()
+        hosts.until(removed, "ready")
+        eventually(lambda: run not in leases_of(hosts, removed), what=f"{removed.name} is free again")
         next_run_starts(hosts, kind)
 
 
@@ -152,14 +152,14 @@ class TestOthers:
 
 def test_a_retry_after_a_loss_is_a_new_attempt_once_the_host_is_back(hosts: Hosts) -> None:
     run = running(hosts, "pytorch", retries=1)
-    gone = hosts.hosts[1]
-    gone.cut()
+    removed = hosts.hosts[1]
+    removed.cut()
     eventually(
         lambda: hosts.runs.detail(run)["state"] == "Queued",
         LOST_S + 15,
         "the run waits for its second attempt",
     )
-    gone.heal()
+    removed.heal()
     eventually(lambda: hosts.runs.detail(run)["attempt"] == 2, 40, "the second attempt begins")
     hosts.runs.until(run, "Running")
     hosts.runs.says(run, b"here", "70_driver_log_3.txt")

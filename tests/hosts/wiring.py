@@ -78,7 +78,7 @@ class Bridge:
 
 def free_net() -> str:
     """The first three numbers of an IPv4 network that no interface of this machine is in."""
-    taken = ip("-4", "addr")
-    while f" {(net := f'10.{secrets.choice(range(64, 120))}.{secrets.choice(range(256))}')}." in taken:
+    accepted = ip("-4", "addr")
+    while f" {(net := f'10.{secrets.choice(range(64, 120))}.{secrets.choice(range(256))}')}." in accepted:
         continue
     return net

@@ -24,6 +24,7 @@ from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
 from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
@@ -70,7 +71,7 @@ def snapshot(who: Principal, files: Mapping[str, str | bytes] | None = None) -> 
 
 def spec(who: Principal, **changes: Any) -> RunSpec:
     data = {"source": {"type": "snapshot", "id": snapshot(who).sha256}, "script": "train.py"}
-    return RunSpec.from_json(data | changes)
+    return read_spec(data | changes)
 
 
 def processes(count: int) -> dict[str, Any]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainhub_launch.placement import FreeNode, PlacedNode, Placement
+from trainhub_launch.distribution import Distribution
+from trainhub_launch.frameworks.mpi.configuration import MpiConfiguration
+from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration
+from trainhub_launch.frameworks.tensorflow.configuration import TensorflowConfiguration
 from trainhub_launch.plan import LaunchPlan, PlannedProcess
 from trainhub_launch.planner import NO_PORTS, plan
-from trainhub_launch.spec import (
-    Distribution,
-    MpiConfiguration,
-    PyTorchConfiguration,
-    RunSpec,
-    SnapshotSource,
-    TensorflowConfiguration,
-)
+from trainhub_launch.scheduler.placement import FreeNode, PlacedNode, Placement
+from trainhub_launch.spec import RunSpec, SnapshotSource
 
 SOURCE = SnapshotSource(id="5f" * 32)
 
@@ -38,7 +35,7 @@ CPU = {"ACCELERATE_USE_CPU"}
 SEVERAL_NODES = {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE"}
 
 
-def make_spec(distribution: Distribution = None, **fields: Any) -> RunSpec:
+def make_spec(distribution: Distribution | None = None, **fields: Any) -> RunSpec:
     if "command" not in fields:
         fields.setdefault("script", "train.py")
     return RunSpec(source=SOURCE, distribution=distribution, **fields)

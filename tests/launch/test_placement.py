@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from tests.launch.builders import make_node, make_spec, mpi, pytorch, tensorflow
-from trainhub_launch.offers import Hold
-from trainhub_launch.placement import Demand, FreeNode, Placement, Refusal, demand, place, provisional
-from trainhub_launch.refusals import span
+from trainhub_launch.frameworks import demand
+from trainhub_launch.scheduler.capacity import Hold
+from trainhub_launch.scheduler.placement import Demand, FreeNode, Placement, Refusal, place, provisional
+from trainhub_launch.scheduler.rejections import span
 from trainhub_launch.spec import Resources
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from tests.launch.builders import ALWAYS, CPU, SEVERAL_NODES, make_placement, make_plan, make_spec, mpi
 from trainhub_launch.errors import SpecError
-from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec import Variable
 
 MASTER = {"MASTER_ADDR", "MASTER_PORT"}

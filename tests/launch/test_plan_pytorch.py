@@ -13,10 +13,11 @@ from tests.launch.builders import (
     pytorch,
 )
 from trainhub_launch.errors import SpecError
-from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import Reference
 from trainhub_launch.planner import plan
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec import Variable
+from trainhub_launch.spec_reader import read_spec
 
 RENDEZVOUS = {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "NODE_RANK", "RANK"}
 PER_PROCESS = RENDEZVOUS | {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}
@@ -110,7 +111,7 @@ class TestPerNode:
     )
     def test_threads_are_for_the_processes_that_its_launcher_starts(self, command: tuple[str, ...]) -> None:
         spec = make_spec(pytorch(None), command=command)
-        spec = type(spec).from_json({**spec.to_json(), "resources": {"gpus_per_node": 4}})
+        spec = read_spec({**spec.to_json(), "resources": {"gpus_per_node": 4}})
         assert environment(make_plan(spec, make_placement(gpus=4)).processes[0])["OMP_NUM_THREADS"] == "4"
 
 

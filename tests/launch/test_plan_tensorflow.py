@@ -7,9 +7,9 @@ import pytest
 
 from tests.launch.builders import ALWAYS, CPU, SEVERAL_NODES, make_placement, make_plan, make_spec, tensorflow
 from trainhub_launch.errors import SpecError
-from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import LaunchPlan, PlannedProcess
 from trainhub_launch.planner import plan
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec import Resources
 
 

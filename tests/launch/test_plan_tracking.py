@@ -7,16 +7,17 @@ import pytest
 
 from tests.launch.builders import make_placement, make_plan, make_spec, mpi, pytorch, tensorflow
 from tests.launch.findings.findings_of import found, one, script
+from trainhub_launch.distribution import Distribution
 from trainhub_launch.errors import SpecError
 from trainhub_launch.plan import EnvValue, Reference
-from trainhub_launch.spec import Distribution, Resources, RunSpec, Variable
+from trainhub_launch.spec import Resources, RunSpec, Variable
 
 OWN = {"MLFLOW_TRACKING_URI": Variable(value="https://mlflow.example.org")}
 OF_THIS_RUN = {"MLFLOW_TRACKING_TOKEN", "MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_NAME"}
 DISTRIBUTIONS = [None, pytorch(2), pytorch(None), mpi(2), tensorflow(2, 1)]
 
 
-def env(distribution: Distribution = None, **fields: object) -> list[dict[str, EnvValue]]:
+def env(distribution: Distribution | None = None, **fields: object) -> list[dict[str, EnvValue]]:
     spec = make_spec(distribution, resources=Resources(node_count=1), **fields)
     return [dict(process.env) for process in make_plan(spec, make_placement()).processes]
 
@@ -29,7 +30,7 @@ class TestThisHub:
     @pytest.mark.parametrize(
         "distribution", DISTRIBUTIONS, ids=lambda value: value.type if value else "single"
     )
-    def test_is_the_tracking_server_of_every_process(self, distribution: Distribution) -> None:
+    def test_is_the_tracking_server_of_every_process(self, distribution: Distribution | None) -> None:
         for each in env(distribution, experiment="digits"):
             assert each["MLFLOW_TRACKING_URI"] == each["TRAINHUB_URL"] == Reference("launch", "url")
             assert each["MLFLOW_TRACKING_TOKEN"] == each["TRAINHUB_TOKEN"]
@@ -83,7 +84,7 @@ class TestAnotherServer:
     @pytest.mark.parametrize(
         "server", [OWN["MLFLOW_TRACKING_URI"], Variable(secret="theirs"), Variable(value="")]
     )
-    def test_gets_nothing_of_this_run(self, distribution: Distribution, server: Variable) -> None:
+    def test_gets_nothing_of_this_run(self, distribution: Distribution | None, server: Variable) -> None:
         for each in env(distribution, environment_variables={"MLFLOW_TRACKING_URI": server}):
             told = {name: value for name, value in each.items() if name.startswith("MLFLOW_")}
             assert told.keys() == {"MLFLOW_TRACKING_URI", "MLFLOW_DISABLE_TELEMETRY"}

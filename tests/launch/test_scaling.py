@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.launch.builders import make_node
-from trainhub_launch.offers import Demand
-from trainhub_launch.placement import Placement
-from trainhub_launch.scaling import Bounds, Decision, Standing, decide
-from trainhub_launch.waiting import Line
+from trainhub_launch.scheduler.autoscaler import Bounds, Decision, Standing, decide
+from trainhub_launch.scheduler.capacity import Demand
+from trainhub_launch.scheduler.placement import Placement
+from trainhub_launch.scheduler.queue import Line
 
 IDLE_S = 60.0
 

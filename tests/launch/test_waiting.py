@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.launch.builders import make_node
-from trainhub_launch.offers import Demand, FreeNode
-from trainhub_launch.placement import Placement
-from trainhub_launch.waiting import Line
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.placement import Placement
+from trainhub_launch.scheduler.queue import Line
 
 
 def walk(nodes: tuple[FreeNode, ...], *queue: Demand) -> dict[int, list[str]]:

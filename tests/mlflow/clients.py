@@ -20,7 +20,7 @@ import mlflow
 from mlflow import MlflowClient
 from mlflow.exceptions import MlflowException
 client = MlflowClient()
-results = {}
+out = {}
 
 def error_of(call, *args, **named):
     "What the server refuses: its code and its sentence."
@@ -32,7 +32,7 @@ def error_of(call, *args, **named):
 """
 ENDING = """
 print()
-print(json.dumps(results))
+print(json.dumps(out))
 """
 SECONDS = 240
 
@@ -40,7 +40,7 @@ SECONDS = 240
 def run_client(
     python: str, hub: Hub, script: str, folder: Path, *, token: str | None = None, **variables: str
 ) -> dict[str, Any]:
-    """`script` fills `results`, which is returned. It finds `mlflow`, `client` and `refused`."""
+    """`script` fills `out`, which is returned. It finds `mlflow`, `client` and `refused`."""
     inherited = {
         name: value
         for name, value in os.environ.items()

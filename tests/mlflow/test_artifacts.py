@@ -16,10 +16,12 @@ import numpy, pandas
 from PIL import Image
 
 def listed(path=None, run_id=None):
-    return [[item.path, item.is_dir, item.file_size] for item in client.list_artifacts(run_id or run.info.run_id, path)]
+    return [[item.path, item.is_dir, item.file_size] for item in client.list_artifacts(run_id or
+        run.info.run_id, path)]
 
 def read(path, run_id=None):
-    return pathlib.Path(mlflow.artifacts.download_artifacts(run_id=run_id or run.info.run_id, artifact_path=path)).read_bytes()
+    return pathlib.Path(mlflow.artifacts.download_artifacts(run_id=run_id or run.info.run_id,
+        artifact_path=path)).read_bytes()
 
 folder = pathlib.Path(tempfile.mkdtemp())
 (folder / "deep" / "er").mkdir(parents=True)
@@ -29,7 +31,8 @@ folder = pathlib.Path(tempfile.mkdtemp())
 
 mlflow.set_experiment("files")
 with mlflow.start_run() as run:
-    results["uri"] = mlflow.get_artifact_uri("x") == f"mlflow-artifacts:/{run.info.experiment_id}/{run.info.run_id}/artifacts/x"
+    address = f"mlflow-artifacts:/{run.info.experiment_id}/{run.info.run_id}/artifacts/x"
+    out["uri"] = mlflow.get_artifact_uri("x") == address
     mlflow.log_artifact(str(folder / "top.txt"))
     mlflow.log_artifact(str(folder / "top.txt"), "copies/of it")
     mlflow.log_artifacts(str(folder), "all")
@@ -47,30 +50,30 @@ with mlflow.start_run() as run:
         figure, axis = plt.subplots()
         axis.plot([1, 2])
         mlflow.log_figure(figure, "figure.png")
-        results["figure"] = read("figure.png")[:4] == b"\\x89PNG"
+        out["figure"] = read("figure.png")[:4] == b"\\x89PNG"
     except ImportError:
-        results["figure"] = True
+        out["figure"] = True
     mlflow.log_text("first", "again.txt")
     mlflow.log_text("second", "again.txt")
 
-results["root"] = [item for item in listed() if item[0] not in ("figure.png",)]
-results["folder"], results["below"] = listed("all/deep"), listed("all/deep/er")
-results["file"], results["nothing"] = listed("config.json"), listed("no")
-results["bytes"] = read("all/deep/one.bin") == bytes(range(256))
-results["name"] = read("all/deep/er/größe 1%.txt").decode()
-results["again"] = read("again.txt").decode()
-results["text"] = mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/text/a.txt")
-results["dict"] = mlflow.artifacts.load_dict(f"runs:/{run.info.run_id}/config.json")
-results["image"] = list(mlflow.artifacts.load_image(f"runs:/{run.info.run_id}/image.png").size)
-results["table"] = mlflow.load_table("table.json", run_ids=[run.info.run_id])[["q", "score"]].values.tolist()
+out["root"] = [item for item in listed() if item[0] not in ("figure.png",)]
+out["folder"], out["below"] = listed("all/deep"), listed("all/deep/er")
+out["file"], out["nothing"] = listed("config.json"), listed("no")
+out["bytes"] = read("all/deep/one.bin") == bytes(range(256))
+out["name"] = read("all/deep/er/größe 1%.txt").decode()
+out["again"] = read("again.txt").decode()
+out["text"] = mlflow.artifacts.load_text(f"runs:/{run.info.run_id}/text/a.txt")
+out["dict"] = mlflow.artifacts.load_dict(f"runs:/{run.info.run_id}/config.json")
+out["image"] = list(mlflow.artifacts.load_image(f"runs:/{run.info.run_id}/image.png").size)
+out["table"] = mlflow.load_table("table.json", run_ids=[run.info.run_id])[["q", "score"]].values.tolist()
 whole = pathlib.Path(client.download_artifacts(run.info.run_id, "", tempfile.mkdtemp()))
-results["whole"] = sorted(str(path.relative_to(whole)) for path in whole.rglob("*.txt"))
-results["steps"] = len(listed("images"))
+out["whole"] = sorted(str(path.relative_to(whole)) for path in whole.rglob("*.txt"))
+out["steps"] = len(listed("images"))
 
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 repository = get_artifact_repository(run.info.artifact_uri)
 repository.delete_artifacts("all/deep")
-results["deleted"] = listed("all")
+out["deleted"] = listed("all")
 
 def failed(call, *args, **named):
     try:
@@ -79,24 +82,25 @@ def failed(call, *args, **named):
         return str(error)[:400]
     return ""
 
-results["missing"] = failed(client.download_artifacts, run.info.run_id, "no/such")
-results["above"] = failed(client.log_text, run.info.run_id, "x", "../up.txt")
-results["over a folder"] = failed(client.log_text, run.info.run_id, "x", "text")
+out["missing"] = failed(client.download_artifacts, run.info.run_id, "no/such")
+out["above"] = failed(client.log_text, run.info.run_id, "x", "../up.txt")
+out["over a folder"] = failed(client.log_text, run.info.run_id, "x", "text")
 big = folder / "big.bin"
 big.write_bytes(numpy.random.default_rng(1).bytes(11_000_000))
 os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"] = "true"
 os.environ["MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"] = "1000000"
 os.environ["MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE"] = "3000000"
 client.log_artifact(run.info.run_id, str(big), "parts")
-results["parts"] = listed("parts")
-results["same"] = hashlib.sha256(read("parts/big.bin")).hexdigest() == hashlib.sha256(big.read_bytes()).hexdigest()
+out["parts"] = listed("parts")
+digest = hashlib.sha256(read("parts/big.bin")).hexdigest()
+out["same"] = digest == hashlib.sha256(big.read_bytes()).hexdigest()
 os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD"] = "true"
-results["forced"] = len(read("parts/big.bin"))
+out["forced"] = len(read("parts/big.bin"))
 del os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_DOWNLOAD"], os.environ["MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"]
 model = client.create_logged_model(run.info.experiment_id, name="net", source_run_id=run.info.run_id)
 client.log_model_artifacts(model.model_id, str(folder / "deep" if (folder / "deep").exists() else folder))
-results["model"] = sorted(item.path for item in client.list_logged_model_artifacts(model.model_id))
-results["apart"] = "model" in [item[0] for item in listed()]
+out["model"] = sorted(item.path for item in client.list_logged_model_artifacts(model.model_id))
+out["apart"] = "model" in [item[0] for item in listed()]
 """
 
 

@@ -23,23 +23,23 @@ mlflow.sklearn.autolog()
 with mlflow.start_run() as run:
     LogisticRegression(max_iter=200).fit(data, target)
 found = mlflow.get_run(run.info.run_id)
-results["metrics"] = sorted(found.data.metrics)
-results["params"] = found.data.params
-results["inputs"] = len(found.inputs.dataset_inputs)
-results["files"] = sorted(item.path for item in client.list_artifacts(run.info.run_id))
+out["metrics"] = sorted(found.data.metrics)
+out["params"] = found.data.params
+out["inputs"] = len(found.inputs.dataset_inputs)
+out["files"] = sorted(item.path for item in client.list_artifacts(run.info.run_id))
 models = mlflow.search_logged_models([found.info.experiment_id], output_format="list")
-results["models"] = [[model.name, str(model.status), model.source_run_id == run.info.run_id] for model in models]
-results["scores"] = sorted(metric.key for metric in models[0].metrics)
-results["outputs"] = [item.model_id == models[0].model_id for item in found.outputs.model_outputs]
+out["models"] = [[model.name, str(model.status), model.source_run_id == run.info.run_id] for model in models]
+out["scores"] = sorted(metric.key for metric in models[0].metrics)
+out["outputs"] = [item.model_id == models[0].model_id for item in found.outputs.model_outputs]
 loaded = mlflow.sklearn.load_model(f"models:/{models[0].model_id}")
-results["predicts"] = loaded.predict(data[:1]).tolist()
-results["by run"] = mlflow.sklearn.load_model(f"runs:/{run.info.run_id}/model").predict(data[:1]).tolist()
+out["predicts"] = loaded.predict(data[:1]).tolist()
+out["by run"] = mlflow.sklearn.load_model(f"runs:/{run.info.run_id}/model").predict(data[:1]).tolist()
 
 with mlflow.start_run(run_name="grid") as grid:
     GridSearchCV(LogisticRegression(max_iter=200), {"C": [0.1, 1.0]}, cv=2).fit(data, target)
 children = mlflow.search_runs(["" + found.info.experiment_id],
     filter_string=f"tags.mlflow.parentRunId = '{grid.info.run_id}'", output_format="list")
-results["grid"] = sorted(child.data.params["C"] for child in children)
+out["grid"] = sorted(child.data.params["C"] for child in children)
 mlflow.sklearn.autolog(disable=True)
 
 class Doubles(mlflow.pyfunc.PythonModel):
@@ -47,12 +47,13 @@ class Doubles(mlflow.pyfunc.PythonModel):
         return [2 * number for number in model_input]
 
 with mlflow.start_run():
-    info = mlflow.pyfunc.log_model(name="doubles", python_model=Doubles(), params={"by": 2}, tags={"kind": "toy"})
+    info = mlflow.pyfunc.log_model(name="doubles", python_model=Doubles(), params={"by": 2},
+        tags={"kind": "toy"})
     mlflow.log_metric("score", 1.0)
-results["doubles"] = mlflow.pyfunc.load_model(info.model_uri).predict([1.5, 2.0])
+out["doubles"] = mlflow.pyfunc.load_model(info.model_uri).predict([1.5, 2.0])
 logged = mlflow.get_logged_model(info.model_id)
-results["toy"] = [logged.params, logged.tags["kind"], str(logged.status)]
-results["model files"] = sorted(item.path for item in client.list_logged_model_artifacts(info.model_id)) \
+out["toy"] = [logged.params, logged.tags["kind"], str(logged.status)]
+out["model files"] = sorted(item.path for item in client.list_logged_model_artifacts(info.model_id)) \
     if hasattr(client, "list_logged_model_artifacts") else []
 """
 

@@ -16,78 +16,90 @@ from mlflow.entities import LoggedModelInput, LoggedModelOutput, LoggedModelPara
 
 one = client.create_experiment("one", tags={"team": "vision"})
 two = client.create_experiment("two")
-results["twice"] = error_of(client.create_experiment, "one")
-results["nameless"] = error_of(client.create_experiment, " ")
-results["elsewhere"] = error_of(client.create_experiment, "three", artifact_location="s3://bucket")
+out["twice"] = error_of(client.create_experiment, "one")
+out["nameless"] = error_of(client.create_experiment, " ")
+out["elsewhere"] = error_of(client.create_experiment, "three", artifact_location="s3://bucket")
 client.set_experiment_tag(two, "team", "speech")
 client.set_experiment_tag(two, "gone", "1")
 client.delete_experiment_tag(two, "gone")
-results["no tag"] = error_of(client.delete_experiment_tag, two, "gone")
+out["no tag"] = error_of(client.delete_experiment_tag, two, "gone")
 client.rename_experiment(two, "second")
 names = lambda found: [row.name for row in found]
-results["named"] = names(client.search_experiments(filter_string="name = 'one'"))
-results["like"] = names(client.search_experiments(filter_string="name LIKE 'sec%'"))
-results["ilike"] = names(client.search_experiments(filter_string="name ILIKE 'SEC%' and tags.team = 'speech'"))
-results["tagged"] = names(client.search_experiments(filter_string="tags.team != 'x'", order_by=["name ASC"]))
-results["by name"] = names(client.search_experiments(filter_string="tags.team IS NOT NULL", order_by=["name DESC"]))
-page = client.search_experiments(max_results=1, order_by=["experiment_id ASC"], filter_string="tags.team IS NOT NULL")
-rest = client.search_experiments(max_results=1, order_by=["experiment_id ASC"], filter_string="tags.team IS NOT NULL",
+out["named"] = names(client.search_experiments(filter_string="name = 'one'"))
+out["like"] = names(client.search_experiments(filter_string="name LIKE 'sec%'"))
+out["ilike"] = names(client.search_experiments(filter_string="name ILIKE 'SEC%' and tags.team = 'speech'"))
+out["tagged"] = names(client.search_experiments(filter_string="tags.team != 'x'", order_by=["name ASC"]))
+out["by name"] = names(client.search_experiments(filter_string="tags.team IS NOT NULL",
+    order_by=["name DESC"]))
+page = client.search_experiments(max_results=1, order_by=["experiment_id ASC"],
+    filter_string="tags.team IS NOT NULL")
+rest = client.search_experiments(max_results=1, order_by=["experiment_id ASC"],
+    filter_string="tags.team IS NOT NULL",
     page_token=page.token)
-results["pages"] = [names(page), names(rest), rest.token]
-results["bad filter"] = error_of(client.search_experiments, filter_string="name ~ 'x'")
-results["bad order"] = error_of(client.search_experiments, order_by=["colour"])
+out["pages"] = [names(page), names(rest), rest.token]
+out["bad filter"] = error_of(client.search_experiments, filter_string="name ~ 'x'")
+out["bad order"] = error_of(client.search_experiments, order_by=["colour"])
 client.delete_experiment(two)
-results["deleted"] = [names(client.search_experiments(view_type=ViewType.DELETED_ONLY)), client.get_experiment(two).lifecycle_stage]
-results["into deleted"] = error_of(client.create_run, two)
+out["deleted"] = [names(client.search_experiments(view_type=ViewType.DELETED_ONLY)),
+    client.get_experiment(two).lifecycle_stage]
+out["into deleted"] = error_of(client.create_run, two)
 client.restore_experiment(two)
-results["restored"] = client.get_experiment(two).lifecycle_stage
-results["unknown"] = error_of(client.get_experiment, "987654321")
-results["no number"] = error_of(client.get_experiment, "a-b")
+out["restored"] = client.get_experiment(two).lifecycle_stage
+out["unknown"] = error_of(client.get_experiment, "987654321")
+out["no number"] = error_of(client.get_experiment, "a-b")
 
 run = client.create_run(one, start_time=1_600_000_000_000, tags={"mlflow.runName": "old", "x": "1"}).info
-results["run"] = [run.run_name, run.status, run.start_time, run.end_time, run.experiment_id == one]
+out["run"] = [run.run_name, run.status, run.start_time, run.end_time, run.experiment_id == one]
 now = 1_600_000_000_000
 client.log_batch(run.run_id,
     metrics=[Metric("loss", 1 / (step + 1), now + step, step) for step in range(900)],
-    params=[Param(f"p{number}", str(number)) for number in range(50)], tags=[RunTag(f"t{number}", "v") for number in range(50)])
-results["history"] = [len(client.get_metric_history(run.run_id, "loss")), client.get_run(run.run_id).data.metrics["loss"] * 900]
+    params=[Param(f"p{number}", str(number)) for number in range(50)], tags=[RunTag(f"t{number}",
+        "v") for number in range(50)])
+out["history"] = [len(client.get_metric_history(run.run_id, "loss")),
+    client.get_run(run.run_id).data.metrics["loss"] * 900]
 pages, token = [], None
 while True:
-    found = client._tracking_client.store.get_metric_history(run.run_id, "loss", max_results=400, page_token=token)
+    found = client._tracking_client.store.get_metric_history(run.run_id, "loss", max_results=400,
+        page_token=token)
     pages.append(len(found))
     token = found.token
     if not token:
         break
-results["history pages"] = pages
-results["no metric"] = client.get_metric_history(run.run_id, "nothing")
+out["history pages"] = pages
+out["no metric"] = client.get_metric_history(run.run_id, "nothing")
 store = client._tracking_client.store
 many = lambda count: [Metric(f"m{number}", 1.0, now, 0) for number in range(count)]
-results["1001 metrics"] = error_of(store.log_batch, run.run_id, many(1001), [], [])
-results["101 params"] = error_of(store.log_batch, run.run_id, [], [Param(f"q{number}", "1") for number in range(101)], [])
-results["101 tags"] = error_of(store.log_batch, run.run_id, [], [], [RunTag(f"q{number}", "1") for number in range(101)])
-results["1000 and 1"] = error_of(store.log_batch, run.run_id, many(1000), [Param("q", "1")], [])
-results["same param twice"] = error_of(store.log_batch, run.run_id, [], [Param("q", "1"), Param("q", "1")], [])
-results["half"] = error_of(store.log_batch, run.run_id, many(3), [Param("fresh", "1"), Param("p1", "other")], [RunTag("half", "1")])
+out["1001 metrics"] = error_of(store.log_batch, run.run_id, many(1001), [], [])
+out["101 params"] = error_of(store.log_batch, run.run_id, [], [Param(f"q{number}",
+    "1") for number in range(101)], [])
+out["101 tags"] = error_of(store.log_batch, run.run_id, [], [], [RunTag(f"q{number}",
+    "1") for number in range(101)])
+out["1000 and 1"] = error_of(store.log_batch, run.run_id, many(1000), [Param("q", "1")], [])
+out["same param twice"] = error_of(store.log_batch, run.run_id, [], [Param("q", "1"), Param("q", "1")], [])
+out["half"] = error_of(store.log_batch, run.run_id, many(3), [Param("fresh", "1"), Param("p1", "other")],
+    [RunTag("half", "1")])
 left = client.get_run(run.run_id).data
-results["nothing of it"] = ["fresh" in left.params, "half" in left.tags, "m0" in left.metrics]
-results["bad key"] = error_of(store.log_metric, run.run_id, Metric("a$b", 1.0, now, 0))
-results["path key"] = error_of(store.log_param, run.run_id, Param("../up", "1"))
+out["nothing of it"] = ["fresh" in left.params, "half" in left.tags, "m0" in left.metrics]
+out["bad key"] = error_of(store.log_metric, run.run_id, Metric("a$b", 1.0, now, 0))
+out["path key"] = error_of(store.log_param, run.run_id, Param("../up", "1"))
 client.log_param(run.run_id, "long", "x" * 7000)
 client.set_tag(run.run_id, "long", "x" * 9000)
 cut = client.get_run(run.run_id).data
-results["cut"] = [len(cut.params["long"]), len(cut.tags["long"])]
-results["unknown run"] = error_of(client.log_metric, "f" * 32, "loss", 1.0)
-results["no such tag"] = error_of(client.delete_tag, run.run_id, "nothing")
+out["cut"] = [len(cut.params["long"]), len(cut.tags["long"])]
+out["unknown run"] = error_of(client.log_metric, "f" * 32, "loss", 1.0)
+out["no such tag"] = error_of(client.delete_tag, run.run_id, "nothing")
 client.update_run(run.run_id, status="SCHEDULED", name="newer")
-results["renamed"] = [client.get_run(run.run_id).info.run_name, client.get_run(run.run_id).data.tags["mlflow.runName"]]
+out["renamed"] = [client.get_run(run.run_id).info.run_name,
+    client.get_run(run.run_id).data.tags["mlflow.runName"]]
 client.set_terminated(run.run_id, "FAILED", end_time=now + 5000)
 ended = client.get_run(run.run_id).info
-results["ended"] = [ended.status, ended.end_time]
+out["ended"] = [ended.status, ended.end_time]
 client.delete_run(run.run_id)
-results["gone"] = [len(client.search_runs([one])), len(client.search_runs([one], run_view_type=ViewType.DELETED_ONLY)),
+out["gone"] = [len(client.search_runs([one])), len(client.search_runs([one],
+    run_view_type=ViewType.DELETED_ONLY)),
     len(client.search_runs([one], run_view_type=ViewType.ALL))]
 client.restore_run(run.run_id)
-results["back"] = client.get_run(run.run_id).info.lifecycle_stage
+out["back"] = client.get_run(run.run_id).info.lifecycle_stage
 
 for number in range(7):
     made = client.create_run(one, run_name=f"r{number}").info.run_id
@@ -95,54 +107,60 @@ for number in range(7):
     client.log_param(made, "seed", number)
     client.set_tag(made, "group", "even" if number % 2 == 0 else "odd")
 search = lambda text="", **more: [row.info.run_name for row in client.search_runs([one], text, **more)]
-results["by metric"] = search("metrics.acc >= 0.4", order_by=["metrics.acc DESC"])
-results["by param"] = search("params.seed IN ('1', '3')", order_by=["params.seed ASC"])
-results["by tag"] = search("tags.group = 'odd' and attributes.run_name LIKE 'r%'", order_by=["attributes.run_name ASC"])
-results["by status"] = len(search("attributes.status = 'RUNNING'"))
-results["or"] = search("metrics.acc = 0.1 OR metrics.acc = 0.2", order_by=["metrics.acc ASC"])
-results["bad search"] = error_of(client.search_runs, [one], "metrics.acc >> 1")
+out["by metric"] = search("metrics.acc >= 0.4", order_by=["metrics.acc DESC"])
+out["by param"] = search("params.seed IN ('1', '3')", order_by=["params.seed ASC"])
+out["by tag"] = search("tags.group = 'odd' and attributes.run_name LIKE 'r%'",
+    order_by=["attributes.run_name ASC"])
+out["by status"] = len(search("attributes.status = 'RUNNING'"))
+out["or"] = search("metrics.acc = 0.1 OR metrics.acc = 0.2", order_by=["metrics.acc ASC"])
+out["bad search"] = error_of(client.search_runs, [one], "metrics.acc >> 1")
 found, token = [], None
 while True:
-    rows = client.search_runs([one], "tags.group LIKE '%'", max_results=3, page_token=token, order_by=["params.seed ASC"])
+    rows = client.search_runs([one], "tags.group LIKE '%'", max_results=3, page_token=token,
+        order_by=["params.seed ASC"])
     found.append([row.data.params["seed"] for row in rows])
     token = rows.token
     if not token:
         break
-results["search pages"] = found
-results["bad token"] = error_of(client.search_runs, [one], page_token="nonsense")
+out["search pages"] = found
+out["bad token"] = error_of(client.search_runs, [one], page_token="nonsense")
 
-model = client.create_logged_model(one, name="net", source_run_id=made, tags={"a": "1"}, params={"lr": "0.1"}, model_type="agent")
-results["model"] = [model.name, str(model.status), model.source_run_id == made, model.tags, model.params, model.model_type,
+model = client.create_logged_model(one, name="net", source_run_id=made, tags={"a": "1"},
+    params={"lr": "0.1"}, model_type="agent")
+out["model"] = [model.name, str(model.status), model.source_run_id == made, model.tags, model.params,
+    model.model_type,
     model.artifact_location == f"mlflow-artifacts:/{one}/models/{model.model_id}/artifacts"]
-results["model name"] = error_of(client.create_logged_model, one, name="a/b")
-store.log_logged_model_params(model.model_id, [LoggedModelParameter(f"p{number}", "1") for number in range(150)])
+out["model name"] = error_of(client.create_logged_model, one, name="a/b")
+store.log_logged_model_params(model.model_id, [LoggedModelParameter(f"p{number}",
+    "1") for number in range(150)])
 client.set_logged_model_tags(model.model_id, {"b": "2"})
 client.delete_logged_model_tag(model.model_id, "a")
 client.log_metric(made, "score", 0.75, model_id=model.model_id, dataset_name="d", dataset_digest="0f")
 client.log_batch(made, metrics=[Metric("score2", 0.5, now, 1, model_id=model.model_id)])
 client.finalize_logged_model(model.model_id, LoggedModelStatus.READY)
 again = client.get_logged_model(model.model_id)
-results["model now"] = [str(again.status), again.tags, len(again.params),
+out["model now"] = [str(again.status), again.tags, len(again.params),
     [[metric.key, metric.value, metric.dataset_name] for metric in again.metrics]]
 other = client.create_logged_model(one, name="other")
 find = lambda text=None, **more: [row.name for row in client.search_logged_models([one], text, **more)]
-results["models"] = find()
-results["models named"] = find("name = 'net'")
-results["models by metric"] = find("metrics.score > 0.5 AND params.lr = '0.1'")
-results["models by tag"] = find("tags.b LIKE '2%'")
-results["models ordered"] = find(order_by=[{"field_name": "metrics.score", "ascending": False}])
-results["models on data"] = find(datasets=[{"dataset_name": "d"}])
+out["models"] = find()
+out["models named"] = find("name = 'net'")
+out["models by metric"] = find("metrics.score > 0.5 AND params.lr = '0.1'")
+out["models by tag"] = find("tags.b LIKE '2%'")
+out["models ordered"] = find(order_by=[{"field_name": "metrics.score", "ascending": False}])
+out["models on data"] = find(datasets=[{"dataset_name": "d"}])
 first = client.search_logged_models([one], max_results=1)
-results["model pages"] = [len(first), len(client.search_logged_models([one], max_results=1, page_token=first.token))]
+out["model pages"] = [len(first), len(client.search_logged_models([one], max_results=1,
+    page_token=first.token))]
 client.log_outputs(made, [LoggedModelOutput(model.model_id, 3)])
 client.log_inputs(made, models=[LoggedModelInput(other.model_id)])
 whole = client.get_run(made)
-results["outputs"] = [[row.model_id == model.model_id, row.step] for row in whole.outputs.model_outputs]
-results["model inputs"] = [row.model_id == other.model_id for row in whole.inputs.model_inputs]
+out["outputs"] = [[row.model_id == model.model_id, row.step] for row in whole.outputs.model_outputs]
+out["model inputs"] = [row.model_id == other.model_id for row in whole.inputs.model_inputs]
 client.delete_logged_model(other.model_id)
-results["no model"] = error_of(client.get_logged_model, other.model_id)
-results["traces"] = error_of(client.search_traces, locations=[one])
-results["dataset"] = error_of(client.create_dataset, "evaluation")
+out["no model"] = error_of(client.get_logged_model, other.model_id)
+out["traces"] = error_of(client.search_traces, locations=[one])
+out["dataset"] = error_of(client.create_dataset, "evaluation")
 """
 
 

@@ -26,57 +26,60 @@ with mlflow.start_run(run_name="first", tags={"seed": "1"}, description="a note"
     mlflow.delete_tag("b")
     with mlflow.start_run(run_name="inner", nested=True) as inner:
         mlflow.log_metric("loss", 1.0)
-    results["again"] = error_of(mlflow.log_param, "lr", 0.2)
-    results["several"] = error_of(mlflow.log_params, {"lr": 7, "depth": 8})
+    out["again"] = error_of(mlflow.log_param, "lr", 0.2)
+    out["several"] = error_of(mlflow.log_params, {"lr": 7, "depth": 8})
     mlflow.log_param("lr", 0.1)
 found = mlflow.get_run(run.info.run_id)
-results["info"] = {name: getattr(found.info, name) for name in
+out["info"] = {name: getattr(found.info, name) for name in
     ("run_id", "run_name", "status", "experiment_id", "artifact_uri", "lifecycle_stage", "user_id")}
-results["took"] = found.info.end_time - found.info.start_time
-results["params"], results["tags"] = found.data.params, found.data.tags
-results["metrics"] = {key: str(value) for key, value in found.data.metrics.items()}
-results["history"] = [[metric.value, metric.step] for metric in client.get_metric_history(run.info.run_id, "loss")]
-results["inner"] = mlflow.get_run(inner.info.run_id).data.tags
-results["inner_id"] = inner.info.run_id
-results["experiment"] = dict(mlflow.get_experiment_by_name("fluent"))
+out["took"] = found.info.end_time - found.info.start_time
+out["params"], out["tags"] = found.data.params, found.data.tags
+out["metrics"] = {key: str(value) for key, value in found.data.metrics.items()}
+out["history"] = [[metric.value, metric.step] for metric in client.get_metric_history(run.info.run_id,
+    "loss")]
+out["inner"] = mlflow.get_run(inner.info.run_id).data.tags
+out["inner_id"] = inner.info.run_id
+out["experiment"] = dict(mlflow.get_experiment_by_name("fluent"))
 
 with mlflow.start_run(run_id=run.info.run_id):
-    results["resumed"] = mlflow.get_run(run.info.run_id).info.status
+    out["resumed"] = mlflow.get_run(run.info.run_id).info.status
     mlflow.log_metric("loss", 0.125, step=2)
 try:
     with mlflow.start_run(run_name="broken") as broken:
         raise ValueError("on purpose")
 except ValueError:
-    results["broken"] = mlflow.get_run(broken.info.run_id).info.status
+    out["broken"] = mlflow.get_run(broken.info.run_id).info.status
 killed = mlflow.start_run(run_name="killed")
 mlflow.end_run("KILLED")
-results["killed"] = mlflow.get_run(killed.info.run_id).info.status
+out["killed"] = mlflow.get_run(killed.info.run_id).info.status
 
 with mlflow.start_run(run_name="async") as later:
     for step in range(200):
         mlflow.log_metric("loss", step / 10, step=step, synchronous=False)
     mlflow.log_params({"one": 1}, synchronous=False)
     mlflow.flush_async_logging()
-results["async"] = [metric.step for metric in client.get_metric_history(later.info.run_id, "loss")]
+out["async"] = [metric.step for metric in client.get_metric_history(later.info.run_id, "loss")]
 
 import pandas
 with mlflow.start_run() as reading:
-    data = mlflow.data.from_pandas(pandas.DataFrame({"x": [1, 2]}), source="https://example.org/x.csv", name="x")
+    data = mlflow.data.from_pandas(pandas.DataFrame({"x": [1, 2]}), source="https://example.org/x.csv",
+        name="x")
     mlflow.log_input(data, context="training", tags={"split": "a"})
 read = mlflow.get_run(reading.info.run_id)
-results["inputs"] = [[item.dataset.name, item.dataset.source_type, {tag.key: tag.value for tag in item.tags}]
+out["inputs"] = [[item.dataset.name, item.dataset.source_type, {tag.key: tag.value for tag in item.tags}]
     for item in read.inputs.dataset_inputs]
-results["named"] = read.info.run_name
+out["named"] = read.info.run_name
 
-frame = mlflow.search_runs(experiment_names=["fluent"], filter_string="metrics.loss < 0.5 and params.lr = '0.1'")
-results["frame"] = frame[["run_id", "metrics.loss", "params.lr", "tags.a"]].values.tolist()
-results["children"] = [row.info.run_id for row in
+frame = mlflow.search_runs(experiment_names=["fluent"],
+    filter_string="metrics.loss < 0.5 and params.lr = '0.1'")
+out["frame"] = frame[["run_id", "metrics.loss", "params.lr", "tags.a"]].values.tolist()
+out["children"] = [row.info.run_id for row in
     mlflow.search_runs(filter_string=f"tags.mlflow.parentRunId = '{run.info.run_id}'", output_format="list")]
-results["default"] = mlflow.get_experiment("0").name
-results["last"] = mlflow.last_active_run().info.run_id == reading.info.run_id
+out["default"] = mlflow.get_experiment("0").name
+out["last"] = mlflow.last_active_run().info.run_id == reading.info.run_id
 mlflow.delete_run(broken.info.run_id)
-results["deleted"] = mlflow.get_run(broken.info.run_id).info.lifecycle_stage
-results["late"] = error_of(client.log_metric, broken.info.run_id, "loss", 1.0)
+out["deleted"] = mlflow.get_run(broken.info.run_id).info.lifecycle_stage
+out["late"] = error_of(client.log_metric, broken.info.run_id, "loss", 1.0)
 """
 
 

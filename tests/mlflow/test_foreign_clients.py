@@ -228,15 +228,16 @@ async def test_every_call_of_mlflows_server_is_offered_or_refused_by_name(
 SCRIPT = """
 with mlflow.start_run(run_name="r" * 600, tags={"mlflow.parentRunId": "f" * 32}) as run:
     mlflow.log_metric("m", 1.0)
-results["name"] = len(client.get_run(run.info.run_id).info.run_name)
-results["experiment"] = run.info.experiment_id
-results["long"] = len(mlflow.set_experiment("e" * 600).name)
-results["again"] = mlflow.set_experiment("e" * 600).experiment_id == mlflow.set_experiment("e" * 600).experiment_id
+out["name"] = len(client.get_run(run.info.run_id).info.run_name)
+out["experiment"] = run.info.experiment_id
+out["long"] = len(mlflow.set_experiment("e" * 600).name)
+out["again"] = mlflow.set_experiment("e" * 600).experiment_id == mlflow.set_experiment("e" *
+    600).experiment_id
 with mlflow.start_run() as run:
     mlflow.log_params({"k" * 300: 1})
     mlflow.log_metric("k" * 300, 2.0)
-results["metrics"] = list(client.get_run(run.info.run_id).data.metrics.values())
-results["default"] = client.get_experiment("0").experiment_id
+out["metrics"] = list(client.get_run(run.info.run_id).data.metrics.values())
+out["default"] = client.get_experiment("0").experiment_id
 """
 
 

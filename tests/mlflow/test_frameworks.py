@@ -38,7 +38,8 @@ board.close()
 if rank == 0:
     mlflow.end_run()
     # No run is active any more: whose model it is, only the token tells.
-    info = mlflow.pytorch.log_model(net, name="net", pip_requirements=["torch"], serialization_format="pickle")
+    info = mlflow.pytorch.log_model(net, name="net", pip_requirements=["torch"],
+        serialization_format="pickle")
     print("logged", info.model_id, flush=True)
 dist.barrier()
 dist.destroy_process_group()

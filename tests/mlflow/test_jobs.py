@@ -15,10 +15,10 @@ pytestmark = pytest.mark.slow
 
 SCRIPT = """
 own = os.environ["MLFLOW_RUN_ID"]
-results["own"] = own
-results["asked"] = mlflow.set_experiment("no such experiment").experiment_id
+out["own"] = own
+out["asked"] = mlflow.set_experiment("no such experiment").experiment_id
 with mlflow.start_run() as run:
-    results["first"] = run.info.run_id
+    out["first"] = run.info.run_id
     mlflow.log_metric("loss", 0.5, step=1)
     mlflow.log_param("lr", 0.1)
     mlflow.set_tag("note", "x")
@@ -26,25 +26,25 @@ with mlflow.start_run() as run:
         mlflow.log_metric("loss", 1.0)
         with mlflow.start_run(nested=True, run_name="innermost") as innermost:
             mlflow.log_metric("loss", 2.0)
-    results["nested"] = [inner.info.run_id, innermost.info.run_id]
-results["while running"] = mlflow.get_run(own).info.status
+    out["nested"] = [inner.info.run_id, innermost.info.run_id]
+out["while running"] = mlflow.get_run(own).info.status
 with mlflow.start_run(run_name="second") as second:
-    results["second"] = second.info.run_id
+    out["second"] = second.info.run_id
     mlflow.log_metric("loss", 3.0)
 model = client.create_logged_model("0", name="net")
-results["model of"] = model.source_run_id
-results["model in"] = model.experiment_id
+out["model of"] = model.source_run_id
+out["model in"] = model.experiment_id
 
 known = mlflow.set_experiment("elsewhere")
-results["known"] = known.name
+out["known"] = known.name
 os.environ["MLFLOW_RUN_ID"] = own
 with mlflow.start_run() as run:
-    results["once more"] = run.info.run_id
+    out["once more"] = run.info.run_id
     mlflow.log_metric("loss", 0.25, step=2)
-results["of another"] = error_of(client.log_metric, os.environ["OTHER"], "loss", 1.0)
-results["reads another"] = client.get_run(os.environ["OTHER"]).info.run_id
-results["deletes"] = error_of(client.delete_experiment, known.experiment_id)
-results["deletes itself"] = error_of(client.delete_run, own)
+out["of another"] = error_of(client.log_metric, os.environ["OTHER"], "loss", 1.0)
+out["reads another"] = client.get_run(os.environ["OTHER"]).info.run_id
+out["deletes"] = error_of(client.delete_experiment, known.experiment_id)
+out["deletes itself"] = error_of(client.delete_run, own)
 """
 
 

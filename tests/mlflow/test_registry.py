@@ -32,37 +32,37 @@ with mlflow.start_run() as run:
     mlflow.log_text("plain", "files/notes.txt")
     mlflow.log_text("deep", "files/deep/more.txt")
 run_id = run.info.run_id
-results["run_id"], results["model_id"] = run_id, logged.model_id
+out["run_id"], out["model_id"] = run_id, logged.model_id
 
-results["first"] = shown(client.get_model_version("iris", "1"))
-results["second"] = shown(mlflow.register_model(f"runs:/{run_id}/net", "iris", tags={"by": "runs"}))
-results["third"] = shown(mlflow.register_model(f"models:/{logged.model_id}", "iris"))
-results["linked"] = client.get_logged_model(logged.model_id).tags["mlflow.modelVersions"]
+out["first"] = shown(client.get_model_version("iris", "1"))
+out["second"] = shown(mlflow.register_model(f"runs:/{run_id}/net", "iris", tags={"by": "runs"}))
+out["third"] = shown(mlflow.register_model(f"models:/{logged.model_id}", "iris"))
+out["linked"] = client.get_logged_model(logged.model_id).tags["mlflow.modelVersions"]
 
 client.create_registered_model("files", tags={"kind": "data"}, description="just files")
 uri = mlflow.get_artifact_uri() if mlflow.active_run() else run.info.artifact_uri
-results["files"] = shown(client.create_model_version("files", f"{uri}/files", run_id, description="two files"))
-results["from_runs"] = shown(client.create_model_version("files", f"runs:/{run_id}/files/deep", run_id))
-results["copied"] = shown(client.copy_model_version("models:/files/1", "copy of files"))
-results["twice"] = error_of(client.create_registered_model, "files")
+out["files"] = shown(client.create_model_version("files", f"{uri}/files", run_id, description="two files"))
+out["from_runs"] = shown(client.create_model_version("files", f"runs:/{run_id}/files/deep", run_id))
+out["copied"] = shown(client.copy_model_version("models:/files/1", "copy of files"))
+out["twice"] = error_of(client.create_registered_model, "files")
 
 client.set_registered_model_alias("iris", "champion", "2")
-results["by_alias"] = client.get_model_version_by_alias("iris", "champion").version
-results["aliases"] = client.get_registered_model("iris").aliases
+out["by_alias"] = client.get_model_version_by_alias("iris", "champion").version
+out["aliases"] = client.get_registered_model("iris").aliases
 client.set_registered_model_alias("iris", "champion", "1")
-results["moved"] = client.get_model_version_by_alias("iris", "champion").version
+out["moved"] = client.get_model_version_by_alias("iris", "champion").version
 client.set_registered_model_alias("iris", "old", "1")
 client.delete_registered_model_alias("iris", "old")
-results["no_alias"] = error_of(client.get_model_version_by_alias, "iris", "old")
-results["bad_alias"] = error_of(client.set_registered_model_alias, "iris", "v3", "1")
+out["no_alias"] = error_of(client.get_model_version_by_alias, "iris", "old")
+out["bad_alias"] = error_of(client.set_registered_model_alias, "iris", "v3", "1")
 
-results["staged"] = client.transition_model_version_stage("iris", "2", "Production").current_stage
+out["staged"] = client.transition_model_version_stage("iris", "2", "Production").current_stage
 client.transition_model_version_stage("iris", "3", "production", archive_existing_versions=True)
-results["replaced"] = client.get_model_version("iris", "3").current_stage
-results["archived"] = client.get_model_version("iris", "2").current_stage
-results["latest"] = {row.current_stage: row.version for row in client.get_latest_versions("iris")}
-results["staging"] = [row.version for row in client.get_latest_versions("iris", ["Production"])]
-results["bad_stage"] = error_of(client.transition_model_version_stage, "iris", "1", "Prod")
+out["replaced"] = client.get_model_version("iris", "3").current_stage
+out["archived"] = client.get_model_version("iris", "2").current_stage
+out["latest"] = {row.current_stage: row.version for row in client.get_latest_versions("iris")}
+out["staging"] = [row.version for row in client.get_latest_versions("iris", ["Production"])]
+out["bad_stage"] = error_of(client.transition_model_version_stage, "iris", "1", "Prod")
 
 client.set_model_version_tag("iris", "1", "note", "x")
 client.set_model_version_tag("iris", "1", "gone", "x")
@@ -72,24 +72,26 @@ client.set_registered_model_tag("iris", "other", "x")
 client.delete_registered_model_tag("iris", "other")
 client.update_model_version("iris", "1", "the first one")
 client.update_registered_model("iris", "flowers")
-results["iris"] = {name: getattr(client.get_registered_model("iris"), name) for name in ("description", "tags")}
-results["changed"] = shown(client.get_model_version("iris", "1"))
-results["ours"] = error_of(client.set_model_version_tag, "iris", "1", "trainhub.scan", "clean")
-results["long"] = error_of(client.set_model_version_tag, "iris", "1", "k", "x" * 200_000)
+out["iris"] = {name: getattr(client.get_registered_model("iris"), name) for name in ("description", "tags")}
+out["changed"] = shown(client.get_model_version("iris", "1"))
+out["ours"] = error_of(client.set_model_version_tag, "iris", "1", "trainhub.scan", "clean")
+out["long"] = error_of(client.set_model_version_tag, "iris", "1", "k", "x" * 200_000)
 
-results["where"] = client.get_model_version_download_uri("files", "1")
-for name, address in {"number": "models:/files/1", "latest": "models:/files/latest", "spaced": "models:/copy of files/1",
-        "alias": "models:/iris@champion", "stage": "models:/iris/Production", "inner": "models:/files/1/deep"}.items():
-    results[f"got_{name}"] = listed(mlflow.artifacts.download_artifacts(address, dst_path=f"got-{name}"))
-results["text"] = Path("got-number/notes.txt").read_text()
-results["whole"] = str(Path("got-number").resolve())
-results["predicted"] = flavor.load_model("models:/iris@champion").predict([[0.0], [3.0]]).tolist()
-results["pyfunc"] = mlflow.pyfunc.load_model("models:/iris/1").predict([[3.0]]).tolist()
+out["where"] = client.get_model_version_download_uri("files", "1")
+for name, address in {"number": "models:/files/1", "latest": "models:/files/latest",
+    "spaced": "models:/copy of files/1",
+        "alias": "models:/iris@champion", "stage": "models:/iris/Production",
+        "inner": "models:/files/1/deep"}.items():
+    out[f"got_{name}"] = listed(mlflow.artifacts.download_artifacts(address, dst_path=f"got-{name}"))
+out["text"] = Path("got-number/notes.txt").read_text()
+out["whole"] = str(Path("got-number").resolve())
+out["predicted"] = flavor.load_model("models:/iris@champion").predict([[0.0], [3.0]]).tolist()
+out["pyfunc"] = mlflow.pyfunc.load_model("models:/iris/1").predict([[3.0]]).tolist()
 
 def versions(text, **more):
     return [[row.name, row.version] for row in client.search_model_versions(text, **more)]
 
-results["searched"] = {
+out["searched"] = {
     "name": versions("name = 'iris'"), "run": versions(f"run_id = '{run_id}' and name LIKE 'f%'"),
     "several": versions("name IN ('files', 'copy of files')", order_by=["name ASC", "version_number ASC"]),
     "tag": versions("tags.by = 'runs'"),
@@ -97,35 +99,40 @@ results["searched"] = {
     "not": versions("name != 'iris' and source_path ILIKE 'MLFLOW-artifacts%'"),
 }
 page = client.search_model_versions("name = 'iris'", max_results=2, order_by=["version_number ASC"])
-rest = client.search_model_versions("name = 'iris'", max_results=2, order_by=["version_number ASC"], page_token=page.token)
-results["pages"] = [[row.version for row in page], [row.version for row in rest], rest.token or None]
-results["models"] = [row.name for row in client.search_registered_models()]
-results["filtered"] = [row.name for row in client.search_registered_models("tags.kind = 'data'", order_by=["name DESC"])]
-results["bad_filter"] = error_of(client.search_model_versions, "name = iris")
-results["bad_key"] = error_of(client.search_model_versions, "size > 3")
-results["missing"] = [error_of(client.get_registered_model, "nope"), error_of(client.get_model_version, "iris", "99")]
+rest = client.search_model_versions("name = 'iris'", max_results=2, order_by=["version_number ASC"],
+    page_token=page.token)
+out["pages"] = [[row.version for row in page], [row.version for row in rest], rest.token or None]
+out["models"] = [row.name for row in client.search_registered_models()]
+out["filtered"] = [row.name for row in client.search_registered_models("tags.kind = 'data'",
+    order_by=["name DESC"])]
+out["bad_filter"] = error_of(client.search_model_versions, "name = iris")
+out["bad_key"] = error_of(client.search_model_versions, "size > 3")
+out["missing"] = [error_of(client.get_registered_model, "nope"), error_of(client.get_model_version,
+    "iris", "99")]
 
 client.rename_registered_model("copy of files", "copied")
-results["renamed"] = client.get_registered_model("copied").name
-results["still"] = listed(mlflow.artifacts.download_artifacts("models:/copied/1", dst_path="got-renamed"))
+out["renamed"] = client.get_registered_model("copied").name
+out["still"] = listed(mlflow.artifacts.download_artifacts("models:/copied/1", dst_path="got-renamed"))
 client.delete_model_version("iris", "2")
-results["deleted"] = error_of(client.get_model_version, "iris", "2")
-results["next"] = mlflow.register_model(f"models:/{logged.model_id}", "iris").version
+out["deleted"] = error_of(client.get_model_version, "iris", "2")
+out["next"] = mlflow.register_model(f"models:/{logged.model_id}", "iris").version
 client.delete_registered_model("copied")
-results["no_model"] = error_of(client.get_registered_model, "copied")
+out["no_model"] = error_of(client.get_registered_model, "copied")
 
 mlflow.delete_run(run_id)
-results["outlived"] = listed(mlflow.artifacts.download_artifacts("models:/files/1", dst_path="got-late"))
-results["late"] = error_of(client.create_model_version, "files", f"runs:/{run_id}/files", run_id)
+out["outlived"] = listed(mlflow.artifacts.download_artifacts("models:/files/1", dst_path="got-late"))
+out["late"] = error_of(client.create_model_version, "files", f"runs:/{run_id}/files", run_id)
 
-results["sources"] = {source: error_of(client.create_model_version, "files", source) for source in [
+out["sources"] = {source: error_of(client.create_model_version, "files", source) for source in [
     "http://example.org/model", "https://example.org/api/2.0/mlflow-artifacts/artifacts/1/x", "s3://bucket/model",
     "file:///etc/passwd", "/etc/passwd",
-    "relative/path", "dbfs:/model", "models:/nope/1", "models:/m-" + "0" * 32, "runs:/" + "0" * 32 + "/x", "runs:/x/y",
-    "mlflow-artifacts://example.org/1/" + "0" * 32 + "/artifacts", "mlflow-artifacts:/1/../2", "mlflow-artifacts:/models/iris/99",
+    "relative/path", "dbfs:/model", "models:/nope/1", "models:/m-" + "0" * 32,
+    "runs:/" + "0" * 32 + "/x", "runs:/x/y",
+    "mlflow-artifacts://example.org/1/" + "0" * 32 + "/artifacts", "mlflow-artifacts:/1/../2",
+    "mlflow-artifacts:/models/iris/99",
     "models://other/iris/1",
 ]}
-results["versions"] = len(client.search_model_versions("name = 'files'"))
+out["versions"] = len(client.search_model_versions("name = 'files'"))
 """
 
 

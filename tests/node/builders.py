@@ -20,7 +20,7 @@ SYSTEM = EnvironmentSpec(name="system", version="", kind="system")
 
 
 def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
-    made = NodeSettings(
+    instance = NodeSettings(
         hub_url=hub.url,
         token="node-token-of-the-tests",
         name="here",
@@ -31,7 +31,7 @@ def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
         cache_bytes=10**9,
         python=getattr(sys, "_base_executable", sys.executable),
     )
-    return replace(made, **changes)  # type: ignore[arg-type]
+    return replace(instance, **changes)  # type: ignore[arg-type]
 
 
 def environ(hub: FakeHub, folder: Path) -> dict[str, str]:
@@ -95,7 +95,7 @@ def order(
 ) -> NodeOrder:
     run = run or uuid.uuid4().hex
     sha256 = snapshot(hub, files)
-    known = {
+    existing = {
         "launch:run_id": run,
         "launch:attempt": str(attempt),
         "launch:token": "run-token",
@@ -110,7 +110,7 @@ def order(
         command=NodeCommand(
             node="here", node_rank=0, address="127.0.0.1", processes=processes, launcher=tuple(launcher)
         ),
-        values=known | dict(values or {}),
+        values=existing | dict(values or {}),
         masked=("run-token",),
         timeout_s=timeout_s,
         grace_s=grace_s,

@@ -18,8 +18,8 @@ from trainhub_node.settings import NodeSettings
 
 @pytest.fixture
 def hub() -> Iterator[FakeHub]:
-    with FakeHub().serving() as made:
-        yield made
+    with FakeHub().serving() as value:
+        yield value
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def start_agent(hub: FakeHub, tmp_path: Path) -> Iterator[Callable[..., Agent]]:
     with ExitStack() as stack:
         stack.callback(end_children, tmp_path)
 
-        def start(given: NodeSettings | None = None) -> Agent:
-            agent = Agent(given or settings(hub, tmp_path / "node"))
+        def start(options: NodeSettings | None = None) -> Agent:
+            agent = Agent(options or settings(hub, tmp_path / "node"))
             thread = threading.Thread(target=agent.run, daemon=True)
             thread.start()
             stack.callback(thread.join, 10)

@@ -11,15 +11,15 @@ from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT, PlannedProcess
 
 
-def part(made: NodeOrder, *, head: bool = True, rank: int = 0) -> NodeOrder:
+def part(order_parts: NodeOrder, *, head: bool = True, rank: int = 0) -> NodeOrder:
     """`made` as one node's part of a run on several: without leave to start. `rank`: that of the node."""
-    return replace(made, go=False, head=head, command=replace(made.command, node_rank=rank))
+    return replace(order_parts, go=False, head=head, command=replace(order_parts.command, node_rank=rank))
 
 
-def final(made: NodeOrder, **env: str) -> NodeOrder:
+def final(order_parts: NodeOrder, **env: str) -> NodeOrder:
     """The order that follows, with what each process is told in addition."""
-    processes = tuple(replace(one, env={**one.env, **env}) for one in made.command.processes)
-    return replace(made, go=True, command=replace(made.command, processes=processes))
+    processes = tuple(replace(one, env={**one.env, **env}) for one in order_parts.command.processes)
+    return replace(order_parts, go=True, command=replace(order_parts.command, processes=processes))
 
 
 def mpi_process(rank: int, local_rank: int, argv: Sequence[str], *, of: int) -> PlannedProcess:
@@ -61,11 +61,13 @@ def mpi_parts(
     for node, hub in enumerate(hubs):
         ranks = range(node * per_node, (node + 1) * per_node)
         processes = [mpi_process(rank, rank - ranks[0], ("python", "train.py"), of=world) for rank in ranks]
-        made = order(
+        order_parts = order(
             hub, {"train.py": code}, *processes, run=run, launcher=() if node else mpirun, grace_s=grace_s
         )
         interface = {f"{package}_MCA_oob_tcp_if_include": f"eth{node}" for package in ("OMPI", "PRTE")}
-        made = replace(made, command=replace(made.command, address=addresses[node], launcher_env=interface))
-        run = made.run
-        keys.append(hub.give(part(made, head=node == 0, rank=node)))
+        order_parts = replace(
+            order_parts, command=replace(order_parts.command, address=addresses[node], launcher_env=interface)
+        )
+        run = order_parts.run
+        keys.append(hub.give(part(order_parts, head=node == 0, rank=node)))
     return keys

@@ -117,17 +117,17 @@ class FakeHub:
         return bytes(self.logs[*key, name])
 
     def output(self, key: Key, path: str) -> bytes:
-        found = next(file for file in self.facts[key].outputs if file.path == path)
-        assert len(self.blobs[found.sha256]) == found.size
-        return self.blobs[found.sha256]
+        result = next(file for file in self.facts[key].outputs if file.path == path)
+        assert len(self.blobs[result.sha256]) == result.size
+        return self.blobs[result.sha256]
 
     def complete(self, key: Key) -> bool:
         return all(len(self.logs[*key, name]) == size for name, size in self.facts[key].logs.items())
 
-    def claim(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        key = asked["run"], asked["attempt"]
-        self.claims.append(asked)
-        if key not in self.orders or self.nonces.setdefault(key, asked["nonce"]) != asked["nonce"]:
+    def claim(self, requests: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        key = requests["run"], requests["attempt"]
+        self.claims.append(requests)
+        if key not in self.orders or self.nonces.setdefault(key, requests["nonce"]) != requests["nonce"]:
             return 409, {
                 "title": "Conflict",
                 "status": 409,
@@ -153,10 +153,10 @@ class FakeHub:
         offsets: dict[tuple[str, int, str], int] = {}
         for chunk in report.logs:
             name = (chunk.run, chunk.attempt, chunk.name)
-            held = self.logs[name]
-            if chunk.offset <= len(held):
-                held += chunk.data[len(held) - chunk.offset :]
-            offsets[name] = len(held)
+            reserved = self.logs[name]
+            if chunk.offset <= len(reserved):
+                reserved += chunk.data[len(reserved) - chunk.offset :]
+            offsets[name] = len(reserved)
         for fact in report.attempts:
             key = fact.run, fact.attempt
             self.facts[key] = fact
@@ -233,8 +233,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self._welcome():
             sha256 = self.path.rpartition("/")[2]
             complete = sha256 in self.hub.blobs
-            held = len(self.hub.blobs[sha256] if complete else self.hub.parts[sha256])
-            self._answer(200, b"", {"Upload-Offset": str(held), "Upload-Complete": str(complete).lower()})
+            reserved = len(self.hub.blobs[sha256] if complete else self.hub.parts[sha256])
+            self._answer(200, b"", {"Upload-Offset": str(reserved), "Upload-Complete": str(complete).lower()})
 
     def do_PUT(self) -> None:
         body = self._body()

@@ -18,7 +18,7 @@ from trainhub_node.attempts import termination
 NO_SESSION = -1
 
 
-def left(key: Key) -> set[int]:
+def remaining_processes(key: Key) -> set[int]:
     """Living processes that carry the attempt's mark, and their descendants."""
     return termination.attempt_processes(*key, session=NO_SESSION, roots=frozenset())
 
@@ -27,7 +27,7 @@ def child_pid(attempts: Path, key: Key) -> int:
     return int(json.loads((attempts / f"{key[0]}-{key[1]}" / "child.json").read_text())["pid"])
 
 
-def wait_gone(attempts: Path, key: Key, timeout_s: float = 15) -> None:
+def wait_for_exit(attempts: Path, key: Key, timeout_s: float = 15) -> None:
     """Until the attempt's child has ended."""
     wait_pid(child_pid(attempts, key), timeout_s)
 

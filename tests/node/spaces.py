@@ -38,8 +38,8 @@ class Space:
 def _ip(*words: str) -> None:
     done = subprocess.run(["ip", *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        said = f"ip {' '.join(words)}: {done.stderr.strip()}"
-        pytest.fail(f"Network namespaces cannot be made here ({said}); run this test as root.")
+        message = f"ip {' '.join(words)}: {done.stderr.strip()}"
+        pytest.fail(f"Network namespaces cannot be made here ({message}); run this test as root.")
 
 
 @contextmanager

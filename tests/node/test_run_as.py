@@ -22,9 +22,9 @@ WHO = (
 )
 
 
-def nobody() -> Account:
-    found = pwd.getpwnam("nobody")
-    return Account(found.pw_name, found.pw_uid, found.pw_gid, found.pw_dir)
+def nobody_account() -> Account:
+    result = pwd.getpwnam("nobody")
+    return Account(result.pw_name, result.pw_uid, result.pw_gid, result.pw_dir)
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def node(hub: FakeHub) -> Iterator[NodeSettings]:
     """A node whose folder other accounts can reach, as pytest's own folders cannot be."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-node-"))
     folder.chmod(0o711)
-    if not can_execute("/usr/bin/python3", nobody()):
+    if not can_execute("/usr/bin/python3", nobody_account()):
         pytest.skip("the account nobody has no Python at /usr/bin/python3")
     try:
-        yield settings(hub, folder, run_as=nobody(), python="/usr/bin/python3")
+        yield settings(hub, folder, run_as=nobody_account(), python="/usr/bin/python3")
     finally:
         shutil.rmtree(folder)
 
@@ -49,7 +49,7 @@ class TestRanks:
 
         fact = hub.wait_done(key)
 
-        account = nobody()
+        account = nobody_account()
         assert hub.log(key).decode() == f"{account.uid} [{account.gid}] {account.home} {account.name}\n"
         assert fact.members[0].exit_code == 0
         assert hub.output(key, "x") == b"y"
@@ -75,15 +75,15 @@ class TestRanks:
         self, hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings
     ) -> None:
         start_agent(node)
-        made = script(
+        value = script(
             hub,
             "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n",
         )
-        key = hub.give(made)
+        key = hub.give(value)
         hub.wait_log(key, b"up")
-        work = node.attempts / f"{made.run}-1" / "work"
+        work = node.attempts / f"{value.run}-1" / "work"
         # What a kernel without protected_hardlinks would let the account itself do.
-        (work / "outputs" / "mine").hardlink_to(node.attempts / f"{made.run}-1" / "order.json")
+        (work / "outputs" / "mine").hardlink_to(node.attempts / f"{value.run}-1" / "order.json")
         (work / "go").touch()
 
         fact = hub.wait_done(key)
@@ -108,7 +108,7 @@ class TestRanks:
 
         assert [member.exit_code for member in fact.members] == [0, 0], fact.error
         for rank in range(2):
-            assert hub.log(key, f"70_driver_log_{rank}.txt").split()[0] == str(nobody().uid).encode()
+            assert hub.log(key, f"70_driver_log_{rank}.txt").split()[0] == str(nobody_account().uid).encode()
 
 
 def test_a_folder_that_the_account_cannot_enter_is_refused_with_the_remedy(
@@ -117,4 +117,4 @@ def test_a_folder_that_the_account_cannot_enter_is_refused_with_the_remedy(
     tmp_path.chmod(0o700)
 
     with pytest.raises(SettingsError, match=r"the account nobody \(TRAINHUB_NODE_RUN_AS\) cannot enter"):
-        Agent(settings(hub, tmp_path / "node", run_as=nobody()))
+        Agent(settings(hub, tmp_path / "node", run_as=nobody_account()))

@@ -33,7 +33,7 @@ class TestRead:
         assert read.token == "secret"
 
     @pytest.mark.parametrize(
-        ("name", "value", "said"),
+        ("name", "value", "message"),
         [
             ("TRAINHUB_HUB_URL", "", "TRAINHUB_HUB_URL is not set; give the hub's address"),
             ("TRAINHUB_HUB_URL", "hub:8000", "TRAINHUB_HUB_URL=hub:8000 must be like https://"),
@@ -57,11 +57,11 @@ class TestRead:
             ("TRAINHUB_HUB_CA", __file__, f"TRAINHUB_HUB_CA={__file__} is not a certificate in PEM form"),
         ],
     )
-    def test_refuses_by_name(self, name: str, value: str, said: str) -> None:
+    def test_refuses_by_name(self, name: str, value: str, message: str) -> None:
         with pytest.raises(settings.SettingsError) as refused:
             settings.read({**GOOD, name: value})
 
-        assert str(refused.value).startswith(said)
+        assert str(refused.value).startswith(message)
 
 
 class TestConfiguration:

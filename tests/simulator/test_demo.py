@@ -16,7 +16,7 @@ from tests.hub import Hub, eventually
 from tests.simulator.worlds import ask
 from trainhub import installation
 from trainhub.up.demo_folder import turn_to
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 
 SEE = """
 nvml.nvmlInit()
@@ -154,7 +154,7 @@ def test_a_gpu_falls_off_the_bus_and_comes_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("work", [FIRST, *KINDS], ids=lambda work: work.name)
 def test_what_the_visitor_submits_is_a_spec(work: Any) -> None:
-    spec = RunSpec.from_json(work.spec("0" * 64))
+    spec = read_spec(work.spec("0" * 64))
     assert spec.node_count == work.nodes
     assert spec.resources.gpus_per_node == work.processes
 

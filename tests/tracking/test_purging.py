@@ -19,7 +19,7 @@ from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Artifact, Experiment, Run, RunTag, Snapshot
 from jobs.retention import deletion, reclaimable_bytes, run_purge
-from jobs.retention.purge_registry import BELONGINGS
+from jobs.retention.purge_registry import RUN_TABLES
 from jobs.scheduling import run_actions
 from jobs.wizard import drafts
 from registry.models import ModelFile, ModelVersion, RegisteredModel
@@ -206,10 +206,10 @@ class TestFreeing:
         )
         logs = len(b"some log")
         # Both logged the same model file of 3 bytes, which therefore stays when one of them goes.
-        freed = reclaimable_bytes.bytes_of({1: {run.pk}, 2: {other.pk}})
+        freed = reclaimable_bytes.bytes_by_group({1: {run.pk}, 2: {other.pk}})
         assert freed == {1: 1000 + _stored(run), 2: _stored(other)}
         assert _stored(run) >= logs
-        assert reclaimable_bytes.bytes_of({1: {run.pk, other.pk}}) == {
+        assert reclaimable_bytes.bytes_by_group({1: {run.pk, other.pk}}) == {
             1: 1000 + 500 + 3 + _stored(run) + _stored(other)
         }
 
@@ -231,7 +231,7 @@ class TestFreeing:
 
 class TestTables:
     def test_every_table_that_goes_with_a_run_is_purged_in_batches(self) -> None:
-        assert {belonging.model for belonging in BELONGINGS} >= _cascading(Run) - {Run}
+        assert {belonging.model for belonging in RUN_TABLES} >= _cascading(Run) - {Run}
 
     def test_every_table_that_names_a_file_is_asked_before_one_is_freed(self) -> None:
         naming = {
@@ -249,7 +249,7 @@ def _stored(run: Run) -> int:
 
 
 def _of_runs() -> set[type[models.Model]]:
-    return {belonging.model for belonging in BELONGINGS} | {UsageEntry, MetricSlice}
+    return {belonging.model for belonging in RUN_TABLES} | {UsageEntry, MetricSlice}
 
 
 def _cascading(model: type[models.Model]) -> set[type[models.Model]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 
 SNAPSHOT = {"type": "snapshot", "id": "5f" * 32}
 TORCHRUN = [
@@ -100,4 +101,4 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def golden(name: str) -> RunSpec:
-    return RunSpec.from_json({"source": SNAPSHOT} | SPECS[name])
+    return read_spec({"source": SNAPSHOT} | SPECS[name])

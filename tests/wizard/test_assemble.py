@@ -9,12 +9,12 @@ import pytest
 from jobs.sources.examples import examples
 from jobs.wizard import steps
 from jobs.wizard.assemble import assemble, take_apart
-from jobs.wizard.distribution_form import KINDS
 from jobs.wizard.parts import Parts, SourcePart
 from tests.wizard.specs import SPECS, golden
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.spec import ExampleSource, RunSpec
+from trainhub_launch.spec_reader import read_spec
 
 
 def through_the_forms(spec: RunSpec) -> RunSpec:
@@ -35,14 +35,14 @@ class TestRoundTrip:
 
     @pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
     def test_every_example_survives_the_forms(self, example: object) -> None:
-        spec = RunSpec.from_json(example.spec)  # type: ignore[attr-defined]
+        spec = read_spec(example.spec)  # type: ignore[attr-defined]
         again = through_the_forms(spec)
         # A count of nodes that says what one node means anyway is not typed anywhere.
         assert replace(again, resources=spec.resources) == spec
         assert again.node_count == spec.node_count
 
     def test_a_node_count_that_repeats_the_distribution_is_dropped(self) -> None:
-        spec = RunSpec.from_json(
+        spec = read_spec(
             golden("mpi").to_json() | {"resources": {"cluster": "local", "node_count": 2, "gpus_per_node": 4}}
         )
         assert assemble(take_apart(spec)) == replace(spec, resources=replace(spec.resources, node_count=None))
@@ -60,5 +60,8 @@ class TestAssemble:
         assert refused.value.field == "script"
 
 
-def test_every_framework_has_a_card_and_every_card_a_framework() -> None:
-    assert {kind.name.split("_")[0] for kind in KINDS} == set(FRAMEWORKS)
+def test_every_framework_has_a_card_and_no_two_cards_share_a_name_or_a_field() -> None:
+    cards = [card for framework in FRAMEWORKS.values() for card in framework.cards]
+    assert all(framework.cards for framework in FRAMEWORKS.values())
+    names = [card.name for card in cards] + [field.name for card in cards for field in card.fields]
+    assert len(names) == len(set(names))

@@ -12,7 +12,8 @@ from jobs.wizard.forms import StepForm, below
 from jobs.wizard.resources_form import ResourcesForm
 from jobs.wizard.source_form import SourceForm
 from tests.wizard.builders import typed
-from trainhub_launch.distribution import MpiConfiguration, PyTorchConfiguration
+from trainhub_launch.frameworks.mpi.configuration import MpiConfiguration
+from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration
 
 
 def errors(form: StepForm[Any]) -> dict[str, list[str]]:

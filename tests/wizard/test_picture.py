@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.wizard import picture
 from tests.launch.builders import make_node, make_placement, make_plan, make_spec, mpi, pytorch, tensorflow
-from trainhub_launch.placement import Demand, Placement, provisional
+from trainhub_launch.scheduler.placement import Demand, Placement, provisional
 from trainhub_launch.spec import Variable
 
 

@@ -134,7 +134,7 @@ class RunPin(JobsView):
         return Response(status=204)
 
 
-class RunTag(JobsView):
+class RunTagView(JobsView):
     @extend_schema(request=TagSerializer, responses={204: None})
     def put(self, request: Request, run: str, key: str) -> Response:
         """Set a tag, replacing its value."""
@@ -169,7 +169,7 @@ class RunBulk(JobsView):
             report = bulk.apply_to_runs(
                 self.principal(request), data["verb"], data["runs"], key=data["key"], value=data["value"]
             )
-        except bulk.NotAllowed as error:
+        except bulk.BulkNotAllowed as error:
             raise ApiProblem(403, str(error)) from error
         refused = [{"run": number, "why": why} for number, why in report.refused.items()]
         return Response({"done": report.done, "refused": refused})

@@ -16,14 +16,14 @@ from rest_framework.utils.urls import replace_query_param
 
 from jobs import causes
 from jobs.api import run_list
-from jobs.api.selection import ORDERS, PARAMETERS, RunPages, selected
+from jobs.api.selection import ORDERS, PARAMETERS, RunPages, filter_runs
 from jobs.api.serializers import RunSerializer
 from jobs.models import Run
 from tracking.history.rows import load_logged_values
 from tracking.search import FilterError, RunQuery, build_query, find_run_ids
 from tracking.search.parser import parse_key
 from tracking.search.tree import Key
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 from trainhub_launch.errors import SpecError
 from workspaces.api.problems import ApiProblem
 
@@ -67,7 +67,7 @@ _COLUMN = OpenApiParameter(
 )
 
 
-class RunList(run_list.RunList):
+class FilteredRunList(run_list.RunList):
     @extend_schema(
         operation_id="runs_list",
         responses=FoundRunPageSerializer,
@@ -87,7 +87,7 @@ class RunList(run_list.RunList):
         order = request.query_params.get("order", ORDERS[0])
         if order.removeprefix("-") in ORDERS:
             pages = RunPages()
-            runs = selected(query.matching_runs()[0], request, also=EXTRA_PARAMETERS, flat=bool(text))
+            runs = filter_runs(query.matching_runs()[0], request, also=EXTRA_PARAMETERS, flat=bool(text))
             page = pages.paginate_queryset(causes.annotate_lines(runs), request, view=self)
             return pages.get_paginated_response(_runs_json(page or [], columns))
         return self._list_ordered(request, query, order, columns)
@@ -97,7 +97,7 @@ class RunList(run_list.RunList):
     ) -> Response:
         """Returns a page in an order by logged data; the cursor is an offset, because such orders have no
         unique key."""
-        others = selected(self.runs(request), request, also=EXTRA_PARAMETERS, flat=True)
+        others = filter_runs(self.runs(request), request, also=EXTRA_PARAMETERS, flat=True)
         where = (
             Q(pk__in=others.order_by().values("pk"))
             if any(request.query_params.get(name) for name in FILTER_PARAMETERS)
@@ -136,7 +136,7 @@ def _columns(request: Request) -> dict[str, Key]:
         raise SpecError("column", f"may name at most {MAX_COLUMNS} columns")
     runs = {text: parse_key(text) for text in texts}
     for text, key in runs.items():
-        if key.kind not in (Kind.METRIC, Kind.PARAM, Kind.TAG):
+        if key.kind not in (KeyKind.METRIC, KeyKind.PARAM, KeyKind.TAG):
             raise SpecError(
                 "column",
                 f"{text!r} is in every response already, or is not a column; name metrics, params or tags",

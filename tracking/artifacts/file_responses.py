@@ -5,7 +5,7 @@ from __future__ import annotations
 import mimetypes
 from pathlib import PurePosixPath
 
-from jobs.transfer.downloads import SAFE
+from jobs.transfer.downloads import SAFE_HEADERS
 from tracking.artifacts.file_owners import FileRow
 from workspaces.stored_files import blobs
 from workspaces.stored_files.responses import OCTETS, StoredFileResponse
@@ -20,7 +20,7 @@ IMAGES = {
     ".bmp": "image/bmp",
     ".avif": "image/avif",
 }
-HEADERS = {**SAFE, "Cross-Origin-Resource-Policy": "same-origin"}
+HEADERS = {**SAFE_HEADERS, "Cross-Origin-Resource-Policy": "same-origin"}
 """The sandbox also applies if an image is opened by itself: an SVG's scripts do not run."""
 _TEXT = frozenset(
     (

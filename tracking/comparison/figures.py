@@ -24,7 +24,7 @@ HIGHER = re.compile(
 
 
 @dataclass(frozen=True)
-class Figure:
+class MetricFigure:
     """One statistic of one run. `mark` is best, or lowest and highest if the better direction is unknown;
     else empty."""
 
@@ -37,12 +37,12 @@ class FigureRow:
     """One metric: `last`, `min` and `max` contain a figure for each run."""
 
     key: str
-    last: tuple[Figure, ...]
-    min: tuple[Figure, ...]
-    max: tuple[Figure, ...]
+    last: tuple[MetricFigure, ...]
+    min: tuple[MetricFigure, ...]
+    max: tuple[MetricFigure, ...]
 
     @property
-    def cells(self) -> list[tuple[Figure, Figure, Figure]]:
+    def cells(self) -> list[tuple[MetricFigure, MetricFigure, MetricFigure]]:
         return list(zip(self.last, self.min, self.max, strict=True))
 
 
@@ -74,11 +74,11 @@ def _row(key: str, metrics: Sequence[Metric | None]) -> FigureRow:
     return FigureRow(key, _mark_best(last, better), _mark_best(minima, better), _mark_best(maxima, better))
 
 
-def _mark_best(values: Sequence[float | None], better: str) -> tuple[Figure, ...]:
+def _mark_best(values: Sequence[float | None], better: str) -> tuple[MetricFigure, ...]:
     """Marks the best value; none if all values are equal."""
     finite = [value for value in values if value is not None and math.isfinite(value)]
     if len(finite) < 2 or min(finite) == max(finite):
-        return tuple(Figure(value) for value in values)
+        return tuple(MetricFigure(value) for value in values)
     low, high = min(finite), max(finite)
     words = {"lower": {low: "best"}, "higher": {high: "best"}}.get(better, {low: "lowest", high: "highest"})
-    return tuple(Figure(value, words.get(value, "") if value is not None else "") for value in values)
+    return tuple(MetricFigure(value, words.get(value, "") if value is not None else "") for value in values)

@@ -52,7 +52,7 @@ SERIES = [
 
 
 @dataclass(frozen=True)
-class CurveQuery:
+class SeriesQuery:
     """A validated query. `start` and `end` are values on the axis; None means open."""
 
     keys: tuple[str, ...]
@@ -63,7 +63,7 @@ class CurveQuery:
     smoothing: float
 
 
-def parse_query(query: QueryDict, *, extra: Collection[str] = ()) -> CurveQuery:
+def parse_query(query: QueryDict, *, extra: Collection[str] = ()) -> SeriesQuery:
     """Parses the query parameters. `extra` are names that are allowed besides those of SERIES. Raises
     SpecError."""
     check_parameters(query, {*(parameter.name for parameter in SERIES), *extra})
@@ -73,7 +73,7 @@ def parse_query(query: QueryDict, *, extra: Collection[str] = ()) -> CurveQuery:
     start, end = (_axis_position(name, query.get(name, ""), Axis(axis)) for name in ("from", "to"))
     if start is not None and end is not None and start >= end:
         raise SpecError("from", "must lie before `to`")
-    return CurveQuery(
+    return SeriesQuery(
         keys=parse_keys(query),
         axis=Axis(axis),
         start=start,

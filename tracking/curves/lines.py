@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run
-from tracking.curves.curve_query import Axis, CurveQuery
+from tracking.curves.curve_query import Axis, SeriesQuery
 from tracking.curves.smoothing import moving_average
 from tracking.metrics import curve_reader
 from tracking.metrics.curve_reader import DrawnCurve
@@ -54,7 +54,7 @@ class CurveLine:
         return x.astype(np.int64) if self.axis is Axis.STEP else (x - self.origin) / 1000
 
 
-def curve_lines(runs: Sequence[Run], query: CurveQuery, *, origin: Run | None = None) -> list[CurveLine]:
+def curve_lines(runs: Sequence[Run], query: SeriesQuery, *, origin: Run | None = None) -> list[CurveLine]:
     """Returns the lines, metric by metric. A relative axis starts with the run `origin`, or else with each
     run itself."""
     rows = metrics_by_run_and_key(runs, query.keys)
@@ -77,7 +77,7 @@ def start_ms(run: Run) -> int:
     return int((run.started_at or run.created_at).timestamp() * 1000)
 
 
-def storage_span(query: CurveQuery, origin: int) -> tuple[float | None, float | None]:
+def storage_span(query: SeriesQuery, origin: int) -> tuple[float | None, float | None]:
     """Returns the query's span in storage units: steps or Unix milliseconds."""
     if query.axis is Axis.STEP:
         return query.start, query.end
@@ -121,7 +121,7 @@ def _number_or_null(value: float | None) -> float | str | None:
     return None if value is None else number_or_word(value)
 
 
-def _line(run: Run, metric: Metric, query: CurveQuery, origin: int) -> CurveLine:
+def _line(run: Run, metric: Metric, query: SeriesQuery, origin: int) -> CurveLine:
     start, end = storage_span(query, origin)
     axis = curve_reader.STEP if query.axis is Axis.STEP else curve_reader.MS
     curve = curve_reader.curve(run.pk, metric.key, pixels=query.pixels, axis=axis, start=start, end=end)
@@ -129,7 +129,7 @@ def _line(run: Run, metric: Metric, query: CurveQuery, origin: int) -> CurveLine
     return CurveLine(run, metric, curve, smooth, query.axis, origin)
 
 
-def _smooth(run: Run, metric: Metric, query: CurveQuery, curve: DrawnCurve) -> FloatArray:
+def _smooth(run: Run, metric: Metric, query: SeriesQuery, curve: DrawnCurve) -> FloatArray:
     """Returns the moving average at the drawn points; it starts at the start of the curve, so that it does
     not depend on the span."""
     x, y = finite_points(curve_reader.history(run.pk, metric.key), query.axis)

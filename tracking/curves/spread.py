@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run, RunTag
-from tracking.curves.curve_query import Axis, CurveQuery
+from tracking.curves.curve_query import Axis, SeriesQuery
 from tracking.curves.lines import finite_points, metrics_by_run_and_key, start_ms, storage_span
 from tracking.metrics import curve_reader
 from tracking.metrics.points import FloatArray
@@ -63,7 +63,7 @@ def group_runs_by(runs: Sequence[Run], by: str) -> Groups:
     return result
 
 
-def spread_bands(groups: Groups, query: CurveQuery) -> list[SpreadBand]:
+def spread_bands(groups: Groups, query: SeriesQuery) -> list[SpreadBand]:
     """Returns a band for each group and metric that one of its runs has, metric by metric."""
     rows = metrics_by_run_and_key([run for runs in groups.values() for run in runs], query.keys)
     result = []
@@ -76,7 +76,7 @@ def spread_bands(groups: Groups, query: CurveQuery) -> list[SpreadBand]:
     return result
 
 
-def _band(group: str, runs: tuple[Run, ...], key: str, query: CurveQuery) -> SpreadBand | None:
+def _band(group: str, runs: tuple[Run, ...], key: str, query: SeriesQuery) -> SpreadBand | None:
     curves = [curve for run in runs if len((curve := _curve(run, key, query))[0])]
     if not curves:
         return None
@@ -92,7 +92,7 @@ def _band(group: str, runs: tuple[Run, ...], key: str, query: CurveQuery) -> Spr
     return SpreadBand(group, runs, key, positions, mean, mean - spread, mean + spread)
 
 
-def _curve(run: Run, key: str, query: CurveQuery) -> tuple[FloatArray, FloatArray]:
+def _curve(run: Run, key: str, query: SeriesQuery) -> tuple[FloatArray, FloatArray]:
     """Returns a run's curve within the span, in the units of the axis."""
     origin = start_ms(run) if query.axis is Axis.RELATIVE else 0
     x, y = finite_points(curve_reader.history(run.pk, key), query.axis)

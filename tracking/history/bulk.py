@@ -72,7 +72,7 @@ class BulkReport:
         return [*(success if self.done else ()), *sentences, *more]
 
 
-class NotAllowed(Exception):
+class BulkNotAllowed(Exception):
     """The person's role is too low; the message says which role is needed."""
 
 
@@ -83,7 +83,7 @@ def apply_to_runs(
     if verb not in ACTIONS:
         raise SpecError("verb", f"must be one of {', '.join(ACTIONS)}")
     if not principal.may(ACTIONS[verb].role):
-        raise NotAllowed(lacking(principal, ACTIONS[verb].role))
+        raise BulkNotAllowed(lacking(principal, ACTIONS[verb].role))
     if not 0 < len(set(numbers)) <= MAX_RUNS:
         raise SpecError("runs", f"name 1 to {MAX_RUNS} runs by number")
     valid = [number for number in numbers if number <= MAX_RUN_NUMBER]

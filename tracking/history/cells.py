@@ -11,8 +11,9 @@ from typing import Any
 from jobs.models import Run
 from jobs.templatetags.runs import framework
 from tracking.history.number_format import figure
-from tracking.search.tree import Comparison, Key, Value
-from tracking.search.vocabulary import Kind
+from tracking.search.tree import Comparison, ComparisonValue, Key
+from tracking.search.vocabulary import KeyKind
+from trainhub_launch.frameworks import stored_framework
 
 MAX_TEXT_LENGTH = 80
 SPEC_ATTRIBUTES = {"framework", "cluster", "environment"}
@@ -43,12 +44,12 @@ EMPTY = CellContent()
 
 
 def cell_content(run: Run, key: Key, logged: LoggedValues) -> CellContent:
-    if key.kind is Kind.ATTRIBUTE:
+    if key.kind is KeyKind.ATTRIBUTE:
         return ATTRIBUTES.get(key.name, _empty)(run, key, logged)
     if (run.pk, key) not in logged.values:
         return EMPTY
     value = logged.values[run.pk, key]
-    return _metric(key, value) if key.kind is Kind.METRIC else _text(key, value)
+    return _metric(key, value) if key.kind is KeyKind.METRIC else _text(key, value)
 
 
 def _metric(key: Key, value: float | None) -> CellContent:
@@ -63,7 +64,7 @@ def _text(key: Key, text: str, title: str = "") -> CellContent:
     if not text:
         return (
             CellContent("", "", filter_text=_filter_text(key, "=", ""))
-            if key.kind is not Kind.ATTRIBUTE
+            if key.kind is not KeyKind.ATTRIBUTE
             else EMPTY
         )
     visible = text if len(text) <= MAX_TEXT_LENGTH else text[: MAX_TEXT_LENGTH - 1] + "…"
@@ -72,7 +73,7 @@ def _text(key: Key, text: str, title: str = "") -> CellContent:
     return CellContent(visible, title or (text if visible != text else ""), filter_text=filter_text)
 
 
-def _filter_text(key: Key, operator: str, value: Value) -> str:
+def _filter_text(key: Key, operator: str, value: ComparisonValue) -> str:
     return str(Comparison(key, operator, value))
 
 
@@ -107,8 +108,7 @@ def _gpu_hours(run: Run, key: Key, logged: LoggedValues) -> CellContent:
 def _framework(run: Run, key: Key, _: LoggedValues) -> CellContent:
     if run.kind != "job":
         return EMPTY
-    word = (run.spec.get("distribution") or {}).get("type", "single")
-    return CellContent(framework(run), filter_text=_filter_text(key, "=", word))
+    return CellContent(framework(run), filter_text=_filter_text(key, "=", stored_framework(run.spec)))
 
 
 def _spec_cell(part: str, name: str) -> Callable[[Run, Key, LoggedValues], CellContent]:

@@ -11,7 +11,7 @@ from tracking.models import Metric
 from tracking.search import FilterError
 from tracking.search.parser import parse_key, parse_order
 from tracking.search.tree import Key, OrderBy
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 
 ATTRIBUTES: dict[str, str] = {
     "number": "Run",
@@ -24,7 +24,7 @@ ATTRIBUTES: dict[str, str] = {
     "submitted": "Started",
     "end_time": "Ended",
     "user_id": "By",
-    "kind": "Kind",
+    "kind": "KeyKind",
     "attempt": "Attempt",
     "priority": "Priority",
     "run_id": "Id",
@@ -68,7 +68,9 @@ class TableColumn:
     @property
     def label(self) -> str:
         return (
-            ATTRIBUTES.get(self.key.name, self.key.name) if self.key.kind is Kind.ATTRIBUTE else self.key.name
+            ATTRIBUTES.get(self.key.name, self.key.name)
+            if self.key.kind is KeyKind.ATTRIBUTE
+            else self.key.name
         )
 
     @property
@@ -78,7 +80,9 @@ class TableColumn:
 
     @property
     def is_number(self) -> bool:
-        return self.key.kind is Kind.METRIC or (self.key.kind is Kind.ATTRIBUTE and self.key.name in NUMBERS)
+        return self.key.kind is KeyKind.METRIC or (
+            self.key.kind is KeyKind.ATTRIBUTE and self.key.name in NUMBERS
+        )
 
     @property
     def classes(self) -> str:
@@ -104,8 +108,8 @@ def default_columns(runs: Sequence[str]) -> list[TableColumn]:
     """Returns the default columns: important attributes, and the metrics that most of these runs log."""
     counts = Counter(Metric.objects.filter(run_id__in=runs).values_list("key", flat=True))
     ranked = sorted(counts, key=lambda key: (*_interest(key), -counts[key], key))
-    metrics = [Key(Kind.METRIC, key) for key in ranked[:DEFAULT_METRIC_COUNT]]
-    keys = [Key(Kind.ATTRIBUTE, name) for name in DEFAULT_ATTRIBUTES]
+    metrics = [Key(KeyKind.METRIC, key) for key in ranked[:DEFAULT_METRIC_COUNT]]
+    keys = [Key(KeyKind.ATTRIBUTE, name) for name in DEFAULT_ATTRIBUTES]
     return _build_columns([*keys[:2], *metrics, *keys[2:]], seldom=WIDE_ONLY)
 
 
@@ -135,7 +139,11 @@ def valid_groups(table_query: TableQuery) -> list[Key]:
     """Returns the keys that runs are grouped by. Raises FilterError for one that is not allowed."""
     keys = [parse_key(text) for text in table_query.groups]
     for key, text in zip(keys, table_query.groups, strict=True):
-        if key.kind not in (Kind.PARAM, Kind.TAG) and key.name not in ("experiment", "state", "user_id"):
+        if key.kind not in (KeyKind.PARAM, KeyKind.TAG) and key.name not in (
+            "experiment",
+            "state",
+            "user_id",
+        ):
             raise FilterError(
                 "Runs are grouped by params, tags, experiment, state or user_id", 0, text, "group"
             )
@@ -155,8 +163,8 @@ def _sort_link(table_query: TableQuery, column: TableColumn, orders: dict[Key, s
 
 
 def _build_columns(keys: Sequence[Key], seldom: frozenset[str] = frozenset()) -> list[TableColumn]:
-    main = next((key for key in keys if key.kind is Kind.METRIC), keys[0] if keys else None)
+    main = next((key for key in keys if key.kind is KeyKind.METRIC), keys[0] if keys else None)
     return [
-        TableColumn(key, str(key), key == main, key.kind is Kind.ATTRIBUTE and key.name in seldom)
+        TableColumn(key, str(key), key == main, key.kind is KeyKind.ATTRIBUTE and key.name in seldom)
         for key in keys
     ]

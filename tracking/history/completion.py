@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tracking.history import key_catalog
 from tracking.search import FilterError, parse
 from tracking.search.tree import Key, quote
-from tracking.search.vocabulary import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, Kind, Type
+from tracking.search.vocabulary import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATORS, AttributeType, KeyKind
 from workspaces.models import Workspace
 
 MAX_OFFERS = 40
@@ -89,16 +89,16 @@ def _keys(workspace: Workspace, typed: str) -> list[Offer]:
     kinds = (
         [KINDS[prefix]]
         if dot and prefix in KINDS
-        else [Kind.METRIC, Kind.PARAM, Kind.ATTRIBUTE, Kind.TAG, Kind.DATASET]
+        else [KeyKind.METRIC, KeyKind.PARAM, KeyKind.ATTRIBUTE, KeyKind.TAG, KeyKind.DATASET]
     )
     search = (rest if dot and prefix in KINDS else typed).strip("`").lower()
     ranked: list[tuple[bool, int, str, Offer]] = []
     for rank, kind in enumerate(kinds):
         names = (
             ATTRIBUTES
-            if kind is Kind.ATTRIBUTE
+            if kind is KeyKind.ATTRIBUTE
             else DATASET_KEYS
-            if kind is Kind.DATASET
+            if kind is KeyKind.DATASET
             else catalog.of_kind(kind)
         )
         for name in names:
@@ -111,13 +111,13 @@ def _keys(workspace: Workspace, typed: str) -> list[Offer]:
 
 
 def _values(workspace: Workspace, key: Key, typed: str) -> list[Offer]:
-    if key.type is Type.FLAG:
+    if key.type is AttributeType.FLAG:
         return [Offer("true", "value"), Offer("false", "value")]
-    if key.type is Type.TIME:
+    if key.type is AttributeType.TIME:
         return [Offer(text, "value") for text in TIMES]
-    if key.name == "duration" and key.kind is Kind.ATTRIBUTE:
+    if key.name == "duration" and key.kind is KeyKind.ATTRIBUTE:
         return [Offer(text, "value") for text in DURATIONS]
-    if key.type in (Kind.METRIC, Type.NUMBER):
+    if key.type in (KeyKind.METRIC, AttributeType.NUMBER):
         return []
     prefix = typed[1:] if typed[:1] in ("'", '"') else typed
     return [Offer(quote(text), "value") for text in key_catalog.matching_values(workspace, key, prefix)]

@@ -19,7 +19,7 @@ from tracking.history.rows import load_logged_values
 from tracking.history.table_query import TableQuery
 from tracking.search import find_run_ids, parse_order
 from tracking.search.tree import Comparison, Key, quote
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 from workspaces.access import Principal
 
 MAX_RUNS = 5_000
@@ -27,7 +27,7 @@ MAX_RUNS = 5_000
 MAX_GROUPS = 200
 BATCH_SIZE = 2_000
 NUMERIC_ATTRIBUTES = ("duration", "gpu_hours")
-DURATION = Key(Kind.ATTRIBUTE, "duration")
+DURATION = Key(KeyKind.ATTRIBUTE, "duration")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def group_runs(
     numeric = [
         column
         for column in columns
-        if column.key.kind is Kind.METRIC or column.key.name in NUMERIC_ATTRIBUTES
+        if column.key.kind is KeyKind.METRIC or column.key.name in NUMERIC_ATTRIBUTES
     ]
     order = parse_order(table_query.order[0]) if table_query.order else None
     needed = {column.key for column in numeric} | ({order.key} if order else set())
@@ -107,7 +107,7 @@ def _table(ids: Sequence[str], keys: Sequence[Key]) -> ValueTable:
         batch = ids[start : start + BATCH_SIZE]
         logged = load_logged_values(batch, keys)
         table.update(logged.values)
-        table.update(_attributes(batch, [key for key in keys if key.kind is Kind.ATTRIBUTE], logged))
+        table.update(_attributes(batch, [key for key in keys if key.kind is KeyKind.ATTRIBUTE], logged))
     return table
 
 

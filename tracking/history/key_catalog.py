@@ -14,11 +14,11 @@ from jobs.models import Experiment, Run, RunTag
 from tracking.models import Metric, Param
 from tracking.search import attributes
 from tracking.search.tree import Key
-from tracking.search.vocabulary import Kind, Type
+from tracking.search.vocabulary import AttributeType, KeyKind
 from workspaces import process_caches
 from workspaces.models import User, Workspace
 
-MODELS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
+MODELS: dict[KeyKind, type[Model]] = {KeyKind.METRIC: Metric, KeyKind.PARAM: Param, KeyKind.TAG: RunTag}
 MAX_EXPERIMENTS = 40
 """All keys of this many recent experiments are listed; of others only those of the latest runs."""
 LATEST_RUNS = 300
@@ -34,8 +34,10 @@ class WorkspaceKeys:
     params: tuple[str, ...]
     tags: tuple[str, ...]
 
-    def of_kind(self, kind: Kind) -> tuple[str, ...]:
-        return {Kind.METRIC: self.metrics, Kind.PARAM: self.params, Kind.TAG: self.tags}.get(kind, ())
+    def of_kind(self, kind: KeyKind) -> tuple[str, ...]:
+        return {KeyKind.METRIC: self.metrics, KeyKind.PARAM: self.params, KeyKind.TAG: self.tags}.get(
+            kind, ()
+        )
 
 
 _cache: dict[int, tuple[float, WorkspaceKeys]] = {}
@@ -49,7 +51,9 @@ def workspace_keys(workspace: Workspace) -> WorkspaceKeys:
     rows = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("-updated_at", "-pk")
     experiments = list(rows.values_list("pk", flat=True)[:MAX_EXPERIMENTS])
     runs = list(Run.objects.of(workspace).order_by("-created_at").values_list("pk", flat=True)[:LATEST_RUNS])
-    keys = WorkspaceKeys(*(_keys(kind, experiments, runs) for kind in (Kind.METRIC, Kind.PARAM, Kind.TAG)))
+    keys = WorkspaceKeys(
+        *(_keys(kind, experiments, runs) for kind in (KeyKind.METRIC, KeyKind.PARAM, KeyKind.TAG))
+    )
     if len(_cache) > MAX_CACHED_WORKSPACES:
         _cache.clear()
     _cache[workspace.pk] = time.monotonic(), keys
@@ -63,11 +67,11 @@ def clear_cache() -> None:
 
 def matching_values(workspace: Workspace, key: Key, prefix: str) -> list[str]:
     """Returns values of a param, tag or attribute that start with `prefix`."""
-    if key.kind is Kind.ATTRIBUTE:
+    if key.kind is KeyKind.ATTRIBUTE:
         return [
             text for text in _attribute_values(workspace, key.name) if text.lower().startswith(prefix.lower())
         ][:MAX_VALUES]
-    if key.kind not in MODELS or key.kind is Kind.METRIC:
+    if key.kind not in MODELS or key.kind is KeyKind.METRIC:
         return []
     experiments = Experiment.objects.filter(workspace=workspace, deleted_at=None).values_list("pk", flat=True)
     rows = MODELS[key.kind].objects.filter(experiment__in=list(experiments), key=key.name)  # type: ignore[attr-defined]
@@ -79,7 +83,7 @@ def matching_values(workspace: Workspace, key: Key, prefix: str) -> list[str]:
 def _attribute_values(workspace: Workspace, name: str) -> list[str]:
     if name == "state":
         return [*attributes.word_values("state"), *attributes.GROUPS]
-    if key_type(name) is Type.WORD:
+    if key_type(name) is AttributeType.WORD:
         return [word for word in attributes.word_values(name) if word]
     if name == "experiment":
         rows = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("name")
@@ -94,10 +98,10 @@ def _attribute_values(workspace: Workspace, name: str) -> list[str]:
 
 
 def key_type(name: str) -> object:
-    return Key(Kind.ATTRIBUTE, name).type
+    return Key(KeyKind.ATTRIBUTE, name).type
 
 
-def _keys(kind: Kind, experiments: Sequence[int], runs: Sequence[str]) -> tuple[str, ...]:
+def _keys(kind: KeyKind, experiments: Sequence[int], runs: Sequence[str]) -> tuple[str, ...]:
     rows = MODELS[kind].objects.filter(run_id__in=runs).order_by()  # type: ignore[attr-defined]
     names = set(rows.values_list("key", flat=True).distinct()[:MAX_KEYS])
     for experiment in experiments:

@@ -16,7 +16,7 @@ from tracking.history.cells import SPEC_ATTRIBUTES, CellContent, LoggedValues, c
 from tracking.history.columns import TableColumn
 from tracking.models import Metric, Param, Star, UsageEntry
 from tracking.search.tree import Key
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 from workspaces.models import User
 
 
@@ -68,19 +68,19 @@ def build_rows(
 def load_logged_values(ids: Sequence[str], keys: Iterable[Key]) -> LoggedValues:
     values: dict[tuple[str, Key], Any] = {}
     key_list = list(keys)
-    for part in {key.part for key in key_list if key.kind is Kind.METRIC}:
-        names = [key.name for key in key_list if key.kind is Kind.METRIC and key.part == part]
+    for part in {key.part for key in key_list if key.kind is KeyKind.METRIC}:
+        names = [key.name for key in key_list if key.kind is KeyKind.METRIC and key.part == part]
         rows = Metric.objects.filter(run_id__in=ids, key__in=names).values_list(
             "run_id", "key", f"{part}_value"
         )
         for run, name, value in rows:
-            values[run, Key(Kind.METRIC, name, part)] = value
-    for kind, model in ((Kind.PARAM, Param), (Kind.TAG, RunTag)):
+            values[run, Key(KeyKind.METRIC, name, part)] = value
+    for kind, model in ((KeyKind.PARAM, Param), (KeyKind.TAG, RunTag)):
         names = [key.name for key in key_list if key.kind is kind]
         texts = model.objects.filter(run_id__in=ids, key__in=names) if names else model.objects.none()
         for run, name, text in texts.values_list("run_id", "key", "short"):
             values[run, Key(kind, name)] = text
-    return LoggedValues(values, _gpu_hours(ids) if Key(Kind.ATTRIBUTE, "gpu_hours") in key_list else {})
+    return LoggedValues(values, _gpu_hours(ids) if Key(KeyKind.ATTRIBUTE, "gpu_hours") in key_list else {})
 
 
 def _gpu_hours(ids: Sequence[str]) -> dict[str, float]:
@@ -91,7 +91,7 @@ def _gpu_hours(ids: Sequence[str]) -> dict[str, float]:
 
 
 def _runs(ids: Sequence[str], keys: Sequence[Key]) -> list[Run]:
-    needs_spec = any(key.kind is Kind.ATTRIBUTE and key.name in SPEC_ATTRIBUTES for key in keys)
+    needs_spec = any(key.kind is KeyKind.ATTRIBUTE and key.name in SPEC_ATTRIBUTES for key in keys)
     query = causes.annotate_lines(Run.objects.filter(pk__in=ids)).select_related(
         "experiment", "created_by", "parent"
     )

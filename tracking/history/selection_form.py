@@ -32,7 +32,7 @@ def act(request: WorkspaceRequest) -> HttpResponse:
         report = bulk.apply_to_runs(
             request.principal, verb, numbers, key=form.get("key", ""), value=form.get("value", "")
         )
-    except bulk.NotAllowed as error:
+    except bulk.BulkNotAllowed as error:
         raise PermissionDenied(str(error)) from error
     except SpecError as error:
         messages.error(request, f"Nothing was done. {error.field.capitalize()}: {error.message}.")

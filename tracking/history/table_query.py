@@ -14,7 +14,7 @@ from jobs.models import Experiment
 from jobs.states import ACTIVE, WAITING, RunState
 from tracking.search import RunQuery, parse, parse_order
 from tracking.search.compiler import attribute_names
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 from workspaces.access import Principal
 
 GROUPS: dict[str, tuple[str, frozenset[RunState]]] = {
@@ -70,7 +70,7 @@ class TableQuery:
     @property
     def is_flat(self) -> bool:
         """Whether child runs have rows of their own, because a search may be for them."""
-        logged = any(parse_order(text).key.kind is not Kind.ATTRIBUTE for text in self.order)
+        logged = any(parse_order(text).key.kind is not KeyKind.ATTRIBUTE for text in self.order)
         return bool(self.filter or self.name_part or self.groups or self.view or logged)
 
     def pairs(self) -> list[tuple[str, str]]:

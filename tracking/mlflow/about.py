@@ -77,7 +77,7 @@ async def server_info(_: Request) -> Response:
 async def unsupported_below(scope: Scope, receive: Receive, send: Send) -> None:
     """ASGI app for all other paths below the roots. Raises HTTPException 405 if the path exists for another
     method."""
-    allowed = methods.allowed(scope["app"].routes, scope)
+    allowed = methods.allowed_methods(scope["app"].routes, scope)
     if allowed != ["OPTIONS"]:
         raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})
     await (await unsupported(Request(scope, receive)))(scope, receive, send)

@@ -15,6 +15,7 @@ from django.db.models.functions import Cast, Coalesce, Concat, Now
 from jobs.models import Run
 from jobs.states import ACTIVE, WAITING, Reason, RunState
 from tracking.models import UsageEntry
+from trainhub_launch.frameworks import FRAMEWORKS, SINGLE
 
 STATUSES: dict[str, frozenset[RunState]] = {
     "SCHEDULED": WAITING,
@@ -31,7 +32,6 @@ GROUPS: dict[str, frozenset[RunState]] = {
 }
 """Additional words for groups of states in filters."""
 KINDS = ("job", "external")
-FRAMEWORKS = ("single", "pytorch", "mpi", "tensorflow")
 ARTIFACT_ROOT = "mlflow-artifacts:/"
 MAX_DURATION_S = 10.0**10
 
@@ -90,7 +90,7 @@ COMPUTED: dict[str, Callable[[], Combinable]] = {
     "experiment_id": _experiment_id,
     "cluster": lambda: _spec_value("resources__cluster"),
     "environment": lambda: _spec_value("environment__name"),
-    "framework": lambda: Coalesce(_spec_value("distribution__type"), Value("single", models.TextField())),
+    "framework": lambda: Coalesce(_spec_value("distribution__type"), Value(SINGLE, models.TextField())),
     "duration": _duration,
     "gpu_hours": _gpu_hours,
 }

@@ -16,12 +16,12 @@ from jobs.models import RunTag
 from tracking.models import Metric, Param, RunInput
 from tracking.search import attributes, patterns
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or
-from tracking.search.vocabulary import Kind, Type
+from tracking.search.vocabulary import AttributeType, KeyKind
 
 SHORT = 200
 """Characters of a value that the index contains."""
-LoggedKey = tuple[Kind, str]
-"""Kind and name of a logged key."""
+LoggedKey = tuple[KeyKind, str]
+"""KeyKind and name of a logged key."""
 LOOKUPS = {
     "=": "exact",
     ">": "gt",
@@ -86,7 +86,7 @@ def attribute_names(node: Node | None) -> frozenset[str]:
     if node is None:
         return frozenset()
     if isinstance(node, Comparison):
-        return frozenset({node.key.name}) if node.key.kind is Kind.ATTRIBUTE else frozenset()
+        return frozenset({node.key.name}) if node.key.kind is KeyKind.ATTRIBUTE else frozenset()
     parts = (node.part,) if isinstance(node, Not) else node.parts
     return frozenset().union(*(attribute_names(part) for part in parts))
 
@@ -139,9 +139,9 @@ def rows_for_key(key: Key, scope: Scope) -> QuerySet[Any]:
 
 
 def _comparison(node: Comparison, scope: Scope) -> Q:
-    if node.key.kind is Kind.ATTRIBUTE:
+    if node.key.kind is KeyKind.ATTRIBUTE:
         return _attribute(node, scope)
-    if node.key.kind is Kind.DATASET:
+    if node.key.kind is KeyKind.DATASET:
         return _dataset(node)
     if node.operator == "IS NULL":
         return ~Q(pk__in=rows_for_key(node.key, scope).values("run_id"))
@@ -191,11 +191,11 @@ def _equal(value: Any) -> Q:
     return condition
 
 
-_MODELS: dict[Kind, type[Model]] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
-_CONDITIONS: dict[Kind, Callable[[Comparison], Q]] = {
-    Kind.METRIC: _metric,
-    Kind.PARAM: _text,
-    Kind.TAG: _text,
+_MODELS: dict[KeyKind, type[Model]] = {KeyKind.METRIC: Metric, KeyKind.PARAM: Param, KeyKind.TAG: RunTag}
+_CONDITIONS: dict[KeyKind, Callable[[Comparison], Q]] = {
+    KeyKind.METRIC: _metric,
+    KeyKind.PARAM: _text,
+    KeyKind.TAG: _text,
 }
 
 
@@ -206,10 +206,10 @@ def _dataset(node: Comparison) -> Q:
 
 def _attribute(node: Comparison, scope: Scope) -> Q:
     name, column = node.key.name, attributes.column_name(node.key.name)
-    if node.key.type is Type.FLAG:
+    if node.key.type is AttributeType.FLAG:
         condition = attributes.flag_condition(name, scope.user_id)
         return condition if (node.operator == "=") == bool(node.value) else ~condition
-    if node.key.type is Type.WORD:
+    if node.key.type is AttributeType.WORD:
         return Q(**{f"{column}__in": _stored_words(node)})
     if node.value is None:
         return Q(**{f"{column}__isnull": node.operator == "IS NULL"})

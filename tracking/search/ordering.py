@@ -19,14 +19,14 @@ from tracking.models import Metric, Param
 from tracking.search import attributes
 from tracking.search.compiler import Scope, rows_for_key
 from tracking.search.tree import Key, OrderBy
-from tracking.search.vocabulary import Kind, Type
+from tracking.search.vocabulary import AttributeType, KeyKind
 
 NEWEST = ("-created_at", "-number")
 SORTED_NEWEST = (Coalesce("created_at", "created_at").desc(), "-number")
 """NEWEST for few runs; the expression keeps the database from reading along an index."""
 FLAGS = {"archived": "archived_at", "pinned": "pinned", "mine": "created_by", "starred": "pinned"}
-RELATED = {Kind.METRIC: "metrics", Kind.PARAM: "params", Kind.TAG: "tags"}
-MODELS: dict[Kind, Any] = {Kind.METRIC: Metric, Kind.PARAM: Param, Kind.TAG: RunTag}
+RELATED = {KeyKind.METRIC: "metrics", KeyKind.PARAM: "params", KeyKind.TAG: "tags"}
+MODELS: dict[KeyKind, Any] = {KeyKind.METRIC: Metric, KeyKind.PARAM: Param, KeyKind.TAG: RunTag}
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,12 @@ class OrderedSearch:
 def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
     """Yields the stages; together they contain every run once."""
     orders, scope = walk.orders, walk.scope
-    is_staged = scope.runs is None and bool(orders) and orders[0].key.kind is not Kind.ATTRIBUTE
+    is_staged = scope.runs is None and bool(orders) and orders[0].key.kind is not KeyKind.ATTRIBUTE
     others = orders[1:] if is_staged else orders
     runs = walk.runs.alias(
-        **attributes.computed_columns(order.key.name for order in others if order.key.kind is Kind.ATTRIBUTE)
+        **attributes.computed_columns(
+            order.key.name for order in others if order.key.kind is KeyKind.ATTRIBUTE
+        )
     )
     runs = runs.alias(**{name: subquery for order in others for name, subquery in _subqueries(order.key)})
     rest = [
@@ -82,10 +84,10 @@ def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
 
 def _parts(key: Key) -> list[tuple[str, dict[str, Any]]]:
     """Returns the stages of a key: the column to sort by ("" for none) and the conditions on the row."""
-    if key.kind is Kind.METRIC:
+    if key.kind is KeyKind.METRIC:
         column = f"{key.part}_value"
         return [(column, {f"{column}__isnull": False}), ("", {f"{column}__isnull": True})]
-    if key.kind is Kind.PARAM:
+    if key.kind is KeyKind.PARAM:
         return [("number", {"number__isnull": False}), ("short", {"number__isnull": True})]
     return [("short", {})]
 
@@ -105,7 +107,7 @@ def _key_rows_condition(related: str, key: Key, scope: Scope, key_condition: dic
 
 def _subqueries(key: Key) -> Iterator[tuple[str, Combinable]]:
     """Yields the aliases that `_sort_expressions` sorts by."""
-    if key.kind is Kind.ATTRIBUTE:
+    if key.kind is KeyKind.ATTRIBUTE:
         return
     rows = MODELS[key.kind].objects.filter(run=OuterRef("pk"), key=key.name)
     for column in _columns(key):
@@ -114,7 +116,7 @@ def _subqueries(key: Key) -> Iterator[tuple[str, Combinable]]:
 
 
 def _sort_expressions(order: OrderBy) -> Iterator[SqlOrder]:
-    if order.key.kind is Kind.ATTRIBUTE:
+    if order.key.kind is KeyKind.ATTRIBUTE:
         yield _sort_expression(order, _attribute(order.key), nulls_last=True)
         return
     for column in _columns(order.key):
@@ -131,7 +133,7 @@ def _name(key: Key) -> str:
 
 
 def _attribute(key: Key) -> str:
-    return FLAGS[key.name] if key.type is Type.FLAG else attributes.column_name(key.name)
+    return FLAGS[key.name] if key.type is AttributeType.FLAG else attributes.column_name(key.name)
 
 
 def _sort_expression(order: OrderBy, column: str, *, nulls_last: bool = False) -> SqlOrder:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tracking.search.errors import FilterError
 from tracking.search.token_stream import TokenStream
 from tracking.search.tokens import Token
-from tracking.search.tree import And, Comparison, Key, Node, Not, Or, OrderBy, Value
+from tracking.search.tree import And, Comparison, ComparisonValue, Key, Node, Not, Or, OrderBy
 from tracking.search.values import list_value, parse_value
 from tracking.search.vocabulary import (
     ATTRIBUTES,
@@ -22,15 +22,15 @@ from tracking.search.vocabulary import (
     OPERATORS,
     OTHER_NAMES,
     PARTS,
-    Kind,
-    Type,
+    AttributeType,
+    KeyKind,
 )
 
 MAX_DEPTH = 40
 MAX_COMPARISONS = 100
 MAX_ORDERS = 20
-NAME = Key(Kind.ATTRIBUTE, "run_name")
-NAME_TAG = Key(Kind.TAG, "mlflow.runName")
+NAME = Key(KeyKind.ATTRIBUTE, "run_name")
+NAME_TAG = Key(KeyKind.TAG, "mlflow.runName")
 """MLflow's clients treat a run's name as a tag."""
 RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "ILIKE", "TRUE", "FALSE"})
 
@@ -57,7 +57,7 @@ def parse_order(text: str) -> OrderBy:
     """Parses an order such as `metrics.acc DESC` or `params.lr`. Raises FilterError."""
     parser = _FilterParser(text, "order_by")
     key = parser.key()
-    if key.kind is Kind.DATASET:
+    if key.kind is KeyKind.DATASET:
         parser.fail("Runs cannot be ordered by their data sets", 0)
     direction = parser.take_word("ASC", "DESC")
     parser.expect_end("ASC or DESC")
@@ -112,7 +112,7 @@ class _FilterParser(TokenStream):
             self.fail(f"More than {MAX_COMPARISONS} comparisons; use fewer")
         at = self.next.at
         key = self.key()
-        if key.type is Type.FLAG and self.next.kind != "operator":
+        if key.type is AttributeType.FLAG and self.next.kind != "operator":
             return Comparison(key, "=", True, at, at)
         operator_at = self.next.at
         operator = self.take_operator(", ".join(OPERATORS[key.type]), key)
@@ -130,11 +130,11 @@ class _FilterParser(TokenStream):
             self.take()
             self.take()
             inner = self._parse_name()
-            if inner.kind is not Kind.METRIC:
+            if inner.kind is not KeyKind.METRIC:
                 self.fail(f"{part}() is for metrics only, as in {part}(metrics.loss)", token.at)
             if not self.take_mark(")"):
                 self.fail_expected(")")
-            return Key(Kind.METRIC, inner.name, part)
+            return Key(KeyKind.METRIC, inner.name, part)
         return self._parse_name()
 
     def _parse_name(self) -> Key:
@@ -146,12 +146,14 @@ class _FilterParser(TokenStream):
                     f"{token.prefix!r} is not a kind of key; use {', '.join(sorted(set(KINDS.values())))}",
                     token.at,
                 )
-            key = Key(kind, OTHER_NAMES.get(token.text, token.text) if kind is Kind.ATTRIBUTE else token.text)
+            key = Key(
+                kind, OTHER_NAMES.get(token.text, token.text) if kind is KeyKind.ATTRIBUTE else token.text
+            )
             key = NAME if key == NAME_TAG else key
         elif token.kind in ("word", "ticks", "string") and not (
             token.kind == "word" and token.text.upper() in RESERVED
         ):
-            key = Key(Kind.ATTRIBUTE, OTHER_NAMES.get(token.text, token.text))
+            key = Key(KeyKind.ATTRIBUTE, OTHER_NAMES.get(token.text, token.text))
         else:
             self.fail_expected("a key such as metrics.loss, params.lr or state", "key")
         self._check_key(key, token)
@@ -159,7 +161,7 @@ class _FilterParser(TokenStream):
         return key
 
     def _check_key(self, key: Key, token: Token) -> None:
-        if key.kind is Kind.ATTRIBUTE and key.name not in ATTRIBUTES:
+        if key.kind is KeyKind.ATTRIBUTE and key.name not in ATTRIBUTES:
             hint = (
                 f"did you mean metrics.{token.text} or params.{token.text}?"
                 if not token.prefix
@@ -168,12 +170,12 @@ class _FilterParser(TokenStream):
             self.fail(
                 f"{token.text!r} is not an attribute of a run ({', '.join(ATTRIBUTES)}); {hint}", token.at
             )
-        if key.kind is Kind.DATASET and key.name not in DATASET_KEYS:
+        if key.kind is KeyKind.DATASET and key.name not in DATASET_KEYS:
             self.fail(f"{key.name!r} is not a field of data sets; use {', '.join(DATASET_KEYS)}", token.at)
         if not key.name:
             self.fail("The key is empty", token.at)
 
-    def _parse_value(self, key: Key, operator: str) -> Value:
+    def _parse_value(self, key: Key, operator: str) -> ComparisonValue:
         if operator in ("IS NULL", "IS NOT NULL"):
             return None
         if operator not in ("IN", "NOT IN"):

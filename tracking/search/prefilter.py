@@ -15,11 +15,11 @@ from django.db.models import QuerySet
 from tracking.models import Star
 from tracking.search.compiler import Scope, rows_by_key
 from tracking.search.tree import And, Comparison, Key, Node
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 
 FEW = 1000
 STARRED = tuple(
-    Comparison(Key(Kind.ATTRIBUTE, "starred"), operator, value)
+    Comparison(Key(KeyKind.ATTRIBUTE, "starred"), operator, value)
     for operator, value in (("=", True), ("!=", False))
 )
 

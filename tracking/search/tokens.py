@@ -14,7 +14,8 @@ _QUOTED = r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
 _TOKEN = re.compile(
     rf"""
     (?P<space>\s+)
-  | (?P<key>(?:`(?P<ticked>\w+)`|(?P<prefix>[^\W\d]\w*))\s*\.\s*(?:(?P<quoted_key>{_QUOTED})|(?P<plain_key>{_KEY})))
+  | (?P<key>(?:`(?P<ticked>\w+)`|(?P<prefix>[^\W\d]\w*))\s*\.\s*
+      (?:(?P<quoted_key>{_QUOTED})|(?P<plain_key>{_KEY})))
   | (?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?P<unit>[A-Za-z_]\w*)?)
   | (?P<word>[+-]?[^\W\d]\w*)
   | (?P<ticks>`(?:[^`]|``)*`)

@@ -6,10 +6,10 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from tracking.search.vocabulary import ATTRIBUTES, Kind, Type
+from tracking.search.vocabulary import ATTRIBUTES, AttributeType, KeyKind
 
 Scalar = str | int | float | bool
-Value = Scalar | tuple[str, ...] | tuple[float, ...] | None
+ComparisonValue = Scalar | tuple[str, ...] | tuple[float, ...] | None
 PLAIN = re.compile(r"[^\W\d]\w*(?:[./:-]\w+)*")
 
 
@@ -17,16 +17,16 @@ PLAIN = re.compile(r"[^\W\d]\w*(?:[./:-]\w+)*")
 class Key:
     """A key of a run. `part` of a metric is its last, min or max value."""
 
-    kind: Kind
+    kind: KeyKind
     name: str
     part: str = "last"
 
     @property
-    def type(self) -> Kind | Type:
-        return ATTRIBUTES[self.name] if self.kind is Kind.ATTRIBUTE else self.kind
+    def type(self) -> KeyKind | AttributeType:
+        return ATTRIBUTES[self.name] if self.kind is KeyKind.ATTRIBUTE else self.kind
 
     def __str__(self) -> str:
-        if self.kind is Kind.ATTRIBUTE:
+        if self.kind is KeyKind.ATTRIBUTE:
             return self.name
         plain = PLAIN.fullmatch(self.name)
         named = (
@@ -44,7 +44,7 @@ class Comparison:
 
     key: Key
     operator: str
-    value: Value
+    value: ComparisonValue
     at: int = field(default=0, compare=False)
     value_at: int = field(default=0, compare=False)
 

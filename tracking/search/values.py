@@ -9,8 +9,8 @@ from typing import cast
 
 from tracking.search.time_values import parse_time_ms
 from tracking.search.tokens import Token
-from tracking.search.tree import Key, Scalar, Value
-from tracking.search.vocabulary import ORDER, Kind, Type
+from tracking.search.tree import ComparisonValue, Key, Scalar
+from tracking.search.vocabulary import ORDER, AttributeType, KeyKind
 
 NUMBERS = {
     "nan": math.nan,
@@ -41,35 +41,38 @@ def parse_value(key: Key, operator: str, token: Token) -> ParsedValue:
     return _text(key, operator, token.text)
 
 
-def list_value(values: Sequence[Scalar]) -> Value:
+def list_value(values: Sequence[Scalar]) -> ComparisonValue:
     return cast("tuple[str, ...] | tuple[float, ...]", tuple(values))
 
 
 def _word(key: Key, operator: str, text: str) -> ParsedValue:
-    if key.type is Type.FLAG and text.lower() in ("true", "false"):
+    if key.type is AttributeType.FLAG and text.lower() in ("true", "false"):
         return ParsedValue(text.lower() == "true")
-    if key.type is Kind.METRIC and text.lower() in NUMBERS:
+    if key.type is KeyKind.METRIC and text.lower() in NUMBERS:
         return ParsedValue(NUMBERS[text.lower()])
-    if key.type is Kind.PARAM and operator in ORDER and math.isinf(NUMBERS.get(text.lower(), 0)):
+    if key.type is KeyKind.PARAM and operator in ORDER and math.isinf(NUMBERS.get(text.lower(), 0)):
         return ParsedValue(NUMBERS[text.lower()])
-    if key.type in (Kind.METRIC, Type.NUMBER):
+    if key.type in (KeyKind.METRIC, AttributeType.NUMBER):
         return ParsedValue("", f"{key} is compared with a number")
-    if key.type is Type.FLAG:
+    if key.type is AttributeType.FLAG:
         return ParsedValue("", f"{key} is true or false")
     return ParsedValue("", f"Write text in quotes: '{text}'")
 
 
 def _number(key: Key, operator: str, text: str) -> ParsedValue:
-    if key.type is Type.FLAG:
+    if key.type is AttributeType.FLAG:
         return ParsedValue("", f"{key} is true or false")
-    if key.type in (Kind.TAG, Kind.DATASET, Type.TEXT, Type.WORD) or operator in ("LIKE", "ILIKE"):
+    if key.type in (KeyKind.TAG, KeyKind.DATASET, AttributeType.TEXT, AttributeType.WORD) or operator in (
+        "LIKE",
+        "ILIKE",
+    ):
         return ParsedValue("", f"{key} is text here; write it in quotes: '{text}'")
     value = float(text) if any(mark in text for mark in ".eE") else _whole(text)
-    if key.type is Type.TIME and not -MAX_INTEGER <= value <= MAX_INTEGER:
+    if key.type is AttributeType.TIME and not -MAX_INTEGER <= value <= MAX_INTEGER:
         return ParsedValue("", "This is not a time; give milliseconds since 1970, or '2025-11-30'")
-    if key.type is not Kind.METRIC and math.isinf(value):
+    if key.type is not KeyKind.METRIC and math.isinf(value):
         return ParsedValue("", f"{text[:40]} is larger than any number that {key} may be")
-    if key.type is Kind.PARAM and operator in ("IN", "NOT IN"):
+    if key.type is KeyKind.PARAM and operator in ("IN", "NOT IN"):
         return ParsedValue("", f"Params are text in a list; write it in quotes: '{text}'")
     return ParsedValue(value)
 
@@ -81,13 +84,13 @@ def _whole(text: str) -> int | float:
 
 
 def _text(key: Key, operator: str, text: str) -> ParsedValue:
-    if key.type in (Kind.METRIC, Type.NUMBER):
+    if key.type in (KeyKind.METRIC, AttributeType.NUMBER):
         return ParsedValue("", f"{key} is compared with a number; write it without quotes")
-    if key.type is Type.FLAG:
+    if key.type is AttributeType.FLAG:
         return ParsedValue("", f"{key} is true or false, without quotes")
-    if key.type is Kind.PARAM and operator in (">", ">=", "<", "<="):
+    if key.type is KeyKind.PARAM and operator in (">", ">=", "<", "<="):
         return ParsedValue("", f"With {operator} a param is compared as a number; write it without quotes")
-    if key.type is Type.TIME:
+    if key.type is AttributeType.TIME:
         ms = parse_time_ms(text)
         return (
             ParsedValue(ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class KeyKind(StrEnum):
     METRIC = "metrics"
     PARAM = "params"
     TAG = "tags"
@@ -13,7 +13,7 @@ class Kind(StrEnum):
     DATASET = "datasets"
 
 
-class Type(StrEnum):
+class AttributeType(StrEnum):
     TEXT = "text"
     WORD = "word"
     NUMBER = "number"
@@ -21,51 +21,51 @@ class Type(StrEnum):
     FLAG = "flag"
 
 
-KINDS: dict[str, Kind] = {
-    "metric": Kind.METRIC,
-    "metrics": Kind.METRIC,
-    "param": Kind.PARAM,
-    "params": Kind.PARAM,
-    "parameter": Kind.PARAM,
-    "parameters": Kind.PARAM,
-    "tag": Kind.TAG,
-    "tags": Kind.TAG,
-    "attribute": Kind.ATTRIBUTE,
-    "attributes": Kind.ATTRIBUTE,
-    "attr": Kind.ATTRIBUTE,
-    "run": Kind.ATTRIBUTE,
-    "dataset": Kind.DATASET,
-    "datasets": Kind.DATASET,
+KINDS: dict[str, KeyKind] = {
+    "metric": KeyKind.METRIC,
+    "metrics": KeyKind.METRIC,
+    "param": KeyKind.PARAM,
+    "params": KeyKind.PARAM,
+    "parameter": KeyKind.PARAM,
+    "parameters": KeyKind.PARAM,
+    "tag": KeyKind.TAG,
+    "tags": KeyKind.TAG,
+    "attribute": KeyKind.ATTRIBUTE,
+    "attributes": KeyKind.ATTRIBUTE,
+    "attr": KeyKind.ATTRIBUTE,
+    "run": KeyKind.ATTRIBUTE,
+    "dataset": KeyKind.DATASET,
+    "datasets": KeyKind.DATASET,
 }
 """Kinds by the prefixes that filters may use."""
 
-ATTRIBUTES: dict[str, Type] = {
-    "run_id": Type.TEXT,
-    "run_name": Type.TEXT,
-    "status": Type.WORD,
-    "start_time": Type.TIME,
-    "end_time": Type.TIME,
-    "user_id": Type.TEXT,
-    "artifact_uri": Type.TEXT,
-    "state": Type.WORD,
-    "reason": Type.WORD,
-    "kind": Type.WORD,
-    "number": Type.NUMBER,
-    "experiment": Type.TEXT,
-    "experiment_id": Type.TEXT,
-    "cluster": Type.TEXT,
-    "environment": Type.TEXT,
-    "framework": Type.WORD,
-    "submitted": Type.TIME,
-    "duration": Type.NUMBER,
-    "gpu_hours": Type.NUMBER,
-    "priority": Type.NUMBER,
-    "attempt": Type.NUMBER,
-    "parent": Type.TEXT,
-    "archived": Type.FLAG,
-    "pinned": Type.FLAG,
-    "starred": Type.FLAG,
-    "mine": Type.FLAG,
+ATTRIBUTES: dict[str, AttributeType] = {
+    "run_id": AttributeType.TEXT,
+    "run_name": AttributeType.TEXT,
+    "status": AttributeType.WORD,
+    "start_time": AttributeType.TIME,
+    "end_time": AttributeType.TIME,
+    "user_id": AttributeType.TEXT,
+    "artifact_uri": AttributeType.TEXT,
+    "state": AttributeType.WORD,
+    "reason": AttributeType.WORD,
+    "kind": AttributeType.WORD,
+    "number": AttributeType.NUMBER,
+    "experiment": AttributeType.TEXT,
+    "experiment_id": AttributeType.TEXT,
+    "cluster": AttributeType.TEXT,
+    "environment": AttributeType.TEXT,
+    "framework": AttributeType.WORD,
+    "submitted": AttributeType.TIME,
+    "duration": AttributeType.NUMBER,
+    "gpu_hours": AttributeType.NUMBER,
+    "priority": AttributeType.NUMBER,
+    "attempt": AttributeType.NUMBER,
+    "parent": AttributeType.TEXT,
+    "archived": AttributeType.FLAG,
+    "pinned": AttributeType.FLAG,
+    "starred": AttributeType.FLAG,
+    "mine": AttributeType.FLAG,
 }
 OTHER_NAMES: dict[str, str] = {
     "created": "start_time",
@@ -86,14 +86,14 @@ PARTS = ("last", "min", "max")
 ORDER = ("=", "!=", ">", ">=", "<", "<=")
 TEXT = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN")
 NULLS = ("IS NULL", "IS NOT NULL")
-OPERATORS: dict[Kind | Type, tuple[str, ...]] = {
-    Kind.METRIC: (*ORDER, *NULLS),
-    Kind.PARAM: (*ORDER, "LIKE", "ILIKE", "IN", "NOT IN", *NULLS),
-    Kind.TAG: (*TEXT, *NULLS),
-    Kind.DATASET: TEXT,
-    Type.TEXT: (*TEXT, *NULLS),
-    Type.WORD: TEXT,
-    Type.NUMBER: (*ORDER, "IN", "NOT IN", *NULLS),
-    Type.TIME: (*ORDER, *NULLS),
-    Type.FLAG: ("=", "!="),
+OPERATORS: dict[KeyKind | AttributeType, tuple[str, ...]] = {
+    KeyKind.METRIC: (*ORDER, *NULLS),
+    KeyKind.PARAM: (*ORDER, "LIKE", "ILIKE", "IN", "NOT IN", *NULLS),
+    KeyKind.TAG: (*TEXT, *NULLS),
+    KeyKind.DATASET: TEXT,
+    AttributeType.TEXT: (*TEXT, *NULLS),
+    AttributeType.WORD: TEXT,
+    AttributeType.NUMBER: (*ORDER, "IN", "NOT IN", *NULLS),
+    AttributeType.TIME: (*ORDER, *NULLS),
+    AttributeType.FLAG: ("=", "!="),
 }

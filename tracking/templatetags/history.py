@@ -6,7 +6,7 @@ from django import template
 
 from tracking.history.table_query import TableQuery
 from tracking.search.tree import Key
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 
 register = template.Library()
 
@@ -14,7 +14,7 @@ register = template.Library()
 @register.simple_tag
 def key_text(kind: str, name: str, part: str = "last") -> str:
     """Returns the text of a key in filters and URLs."""
-    return str(Key(Kind(kind), name, part))
+    return str(Key(KeyKind(kind), name, part))
 
 
 @register.filter

@@ -21,7 +21,7 @@ from clusters.models import KeptSeries, Lease
 from clusters.telemetry.attempt_curves import MAX_POINTS
 from clusters.telemetry.series import MetricCurve, NodeSeries
 from jobs.models import Attempt, Run
-from jobs.run_curves import MAX_SETTLE_WAIT, CurveReader, CurveQuery
+from jobs.run_curves import MAX_SETTLE_WAIT, CurveQuery, CurveReader
 from tracking.models import UsageEntry
 from tracking.usage.months import month_of, split_by_month
 

@@ -16,7 +16,7 @@ from jobs.views.tabs import Tab
 from tracking.models import LoggedModel, Param, RunInput
 from tracking.notes import TAG as NOTE
 from tracking.search.tree import Comparison, Key
-from tracking.search.vocabulary import Kind
+from tracking.search.vocabulary import KeyKind
 
 CLIENT_PREFIX = "mlflow."
 """Prefix of tags that clients set for programs, not for people."""
@@ -38,10 +38,10 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     tags = [*RunTag.objects.filter(run=run).exclude(key=NOTE).order_by("key").values_list("key", "value")]
     return {
         "params": logged_pairs(
-            Kind.PARAM, Param.objects.filter(run=run).order_by("key").values_list("key", "value")
+            KeyKind.PARAM, Param.objects.filter(run=run).order_by("key").values_list("key", "value")
         ),
-        "user_tags": logged_pairs(Kind.TAG, (tag for tag in tags if not tag[0].startswith(CLIENT_PREFIX))),
-        "client_tags": logged_pairs(Kind.TAG, (tag for tag in tags if tag[0].startswith(CLIENT_PREFIX))),
+        "user_tags": logged_pairs(KeyKind.TAG, (tag for tag in tags if not tag[0].startswith(CLIENT_PREFIX))),
+        "client_tags": logged_pairs(KeyKind.TAG, (tag for tag in tags if tag[0].startswith(CLIENT_PREFIX))),
         "inputs": list(RunInput.objects.filter(run=run)),
         "logged": list(LoggedModel.objects.filter(run=run, deleted_at=None).order_by("created_at")),
         "is_final": run.state in FINAL,
@@ -49,11 +49,11 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     }
 
 
-def logged_pairs(kind: Kind, pairs: Iterable[tuple[str, str]]) -> list[LoggedPair]:
+def logged_pairs(kind: KeyKind, pairs: Iterable[tuple[str, str]]) -> list[LoggedPair]:
     return [LoggedPair(key, value, _search_url(kind, key, value)) for key, value in pairs]
 
 
-def _search_url(kind: Kind, key: str, value: str) -> str:
+def _search_url(kind: KeyKind, key: str, value: str) -> str:
     if len(value) > MAX_SEARCHABLE_LENGTH:
         return ""
     return f"{reverse('runs')}?{urlencode({'filter': str(Comparison(Key(kind, key), '=', value))})}"

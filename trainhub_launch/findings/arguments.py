@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from trainhub_launch.findings.finding import Finding
-from trainhub_launch.findings.words import looks_like_transformers, option, options, per_node_launcher, words
-from trainhub_launch.launchers import python_script
-from trainhub_launch.spec import PyTorchConfiguration, RunSpec
+from trainhub_launch.findings.words import option, options, words
+from trainhub_launch.spec import RunSpec
 
 _SHELL_WORDS = frozenset({"&&", "||", "|", ";", "&", ">", ">>", "<", "2>&1", "2>", "&>"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
@@ -22,14 +21,13 @@ _PORT_OPTIONS = (
     "--init-method",
 )
 _FIXED_PORT = re.compile(r"(^|:)(6105|29500)$")
-_RUN_SCRIPT = re.compile(r"run_\w+\.py\Z")
 
 
-def arguments(spec: RunSpec) -> Iterator[Finding]:
+def arguments(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
+    """`sets_master`: every process has MASTER_ADDR and MASTER_PORT."""
     yield from _one_string(spec)
     yield from _shell_syntax(spec)
-    yield from _fixed_port(spec)
-    yield from _local_rank(spec)
+    yield from _fixed_port(spec, sets_master=sets_master)
     yield from _outputs_elsewhere(spec)
 
 
@@ -65,35 +63,13 @@ def _is_shell(spec: RunSpec) -> bool:
     return bool(spec.command) and PurePosixPath(spec.command[0]).name in _SHELLS
 
 
-def _fixed_port(spec: RunSpec) -> Iterator[Finding]:
+def _fixed_port(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
     for found in options(spec):
         if found.name in _PORT_OPTIONS and _FIXED_PORT.search(found.value):
-            remedy = (
-                "leave it out"
-                if spec.distribution is None
-                else "use $MASTER_PORT, which is free on the head node"
-            )
+            remedy = "use $MASTER_PORT, which is free on the head node" if sets_master else "leave it out"
             yield Finding(
                 "hint", found.field, f"a fixed port clashes with the next run on the same node; {remedy}"
             )
-
-
-def _local_rank(spec: RunSpec) -> Iterator[Finding]:
-    """Launchers add it to the arguments; a platform that starts the processes sets only the variable."""
-    distribution = spec.distribution
-    per_process = isinstance(distribution, PyTorchConfiguration) and (distribution.process_count or 1) > 1
-    if not per_process or per_node_launcher(spec) or option(spec, "--local-rank"):
-        return
-    script = spec.script or python_script(spec.command)
-    if looks_like_transformers(spec) or (_RUN_SCRIPT.search(script) and option(spec, "--model-name-or-path")):
-        field = "command" if spec.command else "arguments"
-        yield Finding(
-            "warning",
-            field,
-            "this looks like a Transformers script; its TrainingArguments learn the local rank from "
-            "--local_rank (newer ones from LOCAL_RANK as well): add the two arguments --local_rank and "
-            "$LOCAL_RANK",
-        )
 
 
 def _outputs_elsewhere(spec: RunSpec) -> Iterator[Finding]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from trainhub_launch.findings.finding import Finding
-from trainhub_launch.offers import FreeNode, words
-from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec
+from trainhub_launch.scheduler.capacity import FreeNode, words
 
 
-def hosts(spec: RunSpec, chosen: Sequence[FreeNode]) -> Iterator[Finding]:
+def hosts(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
     """`chosen`: the nodes that the run would get, in node-rank order."""
-    if isinstance(spec.distribution, MpiConfiguration):
-        yield from _mpirun(chosen)
     if len(chosen) < 2:
         return
     yield from _cut_off(chosen)
-    yield from _twins(spec, chosen)
+    yield from _same_address(chosen)
     unknown = [node.name for node in chosen if not node.interface]
     if unknown:
         yield Finding(
@@ -27,31 +24,16 @@ def hosts(spec: RunSpec, chosen: Sequence[FreeNode]) -> Iterator[Finding]:
         )
 
 
-def _mpirun(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
-    without = [node.name for node in chosen if not node.mpi]
-    if without:
+def same_host_name(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
+    """For frameworks that tell machines apart by their host names."""
+    for same in _alike(chosen, lambda node: node.hostname):
         yield Finding(
             "warning",
-            "distribution",
-            f"{words(without)} {'reports' if len(without) == 1 else 'report'} no Open MPI: install "
-            "it there (Debian: openmpi-bin), or choose an environment that contains it",
+            "resources.cluster",
+            f"{words([node.name for node in same])} are both called "
+            f"{same[0].hostname}; what counts host names (DeepSpeed, Horovod) takes them for one machine: "
+            "give each a host name of its own",
         )
-        return
-    majors = {node.name: _major(node.mpi_version) for node in chosen}
-    if len(set(majors.values()) - {""}) > 1:
-        told = ", ".join(f"{node.name} has {node.mpi_version}" for node in chosen)
-        yield Finding(
-            "warning",
-            "distribution",
-            f"the nodes have different Open MPI: {told}; mpirun cannot start daemons of another "
-            "major version, so install the same everywhere, or choose an environment that contains it",
-        )
-
-
-def _major(version: str) -> str:
-    """`mpirun (Open MPI) 4.1.6` -> 4."""
-    number = version.rpartition(" ")[2].partition(".")[0]
-    return number if number.isdecimal() else ""
 
 
 def _cut_off(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
@@ -68,19 +50,7 @@ def _cut_off(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
         )
 
 
-def _twins(spec: RunSpec, chosen: Sequence[FreeNode]) -> Iterator[Finding]:
-    distribution = spec.distribution
-    by_name = isinstance(distribution, MpiConfiguration) or (
-        isinstance(distribution, PyTorchConfiguration) and distribution.communication_backend == "gloo"
-    )
-    for same in _alike(chosen, lambda node: node.hostname) if by_name else ():
-        yield Finding(
-            "warning",
-            "resources.cluster",
-            f"{words([node.name for node in same])} are both called {same[0].hostname}; what "
-            "counts host names (DeepSpeed, Horovod) takes them for one machine: give each a host name "
-            "of its own",
-        )
+def _same_address(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
     for same in _alike(chosen, lambda node: "" if node.is_alone else node.address):
         yield Finding(
             "warning",

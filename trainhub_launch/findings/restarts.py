@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainhub_launch.elastic import is_dynamic, restarts
 from trainhub_launch.findings.finding import Finding
-from trainhub_launch.launchers import launcher
+from trainhub_launch.processes.elastic import is_dynamic, restarts
+from trainhub_launch.processes.launchers import launcher
 from trainhub_launch.spec import RunSpec
 
 _C10D = "--rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT"
 
 
-def own_restarts(spec: RunSpec) -> Iterator[Finding]:
+def own_restarts(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
+    """`sets_master`: every process has MASTER_ADDR and MASTER_PORT."""
     found = launcher(spec.command)
     if found is None:
         return
     times = restarts(spec)
     if times and not is_dynamic(found):
-        use = (
-            "--standalone"
-            if spec.distribution is None
-            else f"{_C10D} instead of --node-rank, --master-addr and --master-port"
-        )
+        by_master = f"{_C10D} instead of --node-rank, --master-addr and --master-port"
+        use = by_master if sets_master else "--standalone"
         yield Finding(
             "warning",
             "command",

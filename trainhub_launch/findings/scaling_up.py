@@ -7,23 +7,22 @@ from collections.abc import Iterator, Mapping
 
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.gpus.catalogue import GpuModel, model_of
-from trainhub_launch.offers import Demand, FreeNode, counted
-from trainhub_launch.placement import demand
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
 
 Clusters = Mapping[str, tuple[FreeNode, ...]]
 
 
-def scaling_up(spec: RunSpec, clusters: Clusters, devices: Mapping[str, str]) -> Iterator[Finding]:
-    """`clusters`: every one that the workspace may use, with its nodes. `devices`: node -> the name of its
-    GPUs."""
-    wanted = demand(spec)
-    if wanted.nodes < 2 or not wanted.gpus:
+def scaling_up(
+    demand: Demand, cluster: str, clusters: Clusters, devices: Mapping[str, str]
+) -> Iterator[Finding]:
+    """`cluster`: the name of the run's own. `clusters`: every one that the workspace may use, with its nodes.
+    `devices`: node -> the name of its GPUs."""
+    if demand.nodes < 2 or not demand.gpus:
         return
-    here = spec.resources.cluster
-    told = _on_one_node(wanted, clusters.get(here, ())) or _on_faster_ones(wanted, here, clusters, devices)
-    if told is not None:
-        yield told
+    on_one_node = _on_one_node(demand, clusters.get(cluster, ()))
+    hint = on_one_node or _on_faster_ones(demand, cluster, clusters, devices)
+    if hint is not None:
+        yield hint
 
 
 def _on_one_node(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Finding | None:

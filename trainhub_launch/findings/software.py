@@ -1,4 +1,4 @@
-"""Software that wants to be started in one way: Horovod, and accelerate on CPUs."""
+"""Software that can be started in one way only: accelerate on CPUs."""
 
 from __future__ import annotations
 
@@ -6,26 +6,11 @@ from collections.abc import Iterator
 
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.words import per_node_launcher
-from trainhub_launch.launchers import launcher
-from trainhub_launch.spec import MpiConfiguration, RunSpec
-
-_HOROVOD = "trainhub-horovod-"
+from trainhub_launch.processes.launchers import launcher
+from trainhub_launch.spec import RunSpec
 
 
 def software(spec: RunSpec) -> Iterator[Finding]:
-    if spec.environment.name.casefold().startswith(_HOROVOD) and not isinstance(
-        spec.distribution, MpiConfiguration
-    ):
-        yield Finding(
-            "warning",
-            "distribution",
-            "Horovod's processes find each other through MPI, and without it each trains alone; "
-            "choose the MPI distribution with process_count_per_node",
-        )
-    yield from _accelerate_on_cpus(spec)
-
-
-def _accelerate_on_cpus(spec: RunSpec) -> Iterator[Finding]:
     found = launcher(spec.command)
     if found is None or per_node_launcher(spec) != "accelerate launch" or spec.resources.gpus_per_node:
         return

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import PurePosixPath
 
 from trainhub_launch.findings.finding import Finding
-from trainhub_launch.launchers import launcher, python_script
+from trainhub_launch.processes.launchers import launcher, python_script
 from trainhub_launch.spec import RunSpec
 
 _SECRET_NAMES = frozenset(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from trainhub_launch import tracking
-from trainhub_launch.environment import is_reserved, reserved_sentence
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.words import options, words
 from trainhub_launch.plan import LaunchPlan
-from trainhub_launch.spec import PyTorchConfiguration, RunSpec
+from trainhub_launch.processes import mlflow
+from trainhub_launch.processes.environment import is_reserved, reserved_sentence
+from trainhub_launch.spec import RunSpec
 
 _SECRET_NAME = re.compile(
     r"(^|_)(PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|ACCOUNT_KEY|PRIVATE_KEY|CREDENTIALS?|CONNECTION_STRING|SAS)(_|$)"
@@ -34,17 +34,13 @@ _REMEDY = (
 )
 
 
-def variables(spec: RunSpec, plan: LaunchPlan | None) -> Iterator[Finding]:
-    if plan is not None:
-        yield from _overridden(spec, plan)
-    if isinstance(spec.distribution, PyTorchConfiguration) and spec.distribution.process_count is None:
-        for name in sorted({"LOCAL_RANK", "LOCAL_WORLD_SIZE"} & spec.environment_variables.keys()):
-            yield Finding(
-                "error",
-                f"environment_variables.{name}",
-                "is for the launcher of each node to set; with it Lightning takes "
-                "itself for a process that somebody else started, and waits for ever",
-            )
+def variables(spec: RunSpec, contract: LaunchPlan | None, overridable: Collection[str]) -> Iterator[Finding]:
+    """`contract`: the plan with what TrainHub alone sets; None where there is none.
+
+    `overridable`: the names that the spec's framework lets the user set.
+    """
+    if contract is not None:
+        yield from _overridden(spec, contract, overridable)
     for name, variable in spec.environment_variables.items():
         if variable.value and (_is_secret_name(name) or _SECRET_VALUE.search(variable.value)):
             yield Finding("hint", f"environment_variables.{name}", f"looks like a secret: {_REMEDY}")
@@ -61,15 +57,15 @@ def variables(spec: RunSpec, plan: LaunchPlan | None) -> Iterator[Finding]:
             yield Finding("hint", field, f"looks like a secret: {_REMEDY}")
 
 
-def _overridden(spec: RunSpec, plan: LaunchPlan) -> Iterator[Finding]:
-    contract = {name: value for process in plan.processes for name, value in process.env.items()}
-    provided = {name: value for process in plan.processes for name, value in process.provided.items()}
+def _overridden(spec: RunSpec, contract: LaunchPlan, overridable: Collection[str]) -> Iterator[Finding]:
+    ours = {name: value for process in contract.processes for name, value in process.env.items()}
+    provided = {name: value for process in contract.processes for name, value in process.provided.items()}
     for name in spec.environment_variables:
-        if name == tracking.SERVER:
+        if name == mlflow.SERVER:
             yield Finding("hint", f"environment_variables.{name}", _ELSEWHERE)
-        elif is_reserved(name, contract, provided):
+        elif is_reserved(name, ours, provided, overridable):
             yield Finding("error", f"environment_variables.{name}", reserved_sentence(name))
-        elif name in contract and name != "PYTHONPATH":
+        elif name in ours and name != "PYTHONPATH":
             yield Finding(
                 "hint", f"environment_variables.{name}", "replaces the value that TrainHub would set"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainhub_launch.launchers import PER_NODE, launcher
+from trainhub_launch.processes.launchers import PER_NODE, launcher
 from trainhub_launch.spec import RunSpec
 
 

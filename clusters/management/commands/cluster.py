@@ -27,7 +27,7 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         verbs.add_parser("list", help="every cluster with its nodes and GPUs")
         create = verbs.add_parser(
-            "create", help="make a cluster; where there is one of that name, it is taken as it is"
+            "create", help="create a cluster; an existing one of that name is left as it is"
         )
         create.add_argument("name", metavar="NAME")
         create.add_argument("--description", default="")
@@ -44,7 +44,7 @@ class Command(BaseCommand):
             )
         create.add_argument("--node-gpu-model", default="", help="for people, such as H100")
         create.add_argument(
-            "--low-priority", action="store_true", help="its nodes may vanish; their runs begin anew"
+            "--low-priority", action="store_true", help="its nodes may disappear; their runs then restart"
         )
         wait = verbs.add_parser(
             "wait", help="until so many nodes are ready; exits 1 when they are not in time"

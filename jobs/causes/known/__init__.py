@@ -1,4 +1,4 @@
-"""The failures that are known: `docs/failures.md` lists them for people, and a test holds it to this."""
+"""All known failures. `docs/failures.md` is generated from them, and a test compares both."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["GROUPS", "HUNG", "KILLED", "FAILURES", "LINKS", "STARVED", "KnownFai
 
 
 def match_line(line: str) -> FailureMatch | None:
-    """The first row of the table that knows this line."""
+    """Returns the first known failure whose pattern matches the line, or None."""
     return next((match for row in FAILURES if (match := row.match(line))), None)
 
 

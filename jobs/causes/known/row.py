@@ -1,4 +1,4 @@
-"""One known failure: how it is recognised, what it means, what to do."""
+"""A known failure: how it is recognised, what it means, and what to do."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ MAX_NAME_LENGTH = 120
 
 @dataclass(frozen=True)
 class KnownFailure:
-    """`kind`: its word for programs. `seen`: how it looks, for the documents. `{name}` in `meaning` and
-    `remedy` is what the pattern's group found (a module, a file …), else `unnamed`.
+    """`kind`: the name for programs. `symptoms`: a description for the documentation. `{name}` in `meaning` and
+    `remedy` stands for the text that the pattern's group matched (a module, a file …), else for `unnamed`.
 
-    `pattern` is searched in single lines. `signals`: ends by these are this failure where no text says more.
-    `echo`: in a few words how a rank ends that way *because of another one*; such a rank is never the cause
-    while another one tells an error of its own. `link`: where the remedy is to be found, one of LINKS."""
+    `pattern` is searched in single lines. `signals`: a process ended by one of them has this failure unless
+    its log explains more. `echo`: a short reason for a rank that ended this way *because of another rank*; such
+    a rank is not the cause if another one has an error of its own. `link`: page for the remedy, one of LINKS."""
 
     kind: str
     title: str
@@ -42,7 +42,7 @@ class KnownFailure:
 
 @dataclass(frozen=True)
 class FailureMatch:
-    """A known failure as it was met."""
+    """A known failure that matched; `name` is the text that its pattern captured."""
 
     failure: KnownFailure
     name: str = ""

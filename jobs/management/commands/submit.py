@@ -19,7 +19,7 @@ from jobs.sources import snapshots
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import check_text
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal, membership_principal
 from workspaces.models import User
 
@@ -63,7 +63,7 @@ class Command(BaseCommand):
         source = data.get("source")
         if isinstance(source, Mapping) and source.get("type") == "local":
             data["source"] = {"type": "snapshot", "id": _freeze(source, path.parent, who)}
-        spec = RunSpec.from_json(data)
+        spec = read_spec(data)
         for finding in run_actions.preview(spec, who).findings:
             if finding.level == "warning":
                 self._write_finding(finding.level, finding.field, finding.message)

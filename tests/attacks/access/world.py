@@ -30,7 +30,7 @@ from tests.people import (
 )
 from tests.registry.builders import run_with
 from tracking.models import LoggedModel, SavedView
-from trainhub_launch.spec import RunSpec
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
 from workspaces.models import ApiToken, Channel, Invitation, Membership, User
 from workspaces.states import Role
@@ -65,7 +65,7 @@ def build() -> World:
     done, deleted, old = _runs(who, active.spec)
     tokens = _tokens(people, active, played.node.name)
     artifact = Artifact.objects.get(run=done)
-    draft = drafts.start(who, RunSpec.from_json(active.spec))
+    draft = drafts.start(who, read_spec(active.spec))
     Gpu.objects.create(node=played.node, uuid="GPU-1", index=0, name="H200")
     logged = LoggedModel.objects.create(
         experiment=done.experiment, run=done, name="net", status="LOGGED_MODEL_READY", tags={"note": "1"}

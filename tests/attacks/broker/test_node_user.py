@@ -61,10 +61,10 @@ FOREIGN_KEYS = (
 
 @pytest.fixture(autouse=True)
 def _clean(valkey: str) -> Iterator[None]:
-    brokers._told.clear()
-    brokers._renewed.clear()
+    brokers._logged.clear()
+    brokers._renewed_brokers.clear()
     yield
-    brokers._renewed.clear()
+    brokers._renewed_brokers.clear()
     with redis.Redis.from_url(valkey) as server:
         server.execute_command("ACL DELUSER", "node.alpha")
         server.flushall()

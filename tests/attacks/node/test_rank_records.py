@@ -12,7 +12,7 @@ from tests.attacks.node.runner import hostile_process, needs_root, nobody
 from tests.node.builders import order, process, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
-from tests.node.processes import left
+from tests.node.processes import remaining_processes
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import AttemptFact
 from trainhub_node import records
@@ -36,7 +36,7 @@ def run_ranks(
         ranks = [process(rank, ("python", "train.py"), of=2) for rank in range(2)]
         key = hub.give(order(hub, {"train.py": code}, *ranks, launcher=launcher, grace_s=2))
         fact = hub.wait_done(key, 60)
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
         return fact
 
     yield run

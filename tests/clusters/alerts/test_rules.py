@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from clusters.alerts.evaluation import Evaluation, evaluate_rules
-from clusters.alerts.facts import GpuFacts, CounterGrowth, RecentEvent, NodeFacts
+from clusters.alerts.evaluation import RuleEvaluation, evaluate_rules
+from clusters.alerts.facts import CounterGrowth, GpuFacts, NodeFacts, RecentEvent
 from clusters.alerts.limits import AlertLimits
 from tests.clusters.alerts.facts import GIB, HELD, gpu, node
 
@@ -94,11 +94,11 @@ OFF = {
 }
 
 
-def kinds(judged: Evaluation) -> list[str]:
+def kinds(judged: RuleEvaluation) -> list[str]:
     return sorted({case.rule.kind for case in judged.cases.values()})
 
 
-def found(*nodes: NodeFacts, limits: AlertLimits | None = None) -> Evaluation:
+def found(*nodes: NodeFacts, limits: AlertLimits | None = None) -> RuleEvaluation:
     return evaluate_rules(nodes, limits or AlertLimits())
 
 
@@ -214,5 +214,6 @@ class TestUnheard:
         assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 0.0},))))) == ["gpu_idle"]
         assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 70.0},))))) == []
         assert (
-            "gpu_idle:GPU-a" in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown_scopes
+            "gpu_idle:GPU-a"
+            in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown_scopes
         )

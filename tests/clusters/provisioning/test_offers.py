@@ -12,7 +12,7 @@ from clusters.provisioning import node_admin
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, taken, workspace
 from tests.people import make_operator
 from trainhub_launch.machine import GPU_LOST
-from trainhub_launch.placement import Demand, Placement, Refusal
+from trainhub_launch.scheduler.placement import Demand, Placement, Refusal
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +62,7 @@ class TestDrained:
             attempt=1,
             label="run 1",
             workspace=workspace(),
-            seen=seen,
+            expected=seen,
         )
         assert isinstance(answer, Refusal)
         assert not Lease.objects.exists()

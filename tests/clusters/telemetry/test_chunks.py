@@ -5,11 +5,11 @@ import pytest
 
 from clusters.telemetry.chunks import (
     Chunk,
+    bytes_needed,
     chunk_bytes,
     empty_chunk,
     fill,
     likely_bytes_needed,
-    bytes_needed,
     open_chunk,
     read_chunk,
     span_s,
@@ -55,7 +55,12 @@ class TestChunks:
 
     def test_a_chunk_of_another_step_is_refused(self) -> None:
         with pytest.raises(PackingError, match="in steps of 10 s"):
-            fill(empty_chunk(START, 10, 180, ["power_w"]), 0, open_chunk(chunk_bytes(noisy()), START), "power_w")
+            fill(
+                empty_chunk(START, 10, 180, ["power_w"]),
+                0,
+                open_chunk(chunk_bytes(noisy()), START),
+                "power_w",
+            )
 
     def test_a_metric_of_which_nothing_is_known_takes_no_room(self) -> None:
         chunk = noisy()

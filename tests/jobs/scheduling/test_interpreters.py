@@ -5,8 +5,9 @@ from __future__ import annotations
 from jobs.scheduling.interpreters import check_interpreters
 from tests.launch.builders import make_node, make_spec, pytorch
 from trainhub_launch.findings import Finding
+from trainhub_launch.frameworks import demand
 from trainhub_launch.machine import Interpreter
-from trainhub_launch.placement import FreeNode, demand, provisional
+from trainhub_launch.scheduler.placement import FreeNode, provisional
 from trainhub_launch.spec import EnvironmentRef
 
 

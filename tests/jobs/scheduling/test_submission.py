@@ -13,6 +13,7 @@ from tests.jobs.builders import node, processes, queued, spec
 from tests.people import make_contributor, make_person, make_viewer, make_workspace, principal_of
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec, SnapshotSource
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
 from workspaces.states import Role
 
@@ -42,7 +43,7 @@ class TestSubmit:
     def test_keeps_spec_and_preview(self, who: Principal) -> None:
         node()
         run = queued(who, distribution=processes(2))
-        assert RunSpec.from_json(run.spec).display_name == "train 1"
+        assert read_spec(run.spec).display_name == "train 1"
         assert run.preview is not None
         assert len(run.preview["commands"][0]["processes"]) == 2
 
@@ -138,7 +139,7 @@ def _submitted(wanted: RunSpec, who: Principal, key: str | None) -> Run:
 class TestClone:
     def test_is_the_same_run_to_start_from(self, who: Principal) -> None:
         run = queued(who, arguments=["--epochs", 3], display_name="mine")
-        assert run_actions.clone_spec(run) == RunSpec.from_json(run.spec)
+        assert run_actions.clone_spec(run) == read_spec(run.spec)
 
     def test_gets_a_new_name_where_we_gave_the_old_one(self, who: Principal) -> None:
         again = run_actions.submit(run_actions.clone_spec(queued(who)), who)

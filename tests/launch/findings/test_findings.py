@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 
 from tests.launch.builders import make_node, make_spec, mpi, pytorch, tensorflow
-from tests.launch.findings.findings_of import FILES, ROOMY, command, found, one, script
+from tests.launch.findings.findings_of import command, found, one, script
 from tests.launch.test_spec import specs
-from trainhub_launch.findings import Finding, findings, reserved
+from trainhub_launch.findings import Finding, reserved
 from trainhub_launch.spec import EnvironmentRef, Resources, RunSpec, Variable
 
 
@@ -36,7 +36,7 @@ class TestAll:
 
     @given(specs)
     def test_any_spec_gets_an_answer_sorted_by_weight(self, spec: RunSpec) -> None:
-        answer = findings(spec, paths=FILES, nodes=ROOMY, environments=("TrainHub-PyTorch-2.13",))
+        answer = found(spec, environments=("TrainHub-PyTorch-2.13",))
         weights = [("error", "warning", "hint").index(finding.level) for finding in answer]
         assert weights == sorted(weights)
         assert len(set(answer)) == len(answer)

@@ -9,7 +9,7 @@ import pytest
 from tests.launch.builders import make_node, make_spec, mpi, pytorch
 from tests.launch.findings.findings_of import found, script
 from trainhub_launch.findings import Finding
-from trainhub_launch.placement import FreeNode
+from trainhub_launch.scheduler.placement import FreeNode
 
 GLOO = pytorch(2, 2, backend="gloo")
 

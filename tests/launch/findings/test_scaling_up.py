@@ -7,6 +7,7 @@ from tests.launch.builders import make_node, mpi, pytorch
 from tests.launch.findings.findings_of import script
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.scaling_up import Clusters, scaling_up
+from trainhub_launch.frameworks import demand
 from trainhub_launch.gpus.catalogue import CATALOGUE, model_of
 from trainhub_launch.spec import RunSpec
 
@@ -16,7 +17,8 @@ DEVICES = {"old-1": "Tesla K80", "old-2": "Tesla K80", "new-1": "Tesla V100-SXM2
 
 
 def told(spec: RunSpec, clusters: Clusters, devices: dict[str, str] | None = None) -> list[Finding]:
-    return list(scaling_up(spec, clusters, DEVICES if devices is None else devices))
+    names = DEVICES if devices is None else devices
+    return list(scaling_up(demand(spec), spec.resources.cluster, clusters, names))
 
 
 class TestHint:

@@ -13,8 +13,9 @@ import pytest
 
 from tests.launch.builders import environment, make_placement, make_plan, make_spec, mpi, pytorch, tensorflow
 from tests.launch.findings.findings_of import command, found, one, script
+from trainhub_launch.distribution import Distribution
 from trainhub_launch.plan import PlannedProcess
-from trainhub_launch.spec import Distribution, EnvironmentRef, Resources, Variable
+from trainhub_launch.spec import EnvironmentRef, Resources, Variable
 
 ELASTIC = "torchrun --nnodes 2 --nproc_per_node 2 --max-restarts 3"
 C10D = f"{ELASTIC} --rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT train.py"
@@ -28,7 +29,7 @@ def tf_config(process: PlannedProcess) -> dict[str, Any]:
 
 class TestRule1GlooTakesTheInterfaceOfItsNode:
     @pytest.mark.parametrize("distribution", SEVERAL)
-    def test_is_named_to_every_process_of_several_nodes(self, distribution: Distribution) -> None:
+    def test_is_named_to_every_process_of_several_nodes(self, distribution: Distribution | None) -> None:
         for process in make_plan(make_spec(distribution), make_placement(2)).processes:
             assert process.env["GLOO_SOCKET_IFNAME"] == "eth0"
 
@@ -39,7 +40,7 @@ class TestRule2OneThatDecidesEndsAll:
         assert {process.role for process in plan.processes if process.decides} == {"chief"}
 
     @pytest.mark.parametrize("distribution", SEVERAL)
-    def test_where_all_train_alike_each_decides(self, distribution: Distribution) -> None:
+    def test_where_all_train_alike_each_decides(self, distribution: Distribution | None) -> None:
         assert all(
             process.decides for process in make_plan(make_spec(distribution), make_placement(2)).processes
         )
@@ -62,7 +63,7 @@ class TestRule5LocalRankOnlyPerProcess:
 
 class TestRule6AcceleratorsAreNotMissedOnCpus:
     @pytest.mark.parametrize("distribution", [None, pytorch(2), pytorch(None), mpi(2), tensorflow(1)])
-    def test_accelerate_is_told_to_use_the_cpu(self, distribution: Distribution) -> None:
+    def test_accelerate_is_told_to_use_the_cpu(self, distribution: Distribution | None) -> None:
         for process in make_plan(make_spec(distribution), make_placement()).processes:
             assert process.env["ACCELERATE_USE_CPU"] == "true"
 
@@ -116,7 +117,9 @@ class TestRule9ProcessesShareTheCores:
         ("distribution", "threads"),
         [(None, "8"), (pytorch(4), "2"), (mpi(2), "4"), (tensorflow(1), "8"), (pytorch(16), "1")],
     )
-    def test_each_gets_its_share_and_at_least_one(self, distribution: Distribution, threads: str) -> None:
+    def test_each_gets_its_share_and_at_least_one(
+        self, distribution: Distribution | None, threads: str
+    ) -> None:
         plan = make_plan(make_spec(distribution), make_placement(cores=8))
         assert {process.env["OMP_NUM_THREADS"] for process in plan.processes} == {threads}
 
@@ -174,7 +177,7 @@ class TestRule10ElasticRestarts:
 
 class TestHorovod:
     @pytest.mark.parametrize("distribution", [None, pytorch(2, backend="gloo")])
-    def test_without_mpi_each_process_would_train_alone(self, distribution: Distribution) -> None:
+    def test_without_mpi_each_process_would_train_alone(self, distribution: Distribution | None) -> None:
         spec = make_spec(distribution, environment=EnvironmentRef("TrainHub-Horovod-0.28"))
         assert "choose the MPI distribution" in one(spec, "distribution").message
 

@@ -28,10 +28,10 @@ with open("outputs/tb/{NAME}", "wb", buffering=0) as file:
 
 @pytest.fixture
 def rundir(tmp_path: Path) -> RunDir:
-    made = RunDir(str(tmp_path), "a" * 32, 1)
-    for folder in (made.logs, f"{made.work}/logs", f"{made.work}/outputs"):
+    value = RunDir(str(tmp_path), "a" * 32, 1)
+    for folder in (value.logs, f"{value.work}/logs", f"{value.work}/outputs"):
         Path(folder).mkdir(parents=True)
-    return made
+    return value
 
 
 def write(rundir: RunDir, name: str, data: bytes = b"x") -> Path:
@@ -43,10 +43,10 @@ def write(rundir: RunDir, name: str, data: bytes = b"x") -> Path:
 
 class TestBelowOutputs:
     def test_they_come_while_the_run_goes_on_and_nothing_else_does(self, hub: FakeHub, agent: Agent) -> None:
-        made = script(hub, GROWS)
-        key = hub.give(made)
+        value = script(hub, GROWS)
+        key = hub.give(value)
         hub.wait(lambda: hub.log(key, f"outputs/tb/{NAME}") == b"\0one")
-        (agent.settings.attempts / f"{made.run}-1" / "work" / "go").touch()
+        (agent.settings.attempts / f"{value.run}-1" / "work" / "go").touch()
 
         fact = hub.wait_done(key)
 

@@ -60,13 +60,13 @@ class TestHeartbeat:
             "import os, time\nwhile not os.path.exists('go'):\n    print('x', flush=True)\n    "
             "time.sleep(0.001)\n"
         )
-        made = script(hub, code)
-        key = hub.give(made)
+        value = script(hub, code)
+        key = hub.give(value)
         hub.wait_log(key, b"x\n" * 100)
 
         beats = hub.heartbeats
         hub.wait(lambda: hub.heartbeats >= beats + 3)
-        (agent.settings.attempts / f"{made.run}-1" / "work" / "go").touch()
+        (agent.settings.attempts / f"{value.run}-1" / "work" / "go").touch()
 
         hub.wait_done(key)
         assert hub.heartbeat is not None

@@ -35,10 +35,10 @@ class World:
 
 @pytest.fixture
 def world(hub: FakeHub, tmp_path: Path) -> Iterator[World]:
-    made = World(tmp_path / "scenario")
-    with agent_process({**environ(hub, tmp_path / "node"), **environment(made.path)}):
+    instance = World(tmp_path / "scenario")
+    with agent_process({**environ(hub, tmp_path / "node"), **environment(instance.path)}):
         hub.wait(lambda: hub.heartbeat and len(hub.heartbeat.gpus) == 8)
-        yield made
+        yield instance
 
 
 def column(block: Block, metric: str) -> list[list[float]]:

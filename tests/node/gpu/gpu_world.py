@@ -21,7 +21,7 @@ from trainhub_launch.telemetry import GpuEvent, GpuProcess
 
 LONG = 61.0
 """Longer than an agent ever waits before it tries again."""
-SEEN_AFTER_S = 0.005
+SCENARIO_POLL_S = 0.005
 """The simulator looks for a new scenario at most every 4 ms."""
 
 CODE = """
@@ -41,7 +41,7 @@ gpus.close()
 
 
 @dataclass(frozen=True)
-class Seen:
+class WorldSnapshot:
     """`gpus`: by UUID, in their order."""
 
     gpus: dict[str, GpuFact]
@@ -56,7 +56,7 @@ class Seen:
         return one
 
     @property
-    def befallen(self) -> list[tuple[str, str]]:
+    def event_kinds(self) -> list[tuple[str, str]]:
         return [(event.kind, event.gpu) for event in self.events]
 
 
@@ -68,21 +68,21 @@ class World:
         self.log = folder / "agent.log"
         self.now = 1000.0
         self._path = folder / "scenario"
-        found: Mapping[str, str] = environment(self.scenario.write(self._path)) if scenario else {}
+        result: Mapping[str, str] = environment(self.scenario.write(self._path)) if scenario else {}
         self.process = subprocess.Popen(
             [sys.executable, "-c", CODE, str(self.log)],
             text=True,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **found, **env},
+            env={**os.environ, **result, **env},
         )
 
     def change(self) -> None:
         """What the test did to the scenario holds for the next reading."""
         self.scenario.write(self._path)
-        time.sleep(SEEN_AFTER_S)
+        time.sleep(SCENARIO_POLL_S)
 
-    def read(self, after_s: float = 1.0, *, confirm: int = 0) -> Seen:
+    def read(self, after_s: float = 1.0, *, confirm: int = 0) -> WorldSnapshot:
         self.now += after_s
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -90,16 +90,16 @@ class World:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         assert line, f"it ended with {self.process.wait()}: {self.log.read_text()}"
-        told: dict[str, Any] = json.loads(line)
-        return Seen(
-            gpus={fact["uuid"]: _fact(fact) for fact in told.pop("facts")},
-            events=tuple(GpuEvent(**event) for event in told.pop("events")),
-            **told,
+        report: dict[str, Any] = json.loads(line)
+        return WorldSnapshot(
+            gpus={fact["uuid"]: _fact(fact) for fact in report.pop("facts")},
+            events=tuple(GpuEvent(**event) for event in report.pop("events")),
+            **report,
         )
 
-    def until(self, is_so: Callable[[Seen], object], after_s: float = 0.0) -> Seen:
+    def until(self, is_so: Callable[[WorldSnapshot], object], after_s: float = 0.0) -> WorldSnapshot:
         """The first reading of which that is so."""
-        return eventually(lambda: seen if is_so(seen := self.read(after_s)) else None)
+        return eventually(lambda: snapshot if is_so(snapshot := self.read(after_s)) else None)
 
     def lines(self, *words: str) -> list[str]:
         return [line for line in self.log.read_text().splitlines() if all(word in line for word in words)]

@@ -41,20 +41,20 @@ class TestNumbers:
         pages = {"retired_pages_sbe": 0, "retired_pages_dbe": 0, "retired_pages_pending": 0}
         with World(one_gpu(values={"fan_pct": 30, **pages}), tmp_path) as world:
             world.read()
-            seen = world.read(5).only
+            snapshot = world.read(5).only
 
-        assert set(seen.numbers) == set(GPU_KEYS)
-        assert set(seen.counters) == {key for key in COUNTERS if not key.startswith("xid_")}
+        assert set(snapshot.numbers) == set(GPU_KEYS)
+        assert set(snapshot.counters) == {key for key in COUNTERS if not key.startswith("xid_")}
 
     def test_name_the_device_by_its_uuid_whatever_cuda_may_see(self, tmp_path: Path) -> None:
         scenario = eight_h100()
         with World(scenario, tmp_path, CUDA_VISIBLE_DEVICES=scenario.gpus[3].uuid) as world:
-            seen = world.read()
+            snapshot = world.read()
 
-        assert [(gpu.uuid, gpu.index) for gpu in seen.gpus.values()] == [
+        assert [(gpu.uuid, gpu.index) for gpu in snapshot.gpus.values()] == [
             (gpu.uuid, i) for i, gpu in enumerate(scenario.gpus)
         ]
-        assert (seen.driver, seen.cuda, seen.trouble) == ("570.124.06", "12.8", "")
+        assert (snapshot.driver, snapshot.cuda, snapshot.trouble) == ("570.124.06", "12.8", "")
 
     def test_count_the_drivers_reserve_apart_as_nvidia_smi_does(self, tmp_path: Path) -> None:
         values = {"memory_used_bytes": 4 * 2**30, "memory_reserved_bytes": 2**29}
@@ -93,8 +93,8 @@ class TestNumbers:
         }
 
     def test_tell_what_slows_it_by_the_older_call_too(self, tmp_path: Path) -> None:
-        gone = {"nvmlDeviceGetCurrentClocksEventReasons": 13}
-        with World(one_gpu(values={"throttle_reasons": 0x4}, errors=gone), tmp_path) as world:
+        removed = {"nvmlDeviceGetCurrentClocksEventReasons": 13}
+        with World(one_gpu(values={"throttle_reasons": 0x4}, errors=removed), tmp_path) as world:
             assert world.read().only.numbers["throttled_power_pct"] == 100
 
 
@@ -119,14 +119,14 @@ class TestCounters:
             "nvlink_replays": 7,
         }
         with World(one_gpu(values=values), tmp_path) as world:
-            told = world.read().only.counters
+            report = world.read().only.counters
 
-        assert {key: told[key] for key in values} == values
+        assert {key: report[key] for key in values} == values
 
     def test_of_energy_grow_by_the_power(self, tmp_path: Path) -> None:
         with World(one_gpu(values={"power_w": 500}), tmp_path) as world:
             first = world.read().only.counters["energy_mj"]
-            assert world.until(lambda seen: seen.only.counters["energy_mj"] > first, after_s=5)
+            assert world.until(lambda snapshot: snapshot.only.counters["energy_mj"] > first, after_s=5)
 
     def test_are_absent_where_unsupported_and_never_zero(self, tmp_path: Path) -> None:
         gpu, missing = h100("one"), {"ecc_corrected", "pcie_replays", "nvlink_crc_errors"}
@@ -168,9 +168,9 @@ class TestProcesses:
             Process(1, 2**20, kind="graphics"),
         ]
         with World(one_gpu(processes=both), tmp_path) as world:
-            told = world.read().only.processes
+            report = world.read().only.processes
 
-        assert [(one.pid, one.memory_bytes) for one in told] == [(1, 2**20), (os.getpid(), 2**30)]
+        assert [(one.pid, one.memory_bytes) for one in report] == [(1, 2**20), (os.getpid(), 2**30)]
 
     def test_are_listed_where_their_use_cannot_be_told(self, tmp_path: Path) -> None:
         blind = one_gpu(

@@ -29,8 +29,8 @@ DOUBLE_BIT_ECC = 2
 class TestStart:
     def test_without_library_and_hardware_is_a_machine_without_gpus(self, tmp_path: Path) -> None:
         with World(None, tmp_path) as world:
-            seen = world.read()
-            assert (seen.gpus, seen.trouble, seen.events) == ({}, "", ())
+            snapshot = world.read()
+            assert (snapshot.gpus, snapshot.trouble, snapshot.events) == ({}, "", ())
             assert world.lines("WARNING") == []
 
     @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ class TestStart:
         scenario = one_gpu()
         scenario.init_error = code
         with World(scenario, tmp_path) as world:
-            seen = world.read()
-            assert (seen.gpus, words in seen.trouble, seen.events) == ({}, True, ())
+            snapshot = world.read()
+            assert (snapshot.gpus, words in snapshot.trouble, snapshot.events) == ({}, True, ())
             world.read(LONG)
             assert len(world.lines("WARNING", "No GPU can be read")) == 1
 
             scenario.init_error = 0
             world.change()
-            seen = world.read(LONG)
-            assert (seen.only.state, seen.trouble, seen.events) == ("ok", "", ())
+            snapshot = world.read(LONG)
+            assert (snapshot.only.state, snapshot.trouble, snapshot.events) == ("ok", "", ())
 
     def test_of_a_machine_whose_gpus_are_all_gone_already_says_so(self, tmp_path: Path) -> None:
         with World(one_gpu(removed=True), tmp_path) as world:
-            seen = world.read()
+            snapshot = world.read()
 
-        assert (seen.gpus, seen.trouble) == (
+        assert (snapshot.gpus, snapshot.trouble) == (
             {},
             "A GPU has fallen off the bus and no GPU can be read: reboot the machine.",
         )
@@ -74,9 +74,9 @@ class TestStart:
     def test_of_an_account_that_may_open_some_of_them_offers_those(self, tmp_path: Path) -> None:
         barred = h100("barred", errors={"nvmlDeviceGetHandleByIndex": NO_PERMISSION})
         with World(Scenario([barred, h100("ours")]), tmp_path) as world:
-            seen = world.read()
+            snapshot = world.read()
 
-        assert (seen.only.index, seen.only.state, seen.trouble) == (1, "ok", "")
+        assert (snapshot.only.index, snapshot.only.state, snapshot.trouble) == (1, "ok", "")
 
     def test_without_the_python_package_fails_loudly_instead_of_showing_no_gpus(self) -> None:
         code = "import sys; sys.modules['pynvml'] = None; import trainhub_node.agent"
@@ -94,14 +94,14 @@ class TestXids:
             assert "xid_last" not in world.read().gpus[gpu.uuid].counters
             gpu.events += [xid(31), xid(79)]
             world.change()
-            seen = world.until(lambda seen: len(seen.events) == 2)
-            assert [(event.serial, event.kind, event.gpu, event.code) for event in seen.events] == [
+            snapshot = world.until(lambda snapshot: len(snapshot.events) == 2)
+            assert [(event.serial, event.kind, event.gpu, event.code) for event in snapshot.events] == [
                 (1, "xid", gpu.uuid, 31),
                 (2, "xid", gpu.uuid, 79),
             ]
-            counters = seen.gpus[gpu.uuid].counters
+            counters = snapshot.gpus[gpu.uuid].counters
             assert (counters["xid_last"], counters["xid_count"]) == (79, 2)
-            assert world.read(confirm=1).events == seen.events[1:]
+            assert world.read(confirm=1).events == snapshot.events[1:]
 
     def test_of_a_gpu_that_then_falls_off_the_bus_stay_known(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -110,13 +110,13 @@ class TestXids:
             world.read()
             gpu.events.append(xid(79))
             world.change()
-            world.until(lambda seen: seen.events)
+            world.until(lambda snapshot: snapshot.events)
             gpu.removed = True
             world.change()
-            seen = world.read(5)
+            snapshot = world.read(5)
 
-        assert seen.gpus[gpu.uuid].counters == {"xid_last": 79, "xid_count": 1}
-        assert seen.befallen == [("xid", gpu.uuid), ("lost", gpu.uuid)]
+        assert snapshot.gpus[gpu.uuid].counters == {"xid_last": 79, "xid_count": 1}
+        assert snapshot.event_kinds == [("xid", gpu.uuid), ("lost", gpu.uuid)]
 
     def test_of_the_others_are_heard_while_one_is_lost(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -127,7 +127,7 @@ class TestXids:
             world.read(5)
             scenario.gpus[1].events.append(xid(43))
             world.change()
-            assert world.until(lambda seen: ("xid", scenario.gpus[1].uuid) in seen.befallen)
+            assert world.until(lambda snapshot: ("xid", scenario.gpus[1].uuid) in snapshot.event_kinds)
 
     def test_are_left_out_where_the_device_tells_none(self, tmp_path: Path) -> None:
         silent = h100("silent", errors={"nvmlDeviceGetSupportedEventTypes": NOT_SUPPORTED})
@@ -137,7 +137,9 @@ class TestXids:
             scenario.gpus[0].events.append(xid(31))
             scenario.gpus[1].events.append(xid(43))
             world.change()
-            assert world.until(lambda seen: seen.events).befallen == [("xid", scenario.gpus[1].uuid)]
+            assert world.until(lambda snapshot: snapshot.events).event_kinds == [
+                ("xid", scenario.gpus[1].uuid)
+            ]
 
     def test_are_not_what_an_uncorrected_memory_error_is(self, tmp_path: Path) -> None:
         scenario = one_gpu()
@@ -145,10 +147,10 @@ class TestXids:
             world.read()
             scenario.gpus[0].events.append(Event(time.time(), 0, type=DOUBLE_BIT_ECC))
             world.change()
-            seen = world.until(lambda seen: seen.events)
+            snapshot = world.until(lambda snapshot: snapshot.events)
 
-        assert seen.befallen == [("ecc", scenario.gpus[0].uuid)]
-        assert "xid_count" not in seen.only.counters
+        assert snapshot.event_kinds == [("ecc", scenario.gpus[0].uuid)]
+        assert "xid_count" not in snapshot.only.counters
 
 
 class TestQuiet:

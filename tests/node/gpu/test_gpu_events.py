@@ -79,13 +79,13 @@ class TestListener:
         monkeypatch.setattr(gpu_events, "RETRY_S", 0.01)
         return GpuEventLog()
 
-    def listening(self, book: GpuEventLog, *told: LibraryEvent | Exception) -> GpuEventListener:
+    def listening(self, book: GpuEventLog, *values: LibraryEvent | Exception) -> GpuEventListener:
         """One that is told these, and then nothing more."""
-        left: Iterator[LibraryEvent | Exception] = iter(told)
+        remaining: Iterator[LibraryEvent | Exception] = iter(values)
         quiet = threading.Event()
 
         def wait() -> LibraryEvent:
-            one = next(left, None)
+            one = next(remaining, None)
             if one is None:
                 quiet.wait(0.01)
                 raise from_code(TIMEOUT, "Timeout")

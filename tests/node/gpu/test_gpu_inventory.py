@@ -37,9 +37,9 @@ class Driver:
         self.visible = self.gpus
         return "570.1", "12.8"
 
-    def lose(self, gone: str) -> None:
-        self.gpus = tuple(gpu for gpu in self.gpus if gpu != gone)
-        self.visible = tuple(gpu for gpu in self.visible if gpu != gone)
+    def lose(self, removed: str) -> None:
+        self.gpus = tuple(gpu for gpu in self.gpus if gpu != removed)
+        self.visible = tuple(gpu for gpu in self.visible if gpu != removed)
 
     def close(self) -> None:
         self.closed += 1

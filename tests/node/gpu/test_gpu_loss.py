@@ -29,19 +29,19 @@ class TestLostDevice:
             world.read()
             scenario.gpus[2].removed = True
             world.change()
-            seen = world.read()
+            snapshot = world.read()
 
-        lost = seen.gpus[scenario.gpus[2].uuid]
+        lost = snapshot.gpus[scenario.gpus[2].uuid]
         assert (lost.state, lost.numbers, lost.counters, lost.processes) == ("lost", {}, {}, ())
         assert (
             lost.error
             == "It does not answer any more (GPU is lost): check dmesg; a reboot usually brings it back."
         )
         assert (lost.index, lost.name, lost.memory_bytes) == (2, "NVIDIA H100 80GB HBM3", 81559 * 2**20)
-        others = [gpu for uuid, gpu in seen.gpus.items() if uuid != lost.uuid]
+        others = [gpu for uuid, gpu in snapshot.gpus.items() if uuid != lost.uuid]
         assert [(gpu.state, gpu.numbers["power_w"]) for gpu in others] == [("ok", 70)] * 7
-        assert seen.befallen == [("lost", lost.uuid)]
-        assert seen.trouble == ""
+        assert snapshot.event_kinds == [("lost", lost.uuid)]
+        assert snapshot.trouble == ""
 
     def test_is_told_once_and_once_when_it_is_back(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -54,26 +54,26 @@ class TestLostDevice:
                 world.read(5)
             gpu.removed = False
             world.change()
-            seen = world.read(5)
+            snapshot = world.read(5)
 
-        assert seen.befallen == [("lost", gpu.uuid), ("back", gpu.uuid)]
-        assert (seen.gpus[gpu.uuid].state, seen.gpus[gpu.uuid].error) == ("ok", "")
-        assert seen.gpus[gpu.uuid].numbers["power_w"] == 70
+        assert snapshot.event_kinds == [("lost", gpu.uuid), ("back", gpu.uuid)]
+        assert (snapshot.gpus[gpu.uuid].state, snapshot.gpus[gpu.uuid].error) == ("ok", "")
+        assert snapshot.gpus[gpu.uuid].numbers["power_w"] == 70
 
     def test_that_vanishes_from_the_list_is_lost_too(self, tmp_path: Path) -> None:
         scenario = two_gpus()
         with World(scenario, tmp_path) as world:
             world.read()
-            gone = scenario.gpus.pop(0)
+            removed_item = scenario.gpus.pop(0)
             world.change()
-            seen = world.read(5)
-            assert seen.gpus[gone.uuid].state == "lost"
-            assert seen.gpus[scenario.gpus[0].uuid].numbers["power_w"] == 70
-            assert seen.gpus[scenario.gpus[0].uuid].index == 0
+            snapshot = world.read(5)
+            assert snapshot.gpus[removed_item.uuid].state == "lost"
+            assert snapshot.gpus[scenario.gpus[0].uuid].numbers["power_w"] == 70
+            assert snapshot.gpus[scenario.gpus[0].uuid].index == 0
 
-            scenario.gpus.insert(0, gone)
+            scenario.gpus.insert(0, removed_item)
             world.change()
-            assert world.read(5).befallen == [("lost", gone.uuid), ("back", gone.uuid)]
+            assert world.read(5).event_kinds == [("lost", removed_item.uuid), ("back", removed_item.uuid)]
 
     def test_that_needs_a_reset_says_so(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -101,9 +101,9 @@ class TestLostDevice:
                 f"nvmlDeviceGet{call}": UNKNOWN for call in (*calls, "CurrentClocksEventReasons")
             }
             world.change()
-            seen = world.read()
+            snapshot = world.read()
 
-        assert [gpu.state for gpu in seen.gpus.values()] == ["lost", "ok"]
+        assert [gpu.state for gpu in snapshot.gpus.values()] == ["lost", "ok"]
 
     def test_that_is_alone_comes_back_by_opening_the_library_anew(self, tmp_path: Path) -> None:
         scenario = one_gpu()
@@ -114,10 +114,10 @@ class TestLostDevice:
             assert [world.read(LONG).only.state for _ in range(3)] == ["lost"] * 3
             scenario.gpus[0].removed = False
             world.change()
-            seen = world.read(LONG)
+            snapshot = world.read(LONG)
 
-        assert seen.only.numbers["power_w"] == 70
-        assert seen.befallen == [("lost", seen.only.uuid), ("back", seen.only.uuid)]
+        assert snapshot.only.numbers["power_w"] == 70
+        assert snapshot.event_kinds == [("lost", snapshot.only.uuid), ("back", snapshot.only.uuid)]
 
     def test_takes_its_mig_devices_along_and_brings_them_back(self, tmp_path: Path) -> None:
         scenario = split_h100(parts=2)
@@ -126,14 +126,14 @@ class TestLostDevice:
             world.read()
             split.removed = True
             world.change()
-            seen = world.read(5)
-            assert [gpu.state for gpu in seen.gpus.values()] == ["lost", "lost", "lost", "ok"]
+            snapshot = world.read(5)
+            assert [gpu.state for gpu in snapshot.gpus.values()] == ["lost", "lost", "lost", "ok"]
             split.removed = False
             world.change()
-            seen = world.read(5)
+            snapshot = world.read(5)
 
-        assert [gpu.state for gpu in seen.gpus.values()] == ["ok"] * 4
-        assert seen.befallen == [("lost", split.uuid), ("back", split.uuid)]
+        assert [gpu.state for gpu in snapshot.gpus.values()] == ["ok"] * 4
+        assert snapshot.event_kinds == [("lost", split.uuid), ("back", split.uuid)]
 
     def test_that_comes_new_is_taken_up(self, tmp_path: Path) -> None:
         scenario = one_gpu()
@@ -141,10 +141,10 @@ class TestLostDevice:
             world.read()
             scenario.gpus.append(h100("second"))
             world.change()
-            seen = world.read(5)
+            snapshot = world.read(5)
 
-        assert [gpu.state for gpu in seen.gpus.values()] == ["ok", "ok"]
-        assert seen.events == ()
+        assert [gpu.state for gpu in snapshot.gpus.values()] == ["ok", "ok"]
+        assert snapshot.events == ()
 
 
 class TestLostLibrary:
@@ -155,15 +155,15 @@ class TestLostLibrary:
             world.read()
             scenario.call_error = code
             world.change()
-            seen = world.read()
-            assert [(gpu.state, gpu.numbers) for gpu in seen.gpus.values()] == [("lost", {})] * 2
+            snapshot = world.read()
+            assert [(gpu.state, gpu.numbers) for gpu in snapshot.gpus.values()] == [("lost", {})] * 2
             scenario.call_error = 0
             world.change()
-            seen = world.read(LONG)
+            snapshot = world.read(LONG)
 
-        assert [gpu.numbers["power_w"] for gpu in seen.gpus.values()] == [70, 70]
-        assert seen.trouble == ""
-        kinds = [kind for kind, _ in seen.befallen]
+        assert [gpu.numbers["power_w"] for gpu in snapshot.gpus.values()] == [70, 70]
+        assert snapshot.trouble == ""
+        kinds = [kind for kind, _ in snapshot.event_kinds]
         assert kinds == (
             ["lost", "lost", "back", "back"] if code == GPU_IS_LOST else ["nvml_lost", "nvml_back"]
         )
@@ -175,10 +175,10 @@ class TestLostLibrary:
             scenario.epoch += 1
             world.change()
             world.read()
-            seen = world.read(LONG)
+            snapshot = world.read(LONG)
 
-        assert [gpu.state for gpu in seen.gpus.values()] == ["ok", "ok"]
-        assert seen.befallen == [("nvml_lost", ""), ("nvml_back", "")]
+        assert [gpu.state for gpu in snapshot.gpus.values()] == ["ok", "ok"]
+        assert snapshot.event_kinds == [("nvml_lost", ""), ("nvml_back", "")]
 
     def test_is_told_once_however_long_it_lasts(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -187,11 +187,11 @@ class TestLostLibrary:
             scenario.call_error = UNKNOWN
             world.change()
             for _ in range(6):
-                seen = world.read(LONG)
+                snapshot = world.read(LONG)
 
-        assert seen.befallen == [("nvml_lost", "")]
-        assert seen.trouble.startswith("The NVIDIA driver does not answer (Unknown Error)")
-        assert {gpu.error for gpu in seen.gpus.values()} == {seen.trouble}
+        assert snapshot.event_kinds == [("nvml_lost", "")]
+        assert snapshot.trouble.startswith("The NVIDIA driver does not answer (Unknown Error)")
+        assert {gpu.error for gpu in snapshot.gpus.values()} == {snapshot.trouble}
 
     def test_hears_xids_again_afterwards(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -203,9 +203,9 @@ class TestLostLibrary:
             world.read(LONG)
             scenario.gpus[1].events.append(xid(31))
             world.change()
-            seen = world.until(lambda seen: ("xid", scenario.gpus[1].uuid) in seen.befallen)
+            snapshot = world.until(lambda snapshot: ("xid", scenario.gpus[1].uuid) in snapshot.event_kinds)
 
-        assert seen.gpus[scenario.gpus[1].uuid].counters["xid_last"] == 31
+        assert snapshot.gpus[scenario.gpus[1].uuid].counters["xid_last"] == 31
 
     def test_by_an_update_of_the_driver_says_what_to_do_and_needs_no_new_agent(self, tmp_path: Path) -> None:
         scenario = two_gpus()
@@ -221,10 +221,10 @@ class TestLostLibrary:
             scenario.call_error = scenario.init_error = 0
             scenario.driver = "580.1"
             world.change()
-            seen = world.read(LONG)
+            snapshot = world.read(LONG)
 
-        assert (seen.driver, seen.trouble) == ("580.1", "")
-        assert [gpu.state for gpu in seen.gpus.values()] == ["ok", "ok"]
+        assert (snapshot.driver, snapshot.trouble) == ("580.1", "")
+        assert [gpu.state for gpu in snapshot.gpus.values()] == ["ok", "ok"]
 
     def test_by_an_update_of_the_driver_is_loaded_from_the_new_file(self, tmp_path: Path) -> None:
         shutil.copy(library() / NAME, tmp_path / NAME)
@@ -254,11 +254,11 @@ class TestLostLibrary:
         with World(scenario, tmp_path) as world:
             world.read()
             scenario.epoch += 1
-            gone = scenario.gpus.pop()
+            removed_item = scenario.gpus.pop()
             world.change()
             world.read()
-            seen = world.read(LONG)
+            snapshot = world.read(LONG)
 
-        assert seen.gpus[gone.uuid].state == "lost"
-        assert ("lost", gone.uuid) in seen.befallen
-        assert ("nvml_back", "") in seen.befallen
+        assert snapshot.gpus[removed_item.uuid].state == "lost"
+        assert ("lost", removed_item.uuid) in snapshot.event_kinds
+        assert ("nvml_back", "") in snapshot.event_kinds

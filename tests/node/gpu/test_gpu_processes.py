@@ -39,8 +39,8 @@ class Tree:
             process_group=0,
         )
         assert self._root.stdout is not None
-        told = {int(self._root.stdout.readline()) for _ in range(depth + 1)}
-        self.pids = sorted(told, key=lambda pid: len(_ancestors(pid)))
+        values = {int(self._root.stdout.readline()) for _ in range(depth + 1)}
+        self.pids = sorted(values, key=lambda pid: len(_ancestors(pid)))
 
     def __enter__(self) -> Tree:
         return self
@@ -50,11 +50,11 @@ class Tree:
 
 
 def _ancestors(pid: int) -> list[int]:
-    found = []
+    result = []
     while pid > 1 and (one := proc.read_process(pid)) is not None:
-        found.append(pid)
+        result.append(pid)
         pid = one.parent
-    return found
+    return result
 
 
 @pytest.fixture
@@ -65,16 +65,16 @@ def tree() -> Iterator[Callable[[int], Tree]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunDir:
-    made = RunDir(str(tmp_path), RUN, 2)
-    Path(made.ranks).mkdir(parents=True)
-    return made
+    value = RunDir(str(tmp_path), RUN, 2)
+    Path(value.ranks).mkdir(parents=True)
+    return value
 
 
 def started(folder: RunDir, rank: int, pid: int, identity: str | None = None) -> None:
-    known = proc.identity(pid) if identity is None else identity
+    existing = proc.identity(pid) if identity is None else identity
     records.write(
         folder.started(rank),
-        {"pid": pid, "identity": known, "wrapper": 0, "wrapper_identity": None, "at": 1.0},
+        {"pid": pid, "identity": existing, "wrapper": 0, "wrapper_identity": None, "at": 1.0},
     )
 
 
@@ -134,10 +134,10 @@ class TestOwners:
     def test_of_a_process_that_has_ended_are_nobody(
         self, folder: RunDir, tree: Callable[[int], Tree]
     ) -> None:
-        with Tree(0) as gone:
-            started(folder, 0, gone.pids[0])
+        with Tree(0) as removed:
+            started(folder, 0, removed.pids[0])
 
-        assert OwnerFinder(lambda: [folder]).find(gone.pids[0]) is None
+        assert OwnerFinder(lambda: [folder]).find(removed.pids[0]) is None
 
     def test_that_are_written_down_later_are_found_later(
         self, folder: RunDir, tree: Callable[[int], Tree]
@@ -152,11 +152,11 @@ class TestOwners:
     def test_are_forgotten_with_their_attempt(self, folder: RunDir, tree: Callable[[int], Tree]) -> None:
         (pid,) = tree(0).pids
         started(folder, 0, pid)
-        held = [folder]
-        owners = OwnerFinder(lambda: held)
+        reserved = [folder]
+        owners = OwnerFinder(lambda: reserved)
         assert owners.find(pid)
 
-        held.clear()
+        reserved.clear()
         assert eventually(lambda: owners.find(pid) is None)
 
     @pytest.mark.parametrize(
@@ -177,9 +177,9 @@ class TestProcesses:
     def test_are_told_in_order_with_what_is_known(self, tree: Callable[[int], Tree]) -> None:
         first, second = sorted(tree(1).pids)
         processes = ProcessInfo(lambda pid: ProcessOwner("r1", 1, 0) if pid == first else None)
-        told = processes.describe({second: None, first: 2**30}, {first: 40.0})
+        values = processes.describe({second: None, first: 2**30}, {first: 40.0})
 
-        assert [(one.pid, one.memory_bytes, one.sm_pct, one.run, one.rank) for one in told] == [
+        assert [(one.pid, one.memory_bytes, one.sm_pct, one.run, one.rank) for one in values] == [
             (first, 2**30, 40.0, "r1", 0),
             (second, None, None, "", None),
         ]
@@ -206,17 +206,17 @@ class TestProcesses:
         script, python = tmp_path / "train.py", tmp_path / "python"
         script.write_text("import time; time.sleep(60)")
         python.symlink_to(sys.executable)
-        made = subprocess.Popen(
+        value = subprocess.Popen(
             [str(python), *(word.format(script=script) for word in arguments)], stderr=subprocess.DEVNULL
         )
         processes = ProcessInfo(no_owner)
         try:
             assert eventually(
-                lambda: [one.name for one in processes.describe({made.pid: None}, {})] == [name]
+                lambda: [one.name for one in processes.describe({value.pid: None}, {})] == [name]
             )
         finally:
-            made.kill()
-            made.wait()
+            value.kill()
+            value.wait()
 
     def test_that_are_gone_or_elsewhere_keep_their_number(self) -> None:
         (one,) = ProcessInfo(no_owner).describe({2**22 + 1: 2**30}, {})

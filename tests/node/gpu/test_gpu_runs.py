@@ -50,15 +50,15 @@ class TestHolders:
                     for gpu in (first, second)
                 )
             )
-            told = gpus_of(hub)
+            values = gpus_of(hub)
 
         for rank, gpu in enumerate((first, second)):
-            assert {(one.run, one.attempt, one.rank) for one in told[gpu.uuid].processes} == {(*key, rank)}
-            assert {one.name.partition(" ")[2] for one in told[gpu.uuid].processes} == {
+            assert {(one.run, one.attempt, one.rank) for one in values[gpu.uuid].processes} == {(*key, rank)}
+            assert {one.name.partition(" ")[2] for one in values[gpu.uuid].processes} == {
                 "train.py",
                 "helper.py",
             }
-        assert told[free.uuid].processes == ()
+        assert values[free.uuid].processes == ()
 
 
 class TestEvents:
@@ -76,11 +76,11 @@ class TestEvents:
             gpu.removed = True
             scenario.write(path)
             hub.wait(lambda: gpus_of(hub)[gpu.uuid].state == "lost" and len(hub.events) >= 2)
-            told = gpus_of(hub)
+            values = gpus_of(hub)
 
         assert [(event.serial, event.kind, event.gpu, event.code) for event in hub.events] == [
             (1, "xid", gpu.uuid, 79),
             (2, "lost", gpu.uuid, 0),
         ]
-        assert (told[gpu.uuid].numbers, told[gpu.uuid].counters) == ({}, {"xid_last": 79, "xid_count": 1})
-        assert told[scenario.gpus[0].uuid].numbers["power_w"] == 70
+        assert (values[gpu.uuid].numbers, values[gpu.uuid].counters) == ({}, {"xid_last": 79, "xid_count": 1})
+        assert values[scenario.gpus[0].uuid].numbers["power_w"] == 70

@@ -27,7 +27,9 @@ class TestTraffic:
     def rates(self, world: World, kind: str) -> tuple[float, float]:
         """By the simulated counters, which grow by the real clock: only their ratio means something here."""
         world.read()
-        numbers = world.until(lambda seen: f"{kind}_tx_bytes_s" in seen.only.numbers, after_s=5).only.numbers
+        numbers = world.until(
+            lambda snapshot: f"{kind}_tx_bytes_s" in snapshot.only.numbers, after_s=5
+        ).only.numbers
         return numbers[f"{kind}_tx_bytes_s"], numbers[f"{kind}_rx_bytes_s"]
 
     def test_over_pcie_is_read_from_wide_counters(self, tmp_path: Path) -> None:
@@ -53,10 +55,10 @@ class TestTraffic:
         ]
         with World(Scenario(gpus), tmp_path) as world:
             for _ in range(3):
-                seen = world.read(5)
+                snapshot = world.read(5)
 
-        assert [gpu.numbers["temperature_c"] for gpu in seen.gpus.values()] == [30, 30]
-        assert "pcie_tx_bytes_s" not in seen.gpus[gpus[0].uuid].numbers
+        assert [gpu.numbers["temperature_c"] for gpu in snapshot.gpus.values()] == [30, 30]
+        assert "pcie_tx_bytes_s" not in snapshot.gpus[gpus[0].uuid].numbers
 
     def test_over_pcie_is_absent_where_no_call_tells(self, tmp_path: Path) -> None:
         refused = PCIE_COUNTERS | {"nvmlDeviceGetPcieThroughput"}
@@ -113,10 +115,10 @@ class TestProfile:
     def test_leaves_out_single_metrics_that_the_device_has_not(self, tmp_path: Path) -> None:
         with World(one_gpu(values=self.VALUES, unsupported={"gpm:11"}), tmp_path) as world:
             world.read()
-            told = world.read(5).only.numbers
+            report = world.read(5).only.numbers
 
-        assert "fp64_active_pct" not in told
-        assert told["fp32_active_pct"] == 17
+        assert "fp64_active_pct" not in report
+        assert report["fp32_active_pct"] == 17
 
     def test_is_absent_before_hopper(self, tmp_path: Path) -> None:
         with World(Scenario([a100("one")]), tmp_path) as world:
@@ -129,17 +131,17 @@ class TestMig:
         scenario = split_h100(parts=2)
         split, whole = scenario.gpus
         with World(scenario, tmp_path) as world:
-            seen = world.read()
+            snapshot = world.read()
 
-        assert list(seen.gpus) == [split.uuid, split.mig[0].uuid, split.mig[1].uuid, whole.uuid]
+        assert list(snapshot.gpus) == [split.uuid, split.mig[0].uuid, split.mig[1].uuid, whole.uuid]
         part = (False, split.uuid, "1g.10gb", 9856 * 2**20)
-        assert [(gpu.mig, gpu.parent, gpu.profile, gpu.memory_bytes) for gpu in seen.gpus.values()] == [
+        assert [(gpu.mig, gpu.parent, gpu.profile, gpu.memory_bytes) for gpu in snapshot.gpus.values()] == [
             (True, "", "", 81559 * 2**20),
             part,
             part,
             (False, "", "", 81559 * 2**20),
         ]
-        assert seen.gpus[split.mig[0].uuid].numbers["memory_used_bytes"] == 12 * 2**20
+        assert snapshot.gpus[split.mig[0].uuid].numbers["memory_used_bytes"] == 12 * 2**20
 
     def test_the_split_gpu_tells_its_power_but_no_utilisation(self, tmp_path: Path) -> None:
         scenario = split_h100()
@@ -154,20 +156,20 @@ class TestMig:
         scenario.gpus[0].mig[1].values |= {"engine_active_pct": 63, "sm_active_pct": 41}
         with World(scenario, tmp_path) as world:
             world.read()
-            seen = world.read(5)
+            snapshot = world.read(5)
 
-        part = seen.gpus[scenario.gpus[0].mig[1].uuid].numbers
+        part = snapshot.gpus[scenario.gpus[0].mig[1].uuid].numbers
         assert (part["utilization_pct"], part["engine_active_pct"], part["sm_active_pct"]) == (63, 63, 41)
-        assert "utilization_pct" not in seen.gpus[scenario.gpus[0].mig[0].uuid].numbers
+        assert "utilization_pct" not in snapshot.gpus[scenario.gpus[0].mig[0].uuid].numbers
 
     def test_parts_have_their_own_processes(self, tmp_path: Path) -> None:
         scenario = split_h100()
         scenario.gpus[0].mig[0].processes = [Process(os.getpid(), 2**30)]
         with World(scenario, tmp_path) as world:
-            seen = world.read()
+            snapshot = world.read()
 
-        assert [one.pid for one in seen.gpus[scenario.gpus[0].mig[0].uuid].processes] == [os.getpid()]
-        assert seen.gpus[scenario.gpus[0].mig[1].uuid].processes == ()
+        assert [one.pid for one in snapshot.gpus[scenario.gpus[0].mig[0].uuid].processes] == [os.getpid()]
+        assert snapshot.gpus[scenario.gpus[0].mig[1].uuid].processes == ()
 
     def test_a_gpu_that_is_split_while_it_is_watched_runs_nothing_itself_any_more(
         self, tmp_path: Path
@@ -177,19 +179,19 @@ class TestMig:
             world.read()
             in_mig_mode(scenario.gpus[0], parts=1)
             world.change()
-            seen = world.read(60)
+            snapshot = world.read(60)
 
-        whole, part = seen.gpus.values()
+        whole, part = snapshot.gpus.values()
         assert (whole.mig, whole.processes, whole.state, part.parent) == (True, (), "ok", whole.uuid)
-        assert seen.events == ()
+        assert snapshot.events == ()
 
     def test_a_part_that_is_taken_apart_goes_without_a_word(self, tmp_path: Path) -> None:
         scenario = split_h100(parts=2)
         with World(scenario, tmp_path) as world:
             world.read()
-            gone = scenario.gpus[0].mig.pop()
+            removed = scenario.gpus[0].mig.pop()
             world.change()
-            seen = world.read(60)
+            snapshot = world.read(60)
 
-        assert gone.uuid not in seen.gpus
-        assert seen.events == ()
+        assert removed.uuid not in snapshot.gpus
+        assert snapshot.events == ()

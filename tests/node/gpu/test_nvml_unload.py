@@ -15,11 +15,11 @@ def binding(**names: object) -> ModuleType:
     """A module that keeps a library as pynvml does; `names` differ."""
     module = ModuleType("binding")
     # libm by a handle of its own: closing it takes it from nobody else.
-    kept: dict[str, object] = {
+    stored: dict[str, object] = {
         unload.LIBRARY: ctypes.CDLL("libm.so.6"),
         unload.FUNCTIONS: {"nvmlInit_v2": print},
     }
-    for name, value in (kept | names).items():
+    for name, value in (stored | names).items():
         setattr(module, name, value)
     return module
 

@@ -190,15 +190,15 @@ class TestProfile:
 
 class TestSlowReader:
     def test_never_keeps_the_asker_waiting(self) -> None:
-        slow, begun, go_on = BackgroundReader(0.01), threading.Event(), threading.Event()
+        slow, is_running, go_on = BackgroundReader(0.01), threading.Event(), threading.Event()
 
         def hangs() -> Mapping[str, float]:
-            begun.set()
+            is_running.set()
             go_on.wait(20)
             return {"pcie_tx_bytes_s": 1}
 
         assert slow.latest("GPU-1", hangs) == {}
-        assert begun.wait(20)
+        assert is_running.wait(20)
         assert slow.latest("GPU-1", hangs) == {}
         go_on.set()
         assert eventually(lambda: slow.latest("GPU-1", hangs)) == {"pcie_tx_bytes_s": 1}
@@ -212,12 +212,12 @@ class TestSlowReader:
                 raise error
             return {"pcie_tx_bytes_s": 1}
 
-        def told() -> Mapping[str, float] | str:
+        def values() -> Mapping[str, float] | str:
             try:
                 return slow.latest("GPU-1", fails_first)
             except QueryFailed as error:
                 return error.message
 
-        assert eventually(told) in ("Unknown Error", {"pcie_tx_bytes_s": 1})
-        assert eventually(lambda: told() == {"pcie_tx_bytes_s": 1})
+        assert eventually(values) in ("Unknown Error", {"pcie_tx_bytes_s": 1})
+        assert eventually(lambda: values() == {"pcie_tx_bytes_s": 1})
         assert slow.close()

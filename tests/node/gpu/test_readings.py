@@ -217,18 +217,18 @@ class TestThrottling:
         ],
     )
     def test_reasons_are_a_hundred_or_nothing_each(self, mask: int, slowed: set[str]) -> None:
-        told = throttle_numbers(mask)
+        report = throttle_numbers(mask)
 
-        assert told.pop("throttle_reasons") == mask
-        assert told == {
+        assert report.pop("throttle_reasons") == mask
+        assert report == {
             f"throttled_{kind}_pct": 100 if kind in slowed else 0 for kind in ("thermal", "power", "hardware")
         }
 
 
 class TestTable:
     def table(self, **changes: str) -> list[Reading]:
-        found = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1, **changes)  # type: ignore[arg-type]
-        return reader.GpuReader(found, NvmlLibrary(), BackgroundReader(5)).readings()
+        result = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1, **changes)  # type: ignore[arg-type]
+        return reader.GpuReader(result, NvmlLibrary(), BackgroundReader(5)).readings()
 
     def test_every_metric_and_counter_is_read_exactly_once(self) -> None:
         read = [key for reading in self.table() for key in reading.keys]

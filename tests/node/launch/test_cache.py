@@ -19,21 +19,21 @@ from trainhub_node.untrusted import removal
 
 @pytest.fixture
 def node(hub: FakeHub, tmp_path: Path) -> NodeSettings:
-    made = settings(hub, tmp_path / "node")
-    prepare_folders(made)
-    return made
+    node_settings = settings(hub, tmp_path / "node")
+    prepare_folders(node_settings)
+    return node_settings
 
 
 class TestSnapshots:
     def test_are_fetched_once(self, hub: FakeHub, agent: Agent) -> None:
-        made = script(hub, "print('x')")
-        hub.wait_done(hub.give(made))
-        hub.blobs.pop(made.snapshot)
+        node_settings = script(hub, "print('x')")
+        hub.wait_done(hub.give(node_settings))
+        hub.blobs.pop(node_settings.snapshot)
 
         again = order(hub, {"train.py": "print('x')"}, process(0, ("python", "train.py")))
 
-        assert again.snapshot == made.snapshot
-        hub.blobs.pop(made.snapshot)
+        assert again.snapshot == node_settings.snapshot
+        hub.blobs.pop(node_settings.snapshot)
         assert hub.wait_done(hub.give(again)).members[0].exit_code == 0
 
     @pytest.mark.parametrize("left_over", [b"", b"first half"])
@@ -63,9 +63,9 @@ class TestTrim:
             os.utime(snapshots.fetch(sha256), (time.time() - age, time.time() - age))
         tight = type(node)(**{**vars(node), "cache_bytes": 8000})
 
-        gone = cache.trim(tight)
+        removed = cache.trim(tight)
 
-        assert gone == [node.snapshots / f"{old}.zip"]
+        assert removed == [node.snapshots / f"{old}.zip"]
         assert [path.name for path in node.snapshots.glob("*.zip")] == [f"{new}.zip"]
 
 
@@ -98,7 +98,7 @@ class TestDiscard:
 
 
 @pytest.mark.parametrize(
-    ("item", "shown"),
+    ("item", "text"),
     [
         ("https://me:secret@index.example/simple", "https://****@index.example/simple"),
         ("https://index.example/simple", "https://index.example/simple"),
@@ -106,5 +106,5 @@ class TestDiscard:
         ("torch==2.13.0", "torch==2.13.0"),
     ],
 )
-def test_a_password_in_an_index_url_is_not_shown(item: str, shown: str) -> None:
-    assert _without_password(item) == shown
+def test_a_password_in_an_index_url_is_not_shown(item: str, text: str) -> None:
+    assert _without_password(item) == text

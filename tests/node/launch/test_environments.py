@@ -9,7 +9,7 @@ import pytest
 from tests.node.builders import environ, script
 from tests.node.hub import FakeHub
 from tests.node.link import wheels
-from tests.node.processes import agent_process, left
+from tests.node.processes import agent_process, remaining_processes
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
@@ -85,7 +85,7 @@ class TestBuild:
 
         fact = hub.wait_done(key, 20)
         assert (fact.stopping, fact.error) == ("canceled", "")
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
         assert not (agent.settings.environments / spec.digest).exists()
 
     def test_half_made_by_a_killed_child_is_made_anew(
@@ -144,7 +144,7 @@ def test_the_build_is_told_nothing_of_the_agents_own_secrets(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     key = hub.give(script(hub, "print('up', flush=True)\n__import__('time').sleep(600)"))
     hub.wait_log(key, b"up")
-    (child,) = (pid for pid in left(key) if os.getsid(pid) == pid)
+    (child,) = (pid for pid in remaining_processes(key) if os.getsid(pid) == pid)
 
     env = Path(f"/proc/{child}/environ").read_bytes()
 

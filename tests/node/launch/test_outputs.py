@@ -77,11 +77,11 @@ class TestFiles:
             "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
             "open('outputs/m', 'w').write('w')"
         )
-        made = script(hub, code)
-        key = hub.give(made)
+        value = script(hub, code)
+        key = hub.give(value)
         hub.wait_log(key, b"up")
         hub.available = False
-        (agent.settings.attempts / f"{made.run}-1" / "work" / "go").touch()
+        (agent.settings.attempts / f"{value.run}-1" / "work" / "go").touch()
         refused = hub.refused
         hub.wait(lambda: hub.refused > refused + 4)
 
@@ -171,9 +171,9 @@ class TestFolder:
         assert [member.state for member in fact.members] == ["waiting"]
 
     def test_a_snapshot_that_the_hub_does_not_have_is_said_so(self, hub: FakeHub, agent: Agent) -> None:
-        made = script(hub, "print('x')")
+        value = script(hub, "print('x')")
         hub.blobs.clear()
 
-        fact = hub.wait_done(hub.give(made))
+        fact = hub.wait_done(hub.give(value))
 
         assert (fact.error_kind, fact.error) == ("snapshot", "There is no such snapshot.")

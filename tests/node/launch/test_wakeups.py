@@ -48,9 +48,9 @@ def woken(hub: FakeHub, broker: str, key: Key) -> bool:
 
 @contextmanager
 def listening(
-    config: Callable[[], dict[str, Any]], heard: Callable[[str, int], None]
+    config: Callable[[], dict[str, Any]], messages: Callable[[str, int], None]
 ) -> Iterator[wakeups.WakeupListener]:
-    listener = wakeups.WakeupListener(config, heard)
+    listener = wakeups.WakeupListener(config, messages)
     listener.start()
     try:
         yield listener
@@ -68,9 +68,9 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_wake_up_through_the_broker_starts_the_attempt(hub: FakeHub, valkey: str, tmp_path: Path) -> None:
     broker = broker_of(valkey)
     hub.config = road(broker)
-    made = script(hub, "print('woken', flush=True)")
-    key = made.run, 1
-    hub.orders[key] = made
+    value = script(hub, "print('woken', flush=True)")
+    key = value.run, 1
+    hub.orders[key] = value
     with agent_process(environ(hub, tmp_path)):
         assert any(woken(hub, broker, key) for _ in range(3))
         hub.wait_done(key)
@@ -81,14 +81,14 @@ def test_a_wake_up_through_the_broker_starts_the_attempt(hub: FakeHub, valkey: s
 class TestListener:
     def test_follows_the_hub_to_another_queue(self, valkey: str) -> None:
         broker = broker_of(valkey)
-        told = [road(broker, "node.here.first")]
-        heard: list[str] = []
-        with listening(lambda: told[-1], lambda run, _attempt: heard.append(run)):
+        values = [road(broker, "node.here.first")]
+        messages: list[str] = []
+        with listening(lambda: values[-1], lambda run, _attempt: messages.append(run)):
             send(broker, "node.here.first", ONE)
-            eventually(lambda: ONE in heard)
-            told.append(road(broker, "node.here.second"))
+            eventually(lambda: ONE in messages)
+            values.append(road(broker, "node.here.second"))
             send(broker, "node.here.second", TWO)
-            eventually(lambda: TWO in heard)
+            eventually(lambda: TWO in messages)
 
     def test_ends_its_worker_once_the_node_is_unwelcome_and_listens_again_when_it_is_welcome(
         self, valkey: str
@@ -96,46 +96,46 @@ class TestListener:
         broker = broker_of(valkey)
         welcome = threading.Event()
         welcome.set()
-        heard: list[str] = []
+        messages: list[str] = []
 
         def config() -> dict[str, Any]:
             if not welcome.is_set():
                 raise TokenRejected("revoked")
             return road(broker, "node.here.third")
 
-        with listening(config, lambda run, _attempt: heard.append(run)):
+        with listening(config, lambda run, _attempt: messages.append(run)):
             send(broker, "node.here.third", ONE)
-            eventually(lambda: ONE in heard)
+            eventually(lambda: ONE in messages)
             welcome.clear()
             eventually(lambda: not workers())
             send(broker, "node.here.third", TWO)
-            assert heard == [ONE]
+            assert messages == [ONE]
             welcome.set()
-            eventually(lambda: TWO in heard)
+            eventually(lambda: TWO in messages)
 
     def test_has_no_worker_where_the_hub_has_no_broker_for_the_node(
         self, valkey: str, caplog: pytest.LogCaptureFixture
     ) -> None:
-        asked: list[int] = []
+        requests: list[int] = []
 
         def config() -> dict[str, Any]:
-            asked.append(1)
+            requests.append(1)
             return road("")
 
         with caplog.at_level("INFO"), listening(config, lambda run, _attempt: None):
-            eventually(lambda: len(asked) > 2)
+            eventually(lambda: len(requests) > 2)
             assert not workers()
         assert caplog.text.count("The hub has no broker for this node") == 1
 
     def test_says_once_that_the_clock_is_off(self, valkey: str, caplog: pytest.LogCaptureFixture) -> None:
-        asked: list[int] = []
+        requests: list[int] = []
 
         def config() -> dict[str, Any]:
-            asked.append(1)
+            requests.append(1)
             return road("") | {"hub_time": time.time() + 30}
 
         with listening(config, lambda run, _attempt: None):
-            eventually(lambda: len(asked) > 2)
+            eventually(lambda: len(requests) > 2)
         assert caplog.text.count("this machine's clock is 30 s behind the hub's") == 1
 
 

@@ -16,10 +16,10 @@ PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "-
 
 
 def requirements() -> list[str]:
-    found: list[str] = tomllib.loads((PROJECT / "packaging" / "node" / "pyproject.toml").read_text())[
+    result: list[str] = tomllib.loads((PROJECT / "packaging" / "node" / "pyproject.toml").read_text())[
         "project"
     ]["dependencies"]
-    return found
+    return result
 
 
 def build(to: Path) -> Path:

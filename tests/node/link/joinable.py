@@ -99,12 +99,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(401 if self.path == "/api/v1/node/config/" else 404, {})
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        requests = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if self.hub.refusal:
             self._answer(*self.hub.refusal)
             return
-        self.hub.spent.append(asked)
-        name = asked["name"] or "gpu-a"
+        self.hub.spent.append(requests)
+        name = requests["name"] or "gpu-a"
         self._answer(200, {"token": NODE_TOKEN, "name": name, "cluster": "main", "ca": self.hub.ca})
 
     def _answer(self, status: int, body: dict[str, Any]) -> None:

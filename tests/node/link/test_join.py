@@ -23,14 +23,14 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Joinable]:
-    with Joinable(tmp_path / "tls").serving() as made:
-        yield made
+    with Joinable(tmp_path / "tls").serving() as instance:
+        yield instance
 
 
 @pytest.fixture
 def plain() -> Iterator[Joinable]:
-    with Joinable(None).serving() as made:
-        yield made
+    with Joinable(None).serving() as instance:
+        yield instance
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def node(folder: Path) -> Command:
     """Run `trainhub-node COMMAND … --dir folder`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRAINHUB_")}
+    stored = {name: value for name, value in os.environ.items() if not name.startswith("TRAINHUB_")}
 
     def run(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "trainhub_node", *words, "--dir", str(folder)]
@@ -51,15 +51,15 @@ def node(folder: Path) -> Command:
             text=True,
             timeout=60,
             check=False,
-            env={**kept, "PYTHONPATH": str(PROJECT), **env},
+            env={**stored, "PYTHONPATH": str(PROJECT), **env},
         )
 
     return run
 
 
-def held(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "node.json").read_text())
-    return found
+def reserved(folder: Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((folder / "node.json").read_text())
+    return result
 
 
 class TestJoin:
@@ -72,7 +72,7 @@ class TestJoin:
             0,
             f"This machine is now gpu-7 of cluster main, at {hub.url}.",
         )
-        assert held(folder) == {
+        assert reserved(folder) == {
             "hub_url": hub.url,
             "token": NODE_TOKEN,
             "name": "gpu-7",
@@ -84,12 +84,12 @@ class TestJoin:
             "node.json": 0o600,
             "hub-ca.pem": 0o600,
         }
-        assert [(asked["token"], asked["name"]) for asked in hub.spent] == [(SECRET, "gpu-7")]
+        assert [(requests["token"], requests["name"]) for requests in hub.spent] == [(SECRET, "gpu-7")]
 
     def test_leaves_the_name_to_the_token(self, hub: Joinable, node: Command, folder: Path) -> None:
         assert node("join", hub.url, "--token", hub.token).returncode == 0
 
-        assert (held(folder)["name"], hub.spent[0]["name"]) == ("gpu-a", "")
+        assert (reserved(folder)["name"], hub.spent[0]["name"]) == ("gpu-a", "")
 
     def test_prints_a_unit_of_this_interpreter(self, hub: Joinable, node: Command, folder: Path) -> None:
         done = node("join", hub.url, "--token", hub.token, "--systemd")
@@ -102,15 +102,15 @@ class TestJoin:
 
     def test_once_more_only_on_demand(self, hub: Joinable, node: Command, folder: Path) -> None:
         assert node("join", hub.url, "--token", hub.token).returncode == 0
-        before = held(folder)
+        before = reserved(folder)
 
         again = node("join", hub.url, "--token", hub.token, "--name", "other")
 
         assert again.returncode == 1
         assert f"{folder} is already the folder of node gpu-a at {hub.url}; add --replace" in again.stderr
-        assert held(folder) == before
+        assert reserved(folder) == before
         assert node("join", hub.url, "--token", hub.token, "--name", "other", "--replace").returncode == 0
-        assert (held(folder)["name"], hub.spent[-1]["replace"]) == ("other", True)
+        assert (reserved(folder)["name"], hub.spent[-1]["replace"]) == ("other", True)
 
 
 class TestRefusals:
@@ -123,7 +123,7 @@ class TestRefusals:
         assert hub.spent == plain.spent == []
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "message"),
         [
             (("--interface", "eth77"), "--interface eth77 is not an interface here; there are: "),
             (("--address", "here"), "--address here must be an IP address"),
@@ -134,11 +134,11 @@ class TestRefusals:
             (("--token", "thn_" + "x" * 43), "--token is a node's own token"),
         ],
     )
-    def test_of_flags(self, hub: Joinable, node: Command, words: tuple[str, ...], said: str) -> None:
+    def test_of_flags(self, hub: Joinable, node: Command, words: tuple[str, ...], message: str) -> None:
         done = node("join", hub.url, "--token", hub.token, *words)
 
         assert done.returncode == 1
-        assert said in done.stderr
+        assert message in done.stderr
 
     def test_of_a_python_that_does_not_start(self, hub: Joinable, node: Command) -> None:
         done = node("join", hub.url, "--token", hub.token, TRAINHUB_NODE_PYTHON="/usr/bin/false")

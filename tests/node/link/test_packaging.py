@@ -34,18 +34,18 @@ def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_needs_what_the_hubs_requirements_allow() -> None:
     """One range each, in requirements.txt: the hub and its nodes are tried together."""
-    known = (PROJECT / "requirements.txt").read_text().splitlines()
-    assert [line for line in installed.requirements() if line.replace("[redis]", "") not in known] == []
+    existing = (PROJECT / "requirements.txt").read_text().splitlines()
+    assert [line for line in installed.requirements() if line.replace("[redis]", "") not in existing] == []
 
 
 def test_the_wheel_holds_both_packages_whole(wheel: Path) -> None:
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    reserved = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     of_the_project = {
         str(path.relative_to(PROJECT))
         for name in ("trainhub_launch", "trainhub_node")
         for path in (PROJECT / name).rglob("*.py")
     }
-    assert held == of_the_project
+    assert reserved == of_the_project
 
 
 class Node:
@@ -56,8 +56,8 @@ class Node:
         self.log = folder.with_suffix(".log")
         self._program = programs / "trainhub-node"
         self._agents: list[subprocess.Popen[bytes]] = []
-        kept = ("PATH", "HOME", "LANG", "TMPDIR")
-        self._env = {name: os.environ[name] for name in kept if name in os.environ}
+        stored = ("PATH", "HOME", "LANG", "TMPDIR")
+        self._env = {name: os.environ[name] for name in stored if name in os.environ}
 
     def do(self, *words: str) -> subprocess.CompletedProcess[str]:
         argv = [str(self._program), *words, "--dir", str(self.folder)]
@@ -74,7 +74,7 @@ class Node:
         self._agents.append(agent)
         return agent
 
-    def said(self) -> str:
+    def message(self) -> str:
         return self.log.read_text()
 
     def close(self) -> None:
@@ -98,11 +98,11 @@ def machine(programs: Path, tmp_path: Path) -> Iterator[Callable[[str], Node]]:
 @pytest.fixture(scope="module")
 def open_hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """TLS by an authority of its own, its Valkey on TCP."""
-    made = Hub(tmp_path_factory.mktemp("open") / "data", OPEN="1", BROKER_BIND=f"127.0.0.1:{free_port()}")
+    value = Hub(tmp_path_factory.mktemp("open") / "data", OPEN="1", BROKER_BIND=f"127.0.0.1:{free_port()}")
     try:
-        yield made.start()
+        yield value.start()
     finally:
-        made.stop()
+        value.stop()
 
 
 def invite(hub: Hub, name: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 from tests.launch.builders import make_placement, make_plan, make_spec
 from tests.node.builders import order, settings
 from tests.node.hub import FakeHub
-from tests.node.test_run_as import nobody
+from tests.node.test_run_as import nobody_account
 from trainhub import certificates
 from trainhub_launch.spec import Variable
 from trainhub_node.agent import Agent
@@ -38,12 +38,12 @@ def authority(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="trainhub-node-") as made:
-        Path(made).chmod(0o711)
-        yield Path(made)
+    with tempfile.TemporaryDirectory(prefix="trainhub-node-") as instance:
+        Path(instance).chmod(0o711)
+        yield Path(instance)
 
 
-def told(hub: FakeHub, **variables: str) -> dict[str, str]:
+def values(hub: FakeHub, **variables: str) -> dict[str, str]:
     """Which certificates a rank of a run with these variables is told of, and what it can read there."""
     spec = make_spec(environment_variables={name: Variable(value=value) for name, value in variables.items()})
     (planned,) = make_plan(spec, make_placement()).processes
@@ -59,16 +59,18 @@ class TestRanks:
     ) -> None:
         start_agent(settings(hub, tmp_path / "node", hub_ca=authority))
 
-        assert told(hub) == dict.fromkeys(BOTH, authority.read_text())
+        assert values(hub) == dict.fromkeys(BOTH, authority.read_text())
 
     def test_of_another_account_may_read_it(
         self, hub: FakeHub, start_agent: Callable[..., Agent], open_folder: Path, authority: Path
     ) -> None:
-        if os.geteuid() != 0 or not can_execute("/usr/bin/python3", nobody()):
+        if os.geteuid() != 0 or not can_execute("/usr/bin/python3", nobody_account()):
             pytest.skip("only root can run ranks as another account")
-        start_agent(settings(hub, open_folder, hub_ca=authority, run_as=nobody(), python="/usr/bin/python3"))
+        start_agent(
+            settings(hub, open_folder, hub_ca=authority, run_as=nobody_account(), python="/usr/bin/python3")
+        )
 
-        assert told(hub) == dict.fromkeys(BOTH, authority.read_text())
+        assert values(hub) == dict.fromkeys(BOTH, authority.read_text())
 
     @pytest.mark.parametrize("own", ["MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_INSECURE_TLS"])
     def test_hear_nothing_of_it_that_would_close_another_server(
@@ -76,7 +78,7 @@ class TestRanks:
     ) -> None:
         start_agent(settings(hub, tmp_path / "node", hub_ca=authority))
 
-        assert told(hub, **{own: "true"}).keys() == {"TRAINHUB_CA_FILE"}
+        assert values(hub, **{own: "true"}).keys() == {"TRAINHUB_CA_FILE"}
 
     def test_of_a_hub_that_the_world_believes_find_none(self, hub: FakeHub, agent: Agent) -> None:
-        assert told(hub) == {}
+        assert values(hub) == {}

@@ -61,33 +61,33 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine(tmp_path)
-    monkeypatch.setattr(psutil, "PROCFS_PATH", str(made.proc))
-    return made
+    value = Machine(tmp_path)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(value.proc))
+    return value
 
 
 @pytest.fixture
 def measure(machine: Machine, tmp_path: Path) -> Callable[..., dict[str, float]]:
-    seen = HostMetrics(str(tmp_path), sys=str(machine.sys))
+    snapshot = HostMetrics(str(tmp_path), sys=str(machine.sys))
 
     def at(now: float, interface: str = "") -> dict[str, float]:
         machine.write()
-        return seen.read(now, interface)
+        return snapshot.read(now, interface)
 
     return at
 
 
 class TestHost:
     def test_tells_all_that_this_machine_knows(self, tmp_path: Path) -> None:
-        told = HostMetrics(str(tmp_path)).read(0)
+        values = HostMetrics(str(tmp_path)).read(0)
 
-        assert told.keys() <= HOST_KEYS.keys()
-        assert {"memory_used_bytes", "load_1", "disk_free_bytes", "swap_used_bytes"} <= told.keys()
+        assert values.keys() <= HOST_KEYS.keys()
+        assert {"memory_used_bytes", "load_1", "disk_free_bytes", "swap_used_bytes"} <= values.keys()
 
     def test_tells_memory_and_swap_in_bytes(self, measure: Callable[..., dict[str, float]]) -> None:
-        told = measure(0)
+        values = measure(0)
 
-        assert (told["memory_used_bytes"], told["swap_used_bytes"]) == (4 * GIB, GIB)
+        assert (values["memory_used_bytes"], values["swap_used_bytes"]) == (4 * GIB, GIB)
         assert host.memory_total() == 16 * GIB
 
     def test_tells_rates_only_from_the_second_look_on(self, measure: Callable[..., dict[str, float]]) -> None:
@@ -107,9 +107,9 @@ class TestHost:
             machine.written_sectors + 40,
         )
 
-        told = measure(12)
+        values = measure(12)
 
-        assert (told["disk_read_bytes_s"], told["disk_write_bytes_s"]) == (50 * SECTOR, 20 * SECTOR)
+        assert (values["disk_read_bytes_s"], values["disk_write_bytes_s"]) == (50 * SECTOR, 20 * SECTOR)
 
     def test_counts_what_leaves_and_enters_the_machine(
         self, machine: Machine, measure: Callable[..., dict[str, float]]
@@ -118,9 +118,9 @@ class TestHost:
         machine.sent = {name: sent + 3000 for name, sent in machine.sent.items()}
         machine.received += 1000
 
-        told = measure(11)
+        values = measure(11)
 
-        assert (told["network_tx_bytes_s"], told["network_rx_bytes_s"]) == (3000, 1000)
+        assert (values["network_tx_bytes_s"], values["network_rx_bytes_s"]) == (3000, 1000)
 
     def test_counts_a_virtual_function_with_the_card_that_it_is_a_part_of(
         self, machine: Machine, measure: Callable[..., dict[str, float]]
@@ -156,10 +156,10 @@ class TestHost:
         machine.write = lambda: None  # type: ignore[method-assign]
         (machine.proc / "net" / "dev").unlink()
 
-        told = [measure(now) for now in range(3)][-1]
+        values = [measure(now) for now in range(3)][-1]
 
-        assert "network_rx_bytes_s" not in told
-        assert "disk_read_bytes_s" in told
+        assert "network_rx_bytes_s" not in values
+        assert "disk_read_bytes_s" in values
         assert caplog.text.count("The network of this machine cannot be read") == 1
 
     def test_lets_what_is_read_seldom_stand_in_between(
@@ -172,9 +172,9 @@ class TestRates:
     def test_are_none_after_a_reset_and_true_again_thereafter(self) -> None:
         rates = RateMeter()
 
-        told = [rates.rate(now, {"sda": count}) for now, count in enumerate([100, 150, 20, 50])]
+        values = [rates.rate(now, {"sda": count}) for now, count in enumerate([100, 150, 20, 50])]
 
-        assert told == [None, 50, None, 30]
+        assert values == [None, 50, None, 30]
 
     def test_are_those_of_devices_that_were_there_before(self) -> None:
         rates = RateMeter()

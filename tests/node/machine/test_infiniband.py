@@ -93,6 +93,6 @@ class TestRates:
         ports = InfinibandPorts(str(tmp_path))
         for now in range(3):
             adapter.count(2**32 - 1, 100 * now)
-            told = ports.rates(now)
+            values = ports.rates(now)
 
-        assert told == {"infiniband_rx_bytes_s": 400}
+        assert values == {"infiniband_rx_bytes_s": 400}

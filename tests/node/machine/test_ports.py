@@ -15,12 +15,12 @@ class TestFree:
             listener.bind(("127.0.0.1", first))
             listener.listen()
 
-            found = ports.find_free({second}, 8)
+            result = ports.find_free({second}, 8)
 
-        assert found == sorted(found)
-        assert len(found) == 8
-        assert min(found) >= ports.FIRST_PORT
-        assert {first, second} & set(found) == set()
+        assert result == sorted(result)
+        assert len(result) == 8
+        assert min(result) >= ports.FIRST_PORT
+        assert {first, second} & set(result) == set()
 
 
 class TestPortLocks:
@@ -39,7 +39,9 @@ class TestPortLocks:
     def test_found_ports_are_taken(self, tmp_path: Path) -> None:
         one, other = PortLocks(tmp_path), PortLocks(tmp_path)
 
-        assert not set(ports.find_free((), 4, acquire=one.acquire)) & set(ports.find_free((), 4, acquire=other.acquire))
+        assert not set(ports.find_free((), 4, acquire=one.acquire)) & set(
+            ports.find_free((), 4, acquire=other.acquire)
+        )
 
     def test_without_a_folder_every_port_may_be_taken(self, tmp_path: Path) -> None:
         assert PortLocks(tmp_path / "not" / "there").acquire(6105)

@@ -49,13 +49,13 @@ class TestSiteCustomize:
     def test_runs_the_one_that_it_stands_before(self, tmp_path: Path) -> None:
         (tmp_path / "sitecustomize.py").write_text("import sys\nsys.theirs = __file__\n")
 
-        said = run(
+        message = run(
             "-c",
             "import sys, sitecustomize; print(sys.theirs, sitecustomize.__file__)",
             path=f"{SITES}:{tmp_path}",
         )
 
-        assert said == f"{tmp_path}/sitecustomize.py {tmp_path}/sitecustomize.py"
+        assert message == f"{tmp_path}/sitecustomize.py {tmp_path}/sitecustomize.py"
 
     def test_an_error_in_theirs_is_shown_as_ever_and_the_program_runs(self, tmp_path: Path) -> None:
         (tmp_path / "sitecustomize.py").write_text("import no_such_module\n")

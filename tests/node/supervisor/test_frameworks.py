@@ -13,7 +13,7 @@ from tests.hub import eventually, free_port
 from tests.launch.builders import make_placement, make_spec
 from tests.node.builders import order, process
 from tests.node.hub import FakeHub
-from tests.node.processes import left
+from tests.node.processes import remaining_processes
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.planner import plan
@@ -84,11 +84,11 @@ def torch(hub: FakeHub, python: str, code: str = REDUCE) -> AttemptFact:
 def mpi(hub: FakeHub, python: str, code: str) -> AttemptFact:
     launcher = ("mpirun", "--host", "127.0.0.1:3", "-np", "3", "--bind-to", "none", RANK_WRAPPER)
     ranks = [process(rank, ("python", "train.py"), of=3) for rank in range(3)]
-    made = order(
+    value = order(
         hub, {"train.py": BARRIER + code}, *ranks, environment=system(python), launcher=launcher, grace_s=5
     )
-    fact = hub.wait_done(hub.give(made), 60)
-    assert left((made.run, 1)) == set()
+    fact = hub.wait_done(hub.give(value), 60)
+    assert remaining_processes((value.run, 1)) == set()
     return fact
 
 
@@ -127,11 +127,11 @@ class TestTorch:
     ) -> None:
         line = "torchrun --standalone --nproc_per_node 2 --max-restarts 1 train.py"
         (launcher,) = plan(make_spec(command=tuple(line.split())), make_placement()).processes
-        given = order(hub, {"train.py": FAILS_ONCE}, launcher, environment=system(frameworks_python))
+        options = order(hub, {"train.py": FAILS_ONCE}, launcher, environment=system(frameworks_python))
 
-        fact = hub.wait_done(hub.give(given), 120)
+        fact = hub.wait_done(hub.give(options), 120)
 
-        assert hub.log((given.run, 1)).count(b"restarted 1 sum 2") == 2
+        assert hub.log((options.run, 1)).count(b"restarted 1 sum 2") == 2
         assert [member.exit_code for member in fact.members] == [0]
 
 
@@ -154,7 +154,7 @@ class TestTensorFlow:
         member = hub.wait_done(key).members[0]
 
         assert (member.signal, member.ended_by_us) == (signal.SIGKILL, True)
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
 
 
 @pytest.mark.mpi

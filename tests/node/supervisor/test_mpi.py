@@ -8,7 +8,7 @@ import pytest
 
 from tests.node.builders import order, process
 from tests.node.hub import FakeHub
-from tests.node.processes import left
+from tests.node.processes import remaining_processes
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT
 from trainhub_launch.report import StopOrder
@@ -22,7 +22,7 @@ FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
 def mpi(hub: FakeHub, code: str, *arguments: str, ranks: int = 4, launcher: Sequence[str] = ()) -> NodeOrder:
     argv = ("python", "train.py", *arguments)
-    given = launcher or (
+    options = launcher or (
         "mpirun",
         "--host",
         f"127.0.0.1:{ranks}",
@@ -36,7 +36,7 @@ def mpi(hub: FakeHub, code: str, *arguments: str, ranks: int = 4, launcher: Sequ
         hub,
         {"train.py": code},
         *(process(rank, argv, of=ranks) for rank in range(ranks)),
-        launcher=given,
+        launcher=options,
         grace_s=5,
     )
 
@@ -70,7 +70,7 @@ class TestFourProcesses:
 
         assert [member.rank for member in fact.members if not member.ended_by_us] == [2]
         assert fact.members[2].exit_code == 7
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
 
     def test_cancel_ends_all_of_them_within_the_grace(self, hub: FakeHub, agent: Agent) -> None:
         ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -85,7 +85,7 @@ class TestFourProcesses:
         assert [(member.signal, member.ended_by_us) for member in fact.members] == [
             (signal.SIGKILL, True)
         ] * 4
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
 
     def test_a_refusal_of_mpirun_is_told_in_its_words(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(mpi(hub, DUMP, launcher=("mpirun", "--no-such-option", RANK_WRAPPER)))

@@ -13,7 +13,7 @@ import pytest
 from tests.node.builders import environ
 from tests.node.gangs import final, mpi_parts
 from tests.node.hub import FakeHub, Key
-from tests.node.processes import left
+from tests.node.processes import remaining_processes
 from tests.node.spaces import Space, agent_in, two_spaces
 from trainhub_launch.report import AttemptFact, StopOrder
 from trainhub_node import proc
@@ -79,8 +79,8 @@ def two_agents(**env: str) -> Iterator[Bench]:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    with two_agents() as made:
-        yield made
+    with two_agents() as value:
+        yield value
 
 
 def test_ranks_of_another_account_run_on_both_hosts() -> None:
@@ -90,8 +90,8 @@ def test_ranks_of_another_account_run_on_both_hosts() -> None:
         facts = bench.done(keys)
 
         assert [member.exit_code for fact in facts for member in fact.members] == [0, 0, 0, 0], facts
-        said = {bench.hubs[rank // 2].log(keys[rank // 2], log_of(rank)) for rank in range(4)}
-        assert said == {f"{pwd.getpwnam('nobody').pw_uid}\n".encode()}
+        message = {bench.hubs[rank // 2].log(keys[rank // 2], log_of(rank)) for rank in range(4)}
+        assert message == {f"{pwd.getpwnam('nobody').pw_uid}\n".encode()}
 
 
 class TestTwoByTwo:
@@ -115,7 +115,7 @@ class TestTwoByTwo:
             assert env["MASTER_PORT"] == "6105"
         assert [(fact.error, fact.stopping, fact.warnings) for fact in facts] == [("", "", ())] * 2
         assert [hub.log(key, LAUNCHER_LOG) for hub, key in zip(bench.hubs, keys, strict=True)] == [b"", b""]
-        assert left(keys[0]) == set()
+        assert remaining_processes(keys[0]) == set()
 
     @pytest.mark.parametrize("failing", [1, 3])
     def test_one_failed_rank_ends_all_and_only_it_is_to_blame(self, bench: Bench, failing: int) -> None:
@@ -128,7 +128,7 @@ class TestTwoByTwo:
         assert [(one.rank, one.exit_code) for one in members if not one.ended_by_us] == [(failing, 7)]
         assert min(members, key=lambda one: one.ended_at or 0.0).rank == failing
         assert [hub.facts[key].error for hub, key in zip(bench.hubs, keys, strict=True)] == ["", ""]
-        assert left(keys[0]) == set()
+        assert remaining_processes(keys[0]) == set()
 
     def test_mpirun_killed_ends_the_other_host_too(self, bench: Bench) -> None:
         keys = bench.run(FOREVER)
@@ -136,14 +136,14 @@ class TestTwoByTwo:
         (mpirun,) = [
             one.pid
             for one in proc.list_processes()
-            if cmdline(one.pid)[:1] == [b"mpirun"] and one.pid in left(keys[0])
+            if cmdline(one.pid)[:1] == [b"mpirun"] and one.pid in remaining_processes(keys[0])
         ]
 
         os.kill(mpirun, signal.SIGKILL)
 
         facts = bench.done(keys)
         assert all(member.ended_by_us for fact in facts for member in fact.members)
-        assert left(keys[0]) == set()
+        assert remaining_processes(keys[0]) == set()
 
     def test_a_host_cut_off_is_ended_by_sigkill_as_mpirun_would_not_end(self, bench: Bench) -> None:
         keys = bench.run(FOREVER, grace_s=2)
@@ -159,7 +159,7 @@ class TestTwoByTwo:
         bench.spaces[1].heal()
         bench.hubs[1].stops[keys[1]] = StopOrder(*keys[1], grace_s=2, why="gang")
         assert all(member.ended_by_us for member in bench.hubs[1].wait_done(keys[1]).members)
-        assert left(keys[0]) == set()
+        assert remaining_processes(keys[0]) == set()
 
     def test_a_daemon_with_arguments_of_somebody_elses_is_refused(self, bench: Bench) -> None:
         keys = bench.ready(FOREVER)
@@ -175,4 +175,4 @@ class TestTwoByTwo:
         assert "running" not in fact.phase_at
         bench.hubs[0].stops[keys[0]] = StopOrder(*keys[0], grace_s=2, why="gang")
         assert [member.state for member in bench.hubs[0].wait_done(keys[0]).members] == ["waiting"] * 2
-        assert left(keys[0]) == set()
+        assert remaining_processes(keys[0]) == set()

@@ -24,7 +24,7 @@ class TestEnvironment:
         self, hub: FakeHub, agent: Agent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AGENT_SECRET", "must not reach training")
-        made = order(
+        instance = order(
             hub,
             {"train.py": DUMP},
             process(
@@ -36,14 +36,14 @@ class TestEnvironment:
             ),
             values={"secret:api": "s3cret"},
         )
-        key = hub.give(made)
+        key = hub.give(instance)
 
         hub.wait_done(key)
 
         env, _, cwd, python = json.loads(hub.log(key))
         sites = str(agent.settings.sites)
         assert {name: value for name, value in env.items() if name not in (*BASE, "LC_CTYPE")} == {
-            "TRAINHUB_RUN_ID": made.run,
+            "TRAINHUB_RUN_ID": instance.run,
             "TRAINHUB_ATTEMPT": "1",
             "TRAINHUB_TOKEN": "run-token",
             "PYTHONUNBUFFERED": "1",
@@ -55,7 +55,7 @@ class TestEnvironment:
         }
         assert set(env) & set(BASE) <= set(os.environ) | {"PATH"}
         assert env["PATH"].startswith(f"{os.path.dirname(agent.settings.python)}:")  # noqa: PTH120
-        assert cwd == f"{agent.settings.attempts}/{made.run}-1/work"
+        assert cwd == f"{agent.settings.attempts}/{instance.run}-1/work"
         assert python == agent.settings.python
 
     def test_a_users_own_python_path_comes_after_ours(self, hub: FakeHub, agent: Agent) -> None:
@@ -70,8 +70,8 @@ class TestEnvironment:
     def test_a_virtual_environment_is_named_and_comes_first_on_the_path(
         self, hub: FakeHub, agent: Agent
     ) -> None:
-        made = script(hub, DUMP)
-        key = hub.give(replace(made, environment=replace(made.environment, python=sys.executable)))
+        instance = script(hub, DUMP)
+        key = hub.give(replace(instance, environment=replace(instance.environment, python=sys.executable)))
 
         hub.wait_done(key)
 
@@ -127,8 +127,8 @@ class TestArguments:
         hub.wait_done(key)
 
         for rank in range(2):
-            told = json.loads(hub.log(key, f"70_driver_log_{rank}.txt"))[1]
-            assert told == [f"--rank={rank}", f"{rank}of2", "$RANK"]
+            report = json.loads(hub.log(key, f"70_driver_log_{rank}.txt"))[1]
+            assert report == [f"--rank={rank}", f"{rank}of2", "$RANK"]
 
     def test_an_unknown_name_is_said_in_the_log(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, DUMP, arguments=("$NO_SUCH",)))
@@ -141,7 +141,7 @@ class TestArguments:
 
 class TestStart:
     @pytest.mark.parametrize(
-        ("argv", "code", "said"),
+        ("argv", "code", "message"),
         [
             (
                 ("no-such-program",),
@@ -153,14 +153,14 @@ class TestStart:
         ],
     )
     def test_a_program_that_cannot_be_run_is_one_clear_line(
-        self, hub: FakeHub, agent: Agent, argv: tuple[str, ...], code: int, said: bytes
+        self, hub: FakeHub, agent: Agent, argv: tuple[str, ...], code: int, message: bytes
     ) -> None:
         key = hub.give(order(hub, {"plain.txt": "hello"}, process(0, argv)))
 
         fact = hub.wait_done(key)
 
         assert fact.members[0].exit_code == code
-        assert hub.log(key).startswith(said)
+        assert hub.log(key).startswith(message)
         assert hub.log(key).count(b"\n") == 1
 
     def test_signals_are_as_a_shell_would_leave_them(self, hub: FakeHub, agent: Agent) -> None:
@@ -169,11 +169,11 @@ class TestStart:
 
         hub.wait_done(key)
 
-        told = dict(line.split(":\t") for line in hub.log(key).decode().splitlines() if ":\t" in line)
-        assert int(told["SigBlk"], 16) == 0
+        report = dict(line.split(":\t") for line in hub.log(key).decode().splitlines() if ":\t" in line)
+        assert int(report["SigBlk"], 16) == 0
         # 32 and 33 are the C library's own: it lets nobody change them, so they stay as whoever started us
         # left them.
-        ignored = int(told["SigIgn"], 16) & ~(1 << 31 | 1 << 32)
+        ignored = int(report["SigIgn"], 16) & ~(1 << 31 | 1 << 32)
         # Python itself ignores these two; nothing else may be ignored.
         assert ignored == (1 << (signal.SIGPIPE - 1)) | (1 << (signal.SIGXFSZ - 1))
 
@@ -227,11 +227,11 @@ class TestLog:
             "import os, sys, time\nos.makedirs('logs/tb')\nopen('logs/tb/events', 'w').write('one')\n"
             "while not os.path.exists('go'): time.sleep(0.01)\n"
         )
-        made = script(hub, code)
-        key = hub.give(made)
+        instance = script(hub, code)
+        key = hub.give(instance)
 
         hub.wait_log(key, b"one", "logs/tb/events")
-        (agent.settings.attempts / f"{made.run}-1" / "work" / "go").touch()
+        (agent.settings.attempts / f"{instance.run}-1" / "work" / "go").touch()
 
         assert hub.wait_done(key).logs["logs/tb/events"] == 3
         assert hub.output(key, "logs/tb/events") == b"one"

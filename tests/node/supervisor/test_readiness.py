@@ -14,7 +14,7 @@ import pytest
 from tests.node.builders import environ, order, process, script
 from tests.node.gangs import final, mpi_process, part
 from tests.node.hub import FakeHub, Key
-from tests.node.processes import agent_process, child_pid, left, wait_pid
+from tests.node.processes import agent_process, child_pid, remaining_processes, wait_pid
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
@@ -46,7 +46,7 @@ class TestReady:
         assert len(fact.ports) == len(set(fact.ports)) > 1
         assert fact.versions["python"].startswith("3.")
         assert [member.state for member in fact.members] == ["waiting"]
-        assert all(told.ports for told in hub.history[key] if told.phase == "ready")
+        assert all(values.ports for values in hub.history[key] if values.phase == "ready")
 
     def test_the_final_order_starts_what_it_says(self, hub: FakeHub, agent: Agent) -> None:
         key = give(hub)
@@ -95,8 +95,8 @@ class TestReady:
         assert hub.log(key) == b"up\n"
 
     def test_what_cannot_be_prepared_ends_before_it_is_ready(self, hub: FakeHub, agent: Agent) -> None:
-        made = script(hub, PORT)
-        key = hub.give(part(replace(made, environment=replace(made.environment, python="/no/such/python"))))
+        value = script(hub, PORT)
+        key = hub.give(part(replace(value, environment=replace(value.environment, python="/no/such/python"))))
 
         fact = hub.wait_done(key)
 
@@ -117,7 +117,7 @@ class TestReady:
         assert (fact.stopping, fact.error) == (why, "")
         assert [member.state for member in fact.members] == ["waiting"]
         assert hub.log(key, PREPARATION_LOG).rstrip().endswith(b"Stopped before the processes were started.")
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
 
 
 class TestPorts:
@@ -196,12 +196,12 @@ class TestAgentKilled:
         key = give(hub)
         with agent_process(environ(hub, tmp_path)):
             port = hub.wait_phase(key, "ready").ports[0]
-        made = final(hub.orders[key], MASTER_PORT=str(port))
+        value = final(hub.orders[key], MASTER_PORT=str(port))
         child = child_pid(tmp_path / "attempts", key)
         path = file_of(tmp_path / "attempts", key, "go.json")
 
         # As the agent would, were it not killed before it calls the child.
-        path.with_suffix(".new").write_text(json.dumps(made.to_json()))
+        path.with_suffix(".new").write_text(json.dumps(value.to_json()))
         path.with_suffix(".new").rename(path)
         wait_pid(child)
 
@@ -241,10 +241,12 @@ class TestVersions:
             (site / f"{name}.dist-info").mkdir()
         (site / "horovod-0.28.1-py3.11.egg-info").touch()
         (site / "torch.py").write_text("raise SystemExit('imported')\n")
-        made = script(hub, PORT)
+        value = script(hub, PORT)
         key = hub.give(
             part(
-                replace(made, environment=replace(made.environment, python=str(tmp_path / "env/bin/python")))
+                replace(
+                    value, environment=replace(value.environment, python=str(tmp_path / "env/bin/python"))
+                )
             )
         )
 
@@ -285,14 +287,14 @@ def test_a_node_without_open_mpi_ends_the_run_before_any_rank(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     start_agent()
-    made = order(
+    value = order(
         hub,
         {"train.py": PORT},
         mpi_process(0, 0, ("python", "train.py"), of=2),
         launcher=("mpirun", RANK_WRAPPER) if head else (),
     )
 
-    fact = hub.wait_done(hub.give(part(made, head=head)))
+    fact = hub.wait_done(hub.give(part(value, head=head)))
 
     assert fact.error_kind == "launch"
     assert fact.error.startswith(

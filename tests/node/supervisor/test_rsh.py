@@ -44,31 +44,38 @@ class TestParsing:
 class TestArguments:
     @pytest.mark.parametrize("name", CALLS)
     def test_of_both_versions_are_taken_without_what_is_for_the_node_to_say(self, name: str) -> None:
-        taken = openmpi.daemon_argv(argv(name))
+        accepted = openmpi.daemon_argv(argv(name))
 
-        assert taken[0] == argv(name)[0]
-        assert set(taken) <= {*argv(name), *openmpi.FOREGROUND_OPTIONS[taken[0]]}
+        assert accepted[0] == argv(name)[0]
+        assert set(accepted) <= {*argv(name), *openmpi.FOREGROUND_OPTIONS[accepted[0]]}
         assert not {
             "plm_rsh_agent",
             "plm_ssh_agent",
             "trainhub-rsh",
             "oob_tcp_if_include",
             "--allow-run-as-root",
-        } & set(taken)
-        assert {"orted": "orte_hnp_uri", "prted": "prte_hnp_uri"}[taken[0]] in taken
-        assert taken[1 : 1 + len(openmpi.FOREGROUND_OPTIONS[taken[0]])] == list(openmpi.FOREGROUND_OPTIONS[taken[0]])
+        } & set(accepted)
+        assert {"orted": "orte_hnp_uri", "prted": "prte_hnp_uri"}[accepted[0]] in accepted
+        assert accepted[1 : 1 + len(openmpi.FOREGROUND_OPTIONS[accepted[0]])] == list(
+            openmpi.FOREGROUND_OPTIONS[accepted[0]]
+        )
 
     @pytest.mark.parametrize(
         "name", ["plm_rsh_agent", "plm_ssh_agent", "orte_launch_agent", "prte_launch_agent"]
     )
     def test_that_would_run_another_program_are_dropped(self, name: str) -> None:
-        assert openmpi.daemon_argv(["orted", "-mca", name, "/tmp/evil"]) == ["orted", *openmpi.FOREGROUND_OPTIONS["orted"]]
+        assert openmpi.daemon_argv(["orted", "-mca", name, "/tmp/evil"]) == [
+            "orted",
+            *openmpi.FOREGROUND_OPTIONS["orted"],
+        ]
 
     @pytest.mark.parametrize(
         "name", ["orte_fork_agent", "mca_base_component_path", "mca_base_param_files", "orte_xterm", ""]
     )
     def test_that_are_not_known_are_refused_by_name(self, name: str) -> None:
-        with pytest.raises(PreparationFailed, match=f"the parameter '{name}', which this node does not allow"):
+        with pytest.raises(
+            PreparationFailed, match=f"the parameter '{name}', which this node does not allow"
+        ):
             openmpi.daemon_argv(["prted", "--prtemca", name, "x"])
 
     @pytest.mark.parametrize("option", ["--prefix", "-x", "--tree-spawn", "; id"])
@@ -76,10 +83,10 @@ class TestArguments:
         with pytest.raises(PreparationFailed, match="which this node does not allow"):
             openmpi.daemon_argv(["orted", option])
 
-    @pytest.mark.parametrize("asked", [[], ["/bin/sh"], ["sh", "-c", "id"]])
-    def test_other_programs_are_refused(self, asked: list[str]) -> None:
+    @pytest.mark.parametrize("requests", [[], ["/bin/sh"], ["sh", "-c", "id"]])
+    def test_other_programs_are_refused(self, requests: list[str]) -> None:
         with pytest.raises(PreparationFailed, match="none of Open MPI 4 or 5"):
-            openmpi.daemon_argv(asked)
+            openmpi.daemon_argv(requests)
 
 
 class TestProgram:

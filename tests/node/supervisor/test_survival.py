@@ -10,7 +10,7 @@ import pytest
 
 from tests.node.builders import environ, script, settings
 from tests.node.hub import FakeHub, Key
-from tests.node.processes import agent_process, child_pid, left, wait_gone, wait_pid
+from tests.node.processes import agent_process, child_pid, remaining_processes, wait_for_exit, wait_pid
 from trainhub_launch.report import StopOrder
 from trainhub_node import proc, records
 from trainhub_node.agent import Agent
@@ -30,7 +30,7 @@ open('outputs/n', 'w').write(str(n))
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
 
-def let_go(attempts: Path, key: Key) -> None:
+def release_ranks(attempts: Path, key: Key) -> None:
     (attempts / f"{key[0]}-{key[1]}" / "work" / "go").touch()
 
 
@@ -52,7 +52,7 @@ class TestAgentKilled:
 
         with agent_process(env):
             hub.wait_log(key, b"line 500\n")
-            let_go(attempts, key)
+            release_ranks(attempts, key)
             fact = hub.wait_done(key)
             hub.wait(lambda: key in hub.settled)
 
@@ -66,8 +66,8 @@ class TestAgentKilled:
         key = hub.give(script(hub, COUNTING))
         with agent_process(env):
             hub.wait_log(key, b"line 10\n")
-        let_go(attempts, key)
-        wait_gone(attempts, key)
+        release_ranks(attempts, key)
+        wait_for_exit(attempts, key)
 
         with agent_process(env):
             fact = hub.wait_done(key)
@@ -78,9 +78,9 @@ class TestAgentKilled:
     def test_it_asks_again_for_what_it_had_claimed_with_the_same_nonce(
         self, hub: FakeHub, tmp_path: Path
     ) -> None:
-        made = script(hub, "print('hello')")
-        key = hub.give(made)
-        folder = tmp_path / "attempts" / f"{made.run}-1"
+        value = script(hub, "print('hello')")
+        key = hub.give(value)
+        folder = tmp_path / "attempts" / f"{value.run}-1"
         folder.mkdir(parents=True)
         records.write(str(folder / "claim.json"), {"nonce": "a" * 32, "ports": []})
         hub.nonces[key] = "a" * 32
@@ -91,9 +91,9 @@ class TestAgentKilled:
         assert [claim["nonce"] for claim in hub.claims] == ["a" * 32]
 
     def test_an_order_without_a_child_gets_one(self, hub: FakeHub, tmp_path: Path) -> None:
-        made = script(hub, "print('hello')")
-        hub.slow_snapshots.add(made.snapshot)
-        key = hub.give(made)
+        value = script(hub, "print('hello')")
+        hub.slow_snapshots.add(value.snapshot)
+        key = hub.give(value)
         with agent_process(environ(hub, tmp_path)):
             hub.wait_phase(key, "accepted")
         hub.slow_snapshots.clear()
@@ -106,9 +106,9 @@ class TestAgentKilled:
 
     def test_what_failed_before_it_had_a_child_is_not_tried_again(self, hub: FakeHub, tmp_path: Path) -> None:
         hub.auto_settle = False
-        made = script(hub, "print('hello')")
-        data = hub.blobs.pop(made.snapshot)
-        key = hub.give(made)
+        value = script(hub, "print('hello')")
+        data = hub.blobs.pop(value.snapshot)
+        key = hub.give(value)
         with agent_process(environ(hub, tmp_path)):
             hub.wait_done(key)
         hub.store(data)
@@ -120,7 +120,7 @@ class TestAgentKilled:
             hub.wait(lambda: hub.reports > reports + 2)
 
         assert (fact.error_kind, hub.facts[key].phase) == ("snapshot", "done")
-        assert not (tmp_path / "attempts" / f"{made.run}-1" / "child.json").exists()
+        assert not (tmp_path / "attempts" / f"{value.run}-1" / "child.json").exists()
 
     def test_a_settled_attempt_is_not_told_again(self, hub: FakeHub, tmp_path: Path) -> None:
         key = hub.give(script(hub, "print('hello')"))
@@ -145,8 +145,8 @@ class TestHubAway:
         hub.available = False
         refused = hub.refused
         hub.wait(lambda: hub.refused > refused + 3)
-        let_go(agent.settings.attempts, key)
-        wait_gone(agent.settings.attempts, key)
+        release_ranks(agent.settings.attempts, key)
+        wait_for_exit(agent.settings.attempts, key)
         hub.available = True
 
         fact = hub.wait_done(key)
@@ -168,7 +168,7 @@ class TestHubAway:
         with hub.changed:
             del hub.logs[*key, "70_driver_log.txt"][50:]
 
-        let_go(agent.settings.attempts, key)
+        release_ranks(agent.settings.attempts, key)
 
         hub.wait_done(key)
         check_whole(hub, agent.settings.attempts, key)
@@ -185,11 +185,11 @@ class TestChild:
         child = child_pid(tmp_path / "attempts", key)
 
         assert os.getsid(child) == child
-        assert len(left(key)) == 3
+        assert len(remaining_processes(key)) == 3
         hub.stops[key] = StopOrder(*key, grace_s=2, why="canceled")
         with agent_process(environ(hub, tmp_path)):
             hub.wait_done(key)
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
 
     def test_killed_itself_takes_its_ranks_along_and_is_told_as_our_failure(
         self, hub: FakeHub, agent: Agent
@@ -201,7 +201,7 @@ class TestChild:
         os.kill(child_pid(agent.settings.attempts, key), signal.SIGKILL)
 
         fact = hub.wait_done(key)
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
         assert fact.error_kind == "internal"
         assert fact.error.startswith("the process that supervised it was killed;")
         assert all(member.state == "ended" and member.ended_by_us for member in fact.members)
@@ -216,7 +216,7 @@ class TestChild:
         folder = first.settings.attempts / f"{key[0]}-1"
         child = json.loads((folder / "child.json").read_text())
         records.write(str(folder / "child.json"), {**child, "identity": f"another-boot/{child['identity']}"})
-        pids = left(key)
+        pids = remaining_processes(key)
         termination.send_signal(pids, signal.SIGKILL)
         for pid in pids:
             wait_pid(pid)
@@ -229,12 +229,12 @@ class TestChild:
 
     def test_a_reused_pid_does_not_deceive(self) -> None:
         me = os.getpid()
-        known = proc.identity(me)
-        assert known
+        existing = proc.identity(me)
+        assert existing
 
-        assert proc.is_alive(me, known)
-        assert not proc.is_alive(me, known + "1")
-        assert not proc.is_alive(1, known)
+        assert proc.is_alive(me, existing)
+        assert not proc.is_alive(me, existing + "1")
+        assert not proc.is_alive(1, existing)
 
 
 class TestClaim:
@@ -261,9 +261,9 @@ class TestClaim:
 
     @pytest.mark.parametrize("times", [5])
     def test_many_wake_ups_at_once_are_one_claim(self, hub: FakeHub, agent: Agent, times: int) -> None:
-        made = script(hub, "print('once')")
-        key = made.run, 1
-        hub.orders[key] = made
+        value = script(hub, "print('once')")
+        key = value.run, 1
+        hub.orders[key] = value
 
         for _ in range(times):
             agent.wake(*key)

@@ -9,7 +9,7 @@ import pytest
 from tests.journeys.runs import alive
 from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub, Key
-from tests.node.processes import left, wait_gone
+from tests.node.processes import remaining_processes, wait_for_exit
 from trainhub_launch.report import StopOrder
 from trainhub_node import proc
 from trainhub_node.agent import Agent
@@ -49,20 +49,20 @@ class TestCancel:
         fact = hub.wait_done(key)
         assert fact.stopping == "canceled"
         assert [(m.signal, m.ended_by_us) for m in fact.members] == [(signal.SIGTERM, True)] * 2
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
 
     def test_takes_grandchildren_in_sessions_of_their_own_along(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, ESCAPE + FOREVER))
         hub.wait_log(key, b"up")
         grandchild = int(hub.log(key).split()[1])
-        known = proc.identity(grandchild)
-        assert known
+        existing = proc.identity(grandchild)
+        assert existing
 
         stop(hub, key)
 
         hub.wait_done(key)
-        assert not proc.is_alive(grandchild, known)
-        assert left(key) == set()
+        assert not proc.is_alive(grandchild, existing)
+        assert remaining_processes(key) == set()
 
     def test_kills_after_the_grace_whoever_ignores_sigterm(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, STUBBORN))
@@ -90,10 +90,10 @@ class TestCancel:
         assert (fact.members[0].exit_code, fact.members[0].ended_by_us) == (0, True)
 
     def test_before_the_snapshot_is_here_nothing_is_started(self, hub: FakeHub, agent: Agent) -> None:
-        made = script(hub, FOREVER)
-        data = hub.blobs.pop(made.snapshot)
-        hub.slow_snapshots.add(made.snapshot)
-        key = hub.give(made)
+        value = script(hub, FOREVER)
+        data = hub.blobs.pop(value.snapshot)
+        hub.slow_snapshots.add(value.snapshot)
+        key = hub.give(value)
         hub.wait_phase(key, "accepted")
 
         stop(hub, key)
@@ -135,13 +135,13 @@ class TestGang:
     def test_those_who_only_serve_are_ended_when_the_deciding_rank_is_done(
         self, hub: FakeHub, agent: Agent
     ) -> None:
-        made = order(
+        value = order(
             hub,
             {"chief.py": "print('done')", "ps.py": FOREVER},
             process(0, ("python", "chief.py"), of=2),
             process(1, ("python", "ps.py"), of=2, decides=False),
         )
-        key = hub.give(made)
+        key = hub.give(value)
 
         fact = hub.wait_done(key)
 
@@ -151,17 +151,17 @@ class TestGang:
 
     def test_a_failure_of_one_who_only_serves_ends_nobody(self, hub: FakeHub, agent: Agent) -> None:
         chief = "import time\nwhile not __import__('os').path.exists('go'): time.sleep(0.01)\n"
-        made = order(
+        value = order(
             hub,
             {"chief.py": chief, "ps.py": "raise SystemExit(5)"},
             process(0, ("python", "chief.py"), of=2),
             process(1, ("python", "ps.py"), of=2, decides=False),
         )
-        key = hub.give(made)
+        key = hub.give(value)
         hub.wait(lambda: key in hub.facts and hub.facts[key].members[1].exit_code == 5)
         assert hub.facts[key].members[0].state == "running"
 
-        (agent.settings.attempts / f"{made.run}-1" / "work" / "go").touch()
+        (agent.settings.attempts / f"{value.run}-1" / "work" / "go").touch()
 
         assert hub.wait_done(key).members[0].exit_code == 0
 
@@ -171,7 +171,7 @@ class TestGang:
         fact = hub.wait_done(key)
 
         assert (fact.members[0].exit_code, fact.members[0].ended_by_us, fact.stopping) == (0, False, "")
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
         assert not alive(int(hub.log(key).split()[1]))
 
 
@@ -191,9 +191,9 @@ class TestTimeLimit:
         hub.available = False
         agent.close()
 
-        wait_gone(agent.settings.attempts, key)
+        wait_for_exit(agent.settings.attempts, key)
 
-        assert left(key) == set()
+        assert remaining_processes(key) == set()
 
 
 class TestOrder:
@@ -206,8 +206,8 @@ class TestOrder:
 
     @pytest.mark.parametrize("why", ["canceled", "orphan", "timeout"])
     def test_says_why(self, hub: FakeHub, agent: Agent, why: str) -> None:
-        made = script(hub, FOREVER)
-        key = hub.give(replace(made, grace_s=1))
+        value = script(hub, FOREVER)
+        key = hub.give(replace(value, grace_s=1))
         hub.wait_log(key, b"up")
 
         stop(hub, key, why=why, grace_s=1)

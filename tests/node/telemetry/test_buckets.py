@@ -60,8 +60,8 @@ def table(block: Block, *, peaks: bool = False) -> list[dict[str, dict[str, floa
 
 
 def gpu_block(blocks: Sequence[Block]) -> Block:
-    (found,) = [block for block in blocks if not block.is_host]
-    return found
+    (result,) = [block for block in blocks if not block.is_host]
+    return result
 
 
 class TestBuckets:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.node.builders import settings as made
+from tests.node.builders import settings as value
 from tests.node.hub import FakeHub
 from trainhub_launch.machine import GpuFact, Heartbeat, NetworkPort
 from trainhub_node import clock
@@ -40,15 +40,15 @@ BEAT = Heartbeat(
 
 @pytest.fixture
 def settings(hub: FakeHub, tmp_path: Path) -> NodeSettings:
-    return made(hub, tmp_path)
+    return value(hub, tmp_path)
 
 
 class TestAddresses:
     def test_are_those_of_the_kernel(self) -> None:
-        found = addresses.by_interface()
+        result = addresses.by_interface()
 
-        assert set(found) == {name for _, name in socket.if_nameindex()}
-        assert found["lo"][0] == "127.0.0.1"
+        assert set(result) == {name for _, name in socket.if_nameindex()}
+        assert result["lo"][0] == "127.0.0.1"
 
     def test_lead_to_their_interface_however_they_are_written(self) -> None:
         assert addresses.interface_with("127.0.0.1") == "lo"
@@ -135,7 +135,7 @@ class TestNews:
 
 
 @pytest.mark.parametrize(
-    ("hub_time", "asked_at", "answered_at", "said"),
+    ("hub_time", "asked_at", "answered_at", "message"),
     [
         (100.0, 100.0, 100.1, ""),
         (103.0, 100.0, 100.2, "3 s behind"),
@@ -145,8 +145,8 @@ class TestNews:
     ids=["the same", "behind", "ahead", "perhaps only a slow way"],
 )
 def test_a_clock_is_doubted_by_what_the_way_does_not_explain(
-    hub_time: float, asked_at: float, answered_at: float, said: str
+    hub_time: float, asked_at: float, answered_at: float, message: str
 ) -> None:
     doubt = clock.warning(clock.offset_s(hub_time, asked_at, answered_at))
 
-    assert (said in doubt) if said else not doubt
+    assert (message in doubt) if message else not doubt

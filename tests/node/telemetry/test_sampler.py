@@ -58,13 +58,13 @@ def make(
 ) -> Iterator[Callable[..., Sampler]]:
     with ExitStack() as stack:
 
-        def made(**options: Callable[[], None]) -> Sampler:
+        def value(**options: Callable[[], None]) -> Sampler:
             one = Sampler(settings(hub, tmp_path), device, recorder, **options)
             stack.callback(device.answers.set)
             stack.callback(one.close)
             return one
 
-        yield made
+        yield value
 
 
 def steps(recorder: Recorder, subject: str) -> int:
@@ -141,10 +141,10 @@ class TestAHangingDriver:
         assert steps(recorder, HOST) > steps(recorder, "GPU-a")
 
         reads = device.reads
-        told = one.latest().nvml
-        seen = steps(recorder, HOST)
-        eventually(lambda: steps(recorder, HOST) > seen)
-        assert (one.latest().nvml, device.reads) == (told, reads)
+        values = one.latest().nvml
+        snapshot = steps(recorder, HOST)
+        eventually(lambda: steps(recorder, HOST) > snapshot)
+        assert (one.latest().nvml, device.reads) == (values, reads)
 
         device.answers.set()
         eventually(lambda: not one.latest().nvml)

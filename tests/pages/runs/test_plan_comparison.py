@@ -3,10 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jobs.views.plan_comparison import Difference, differences
-from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.spec import ExampleSource, PyTorchConfiguration, RunSpec
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
+from trainhub_launch.spec import ExampleSource, RunSpec
 
 SPEC = RunSpec(
     source=ExampleSource("digits"), script="train.py", distribution=PyTorchConfiguration(process_count=2)

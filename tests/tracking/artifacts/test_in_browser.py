@@ -19,7 +19,8 @@ from tests.pages.logs.training_log import Logged, begin
 from tests.violations import WatchedBrowser
 
 pytestmark = pytest.mark.browser
-SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50"><rect width="90" height="50" fill="teal"/>
+SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50">
+<rect width="90" height="50" fill="teal"/>
 <script>document.title = "owned"; top.document.title = "owned";</script></svg>"""
 
 

@@ -91,7 +91,8 @@ class TestWriting:
         assert mean_and_spread([1.0, 3.0]) == (2.0, math.sqrt(2))
 
     @pytest.mark.parametrize(("value", "text"), [
-        (0.0, "0"), (0.91234, "0.9123"), (1.2e-5, "1.2e-05"), (123456.7, "123457"), (1e9, "1e+09"), (-0.5, "-0.5"),
+        (0.0, "0"), (0.91234, "0.9123"), (1.2e-5, "1.2e-05"), (123456.7, "123457"), (1e9, "1e+09"), (-0.5,
+            "-0.5"),
         (math.nan, "NaN"), (-math.inf, "−∞"), (1.0, "1"),
     ])  # fmt: skip
     def test_a_figure_has_four_digits_that_say_something(self, value: float, text: str) -> None:

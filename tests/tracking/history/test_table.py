@@ -179,7 +179,8 @@ class TestRefusal:
         assert "is not valid" in text_of(address(**params), status=400)
 
     @pytest.mark.parametrize("params", [
-        {"page": "-1"}, {"page": "x"}, {"page": "9" * 50}, {"view": "nonsense"}, {"q": "\x00"}, {"column": ["experiment"] * 500},
+        {"page": "-1"}, {"page": "x"}, {"page": "9" * 50}, {"view": "nonsense"}, {"q": "\x00"}, {"column":
+            ["experiment"] * 500},
         {"filter": "params.`a\x00b` = 'x'"}, {"filter": "name = '\U0001f600'"},
     ])  # fmt: skip
     def test_what_makes_no_sense_is_left_out(self, params: dict[str, str]) -> None:

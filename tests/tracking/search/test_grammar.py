@@ -9,50 +9,52 @@ from hypothesis import strategies as st
 from tracking.search.errors import FilterError
 from tracking.search.parser import parse, parse_order, parse_orders
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or
-from tracking.search.vocabulary import ATTRIBUTES, ORDER, TEXT, Kind, Type
+from tracking.search.vocabulary import ATTRIBUTES, ORDER, TEXT, AttributeType, KeyKind
 
-ACC = Key(Kind.METRIC, "acc")
+ACC = Key(KeyKind.METRIC, "acc")
 
 MLFLOW = {
-    "metrics.rmse < 1": Comparison(Key(Kind.METRIC, "rmse"), "<", 1),
-    "metrics.rmse < 1.0": Comparison(Key(Kind.METRIC, "rmse"), "<", 1.0),
+    "metrics.rmse < 1": Comparison(Key(KeyKind.METRIC, "rmse"), "<", 1),
+    "metrics.rmse < 1.0": Comparison(Key(KeyKind.METRIC, "rmse"), "<", 1.0),
     "metric.acc >= -1e-3": Comparison(ACC, ">=", -0.001),
-    "metrics.`cross-entropy-loss` = 1.e2": Comparison(Key(Kind.METRIC, "cross-entropy-loss"), "=", 100.0),
-    'metrics."cross entropy" != .5': Comparison(Key(Kind.METRIC, "cross entropy"), "!=", 0.5),
-    "params.model = 'linear'": Comparison(Key(Kind.PARAM, "model"), "=", "linear"),
-    'parameters.model = "linear"': Comparison(Key(Kind.PARAM, "model"), "=", "linear"),
-    "param.model LIKE '%tree%'": Comparison(Key(Kind.PARAM, "model"), "LIKE", "%tree%"),
-    "parameter.`max depth` ilike 'A_'": Comparison(Key(Kind.PARAM, "max depth"), "ILIKE", "A_"),
-    "tags.mlflow.source.type = 'NOTEBOOK'": Comparison(Key(Kind.TAG, "mlflow.source.type"), "=", "NOTEBOOK"),
-    "tag.`mlflow.parentRunId` != 'x'": Comparison(Key(Kind.TAG, "mlflow.parentRunId"), "!=", "x"),
-    "tags.version IS NULL": Comparison(Key(Kind.TAG, "version"), "IS NULL", None),
-    "params.alpha is not null": Comparison(Key(Kind.PARAM, "alpha"), "IS NOT NULL", None),
-    "attributes.status = 'FINISHED'": Comparison(Key(Kind.ATTRIBUTE, "status"), "=", "FINISHED"),
-    "attr.status != 'FAILED'": Comparison(Key(Kind.ATTRIBUTE, "status"), "!=", "FAILED"),
-    "run.status = 'RUNNING'": Comparison(Key(Kind.ATTRIBUTE, "status"), "=", "RUNNING"),
-    "status = 'RUNNING'": Comparison(Key(Kind.ATTRIBUTE, "status"), "=", "RUNNING"),
-    "attribute.run_name LIKE 'a%'": Comparison(Key(Kind.ATTRIBUTE, "run_name"), "LIKE", "a%"),
-    "attributes.`Run name` = 'x'": Comparison(Key(Kind.ATTRIBUTE, "run_name"), "=", "x"),
-    "start_time > 1664067852747": Comparison(Key(Kind.ATTRIBUTE, "start_time"), ">", 1664067852747),
-    "attributes.created <= 0": Comparison(Key(Kind.ATTRIBUTE, "start_time"), "<=", 0),
-    "run_id IN ('a', 'b')": Comparison(Key(Kind.ATTRIBUTE, "run_id"), "IN", ("a", "b")),
-    'attributes.run_id not in ("a")': Comparison(Key(Kind.ATTRIBUTE, "run_id"), "NOT IN", ("a",)),
-    "dataset.name = 'cifar'": Comparison(Key(Kind.DATASET, "name"), "=", "cifar"),
-    "datasets.digest IN ('a', 'b')": Comparison(Key(Kind.DATASET, "digest"), "IN", ("a", "b")),
-    "dataset.context LIKE 'tr%'": Comparison(Key(Kind.DATASET, "context"), "LIKE", "tr%"),
+    "metrics.`cross-entropy-loss` = 1.e2": Comparison(Key(KeyKind.METRIC, "cross-entropy-loss"), "=", 100.0),
+    'metrics."cross entropy" != .5': Comparison(Key(KeyKind.METRIC, "cross entropy"), "!=", 0.5),
+    "params.model = 'linear'": Comparison(Key(KeyKind.PARAM, "model"), "=", "linear"),
+    'parameters.model = "linear"': Comparison(Key(KeyKind.PARAM, "model"), "=", "linear"),
+    "param.model LIKE '%tree%'": Comparison(Key(KeyKind.PARAM, "model"), "LIKE", "%tree%"),
+    "parameter.`max depth` ilike 'A_'": Comparison(Key(KeyKind.PARAM, "max depth"), "ILIKE", "A_"),
+    "tags.mlflow.source.type = 'NOTEBOOK'": Comparison(
+        Key(KeyKind.TAG, "mlflow.source.type"), "=", "NOTEBOOK"
+    ),
+    "tag.`mlflow.parentRunId` != 'x'": Comparison(Key(KeyKind.TAG, "mlflow.parentRunId"), "!=", "x"),
+    "tags.version IS NULL": Comparison(Key(KeyKind.TAG, "version"), "IS NULL", None),
+    "params.alpha is not null": Comparison(Key(KeyKind.PARAM, "alpha"), "IS NOT NULL", None),
+    "attributes.status = 'FINISHED'": Comparison(Key(KeyKind.ATTRIBUTE, "status"), "=", "FINISHED"),
+    "attr.status != 'FAILED'": Comparison(Key(KeyKind.ATTRIBUTE, "status"), "!=", "FAILED"),
+    "run.status = 'RUNNING'": Comparison(Key(KeyKind.ATTRIBUTE, "status"), "=", "RUNNING"),
+    "status = 'RUNNING'": Comparison(Key(KeyKind.ATTRIBUTE, "status"), "=", "RUNNING"),
+    "attribute.run_name LIKE 'a%'": Comparison(Key(KeyKind.ATTRIBUTE, "run_name"), "LIKE", "a%"),
+    "attributes.`Run name` = 'x'": Comparison(Key(KeyKind.ATTRIBUTE, "run_name"), "=", "x"),
+    "start_time > 1664067852747": Comparison(Key(KeyKind.ATTRIBUTE, "start_time"), ">", 1664067852747),
+    "attributes.created <= 0": Comparison(Key(KeyKind.ATTRIBUTE, "start_time"), "<=", 0),
+    "run_id IN ('a', 'b')": Comparison(Key(KeyKind.ATTRIBUTE, "run_id"), "IN", ("a", "b")),
+    'attributes.run_id not in ("a")': Comparison(Key(KeyKind.ATTRIBUTE, "run_id"), "NOT IN", ("a",)),
+    "dataset.name = 'cifar'": Comparison(Key(KeyKind.DATASET, "name"), "=", "cifar"),
+    "datasets.digest IN ('a', 'b')": Comparison(Key(KeyKind.DATASET, "digest"), "IN", ("a", "b")),
+    "dataset.context LIKE 'tr%'": Comparison(Key(KeyKind.DATASET, "context"), "LIKE", "tr%"),
 }
 OURS = {
-    "params.lr > 0.01": Comparison(Key(Kind.PARAM, "lr"), ">", 0.01),
-    "params.opt IN ('adam', 'sgd')": Comparison(Key(Kind.PARAM, "opt"), "IN", ("adam", "sgd")),
-    "min(metrics.loss) < 0.1": Comparison(Key(Kind.METRIC, "loss", "min"), "<", 0.1),
-    "MAX( metrics.`val acc` ) > 0": Comparison(Key(Kind.METRIC, "val acc", "max"), ">", 0),
-    "last(metrics.loss) = inf": Comparison(Key(Kind.METRIC, "loss"), "=", math.inf),
-    "duration > 2h": Comparison(Key(Kind.ATTRIBUTE, "duration"), ">", 7200),
-    "starred": Comparison(Key(Kind.ATTRIBUTE, "starred"), "=", True),
-    "archived = FALSE": Comparison(Key(Kind.ATTRIBUTE, "archived"), "=", False),
-    "start_time >= '2025-11-01'": Comparison(Key(Kind.ATTRIBUTE, "start_time"), ">=", 1761955200000),
-    "params.path = 'it''s'": Comparison(Key(Kind.PARAM, "path"), "=", "it's"),
-    "metrics.val/loss > 1": Comparison(Key(Kind.METRIC, "val/loss"), ">", 1),
+    "params.lr > 0.01": Comparison(Key(KeyKind.PARAM, "lr"), ">", 0.01),
+    "params.opt IN ('adam', 'sgd')": Comparison(Key(KeyKind.PARAM, "opt"), "IN", ("adam", "sgd")),
+    "min(metrics.loss) < 0.1": Comparison(Key(KeyKind.METRIC, "loss", "min"), "<", 0.1),
+    "MAX( metrics.`val acc` ) > 0": Comparison(Key(KeyKind.METRIC, "val acc", "max"), ">", 0),
+    "last(metrics.loss) = inf": Comparison(Key(KeyKind.METRIC, "loss"), "=", math.inf),
+    "duration > 2h": Comparison(Key(KeyKind.ATTRIBUTE, "duration"), ">", 7200),
+    "starred": Comparison(Key(KeyKind.ATTRIBUTE, "starred"), "=", True),
+    "archived = FALSE": Comparison(Key(KeyKind.ATTRIBUTE, "archived"), "=", False),
+    "start_time >= '2025-11-01'": Comparison(Key(KeyKind.ATTRIBUTE, "start_time"), ">=", 1761955200000),
+    "params.path = 'it''s'": Comparison(Key(KeyKind.PARAM, "path"), "=", "it's"),
+    "metrics.val/loss > 1": Comparison(Key(KeyKind.METRIC, "val/loss"), ">", 1),
 }
 REFUSED = {
     "params.lr > 1e400": (12, "larger than any number"),
@@ -108,7 +110,7 @@ class TestParse:
         assert parse(" \n\t") is None
 
     def test_and_binds_closer_than_or_and_not_closest(self) -> None:
-        a, b, c = (Comparison(Key(Kind.METRIC, name), ">", 1) for name in "abc")
+        a, b, c = (Comparison(Key(KeyKind.METRIC, name), ">", 1) for name in "abc")
         assert parse("metrics.a > 1 OR NOT metrics.b > 1 AND metrics.c > 1") == Or((a, And((Not(b), c))))
         assert parse("(metrics.a > 1 or metrics.b > 1) and metrics.c > 1") == And((Or((a, b)), c))
 
@@ -153,7 +155,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_siz
 names = texts.filter(bool)
 numbers = st.integers(-(2**63) + 1, 2**63 - 1) | st.floats(allow_nan=False)
 some_texts = st.lists(texts, min_size=1, max_size=3).map(tuple)
-TYPED = {kind: [name for name, type_ in ATTRIBUTES.items() if type_ is kind] for kind in Type}
+TYPED = {kind: [name for name, type_ in ATTRIBUTES.items() if type_ is kind] for kind in AttributeType}
 
 
 PIECES = st.sampled_from(["metrics.a", "(", ")", "AND", "NOT", ">", "1", "'x'", "IN", "IS", ",", "min", "`"])
@@ -165,26 +167,34 @@ def compared(
     return st.builds(Comparison, keys, st.sampled_from(operators), values)
 
 
-def of(kind: Kind) -> st.SearchStrategy[Key]:
+def of(kind: KeyKind) -> st.SearchStrategy[Key]:
     return st.builds(Key, st.just(kind), names)
 
 
-def attributes(type_: Type) -> st.SearchStrategy[Key]:
-    return st.builds(Key, st.just(Kind.ATTRIBUTE), st.sampled_from(TYPED[type_]))
+def attributes(type_: AttributeType) -> st.SearchStrategy[Key]:
+    return st.builds(Key, st.just(KeyKind.ATTRIBUTE), st.sampled_from(TYPED[type_]))
 
 
 comparisons = st.one_of(
     compared(
-        st.builds(Key, st.just(Kind.METRIC), names, st.sampled_from(["last", "min", "max"])), ORDER, numbers
+        st.builds(Key, st.just(KeyKind.METRIC), names, st.sampled_from(["last", "min", "max"])),
+        ORDER,
+        numbers,
     ),
-    compared(of(Kind.PARAM), ORDER, numbers.filter(math.isfinite)),
-    compared(of(Kind.PARAM) | of(Kind.TAG) | attributes(Type.TEXT) | attributes(Type.WORD), TEXT[:4], texts),
+    compared(of(KeyKind.PARAM), ORDER, numbers.filter(math.isfinite)),
     compared(
-        of(Kind.PARAM) | of(Kind.TAG) | attributes(Type.TEXT) | attributes(Type.WORD), TEXT[4:], some_texts
+        of(KeyKind.PARAM) | of(KeyKind.TAG) | attributes(AttributeType.TEXT) | attributes(AttributeType.WORD),
+        TEXT[:4],
+        texts,
     ),
-    compared(of(Kind.PARAM) | of(Kind.TAG), ("IS NULL", "IS NOT NULL"), st.none()),
-    compared(attributes(Type.TIME), ORDER, st.integers(-(2**62), 2**62)),
-    compared(attributes(Type.FLAG), ("=", "!="), st.booleans()),
+    compared(
+        of(KeyKind.PARAM) | of(KeyKind.TAG) | attributes(AttributeType.TEXT) | attributes(AttributeType.WORD),
+        TEXT[4:],
+        some_texts,
+    ),
+    compared(of(KeyKind.PARAM) | of(KeyKind.TAG), ("IS NULL", "IS NOT NULL"), st.none()),
+    compared(attributes(AttributeType.TIME), ORDER, st.integers(-(2**62), 2**62)),
+    compared(attributes(AttributeType.FLAG), ("=", "!="), st.booleans()),
 )
 trees = st.recursive(
     comparisons,

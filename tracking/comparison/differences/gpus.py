@@ -13,7 +13,7 @@ from clusters.models import Gpu, Lease, Node
 from clusters.telemetry.series import MetricCurve
 from jobs import run_curves
 from jobs.models import Attempt, Run
-from jobs.run_curves import CurveReader, CurveQuery
+from jobs.run_curves import CurveQuery, CurveReader
 from jobs.templatetags.formats import bytesize
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable

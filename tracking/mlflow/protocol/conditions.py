@@ -37,7 +37,7 @@ ATTRIBUTES_AND_TAGS = {
     "tag": "tags",
     "tags": "tags",
 }
-Value = str | float | tuple[str, ...] | None
+ConditionValue = str | float | tuple[str, ...] | None
 
 
 class ValueType(Enum):
@@ -56,7 +56,7 @@ class Condition:
     entity: str
     key: str
     operator: str
-    value: Value
+    value: ConditionValue
 
     def matches(self, actual: str | float | None) -> bool:
         """Returns whether the condition is true of `actual`; only IS NULL is true of None."""
@@ -153,7 +153,7 @@ class _ConditionParser(TokenStream):
         self.take()
         return entity, token.text
 
-    def _value(self, operator: str, value_type: ValueType) -> Value:
+    def _value(self, operator: str, value_type: ValueType) -> ConditionValue:
         if operator in ("IS NULL", "IS NOT NULL"):
             return None
         if operator not in ("IN", "NOT IN"):

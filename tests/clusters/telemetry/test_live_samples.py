@@ -68,8 +68,6 @@ class TestMessages:
 
     def test_only_the_latest_of_very_many_are_shown(self) -> None:
         (message,) = said(
-            block(
-                START, (HOST,), ("load_1",), *[[{"load_1": float(step)}] for step in range(MAX_STEPS + 50)]
-            )
+            block(START, (HOST,), ("load_1",), *[[{"load_1": float(step)}] for step in range(MAX_STEPS + 50)])
         )
         assert (message["start"], message["host"]["values"][0]) == (START + 50, [50.0])

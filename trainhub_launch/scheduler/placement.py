@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from trainhub_launch.offers import Demand, FreeNode
-from trainhub_launch.refusals import Refusal, natural, never, not_now
-from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec, TensorflowConfiguration
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.rejections import Refusal, natural, never, not_now
 
-__all__ = ["Demand", "FreeNode", "PlacedNode", "Placement", "Refusal", "demand", "place", "provisional"]
+__all__ = ["Demand", "FreeNode", "PlacedNode", "Placement", "Refusal", "place", "provisional"]
 
 
 @dataclass(frozen=True)
@@ -33,30 +32,6 @@ class Placement:
     @property
     def head(self) -> PlacedNode:
         return self.nodes[0]
-
-
-def demand(spec: RunSpec) -> Demand:
-    """Nodes, GPUs per node and process slots per node that `spec` needs."""
-    distribution, nodes = spec.distribution, spec.node_count
-    gpus, processes, always_on_cpu = spec.resources.gpus_per_node, 1, 0
-    nodes_field = "distribution" if distribution is None else "distribution.node_count"
-    if isinstance(distribution, PyTorchConfiguration) and distribution.process_count:
-        processes = -(-distribution.process_count // nodes)
-    elif isinstance(distribution, MpiConfiguration):
-        processes = distribution.process_count_per_node
-    elif isinstance(distribution, TensorflowConfiguration):
-        # The head also carries the parameter servers dealt to it and the chief.
-        servers = distribution.parameter_server_count
-        always_on_cpu = -(-servers // nodes) + (1 if servers else 0)
-        processes = -(-distribution.worker_count // nodes) + always_on_cpu
-        nodes_field = "resources.node_count"
-    return Demand(
-        nodes=nodes,
-        gpus=gpus,
-        slots=always_on_cpu if gpus else processes,
-        nodes_field=nodes_field,
-        mpi=isinstance(distribution, MpiConfiguration),
-    )
 
 
 def place(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from trainhub_launch import environment
-from trainhub_launch.environment import Ports
-from trainhub_launch.errors import SpecError
-from trainhub_launch.frameworks.shape import argv, log_name, own_gpus
-from trainhub_launch.launchers import processes_started
-from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.distribution import narrow
+from trainhub_launch.frameworks.layout import argv, demand_of, log_name, own_gpus
+from trainhub_launch.frameworks.mpi.configuration import MpiConfiguration
 from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT, EnvValue, LaunchPlan, NodeCommand, PlannedProcess
-from trainhub_launch.spec import MpiConfiguration, RunSpec
+from trainhub_launch.processes import environment
+from trainhub_launch.processes.environment import Ports
+from trainhub_launch.processes.launchers import processes_started
+from trainhub_launch.scheduler.capacity import Demand
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
+from trainhub_launch.spec import RunSpec
+
+
+def demand(spec: RunSpec) -> Demand:
+    return demand_of(spec, narrow(spec.distribution, MpiConfiguration).process_count_per_node, mpi=True)
 
 
 def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
-    if not isinstance(spec.distribution, MpiConfiguration):
-        raise SpecError("distribution.type", "must be 'mpi' for the MPI planner")
-    per_node = spec.distribution.process_count_per_node
+    per_node = narrow(spec.distribution, MpiConfiguration).process_count_per_node
     master, named_ports = environment.master(placement, ports)
     commands = tuple(
         NodeCommand(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainhub_launch.offers import Demand, FreeNode, Hold, counted, words
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, counted, words
 
 MOST_NAMED = 6
 _ENOUGH_TO_READ = 4

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from trainhub_launch.offers import Demand, FreeNode
-from trainhub_launch.placement import Placement, place
-from trainhub_launch.refusals import Refusal
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.placement import Placement, place
+from trainhub_launch.scheduler.rejections import Refusal
 
 Who = TypeVar("Who")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from trainhub_launch import tracking
 from trainhub_launch.errors import SpecError
-from trainhub_launch.placement import PlacedNode, Placement
 from trainhub_launch.plan import EnvValue, Reference
+from trainhub_launch.processes import mlflow
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec import RunSpec
 
 MASTER_PORT = 6105
@@ -25,15 +25,13 @@ DEFAULTS = (
             "NCCL_SOCKET_IFNAME",
             "GLOO_SOCKET_IFNAME",
             "ACCELERATE_USE_CPU",
-            "OMPI_MCA_btl_tcp_if_include",
-            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
-            "PET_RDZV_CONF",
-            "PET_LOCAL_ADDR",
         }
     )
-    | tracking.DEFAULTS
+    | mlflow.DEFAULTS
 )
-"""Names of the contract that tune a process and do not say who it is: the user's own value wins."""
+"""Names of the contract that tune a process and do not say who it is: the user's own value wins.
+
+Each framework may have more of them."""
 
 Ports = Mapping[str, Sequence[int]]
 
@@ -112,12 +110,15 @@ def master(placement: Placement, ports: Ports) -> tuple[dict[str, EnvValue], dic
 
 
 def user_variables(
-    spec: RunSpec, contract: Mapping[str, EnvValue], provided: Mapping[str, str]
+    spec: RunSpec, contract: Mapping[str, EnvValue], provided: Mapping[str, str], overridable: Collection[str]
 ) -> dict[str, EnvValue]:
-    """The user's own variables; raises SpecError for one that would tell a process it is another."""
+    """The user's own variables; raises SpecError for one that would tell a process it is another.
+
+    `overridable`: the names of the spec's framework that the user may set, beside DEFAULTS.
+    """
     env: dict[str, EnvValue] = {}
     for name, variable in spec.environment_variables.items():
-        if is_reserved(name, contract, provided):
+        if is_reserved(name, contract, provided, overridable):
             raise SpecError(f"environment_variables.{name}", reserved_sentence(name))
         env[name] = (
             Reference("secret", variable.secret) if variable.secret is not None else variable.value or ""
@@ -125,12 +126,14 @@ def user_variables(
     return env
 
 
-def is_reserved(name: str, contract: Mapping[str, EnvValue], provided: Mapping[str, str]) -> bool:
-    if name.startswith("TRAINHUB_") or name in provided or tracking.is_reserved(name, contract):
+def is_reserved(
+    name: str, contract: Mapping[str, EnvValue], provided: Mapping[str, str], overridable: Collection[str]
+) -> bool:
+    if name.startswith("TRAINHUB_") or name in provided or mlflow.is_reserved(name, contract):
         return True
-    return name in contract and name not in DEFAULTS
+    return name in contract and name not in DEFAULTS and name not in overridable
 
 
 def reserved_sentence(name: str) -> str:
     ours = f"{name} is set by TrainHub for each process of this run; remove it here and read it in the script"
-    return tracking.reserved_sentence(name) or ours
+    return mlflow.reserved_sentence(name) or ours

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from clusters.enrolment.join import LIVES, NameTaken, TokenNotUsable, TokenUnknown, invite, join
+from clusters.enrolment.join import LIFETIME, NameInUse, TokenNotUsable, TokenUnknown, invite, join
 from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_for_token, revoke
 from clusters.models import Cluster, Hearing, JoinToken, Node, NodeEvent
 from tests.clusters.builders import ready_node
@@ -130,7 +130,7 @@ class TestSpent:
 
     def test_it_lives_for_a_day(self) -> None:
         made, _ = invite("gang", "alpha", None)
-        assert abs(made.expires_at - made.created_at - LIVES) < timedelta(seconds=5)
+        assert abs(made.expires_at - made.created_at - LIFETIME) < timedelta(seconds=5)
 
     @pytest.mark.parametrize("text", ["", "thj_nonsense", "x" * 500, "."])
     def test_nonsense_is_not_known(self, text: str) -> None:
@@ -149,14 +149,14 @@ class TestTakenName:
         ready_node("alpha")
         text = token_for("alpha")
         for replace, remedy in ((False, "--name"), (True, "stop the agent there")):
-            with pytest.raises(NameTaken, match=remedy):
+            with pytest.raises(NameInUse, match=remedy):
                 join(text, "", "box", replace=replace)
         assert JoinToken.objects.get().used_at is None
 
     def test_an_unreachable_one_gives_way_only_if_asked(self) -> None:
         silent(ready_node("alpha"), 30)
         text = token_for("alpha")
-        with pytest.raises(NameTaken, match="--replace"):
+        with pytest.raises(NameInUse, match="--replace"):
             join(text, "", "box")
         assert join(text, "", "box", replace=True).node.name == "alpha"
 
@@ -176,6 +176,6 @@ class TestTakenName:
     def test_one_that_never_reported_gives_way_if_asked(self) -> None:
         enrol("gang", "alpha")
         text = token_for("alpha")
-        with pytest.raises(NameTaken):
+        with pytest.raises(NameInUse):
             join(text, "", "box")
         assert join(text, "", "box", replace=True).node.name == "alpha"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from trainhub_launch import elastic, environment
-from trainhub_launch.environment import Ports
-from trainhub_launch.frameworks.shape import argv, log_name
-from trainhub_launch.launchers import processes_started
-from trainhub_launch.placement import Placement
+from trainhub_launch.frameworks.layout import argv, demand_of, log_name
 from trainhub_launch.plan import LaunchPlan, NodeCommand, PlannedProcess
+from trainhub_launch.processes import elastic, environment
+from trainhub_launch.processes.environment import Ports
+from trainhub_launch.processes.launchers import processes_started
+from trainhub_launch.scheduler.capacity import Demand
+from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.spec import RunSpec
+
+
+def demand(spec: RunSpec) -> Demand:
+    return demand_of(spec, 1)
 
 
 def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:  # noqa: ARG001 (every planner has this shape)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from trainhub_launch import elastic, environment
-from trainhub_launch.environment import Ports
+from trainhub_launch.distribution import narrow
 from trainhub_launch.errors import SpecError
-from trainhub_launch.frameworks.shape import argv, log_name, own_gpus
-from trainhub_launch.launchers import processes_started
-from trainhub_launch.placement import PlacedNode, Placement
+from trainhub_launch.frameworks.layout import argv, demand_of, log_name, own_gpus
+from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration, indivisible
 from trainhub_launch.plan import EnvValue, LaunchPlan, NodeCommand, PlannedProcess
-from trainhub_launch.spec import PyTorchConfiguration, RunSpec
+from trainhub_launch.processes import elastic, environment
+from trainhub_launch.processes.environment import Ports
+from trainhub_launch.processes.launchers import processes_started
+from trainhub_launch.scheduler.capacity import Demand
+from trainhub_launch.scheduler.placement import PlacedNode, Placement
+from trainhub_launch.spec import RunSpec
+
+
+def demand(spec: RunSpec) -> Demand:
+    process_count = narrow(spec.distribution, PyTorchConfiguration).process_count
+    return demand_of(spec, -(-process_count // spec.node_count) if process_count else 1)
 
 
 def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
-    if not isinstance(spec.distribution, PyTorchConfiguration):
-        raise SpecError("distribution.type", "must be 'pytorch' for the PyTorch planner")
+    process_count = narrow(spec.distribution, PyTorchConfiguration).process_count
     master, named_ports = environment.master(placement, ports)
     commands = []
     for node_rank, node in enumerate(placement.nodes):
-        if spec.distribution.process_count is None:
+        if process_count is None:
             processes: tuple[PlannedProcess, ...] = (_per_node(spec, placement, master, node_rank),)
         else:
-            processes = _per_process(spec, placement, master, node_rank, spec.distribution.process_count)
+            processes = _per_process(spec, placement, master, node_rank, process_count)
         commands.append(
             NodeCommand(node=node.name, node_rank=node_rank, address=node.address, processes=processes)
         )
@@ -88,10 +95,3 @@ def _per_node(
         }
         | elastic.variables(spec, placement, node_rank),
     )
-
-
-def indivisible(world: int, nodes: int) -> str:
-    """The sentence for a process_count that does not divide by node_count."""
-    below = world - world % nodes
-    choices = f"{below} or {below + nodes}" if below else str(nodes)
-    return f"{world} processes cannot be shared evenly by {nodes} nodes; use {choices}, or change node_count"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from trainhub_launch.launchers import Launcher, launcher
-from trainhub_launch.placement import Placement
 from trainhub_launch.plan import EnvValue
+from trainhub_launch.processes.launchers import Launcher, launcher
+from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.spec import RunSpec
 
+OVERRIDABLE = frozenset({"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "PET_RDZV_CONF", "PET_LOCAL_ADDR"})
+"""What `variables` may set; the user's own value wins."""
 TORCHRUN = frozenset({"torchrun", "torch.distributed.run", "torch.distributed.launch"})
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainhub_launch.offers import Demand, FreeNode
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,27 @@
-"""What all planners share: the argv of a spec, log names, and which GPU is whose."""
+"""What all planners share: what a spec demands of a node, its argv, log names, and which GPU is whose."""
 
 from __future__ import annotations
 
 from trainhub_launch.expand import literal
-from trainhub_launch.placement import PlacedNode
+from trainhub_launch.scheduler.capacity import Demand
+from trainhub_launch.scheduler.placement import PlacedNode
 from trainhub_launch.spec import RunSpec
+
+
+def demand_of(spec: RunSpec, processes: int, *, cpu_processes: int = 0, mpi: bool = False) -> Demand:
+    """What `spec` needs of each node.
+
+    At most `processes` run there, of which `cpu_processes` get no GPU in any case.
+    `mpi`: the node should have an mpirun of its own.
+    """
+    distribution, gpus = spec.distribution, spec.resources.gpus_per_node
+    return Demand(
+        nodes=spec.node_count,
+        gpus=gpus,
+        slots=cpu_processes if gpus else processes,
+        mpi=mpi,
+        nodes_field="distribution" if distribution is None else distribution.nodes_field,
+    )
 
 
 def argv(spec: RunSpec) -> tuple[str, ...]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from trainhub_launch import environment
-from trainhub_launch.environment import Ports
+from trainhub_launch.distribution import narrow
 from trainhub_launch.errors import SpecError
-from trainhub_launch.frameworks.shape import argv, deal, log_name
-from trainhub_launch.placement import Placement
+from trainhub_launch.frameworks.layout import argv, deal, demand_of, log_name
+from trainhub_launch.frameworks.tensorflow.configuration import TensorflowConfiguration
 from trainhub_launch.plan import LaunchPlan, NodeCommand, PlannedProcess, Reference
-from trainhub_launch.spec import RunSpec, TensorflowConfiguration
+from trainhub_launch.processes import environment
+from trainhub_launch.processes.environment import Ports
+from trainhub_launch.scheduler.capacity import Demand
+from trainhub_launch.scheduler.placement import Placement
+from trainhub_launch.spec import RunSpec
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,16 @@ class _Task:
         return self.role if self.role == "chief" else f"{self.role}_{self.index}"
 
 
+def demand(spec: RunSpec) -> Demand:
+    configuration, nodes = narrow(spec.distribution, TensorflowConfiguration), spec.node_count
+    servers = configuration.parameter_server_count
+    # The head also carries the parameter servers dealt to it and the chief, and these never get a GPU.
+    on_cpu = -(-servers // nodes) + (1 if servers else 0)
+    return demand_of(spec, -(-configuration.worker_count // nodes) + on_cpu, cpu_processes=on_cpu)
+
+
 def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
-    if not isinstance(spec.distribution, TensorflowConfiguration):
-        raise SpecError("distribution.type", "must be 'tensorflow' for the TensorFlow planner")
-    tasks = _tasks(spec.distribution, placement, ports)
+    tasks = _tasks(narrow(spec.distribution, TensorflowConfiguration), placement, ports)
     cluster = {
         role: [task.endpoint for task in tasks if task.role == role]
         for role in ("chief", "worker", "ps")

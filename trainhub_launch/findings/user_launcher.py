@@ -1,4 +1,4 @@
-"""The user's own launcher beside TrainHub's, and what it was told."""
+"""The user's own launcher beside TrainHub's, and its options."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.words import looks_like_lightning, option, per_node_launcher
-from trainhub_launch.launchers import HEAD, Launcher, launcher
-from trainhub_launch.spec import MpiConfiguration, PyTorchConfiguration, RunSpec
+from trainhub_launch.processes.launchers import HEAD, Launcher, launcher
+from trainhub_launch.spec import RunSpec
 
 _SHELLS = frozenset({"bash", "sh", "zsh", "/bin/bash", "/bin/sh"})
 _PROGRAM_OF_MODULE = {
@@ -18,13 +18,13 @@ _PROGRAM_OF_MODULE = {
 _LAUNCHER_OPTIONS = ("--nproc-per-node", "--nnodes", "--node-rank", "--rdzv-endpoint", "--rdzv-backend")
 
 
-def launching(spec: RunSpec) -> Iterator[Finding]:
+def user_launcher(spec: RunSpec, node_rank: str) -> Iterator[Finding]:
+    """`node_rank`: what a launcher in the command writes for the rank of its node."""
     found = launcher(spec.command)
     if found and found.program in HEAD:
         yield Finding("error", "command", _head_launcher(found.program, found.script))
     elif found:
-        yield from _twice(spec, per_node_launcher(spec))
-        yield from _told(spec, found)
+        yield from _launcher_options(spec, found, node_rank)
     elif spec.command[:1] and spec.command[0] in _SHELLS and len(spec.command) > 2:
         yield from _inside_a_shell(spec)
     elif not spec.command:
@@ -43,26 +43,7 @@ def _head_launcher(program: str, script: str) -> str:
     )
 
 
-def _twice(spec: RunSpec, name: str) -> Iterator[Finding]:
-    distribution = spec.distribution
-    if isinstance(distribution, PyTorchConfiguration) and distribution.process_count is not None:
-        yield Finding(
-            "error",
-            "distribution.process_count",
-            f"{name} starts the processes of its node itself, and with process_count it "
-            f"would be started {distribution.process_count} times; leave process_count out (one "
-            f"{name} a node)",
-        )
-    elif isinstance(distribution, MpiConfiguration) and distribution.process_count_per_node > 1:
-        yield Finding(
-            "error",
-            "distribution.process_count_per_node",
-            f"{name} starts the processes of its node itself; give 1, "
-            "and use $OMPI_COMM_WORLD_RANK as its node rank",
-        )
-
-
-def _told(spec: RunSpec, found: Launcher) -> Iterator[Finding]:
+def _launcher_options(spec: RunSpec, found: Launcher, node_rank: str) -> Iterator[Finding]:
     name, nodes, gpus = per_node_launcher(spec), spec.node_count, spec.resources.gpus_per_node
     count = _number(found.option("--nproc-per-node"))
     if count and gpus and count > gpus:
@@ -85,16 +66,15 @@ def _told(spec: RunSpec, found: Launcher) -> Iterator[Finding]:
             f"(distribution.node_count {nnodes} or --nnodes {nodes})",
         )
     if nodes > 1 and not found.option("--rdzv-endpoint", "--rdzv-backend", "--rdzv-id"):
-        yield from _rendezvous(found, name, nodes, mpi=isinstance(spec.distribution, MpiConfiguration))
+        yield from _rendezvous(found, name, nodes, node_rank)
 
 
-def _rendezvous(found: Launcher, name: str, nodes: int, *, mpi: bool) -> Iterator[Finding]:
+def _rendezvous(found: Launcher, name: str, nodes: int, node_rank: str) -> Iterator[Finding]:
     """On several nodes each launcher must hear how many there are, which one it is, and where node 0 is."""
-    rank = "$OMPI_COMM_WORLD_RANK" if mpi else "$NODE_RANK"
     accelerate = found.program.startswith("accelerate")
     wanted = [
         (("--num-machines",) if accelerate else ("--nnodes",), str(nodes)),
-        (("--machine-rank",) if accelerate else ("--node-rank",), rank),
+        (("--machine-rank",) if accelerate else ("--node-rank",), node_rank),
         (("--main-process-ip",) if accelerate else ("--master-addr",), "$MASTER_ADDR"),
         (("--main-process-port",) if accelerate else ("--master-port",), "$MASTER_PORT"),
     ]
@@ -102,9 +82,8 @@ def _rendezvous(found: Launcher, name: str, nodes: int, *, mpi: bool) -> Iterato
     if missing:
         yield Finding("error", "command", f"on {nodes} nodes {name} also needs {' '.join(missing)}")
     if _number(found.option("--node-rank", "--machine-rank")) is not None:
-        yield Finding(
-            "error", "command", f"every node would take the same rank; use {rank} instead of a number"
-        )
+        message = f"every node would take the same rank; use {node_rank} instead of a number"
+        yield Finding("error", "command", message)
 
 
 def _inside_a_shell(spec: RunSpec) -> Iterator[Finding]:
@@ -126,15 +105,6 @@ def _launcher_options_for_the_script(spec: RunSpec) -> Iterator[Finding]:
 
 
 def _lightning(spec: RunSpec) -> Iterator[Finding]:
-    distribution = spec.distribution
-    if isinstance(distribution, PyTorchConfiguration) and distribution.process_count is not None:
-        yield Finding(
-            "warning",
-            "distribution.process_count",
-            "these look like Lightning's options; Lightning starts the processes of a "
-            "node itself and wants node_count alone: leave process_count out, or make devices the processes "
-            "on each node",
-        )
     nodes = option(spec, "--num-nodes")
     if nodes and nodes.number is not None and nodes.number != spec.node_count:
         yield Finding(

@@ -1,0 +1,33 @@
+"""Processes and GPUs of a node that do not go together: what the findings of several frameworks share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainhub_launch.findings.finding import Finding
+from trainhub_launch.findings.words import looks_like_lightning, per_node_launcher
+from trainhub_launch.spec import RunSpec
+
+
+def against_gpus(level: str, field: str, processes: int, gpus: int, full: str) -> Iterator[Finding]:
+    """`processes` and `gpus` are those of one node.
+
+    `level`: how bad too many processes are, "error" or "warning".
+    `full`: what would use all GPUs, as in "process_count 8".
+    """
+    if gpus and processes > gpus:
+        remedy = f"ask for {processes} GPUs on each node, or give at most {full}"
+        message = (
+            f"{processes} processes on a node with {gpus} GPU(s) asked for would share devices; {remedy}"
+        )
+        yield Finding("error" if level == "error" else "warning", field, message)
+    elif processes < gpus:
+        message = (
+            f"{processes} process(es) a node leave GPUs idle unless each uses several; {full} would use all"
+        )
+        yield Finding("hint", field, message)
+
+
+def starts_own_processes(spec: RunSpec) -> bool:
+    """Whether the command seems to start further processes on its node by itself."""
+    return bool(per_node_launcher(spec)) or looks_like_lightning(spec)

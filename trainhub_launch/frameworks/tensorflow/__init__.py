@@ -1,0 +1,20 @@
+"""TensorFlow: workers, parameter servers and a chief that find each other by TF_CONFIG."""
+
+from __future__ import annotations
+
+from trainhub_launch.frameworks.framework import ConfigurationFormat, Framework
+from trainhub_launch.frameworks.tensorflow import configuration
+from trainhub_launch.frameworks.tensorflow.card import CARD
+from trainhub_launch.frameworks.tensorflow.findings import findings
+from trainhub_launch.frameworks.tensorflow.planner import demand, plan
+
+FRAMEWORK = Framework(
+    name="tensorflow",
+    label="TensorFlow",
+    sentence="tf.distribute: every worker, parameter server and chief gets its own TF_CONFIG.",
+    configuration=ConfigurationFormat(configuration.read, configuration.JSON_SCHEMA, configuration.summary),
+    planner=plan,
+    demand=demand,
+    findings=findings,
+    cards=(CARD,),
+)

@@ -1,0 +1,99 @@
+"""What a spec comes to on the nodes of a cluster, computed once: the preview shows it, and all findings
+judge it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks import framework_of
+from trainhub_launch.frameworks.framework import Framework
+from trainhub_launch.plan import LaunchPlan
+from trainhub_launch.planner import contract_plan, with_user_variables
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.placement import PlacedNode, Placement, Refusal, place, provisional
+from trainhub_launch.spec import RunSpec
+
+IMAGINARY_CORES = 1
+
+
+@dataclass(frozen=True)
+class DraftPlan:
+    """`idle`: the placement if everything on `nodes` were free; `now`: the placement in what is free.
+
+    `contract`: the plan with what TrainHub alone would set, on the idle placement. Where there is none, it is
+    laid out on imaginary nodes of the right size: a spec is judged as a whole even before any node is ready.
+    None = the spec cannot be laid out, and `error` says why.
+    `plan`: the plan with the user's variables, as a preview shows it. None = the present nodes cannot carry
+    the run, or the findings hold the error.
+    """
+
+    spec: RunSpec
+    framework: Framework
+    demand: Demand
+    nodes: tuple[FreeNode, ...]
+    idle: Placement | Refusal
+    now: Placement | Refusal
+    contract: LaunchPlan | None
+    error: SpecError | None
+    plan: LaunchPlan | None
+
+    @property
+    def chosen_nodes(self) -> tuple[FreeNode, ...]:
+        """The nodes that the run would get, in node-rank order, without those that are not there yet."""
+        placement = self.idle if isinstance(self.now, Refusal) else self.now
+        if isinstance(self.idle, Refusal) or isinstance(placement, Refusal):
+            return ()
+        by_name = {node.name: node for node in self.nodes if not node.is_coming}
+        return tuple(by_name[placed.name] for placed in placement.nodes if placed.name in by_name)
+
+
+def draft_plan(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> DraftPlan:
+    """Never raises for what a person wrote. Without `nodes` the plan is laid out on imaginary ones."""
+    framework = framework_of(spec)
+    demand = framework.demand(spec)
+    idle = provisional(demand, nodes)
+    contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
+    may_show = not nodes or isinstance(idle, Placement)
+    return DraftPlan(
+        spec=spec,
+        framework=framework,
+        demand=demand,
+        nodes=nodes,
+        idle=idle,
+        now=place(demand, nodes),
+        contract=contract,
+        error=error,
+        plan=_with_variables(spec, contract) if may_show and contract else None,
+    )
+
+
+def _contract(spec: RunSpec, placement: Placement) -> tuple[LaunchPlan | None, SpecError | None]:
+    try:
+        return contract_plan(spec, placement), None
+    except SpecError as error:
+        return None, error
+
+
+def _with_variables(spec: RunSpec, contract: LaunchPlan) -> LaunchPlan | None:
+    try:
+        return with_user_variables(spec, contract)
+    except SpecError:
+        # `findings.variables` says the same, beside the field.
+        return None
+
+
+def _imaginary(demand: Demand) -> Placement:
+    return Placement(
+        tuple(
+            PlacedNode(
+                name=f"<node {rank}>",
+                address=f"<node {rank}>",
+                slots=demand.slots,
+                cores=IMAGINARY_CORES,
+                gpus=tuple(f"<GPU {index} of node {rank}>" for index in range(demand.gpus)),
+                interface="<interface>",
+            )
+            for rank in range(demand.nodes)
+        )
+    )

@@ -1,0 +1,143 @@
+"""Reads a RunSpec from the JSON that a person or a client wrote. Every refusal names its field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainhub_launch.distribution import MAX_NODES
+from trainhub_launch.errors import SpecError
+from trainhub_launch.fields import Fields, check_text
+from trainhub_launch.frameworks import distribution_types, read_distribution
+from trainhub_launch.spec import (
+    EXPERIMENT_NAME,
+    HIGHEST_PRIORITY,
+    LOWEST_PRIORITY,
+    VARIABLE_NAME,
+    VERSION,
+    EnvironmentRef,
+    ExampleSource,
+    Limits,
+    Resources,
+    RunSpec,
+    SnapshotSource,
+    Source,
+    Variable,
+)
+
+
+def read_spec(data: Any) -> RunSpec:
+    """The spec that `data` describes; raises SpecError naming the field that is wrong."""
+    fields = Fields(data)
+    fields.integer("version", VERSION, least=1, most=VERSION)
+    experiment = fields.text("experiment", "default", required=True)
+    if not EXPERIMENT_NAME.match(experiment):
+        raise SpecError(
+            "experiment", "use letters, digits, space, '.', '_' and '-', starting with a letter or digit"
+        )
+    spec = RunSpec(
+        source=_read_source(fields),
+        experiment=experiment,
+        display_name=fields.text("display_name", longest=200),
+        script=fields.text("script").strip(),
+        arguments=fields.strings("arguments"),
+        command=fields.strings("command"),
+        distribution=read_distribution(fields),
+        resources=_read_resources(fields.nested("resources")),
+        environment=_read_environment(fields.nested("environment")),
+        environment_variables=_read_variables(fields),
+        limits=_read_limits(fields.nested("limits")),
+        priority=fields.integer("priority", 0, least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY),
+        tags=_read_tags(fields),
+    )
+    fields.finish()
+    _check_whole(spec)
+    return spec
+
+
+def _read_source(fields: Fields) -> Source:
+    source = fields.nested("source")
+    kind = source.text("type", required=True)
+    out: Source
+    if kind == "snapshot":
+        out = SnapshotSource(id=source.text("id", required=True))
+    elif kind == "example":
+        out = ExampleSource(name=source.text("name", required=True))
+    else:
+        raise SpecError("source.type", f"{kind!r} is not a kind of source; use 'snapshot' or 'example'")
+    source.finish()
+    return out
+
+
+def _read_resources(part: Fields) -> Resources:
+    out = Resources(
+        cluster=part.text("cluster", "local", required=True),
+        node_count=part.optional_integer("node_count", least=1, most=MAX_NODES),
+        gpus_per_node=part.integer("gpus_per_node", 0, least=0, most=64),
+    )
+    part.finish()
+    return out
+
+
+def _read_environment(part: Fields) -> EnvironmentRef:
+    out = EnvironmentRef(name=part.text("name", "system", required=True), version=part.text("version"))
+    part.finish()
+    return out
+
+
+def _read_variables(fields: Fields) -> dict[str, Variable]:
+    raw = fields.raw("environment_variables", {})
+    if not isinstance(raw, Mapping):
+        raise SpecError("environment_variables", "must be a JSON object of NAME: value")
+    out: dict[str, Variable] = {}
+    for name, value in raw.items():
+        path = f"environment_variables.{name}"
+        if not isinstance(name, str) or not VARIABLE_NAME.match(name):
+            raise SpecError(
+                path, "is not a variable name; use letters, digits and '_', not starting with a digit"
+            )
+        if isinstance(value, Mapping):
+            part = Fields(value, path)
+            out[name] = Variable(secret=part.text("secret", required=True))
+            part.finish()
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            check_text(path, str(value))
+            out[name] = Variable(value=str(value))
+        else:
+            raise SpecError(path, 'must be a string, or {"secret": "its name"}')
+    return out
+
+
+def _read_limits(part: Fields) -> Limits:
+    out = Limits(
+        timeout_s=part.optional_integer("timeout_s", least=1, most=366 * 86400),
+        grace_s=part.integer("grace_s", 10, least=0, most=3600),
+        retries=part.integer("retries", 0, least=0, most=100),
+    )
+    part.finish()
+    return out
+
+
+def _read_tags(fields: Fields) -> dict[str, str]:
+    raw = fields.raw("tags", {})
+    if not isinstance(raw, Mapping) or not all(
+        isinstance(k, str) and isinstance(v, str) for k, v in raw.items()
+    ):
+        raise SpecError("tags", "must be a JSON object of strings")
+    for name, value in raw.items():
+        check_text(f"tags.{name}", name + value)
+    return dict(raw)
+
+
+def _check_whole(spec: RunSpec) -> None:
+    """Rules between fields that no placement can change."""
+    if spec.command and (spec.script or spec.arguments):
+        raise SpecError("command", "give either a script with arguments, or a command, not both")
+    if not spec.command and not spec.script:
+        raise SpecError("script", "name the script to run (or give a command)")
+    if spec.distribution is not None:
+        spec.distribution.check(spec.resources.node_count)
+    elif (spec.resources.node_count or 1) > 1:
+        raise SpecError(
+            "resources.node_count", f"a run on several nodes needs a distribution ({distribution_types()})"
+        )
