@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.support.ssh import Shells
+from tests import guard
 from tests.hosts.bench import Host, Hosts
 from tests.hub import eventually, free_port
 
@@ -167,7 +168,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", choices=["launches", "endings", "losses"], help="one part of it")
     given = parser.parse_args()
+    guard.start()
     with tempfile.TemporaryDirectory(prefix="th-hosts-") as folder:
+        guard.own_folder(folder)
         settings = {"NODE_LOST_AFTER": f"{LOST_AFTER_S:.0f}"}
         hosts = Hosts(Path(folder), given.frameworks_python, settings=settings)
         try:

@@ -97,7 +97,7 @@ GROUPS = (
 )
 
 
-def config(
+def chart_config(
     gpus: Iterable[Gpu] = (),
     *,
     nodes: Mapping[str, int] | None = None,

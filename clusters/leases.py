@@ -126,10 +126,10 @@ def acquire(
     workspace: Workspace,
     expected: tuple[FreeNode, ...] | None = None,
 ) -> Placement | Refusal:
-    """Leases all that `wanted` demands and returns the placement, or returns the reason why not. Repeated for
-    the same attempt, it returns the same placement.
+    """Leases all that `demand` requires and returns the placement, or returns the reason why not. A repeated
+    call for the same attempt returns the same placement.
 
-    `seen`: the nodes that were chosen for it, as they were then; they are taken only if none offers less by
+    `expected`: the nodes that were chosen for it, as they were then; they are leased only if none offers less
     now. Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
     """
     Cluster.objects.select_for_update().get(pk=cluster.pk)

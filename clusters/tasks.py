@@ -28,7 +28,7 @@ def tend_machines() -> None:
 
 @shared_task(ignore_result=True)
 def fold_telemetry() -> None:
-    compaction.tick(time.time())
+    compaction.fold_due_nodes(time.time())
 
 
 @shared_task(ignore_result=True)
@@ -41,7 +41,7 @@ def evaluate_alerts() -> None:
     # An evaluation that takes longer than the interval must not occupy several threads.
     if _evaluation_lock.acquire(blocking=False):
         try:
-            alert_store.evaluate(timezone.now())
+            alert_store.evaluate_all(timezone.now())
         finally:
             _evaluation_lock.release()
 

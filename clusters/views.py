@@ -7,10 +7,10 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
-from clusters.charts import GPU, HOST, config
+from clusters.charts import GPU, HOST, chart_config
 from clusters.enrolment.join import invite
 from clusters.enrolment.join_instructions import instructions, reaches_only_this_machine
-from clusters.enrolment.node_tokens import EnrolmentError, revoke
+from clusters.enrolment.node_tokens import EnrolmentError, revoke_node
 from clusters.enrolment.node_wheel import wheel
 from clusters.forms import InvitationForm
 from clusters.gpus.gpu_models import count_models
@@ -62,7 +62,7 @@ def node(request: WorkspaceRequest, name: str) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return render(request, "clusters/_node.html", {**context, "is_refresh": True})
     gpus = [cell.gpu for cell in card.gpus]
-    charts = config(gpus, nodes={name: card.node.memory_bytes}, scopes=(GPU, HOST) if gpus else (HOST,))
+    charts = chart_config(gpus, nodes={name: card.node.memory_bytes}, scopes=(GPU, HOST) if gpus else (HOST,))
     return render(
         request,
         "clusters/node.html",
@@ -116,6 +116,6 @@ def invitation(request: WorkspaceRequest, pk: int) -> HttpResponse:
 def node_revoke(request: WorkspaceRequest, name: str) -> HttpResponse:
     must_operate(request.user)
     revoked = get_object_or_404(Node.objects.select_related("cluster"), name=name, revoked_at=None)
-    revoke(revoked, request.user)
+    revoke_node(revoked, request.user)
     messages.success(request, f"{revoked.name} is revoked: the hub rejects its reports from now on.")
     return redirect("node", revoked.name)

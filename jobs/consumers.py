@@ -17,7 +17,9 @@ class RunConsumer(TopicConsumer):
         if principal is None:
             return False
         self.run = self.scope["url_route"]["kwargs"]["run"]
-        return await database_sync_to_async(Run.objects.of(principal.workspace).filter(pk=self.run).exists)()
+        return await database_sync_to_async(
+            Run.objects.for_workspace(principal.workspace).filter(pk=self.run).exists
+        )()
 
     def topics(self) -> list[str]:
         return [run_topic(self.run)]

@@ -1,4 +1,4 @@
-"""The software a run can ask for: an interpreter of the node, or a curated set of packages."""
+"""The environments that a run can request: an interpreter of the node, or a curated set of packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONNX = "TrainHub-ONNX-1.23"
 _TORCH = "torch==2.13.0"
 _SCIENCE = ("numpy", "scikit-learn")
 _LOGGING = ("mlflow-skinny==3.17.*", "tensorboard==2.21.*")
-"""The clients whose curves the run's page shows."""
+"""Logging clients whose metrics the run's page shows."""
 CURATED: tuple[EnvironmentSpec, ...] = (
     EnvironmentSpec(
         name="TrainHub-PyTorch-2.13",
@@ -88,11 +88,11 @@ _NEEDS = {
         "(docs/frameworks.md)."
     ),
 }
-"""Package -> what a node must bring for it besides pip."""
+"""Package -> what the node needs for it besides pip."""
 
 
 def describe(environment: EnvironmentSpec) -> str:
-    """What is in a curated environment, and what a node must bring for it."""
+    """Returns a sentence about the packages of a curated environment and what the node needs for it."""
     packages = {requirement.partition("==")[0] for requirement in environment.requirements}
     needs = [sentence for package, sentence in _NEEDS.items() if package in packages]
     return " ".join([f"Made on the node when first used: {', '.join(environment.requirements)}.", *needs])
@@ -103,8 +103,9 @@ def names() -> tuple[str, ...]:
 
 
 def resolve(ref: EnvironmentRef, interpreters: Collection[Interpreter]) -> EnvironmentSpec:
-    """What `ref` stands for on a node that has `interpreters`; raises SpecError naming what there is
-    instead."""
+    """Returns the environment for `ref` on a node that has `interpreters`.
+
+    Raises SpecError with the available names or versions if there is no such environment."""
     if ref.name == SYSTEM:
         return _system(ref.version, interpreters)
     matches = [environment for environment in CURATED if environment.name == ref.name]

@@ -1,4 +1,4 @@
-"""What this floor refuses; each message is a sentence for the person who asked."""
+"""Errors of this app; each message is a sentence for the user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that were logged from elsewhere. They have no spec and no node: their client says how they stand."""
+"""External runs, which a client logs. They have no spec and no node: the client sets their state."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from workspaces.models import User, Workspace
 
 KIND = "external"
 STATES = FINAL | {RunState.RUNNING}
-"""From each of them a client may go to each other: it may also take up again what it had ended."""
+"""A client may change between all of these states; it may also resume a run that it had ended."""
 
 
 @dataclass(frozen=True)
 class ExternalRunStart:
-    """`name` is never empty. `parent`: the job whose process logs, or the run that this one is nested in."""
+    """Values of a new external run. `name` is not empty. `parent`: the job whose process logs this run, or the
+    run that it is nested in."""
 
     name: str
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -33,7 +34,7 @@ class ExternalRunStart:
 
 
 def create_run(experiment: Experiment, who: User | None, start: ExternalRunStart) -> Run:
-    """A running run, numbered in its workspace. Raises SpecError where its experiment has gone meanwhile."""
+    """Creates a running external run. Raises SpecError if its experiment has been deleted."""
     with transaction.atomic():
         workspace = Workspace.objects.select_for_update().get(pk=experiment.workspace_id)
         if Experiment.objects.filter(pk=experiment.pk).exclude(deleted_at=None).exists():
@@ -70,10 +71,10 @@ def create_run(experiment: Experiment, who: User | None, start: ExternalRunStart
 
 
 def set_state(run: Run, to: RunState, who: User | None, *, at: datetime | None = None) -> bool:
-    """Where its client says that it is; False where it is there already. `at`: when it ended, by the client's
-    clock.
+    """Sets the state that the client reports; returns False if the run is in that state already.
 
-    Beside `lifecycle.advance` the one writer of `Run.state`, and of these runs alone.
+    `at`: when it ended, by the client's clock. Only this function writes the state of external runs;
+    `lifecycle.advance` writes that of jobs.
     """
     if to not in STATES:
         raise ValueError(to)

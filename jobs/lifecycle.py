@@ -1,5 +1,5 @@
-"""The only writer of a job's `state` (of runs from elsewhere: `jobs.external`): guarded by the table of
-transitions, journaled, published after commit."""
+"""The only writer of a job's `state`: checks the transition table, records an event and publishes the change
+after commit. External runs: see `jobs.external`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def advance(
     attempt: int | None = None,
     at: datetime | None = None,
 ) -> bool:
-    """Move the run to `to`; False where the table does not allow it from where the run is.
+    """Moves the run to the state `to`; returns False if the transition table does not allow it.
 
-    `facts` fill the reason's sentence, which must be complete. With `attempt`, only a run that is still at
-    that attempt moves: what an earlier attempt has to say must not touch a later one. `at` is when it
-    happened, where a node knows better than now.
+    `facts` fill the placeholders of the reason's sentence; a missing one raises KeyError. With `attempt`, the
+    run moves only if it is still at that attempt: reports about an earlier attempt must not affect a later one.
+    `at`: the time of the change, if a node reported it; the default is now.
     """
     sentence = reason.sentence(**(facts or {})) if reason else ""
     with transaction.atomic():
@@ -70,14 +70,14 @@ def advance(
 def record_event(
     run_id: str, message: str, *, reason: Reason = Reason.NONE, actor: str = "hub", attempt: int = 0
 ) -> None:
-    """Journal something that happened while the state stayed."""
+    """Records an event that did not change the run's state."""
     with transaction.atomic():
         RunEvent.objects.create(run_id=run_id, attempt=attempt, reason=reason, message=message, actor=actor)
         publish_on_commit(run_topic(run_id), {"type": "event.added", "run": run_id})
 
 
 def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
-    """Say why a queued run still waits; False where it is no longer queued or says so already."""
+    """Stores why a queued run waits; returns False if it is not queued or the reason has not changed."""
     with transaction.atomic():
         run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.QUEUED).first()
         if run is None or (run.reason == reason and run.facts == dict(facts)):
@@ -91,15 +91,14 @@ def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, Any]) ->
 
 
 def update_reason(run: Run, reason: Reason, facts: Mapping[str, Any]) -> None:
-    """Give a failed run the reason that its ranks' logs told; only where it is still decided by this
-    attempt."""
+    """Replaces the reason of a failed run by the one found in its logs, if the run is still at this attempt."""
     failed_run = Run.objects.filter(pk=run.pk, attempt=run.attempt, state=RunState.FAILED)
     if failed_run.update(reason=reason, facts=dict(facts)):
         publish_change(run, RunState.FAILED, reason)
 
 
 def publish_change(run: Run, state: RunState, reason: Reason) -> None:
-    """Tell whoever watches this run, or the list that it stands in, once the transaction has committed."""
+    """Notifies the subscribers of this run and of the run list once the transaction has committed."""
     publish_on_commit(run_topic(run.pk), {"type": "event.added", "run": run.pk})
     for topic in (run_topic(run.pk), runs_topic(run.workspace_id)):
         publish_on_commit(
@@ -116,7 +115,9 @@ def publish_change(run: Run, state: RunState, reason: Reason) -> None:
 
 
 def _move(guard: Q, to: RunState, fields: dict[str, Any]) -> Run | None:
-    """The run as it was before; None where it may not move. Compare-and-set, so of two workers one wins."""
+    """Moves the run and returns it as it was before, or None if it may not move.
+
+    Compare-and-set: if two workers try the same transition, only one succeeds."""
     while True:
         run = Run.objects.filter(guard, kind="job").first()
         if run is None or to not in TRANSITIONS[RunState(run.state)]:
@@ -130,10 +131,10 @@ def _move(guard: Q, to: RunState, fields: dict[str, Any]) -> Run | None:
 
 
 def _end_attempt(run: Run, when: datetime) -> None:
-    """The attempt's token ends; every node that provably runs nothing of it any more gives its lease back.
+    """Ends the latest attempt: revokes its token and releases the leases of nodes that run nothing of it.
 
-    A node that claimed its part and has not told its end keeps the lease: its GPUs stay out of use until
-    it proves that the processes are gone (`settle`). It is woken, to be told to end them.
+    A node that claimed its part and has not reported its end keeps its lease: its GPUs stay reserved until it
+    confirms that the processes are gone (`settle`). It is woken so that it stops them.
     """
     attempt = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None).first()
     if attempt is None:
@@ -149,14 +150,14 @@ def _end_attempt(run: Run, when: datetime) -> None:
             wake_soon(part.node, run.pk, attempt.number)
     if not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists():
         log_store.close(run.pk, attempt.number)
-    # Where a node still runs them it is told to end them now; how they then ended, it will tell.
+    # Nodes that still run these ranks stop them now, and report later how they ended.
     Member.objects.filter(attempt=attempt, state__in=(MemberState.WAITING, MemberState.RUNNING)).update(
         state=MemberState.STOPPED
     )
 
 
 def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
-    """This node holds nothing of the attempt any more, and has nothing more to say about it."""
+    """Marks the node's part as settled: nothing of the attempt runs there, and no more reports will come."""
     AttemptNode.objects.filter(pk=part.pk).update(settled_at=at)
     _mark_running_lost(part)
     if leases.release(run_id, attempt, part.node):
@@ -164,7 +165,7 @@ def settle(part: AttemptNode, run_id: str, attempt: int, at: datetime) -> None:
 
 
 def _mark_running_lost(part: AttemptNode) -> None:
-    """Of ranks whose end nobody has told, nobody will tell it."""
+    """Marks ranks as lost that are still shown as running: no report about their end will come."""
     running = Member.objects.filter(
         attempt_id=part.attempt_id, node_id=part.node_id, state=MemberState.RUNNING
     )

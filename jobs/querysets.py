@@ -1,4 +1,4 @@
-"""Ways to choose runs that pages, the API and the reaper share."""
+"""Filters for runs that pages, the API and background tasks share."""
 
 from __future__ import annotations
 
@@ -14,37 +14,36 @@ if TYPE_CHECKING:
 
 
 class RunQuerySet(models.QuerySet[Any]):
-    def of(self, workspace: Workspace) -> RunQuerySet:
-        """What the people of a workspace find: a deleted run is not there, for whoever does not ask for it by
-        `ever_of`."""
-        return self.ever_of(workspace).kept()
+    def for_workspace(self, workspace: Workspace) -> RunQuerySet:
+        """Returns the runs of a workspace without deleted ones."""
+        return self.with_deleted_for_workspace(workspace).not_deleted()
 
-    def ever_of(self, workspace: Workspace) -> RunQuerySet:
-        """Deleted ones too."""
+    def with_deleted_for_workspace(self, workspace: Workspace) -> RunQuerySet:
+        """Returns the runs of a workspace including deleted ones."""
         return self.filter(workspace=workspace)
 
-    def kept(self) -> RunQuerySet:
-        # The runs of a deleted experiment are marked themselves (jobs.retention.deletion): no join.
+    def not_deleted(self) -> RunQuerySet:
+        # No join: deleting an experiment also sets `deleted_at` of its runs (jobs.retention.deletion).
         return self.filter(deleted_at=None)
 
     def deleted(self) -> RunQuerySet:
         return self.exclude(deleted_at=None)
 
     def listed(self) -> RunQuerySet:
-        """Neither deleted nor put away."""
+        """Returns runs that are neither deleted nor archived."""
         return self.filter(deleted_at=None, archived_at=None)
 
     def leading(self) -> RunQuerySet:
-        """Without what a job's own processes logged: that is shown as part of the job."""
+        """Returns runs without those that a job's processes logged, which are shown as part of the job."""
         return self.exclude(parent__kind="job")
 
     def queued(self) -> RunQuerySet:
-        """The highest priority first, then first come, first served; a retry keeps its run's place."""
+        """Returns queued runs by priority, then in order of submission; a retry keeps its run's place."""
         return self.filter(state=RunState.QUEUED).order_by("-priority", "created_at", "number")
 
     def matching(self, *, state: str = "", experiment: str = "", text: str = "") -> RunQuerySet:
-        """`state` is a state's name or `active`; `text` is found in the name or the experiment's name, or is
-        the number."""
+        """Filters runs. `state`: a state's name or `active`. `text`: part of the run's or the experiment's name,
+        or the number."""
         runs = self.filter(experiment__name=experiment) if experiment else self
         if state:
             runs = runs.filter(state__in=ACTIVE if state == "active" else (state,))

@@ -1,4 +1,4 @@
-"""Values that nobody may read: taken out of every sentence that comes from a node before it is stored."""
+"""Masks secret values in sentences from nodes before they are stored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 MASK = "••••••"
 MIN_LENGTH = 4
-"""Shorter values are not masked: they would eat ordinary words."""
+"""Shorter values are not masked, because they would match parts of ordinary words."""
 
 
 def mask(text: str, values: Iterable[str]) -> str:
-    """`text` without any of `values`; the longest first, so that one value inside another leaves no rest."""
+    """Returns `text` with all `values` masked, the longest first because one value may contain another."""
     for value in sorted((value for value in values if len(value) >= MIN_LENGTH), key=len, reverse=True):
         text = text.replace(value, MASK)
     return text

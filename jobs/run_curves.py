@@ -1,5 +1,4 @@
-"""The curves of a run: what its nodes and GPUs measured while an attempt lived, read live and kept after its
-end."""
+"""The curves of a run: the measurements of its nodes and GPUs during an attempt, live and stored after its end."""
 
 from __future__ import annotations
 
@@ -22,16 +21,15 @@ from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
 SETTLE_DELAY = timedelta(seconds=60)
-"""The buckets of an attempt's last seconds come after its part is settled; those of a node that was cut off,
-quickly then."""
+"""Time for a node to send the measurements of an attempt's last seconds after its part is settled."""
 MAX_SETTLE_WAIT = timedelta(hours=2)
-"""A node that is lost may never settle its part: what it told before is kept."""
+"""A lost node may never settle its part; after this time the measurements that arrived are stored."""
 MAX_PARTS = 50
 
 
 @dataclass(frozen=True)
 class CurveQuery:
-    """`start`, `end`: Unix seconds."""
+    """The metrics and time span to read. `start`, `end`: Unix seconds. `points`: the maximum per curve."""
 
     gpu_metrics: Sequence[str]
     host_metrics: Sequence[str]
@@ -41,22 +39,22 @@ class CurveQuery:
 
 
 def store_ended_curves(now: datetime | None = None) -> int:
-    """Keep the curves of attempts that have ended; of how many parts. The rest is for the next time."""
+    """Stores the curves of ended attempts, at most MAX_PARTS parts per call; returns the number of parts."""
     count = 0
     for part in _due(now or datetime.now(UTC))[:MAX_PARTS]:
         attempt = part.attempt
         start, end = span(attempt, now or datetime.now(UTC))
         try:
-            attempt_curves.store(attempt.run_id, attempt.number, part.node, start=start, end=end)
+            attempt_curves.store_curves(attempt.run_id, attempt.number, part.node, start=start, end=end)
             if not Run.objects.filter(pk=attempt.run_id).exists():
-                # Deleted in this moment; nobody would ever look for them again.
-                attempt_curves.delete(attempt.run_id)
+                # The run was deleted meanwhile, so a purge would not find these rows.
+                attempt_curves.delete_curves(attempt.run_id)
             count += 1
         except DatabaseError:
             raise
         except Exception:
             log.exception(
-                "The curves of run %s on node %s could not be kept; the others go on",
+                "The curves of run %s on node %s could not be stored; the others are not affected",
                 attempt.run_id,
                 part.node.name,
             )
@@ -64,7 +62,7 @@ def store_ended_curves(now: datetime | None = None) -> int:
 
 
 def span(attempt: Attempt, now: datetime) -> tuple[float, float]:
-    """From its placement to its end, or to now; Unix seconds, at least one bucket long."""
+    """Returns the time from the attempt's placement to its end or now in Unix seconds, at least one bucket."""
     start, end = attempt.created_at.timestamp(), (attempt.ended_at or now).timestamp()
     return start, max(end, start + BUCKET_S)
 
@@ -75,7 +73,7 @@ def nodes_of(attempt: Attempt) -> list[Node]:
 
 
 def own_gpus(members: Sequence[Member]) -> dict[int, list[str]]:
-    """Node id -> the GPUs that ranks of the run have there, by rank."""
+    """Returns node id -> UUIDs of the GPUs that the run's ranks use there, by rank."""
     gpus_by_node: dict[int, dict[str, None]] = {}
     for member in members:
         gpus_by_node.setdefault(member.node_id, {}).update(dict.fromkeys(member.gpus))
@@ -83,19 +81,19 @@ def own_gpus(members: Sequence[Member]) -> dict[int, list[str]]:
 
 
 class CurveReader:
-    """Reads one attempt's curves, node by node: from what was kept, or where that is too coarse or not there
-    yet, live."""
+    """Reads the curves of one attempt node by node: the stored ones, or the live ones if those are missing or too
+    coarse."""
 
     def __init__(self, attempt: Attempt) -> None:
-        self._stored = attempt_curves.load(attempt.run_id, attempt.number)
+        self._stored = attempt_curves.load_curves(attempt.run_id, attempt.number)
 
     def read(self, node: Node, gpus: Sequence[str] | None, query: CurveQuery) -> NodeSeries:
         """`gpus` None: all of the node's."""
         params = dataclasses.asdict(query)
         stored = self._stored.get(node.name)
         if stored is not None and self._is_enough(stored, query):
-            return attempt_curves.read(stored, gpus, **params)
-        return series.read(node, gpus, **params)
+            return attempt_curves.read_stored(stored, gpus, **params)
+        return series.read_node(node, gpus, **params)
 
     @staticmethod
     def _is_enough(stored: StoredCurves, query: CurveQuery) -> bool:
@@ -104,8 +102,7 @@ class CurveReader:
 
 
 def _due(now: datetime) -> QuerySet[AttemptNode]:
-    """Parts that have ended and of which nothing is kept. What is older than the numbers themselves stays as
-    it is."""
+    """Returns ended parts without stored curves, except those whose live measurements have expired."""
     oldest = now - timedelta(seconds=expiry.retention_s()[BUCKET_S])
     settled = Q(settled_at__gt=oldest, settled_at__lt=now - SETTLE_DELAY, attempt__ended_at__isnull=False)
     unsettled = Q(settled_at=None, attempt__ended_at__gt=oldest, attempt__ended_at__lt=now - MAX_SETTLE_WAIT)

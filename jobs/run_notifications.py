@@ -1,5 +1,4 @@
-"""A run that has ended, told to the channels that asked for it: a row within the transaction that ends it,
-sent after it."""
+"""Notifies channels that a run has ended: queues the message within the transaction that ends the run."""
 
 from __future__ import annotations
 
@@ -15,13 +14,12 @@ from workspaces.notifications import outbox
 from workspaces.notifications.events import RUN_CANCELED, RUN_COMPLETED, RUN_FAILED, Event
 
 END_HOOKS: list[Callable[[Run], None]] = []
-"""What higher floors do when a run ends, within the transaction that ends it; their AppConfig.ready adds to
-it."""
+"""Hooks of higher apps, called within the transaction that ends a run; their AppConfig.ready adds them."""
 NAMES = {RunState.COMPLETED: RUN_COMPLETED, RunState.FAILED: RUN_FAILED, RunState.CANCELED: RUN_CANCELED}
 
 
 def notify_ended(run: Run, state: RunState, reason: Reason, sentence: str, at: datetime) -> None:
-    """`run` as it was before it entered `state`, a final one."""
+    """Queues the notification. `run`: as it was before it entered the final state `state`."""
     for follow in END_HOOKS:
         follow(run)
     name = NAMES[state]

@@ -1,4 +1,4 @@
-"""The words of a run's life: states, allowed transitions, reasons. Pure."""
+"""States of runs and their members, allowed transitions, and reasons. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MEMBER_FINAL = frozenset({MemberState.SUCCEEDED, MemberState.FAILED, MemberState
 
 
 class Reason(StrEnum):
-    """Why a run is where it is; each decides the final state and holds the sentence the user reads."""
+    """Why a run is in its state. Each reason has a final state and a sentence for users."""
 
     NONE = ""
     COMPLETED = "completed"
@@ -81,7 +81,7 @@ class Reason(StrEnum):
         return RunState.CANCELED if self is Reason.CANCELED else RunState.FAILED
 
     def sentence(self, **facts: object) -> str:
-        """The sentence with `facts` filled in; raises KeyError when one is missing."""
+        """Returns the sentence with `facts` filled in. Raises KeyError if one is missing."""
         return SENTENCES[self].format(**facts)
 
 

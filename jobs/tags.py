@@ -1,4 +1,4 @@
-"""Words that people and scripts pin to a run."""
+"""Tags of runs, set by users and scripts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from trainhub_launch.errors import SpecError
 MAX_KEY_LENGTH = 250
 MAX_TAGS = 10_000
 INDEXED_LENGTH = 200
-"""So much of a value can be searched for by index."""
+"""Number of characters of a value that the search index covers."""
 
 
 def set_tags(run: Run, tags: Mapping[str, str]) -> None:
-    """Set these; a tag that is there gets the new value. Raises SpecError where the run would have too many,
-    or too long keys."""
+    """Sets tags; existing ones get the new value. Raises SpecError for too many tags or too long keys."""
     if not tags:
         return
     too_long = next((key for key in tags if len(key) > MAX_KEY_LENGTH), None)
@@ -27,8 +26,14 @@ def set_tags(run: Run, tags: Mapping[str, str]) -> None:
     if others + len(tags) > MAX_TAGS:
         raise SpecError("tags", f"a run may have {MAX_TAGS} tags; {others} are there already")
     rows = [
-        RunTag(run=run, experiment_id=run.experiment_id, key=key, value=tags[key], short=tags[key][:INDEXED_LENGTH])
-        # In one order everywhere: two writers must not wait for each other in a ring.
+        RunTag(
+            run=run,
+            experiment_id=run.experiment_id,
+            key=key,
+            value=tags[key],
+            short=tags[key][:INDEXED_LENGTH],
+        )
+        # The same order everywhere keeps two writers from a deadlock.
         for key in sorted(tags)
     ]
     RunTag.objects.bulk_create(
@@ -37,5 +42,5 @@ def set_tags(run: Run, tags: Mapping[str, str]) -> None:
 
 
 def delete_tags(run: Run, keys: Collection[str]) -> int:
-    """Take these away; how many there were."""
+    """Deletes tags; returns how many there were."""
     return RunTag.objects.filter(run=run, key__in=keys).delete()[0]

@@ -1,6 +1,7 @@
-"""Messages that leave once the transaction has committed. A lost one costs seconds, never the run.
+"""Messages to the worker and to nodes, sent once the transaction has committed.
 
-The reaper's tick launches too, and the answer to a node's report says what a wake-up says.
+A lost message delays the work by seconds: the reaper launches queued runs as well, and the answer to a node's
+report holds the same orders as a wake-up.
 """
 
 from __future__ import annotations
@@ -20,28 +21,27 @@ RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_
 
 
 def launch_run_soon(run_id: str) -> None:
-    """Once this transaction has committed, have this run launched, which has just been queued."""
+    """Launches this run, which has just been queued, once the transaction has committed."""
     send_task_soon("jobs.tasks.launch_run", run_id)
 
 
 def launch_soon() -> None:
-    """Once this transaction has committed, have queued runs launched: something that they wait for has become
-    free."""
+    """Launches queued runs once the transaction has committed, because resources have become free."""
     send_task_soon("jobs.tasks.launch_queued")
 
 
 def purge_soon() -> None:
-    """Once this transaction has committed, have what is due for it deleted for good."""
+    """Purges what is due once the transaction has committed."""
     send_task_soon("trainhub.tasks.purge")
 
 
 def send_task_soon(task: str, *args: int | str) -> None:
-    """Once this transaction has committed, have the worker do what its periodic twin would do later."""
+    """Sends the task to the worker once the transaction has committed; a periodic task does the same later."""
     transaction.on_commit(partial(_send, task, *args), robust=True)
 
 
 def wake_soon(node: Node, run_id: str, attempt: int) -> None:
-    """Have the node ask at once what is to be done about this attempt."""
+    """Wakes the node once the transaction has committed, so that it reports and gets its orders."""
     transaction.on_commit(partial(wakeups.wake, node, run_id, attempt), robust=True)
 
 
@@ -50,4 +50,8 @@ def _send(task: str, *args: int | str) -> None:
     try:
         app.send_task(task, args=args, ignore_result=True, retry=True, retry_policy=RETRY)
     except (KombuError, OSError, *app.connection_for_write().recoverable_connection_errors) as error:
-        log.warning("The worker could not be told of %s: %s. The next tick does it.", task, error)
+        log.warning(
+            "The task %s could not be sent to the worker: %s. The next periodic run does its work.",
+            task,
+            error,
+        )

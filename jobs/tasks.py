@@ -1,4 +1,4 @@
-"""Doorways of the hub's worker: each calls one function, and may be run twice without harm."""
+"""Celery tasks: each calls one function, and may run twice without harm."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from jobs.scheduling import run_actions
 
 @shared_task(ignore_result=True)
 def launch_run(run_id: str) -> None:
-    """Sent once a run is submitted, or queued again for another attempt. `reap` launches too, should the
-    message be lost."""
+    """Sent when a run is submitted or queued again. `reap` launches it if this message is lost."""
     run_actions.launch(run_id)
 
 
 @shared_task(ignore_result=True)
 def launch_queued() -> None:
-    """Sent once GPUs or process slots become free."""
+    """Sent when GPUs or process slots become free."""
     run_actions.launch_queued()
 
 

@@ -1,6 +1,6 @@
-"""The token of one attempt.
+"""The token of an attempt.
 
-It is derived: a claim whose answer was lost is answered alike, and nothing secret is stored.
+It is derived from the run and the secret key: a repeated claim gets the same token, and no secret is stored.
 """
 
 from __future__ import annotations

@@ -13,15 +13,28 @@ import pytest
 from channels.layers import channel_layers
 from django.conf import settings
 
-from tests import openmpi
+from tests import guard, openmpi
+from tests.flaky import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.hub import PROJECT, Hub
 from tests.people import contributor, owner, stranger, viewer, workspace  # noqa: F401 - fixtures
 from tests.signing_in import sign_in
 from tests.violations import WatchedBrowser
 from trainhub.up import valkey as embedded
+from trainhub.up.children import end_with_parent
 from workspaces import process_caches
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # One guard for the whole run: processes of xdist are started by this one and carry its mark.
+    if not hasattr(config, "workerinput"):
+        guard.start()
+    # Django's plugin has loaded the settings by now, and with them made these folders.
+    if settings.configured:
+        runtime = embedded.runtime_folder(settings.DATA_DIR)
+        guard.own_folder(settings.DATA_DIR)
+        guard.on_exit("rm", "-rf", str(settings.DATA_DIR), str(runtime))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -54,9 +67,17 @@ def _uses_database(item: pytest.Item) -> bool:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    guard.stop()
     if settings.configured:
         shutil.rmtree(settings.DATA_DIR, ignore_errors=True)
         shutil.rmtree(embedded.runtime_folder(settings.DATA_DIR), ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _guarded_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Ranks get a clean environment; those of this run are recognised by its temporary folder in their
+    variables."""
+    guard.own_folder(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +108,12 @@ def valkey() -> Iterator[str]:
     settings.DATA_DIR.joinpath("run").mkdir(parents=True, exist_ok=True)
     settings.DATA_DIR.joinpath("valkey").mkdir(exist_ok=True)
     server = embedded.configured(settings.DATA_DIR, password="of-tests-only")
-    process = subprocess.Popen(server.argv, stdout=subprocess.DEVNULL)
+    # Valkey writes its title over its environment, and with it the guard's mark.
+    process = subprocess.Popen(
+        server.argv,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
+    )
     try:
         server.wait()
         yield server.url

@@ -21,6 +21,8 @@ from typing import Any
 
 import httpx
 
+from tests import guard
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -99,7 +101,9 @@ def free_port() -> int:
 
 @contextmanager
 def stack(**settings: str) -> Iterator[Stack]:
+    guard.start()
     with tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
+        guard.own_folder(folder)
         port = free_port()
         env = {**os.environ, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
         begun = time.monotonic()

@@ -43,7 +43,7 @@ def notify(alert: Alert, at: datetime) -> None:
 
 def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> dict[str, Any]:
     """Returns the JSON of docs/alerts.md for one workspace, which learns holders of its own runs only."""
-    summary = presenters.summary(alert, workspace_id, gpu)
+    summary = presenters.summarize(alert, workspace_id, gpu)
     event = ALERT_FIRED if alert.state == "firing" else ALERT_CLEARED
     node = alert.node
     where = "" if node is None else f" on {node.name}"

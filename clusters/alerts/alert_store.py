@@ -34,7 +34,7 @@ T = TypeVar("T")
 AlertChange = Callable[[], None]
 
 
-def evaluate(now: datetime) -> None:
+def evaluate_all(now: datetime) -> None:
     """Evaluates every rule once and stores the changes. May run at any time, in several workers at once."""
     evaluation = evaluate_rules(fact_loader.load_nodes(now), current_limits())
     _log_failures(evaluation.failures)

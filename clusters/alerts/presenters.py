@@ -61,29 +61,30 @@ def firing_count(workspace: Workspace) -> int:
 
 
 def firing_of_run(run: str, workspace: Workspace) -> list[AlertSummary]:
-    return summaries(visible(workspace, run).filter(state="firing").order_by("severity", "-pk"), workspace.pk)
+    alerts = visible(workspace, run).filter(state="firing")
+    return summarize_all(alerts.order_by("severity", "-pk"), workspace.pk)
 
 
 def firing_on(nodes: Iterable[Node], workspace: Workspace) -> list[AlertSummary]:
     """Returns the alerts that fire on these nodes, the most severe first."""
     alerts = visible(workspace).filter(state="firing", node__in=list(nodes))
-    return summaries(alerts.order_by("severity", "-fired_at", "-pk"), workspace.pk)
+    return summarize_all(alerts.order_by("severity", "-fired_at", "-pk"), workspace.pk)
 
 
 def all_firing(workspace: Workspace, limit: int) -> list[AlertSummary]:
-    return summaries(
+    return summarize_all(
         visible(workspace).filter(state="firing").order_by("severity", "-fired_at", "-pk")[:limit],
         workspace.pk,
     )
 
 
-def summaries(alerts: Iterable[Alert], workspace_id: int) -> list[AlertSummary]:
+def summarize_all(alerts: Iterable[Alert], workspace_id: int) -> list[AlertSummary]:
     listed = list(alerts)
     gpus = Gpu.objects.in_bulk({uuid for alert in listed if (uuid := _gpu_uuid(alert))})
-    return [summary(alert, workspace_id, gpus.get(_gpu_uuid(alert))) for alert in listed]
+    return [summarize(alert, workspace_id, gpus.get(_gpu_uuid(alert))) for alert in listed]
 
 
-def summary(alert: Alert, workspace_id: int, gpu: Gpu | None) -> AlertSummary:
+def summarize(alert: Alert, workspace_id: int, gpu: Gpu | None) -> AlertSummary:
     facts: dict[str, Any] = alert.facts
     is_ours = facts.get("holder_workspace") == workspace_id
     label = facts.get("holder_label", "")

@@ -62,7 +62,7 @@ def alerts(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     filters = AlertFilter.read(request.GET)
     matching = filters.apply(presenters.visible(workspace, filters.run))
-    firing = presenters.summaries(
+    firing = presenters.summarize_all(
         matching.filter(state=alert_store.FIRING).order_by(*alert_store.BY_SEVERITY), workspace.pk
     )
     page = Paginator(
@@ -71,7 +71,7 @@ def alerts(request: WorkspaceRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "alerts": firing,
         "page": page,
-        "history": presenters.summaries(page.object_list, workspace.pk),
+        "history": presenters.summarize_all(page.object_list, workspace.pk),
         "chosen": filters,
         "kinds": presenters.KINDS.items(),
         "severities": SEVERITIES,

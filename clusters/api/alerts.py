@@ -77,7 +77,7 @@ class AlertList(APIView):
             _selected(presenters.visible(workspace, _run(request)), request), request, view=self
         )
         return pages.get_paginated_response(
-            AlertSerializer(presenters.summaries(page or [], workspace.pk), many=True).data
+            AlertSerializer(presenters.summarize_all(page or [], workspace.pk), many=True).data
         )
 
 

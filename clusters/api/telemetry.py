@@ -61,7 +61,7 @@ class NodeSeriesView(_TelemetryView):
         now = time.time()
         query = read_query(request.query_params, now, takes=("metrics", "host", "gpus"))
         gpus = _gpus_of(node, request.query_params.get("gpus"))
-        node_series = series.read(
+        node_series = series.read_node(
             node,
             gpus,
             gpu_metrics=query.gpu_metrics,
@@ -102,7 +102,7 @@ class GpuSeriesView(_TelemetryView):
             now=now,
         )
         if query.host_metrics:
-            machine = series.read(
+            machine = series.read_node(
                 gpu.node,
                 (),
                 gpu_metrics=(),
@@ -130,7 +130,9 @@ class ClusterHeat(_TelemetryView):
         metric = read_metric(request.query_params)
         query = read_query(request.query_params, now, takes=("metric",), most_points=heat.MAX_POINTS)
         nodes = list(visible_nodes(workspace).filter(cluster__name=name, revoked_at=None))
-        heat_map = heat.heat(nodes, metric, start=query.start, end=query.end, points=query.points, now=now)
+        heat_map = heat.read_heat(
+            nodes, metric, start=query.start, end=query.end, points=query.points, now=now
+        )
         gpus = Gpu.objects.filter(node__in=[node.pk for node in nodes], present=True).select_related("node")
         means = [
             (gpu, heat_map.rows.get((gpu.node_id, gpu.uuid)))

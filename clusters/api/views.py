@@ -17,7 +17,7 @@ from clusters.api.serializers import (
 )
 from clusters.enrolment.join import invite
 from clusters.enrolment.join_instructions import instructions
-from clusters.enrolment.node_tokens import revoke
+from clusters.enrolment.node_tokens import revoke_node
 from clusters.models import Node
 from clusters.overview import cluster_cards, node_cards
 from clusters.visibility import must_operate, visible_nodes
@@ -108,7 +108,7 @@ class NodeRevoke(_OperatorView):
         if node is None:
             raise Http404
         if node.revoked_at is None:
-            revoke(node, operator)
+            revoke_node(node, operator)
         workspace = cast("PrincipalRequest", request).principal.workspace
         return Response(
             NodeSerializer(node_cards([node], workspace)[0], context={"workspace": workspace}).data

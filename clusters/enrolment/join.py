@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters import journal
-from clusters.enrolment.node_tokens import EnrolmentError, check_name, enrol, name_from_host
+from clusters.enrolment.node_tokens import EnrolmentError, check_name, enrol_node, name_from_host
 from clusters.models import Cluster, JoinToken, Node, ProvidedMachine
 from clusters.node_reports.heartbeat import status
 from clusters.states import NodeStatus
@@ -79,7 +79,7 @@ def join(text: str, name: str, hostname: str, *, replace: bool = False, address:
     existing = Node.objects.filter(name=node_name).first()
     if existing is not None:
         _check_replaceable(existing, replace)
-    node, node_token = enrol(token.cluster, node_name)
+    node, node_token = enrol_node(token.cluster, node_name)
     if node.monitor_only != token.monitor_only:
         node.monitor_only = token.monitor_only
         node.save(update_fields=["monitor_only"])

@@ -26,7 +26,7 @@ class EnrolmentError(SpecError):
 
 
 @transaction.atomic
-def enrol(cluster_name: str, node_name: str) -> tuple[Node, str]:
+def enrol_node(cluster_name: str, node_name: str) -> tuple[Node, str]:
     """Creates the node (and its cluster), or gives an existing node a new token, which ends older ones.
     Returns the node and its token. Raises EnrolmentError."""
     check_name("cluster", cluster_name)
@@ -61,7 +61,7 @@ def node_for_token(text: str) -> Node | None:
 
 
 @transaction.atomic
-def revoke(node: Node, by: User | str = "command line") -> None:
+def revoke_node(node: Node, by: User | str = "command line") -> None:
     """Rejects the node from now on, here and at the broker. Its runs become lost after some time; its history
     stays."""
     node.revoked_at = timezone.now()

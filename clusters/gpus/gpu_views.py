@@ -8,7 +8,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import NoReverseMatch, reverse
 
-from clusters.charts import GPU, config
+from clusters.charts import GPU, chart_config
 from clusters.gpus.gpu_health import health, link
 from clusters.gpus.gpu_history import GpuHistory, history
 from clusters.gpus.gpu_process_list import process_lines
@@ -44,7 +44,7 @@ def gpu(request: WorkspaceRequest, uuid: str) -> HttpResponse:
     if request.headers.get("HX-Request"):
         return render(request, "clusters/_gpu_now.html", context)
     charts = {
-        "charts": config([device], scopes=(GPU,)),
+        "charts": chart_config([device], scopes=(GPU,)),
         "series": f"/api/v1/gpus/{quote(uuid, safe='/')}/series/",
     }
     return render(request, "clusters/gpu.html", {**context, **charts, **_history(request, device)})

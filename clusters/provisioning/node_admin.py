@@ -6,7 +6,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters import journal
-from clusters.enrolment.node_tokens import revoke
+from clusters.enrolment.node_tokens import revoke_node
 from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import LEAVING
@@ -99,7 +99,7 @@ def retire(node: Node, message: str, by: User | str = "hub") -> None:
     if node.removed_at is not None:
         return
     if node.revoked_at is None:
-        revoke(node, by if isinstance(by, User) else f"the {by}")
+        revoke_node(node, by if isinstance(by, User) else f"the {by}")
     # A machine that joins under this name later counts as a new agent.
     Node.objects.filter(pk=node.pk).update(removed_at=timezone.now(), agent_id="")
     Gpu.objects.filter(node=node).update(present=False)

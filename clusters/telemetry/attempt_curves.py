@@ -29,11 +29,11 @@ class StoredCurves:
     subjects: Mapping[str, Chunk]
 
 
-def store(
+def store_curves(
     holder: str, attempt: int, node: Node, *, start: float, end: float, now: float | None = None
 ) -> None:
     """Stores the curves of the node over the span, replacing those stored before."""
-    series_read = series.read(
+    series_read = series.read_node(
         node,
         None,
         gpu_metrics=tuple(GPU_KEYS),
@@ -58,7 +58,7 @@ def store(
     )
 
 
-def load(holder: str, attempt: int) -> dict[str, StoredCurves]:
+def load_curves(holder: str, attempt: int) -> dict[str, StoredCurves]:
     """Returns the stored curves by node name; nodes without stored curves are absent."""
     curves: dict[str, StoredCurves] = {}
     for row in KeptSeries.objects.filter(holder=holder, attempt=attempt).order_by("node_name", "subject"):
@@ -76,7 +76,7 @@ def load(holder: str, attempt: int) -> dict[str, StoredCurves]:
     return curves
 
 
-def read(
+def read_stored(
     stored: StoredCurves,
     gpus: Collection[str] | None,
     *,
@@ -86,7 +86,7 @@ def read(
     end: float,
     points: int,
 ) -> NodeSeries:
-    """Returns the same as `series.read`, from stored curves."""
+    """Returns the same as `series.read_node`, from stored curves."""
     points_grid = grid(start, end, points, stored.step_s)
     curves = {
         subject: _curves(chunk, points_grid, host_metrics if subject == HOST else gpu_metrics)
@@ -96,7 +96,7 @@ def read(
     return NodeSeries(points_grid, curves.pop(HOST, {}), curves)
 
 
-def delete(holder: str) -> None:
+def delete_curves(holder: str) -> None:
     """Deletes the curves of a deleted run."""
     KeptSeries.objects.filter(holder=holder).delete()
 

@@ -119,11 +119,11 @@ def read_chunk(data: bytes, start: int) -> Chunk:
     packed = open_chunk(data, start)
     chunk = empty_chunk(start, packed.step_s, packed.points, packed.metrics)
     for row, metric in enumerate(packed.metrics):
-        fill(chunk, row, packed, metric)
+        fill_row(chunk, row, packed, metric)
     return chunk
 
 
-def fill(target: Chunk, row: int, packed: PackedChunk, metric: str) -> None:
+def fill_row(target: Chunk, row: int, packed: PackedChunk, metric: str) -> None:
     """Decompresses one metric into a row of a chunk of the same step, as far as they overlap. Raises
     PackingError."""
     if metric not in packed.metrics:

@@ -40,7 +40,7 @@ _Key = tuple[str, int, int]
 _tick_lock = threading.Lock()
 
 
-def tick(now: float) -> int:
+def fold_due_nodes(now: float) -> int:
     """Folds the nodes that are due, the longest waiting first. Returns how many were folded."""
     if not _tick_lock.acquire(blocking=False):
         return 0
@@ -157,8 +157,8 @@ def _spans(chunk: Chunk, step_s: int) -> Iterable[int]:
 def _stored_chunks(node_id: int, keys: Iterable[_Key]) -> tuple[dict[_Key, Chunk], dict[_Key, int]]:
     """Returns the stored chunks of these keys, and the versions of those in a newer hub's format.
 
-    A chunk of this version that cannot be read is logged and replaced. Keeping it would hide all new values of
-    its span, which is up to two days."""
+    A chunk of this version that cannot be read is logged and replaced. Keeping it would hide all new values
+    of its span, which is up to two days."""
     requested = set(keys)
     subjects, steps, starts = ({key[place] for key in requested} for place in range(3))
     rows = TelemetryChunk.objects.select_for_update().filter(
@@ -222,8 +222,8 @@ def _refolded(previous: Chunk, shortest: Chunk, incoming: Chunk) -> Chunk:
     count = has_value.sum(axis=2, dtype=np.uint16)
     total = np.where(has_value, mean, 0).sum(axis=2, dtype=np.float64)
     target_rows = [metrics.index(name) for name in shortest.metrics]
-    # Where the shortest step has expired, `fine` holds less of a window than was known when it was worked out
-    # before.
+    # Where chunks of the shortest step have expired, `shortest` covers less of a window than at the previous
+    # computation: the point with more buckets wins.
     better = count >= out.count[target_rows, target_points]
     new_mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     out.mean[target_rows, target_points] = np.where(better, new_mean, out.mean[target_rows, target_points])

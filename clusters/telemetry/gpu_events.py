@@ -19,7 +19,7 @@ MAX_DETAIL = 1000
 MAX_CODE = 2**31 - 1
 
 
-def record_events(node: Node, agent: str, events: Iterable[GpuEvent], now: datetime) -> int:
+def record_gpu_events(node: Node, agent: str, events: Iterable[GpuEvent], now: datetime) -> int:
     """Journals the new events and returns the highest serial that is stored."""
     events = sorted(events, key=lambda event: event.serial)
     rows = Gpu.objects.filter(pk__in={event.gpu for event in events if event.gpu}).values_list(

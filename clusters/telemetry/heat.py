@@ -18,7 +18,7 @@ from clusters.telemetry.chunks import (
     Chunk,
     bytes_needed,
     empty_chunk,
-    fill,
+    fill_row,
     likely_bytes_needed,
     open_chunk,
     span_s,
@@ -50,7 +50,7 @@ class Heat:
     rows: Mapping[Key, Numbers]
 
 
-def heat(
+def read_heat(
     nodes: Collection[Node], metric: str, *, start: float, end: float, points: int, now: float | None = None
 ) -> Heat:
     ids = [node.pk for node in nodes]
@@ -90,7 +90,7 @@ def _merged_rows(
         row = row_of_key.get((node, subject))
         try:
             if row is not None:
-                fill(whole, row, open_chunk(data, start), metric)
+                fill_row(whole, row, open_chunk(data, start), metric)
         except PackingError as error:
             log.error("The chunk of %r from %s on cannot be read: %s", subject, start, error)
     return whole

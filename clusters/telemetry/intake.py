@@ -25,7 +25,7 @@ length."""
 _logged: set[tuple[int, str]] = set()
 
 
-def ingest(node: Node, report: Report, now: datetime) -> tuple[int, int]:
+def ingest_telemetry(node: Node, report: Report, now: datetime) -> tuple[int, int]:
     """Takes in buckets, samples and events. Returns what the answer confirms: `Ack.buckets_until` and
     `Ack.events_until`. A repeated or an older report changes nothing.
 
@@ -49,7 +49,7 @@ def ingest(node: Node, report: Report, now: datetime) -> tuple[int, int]:
                     for part in _owned(node, block, own_gpus)
                 ],
             )
-    return until, gpu_events.record_events(node, report.agent, report.events, now) if report.events else 0
+    return until, gpu_events.record_gpu_events(node, report.agent, report.events, now) if report.events else 0
 
 
 @process_caches.register

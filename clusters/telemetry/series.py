@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from clusters.models import Gpu, Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.bins import Bins, Grid, grid
-from clusters.telemetry.chunks import POINTS, Chunk, empty_chunk, fill, open_chunk, span_s
+from clusters.telemetry.chunks import POINTS, Chunk, empty_chunk, fill_row, open_chunk, span_s
 from clusters.telemetry.expiry import retention_s
 from clusters.telemetry.slice_codec import SLICE_VERSION, Numbers, PackingError
 from clusters.telemetry.transpose import gather
@@ -47,7 +47,7 @@ class NodeSeries:
     gpus: Mapping[str, Curves]
 
 
-def read(
+def read_node(
     node: Node,
     gpus: Sequence[str] | None,
     *,
@@ -179,7 +179,7 @@ def _end_to_end(chunks: Sequence[tuple[int, bytes]], step: int, metrics: Sequenc
         try:
             packed = open_chunk(data, start)
             for row, metric in enumerate(metrics):
-                fill(whole, row, packed, metric)
+                fill_row(whole, row, packed, metric)
         except PackingError as error:
             log.error("The chunk from %s on with a step of %s s cannot be read: %s", start, step, error)
     return whole

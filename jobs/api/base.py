@@ -41,7 +41,7 @@ class JobsView(APIView):
         return cast("PrincipalRequest", request).principal
 
     def runs(self, request: Request) -> RunQuerySet:
-        return Run.objects.of(self.principal(request).workspace)
+        return Run.objects.for_workspace(self.principal(request).workspace)
 
     def run(self, request: Request, run: str) -> Run:
         """A run of the workspace by its id or its number; 404."""
@@ -56,7 +56,11 @@ class JobsView(APIView):
         text = request.query_params.get("attempt")
         if text is None:
             return run.attempt
-        if not text.isdecimal() or not 1 <= len(text) <= MAX_NUMBER_DIGITS or not 1 <= int(text) <= run.attempt:
+        if (
+            not text.isdecimal()
+            or not 1 <= len(text) <= MAX_NUMBER_DIGITS
+            or not 1 <= int(text) <= run.attempt
+        ):
             limits = (
                 f"must be between 1 and {run.attempt}"
                 if run.attempt

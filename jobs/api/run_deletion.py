@@ -39,7 +39,7 @@ class DeletedRunPageSerializer(serializers.Serializer[Any]):
 
 class _DeletedRunsView(JobsView):
     def runs(self, request: Request) -> RunQuerySet:
-        return Run.objects.ever_of(self.principal(request).workspace).deleted()
+        return Run.objects.with_deleted_for_workspace(self.principal(request).workspace).deleted()
 
 
 class DeletedRunList(_DeletedRunsView):

@@ -78,7 +78,9 @@ class RunMembers(JobsView):
     def get(self, request: Request, run: str) -> Response:
         """The processes of an attempt, by rank."""
         instance = self.run(request, run)
-        members = Member.objects.filter(attempt__run=instance, attempt__number=self.attempt(request, instance))
+        members = Member.objects.filter(
+            attempt__run=instance, attempt__number=self.attempt(request, instance)
+        )
         return Response(MemberSerializer(members.select_related("node"), many=True).data)
 
 

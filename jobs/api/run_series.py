@@ -11,8 +11,8 @@ from rest_framework.request import Request
 
 from clusters.api.telemetry import devices_of
 from clusters.api.telemetry_answers import SeriesAnswer, csv_response, file_name, json_response, node_json
-from clusters.api.telemetry_query import METRICS, SPAN, TelemetryQuery, read_query, read_flag
-from clusters.api.telemetry_schema import MOMENT, NODE, TEXT, WHOLE, response_schemas, list_of, object_of
+from clusters.api.telemetry_query import METRICS, SPAN, TelemetryQuery, read_flag, read_query
+from clusters.api.telemetry_schema import MOMENT, NODE, TEXT, WHOLE, list_of, object_of, response_schemas
 from clusters.visibility import visible_nodes
 from jobs import run_curves
 from jobs.api.base import JobsView
@@ -77,7 +77,9 @@ class RunSeries(JobsView):
             }
         )
 
-    def _node_series(self, request: Request, attempt: Attempt, members: list[Member], query: TelemetryQuery) -> list[SeriesAnswer]:
+    def _node_series(
+        self, request: Request, attempt: Attempt, members: list[Member], query: TelemetryQuery
+    ) -> list[SeriesAnswer]:
         wants_all = read_flag("all_gpus", request.query_params.get("all_gpus", ""))
         visible = (
             set(visible_nodes(self.principal(request).workspace).values_list("pk", flat=True))
@@ -96,7 +98,9 @@ class RunSeries(JobsView):
             gpus = None if is_all else own.get(node.pk, [])
             series = reader.read(node, gpus, curve_query)
             answers_by_node.append(
-                SeriesAnswer(node.name, series, devices_of(node, series.gpus if gpus is None else gpus, present=False))
+                SeriesAnswer(
+                    node.name, series, devices_of(node, series.gpus if gpus is None else gpus, present=False)
+                )
             )
         return answers_by_node
 

@@ -135,7 +135,7 @@ class CauseSerializer(serializers.Serializer[Any]):
     offset = serializers.IntegerField(help_text="Where in that log the quoted lines begin.")
     quote = serializers.CharField()
     at = serializers.DateTimeField(allow_null=True, help_text="When, by the hub's clock.")
-    is_certain = serializers.BooleanField(help_text="False where no rank tells an error of its own.")
+    is_certain = serializers.BooleanField(help_text="False if no rank has an error of its own.")
     others = OtherSerializer(many=True, help_text="The other ranks that ended with it.")
 
 

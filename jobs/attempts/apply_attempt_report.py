@@ -29,7 +29,7 @@ from live.topics import run_topic
 from trainhub_launch.report import PHASES, READY, AttemptFact
 
 
-def apply(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
+def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
     """Stores the report and advances the run.
 
     Returns False if an output that the report names is not stored yet: the node must report it again."""

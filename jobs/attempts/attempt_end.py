@@ -42,7 +42,9 @@ def end_attempt(
             reason, facts = Reason.CANCELED, run.facts
         if reason.final_state is RunState.FAILED:
             causes.store_soon(run_id, attempt)
-        preemptions = RunEvent.objects.filter(run=run, reason=Reason.PREEMPTED, to_state=RunState.QUEUED).count()
+        preemptions = RunEvent.objects.filter(
+            run=run, reason=Reason.PREEMPTED, to_state=RunState.QUEUED
+        ).count()
         if reason is Reason.PREEMPTED and preemptions < MAX_PREEMPTIONS:
             message = (
                 f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again; this takes no retry."

@@ -43,7 +43,9 @@ def store_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
 
 def _may_call(run: Run, part: AttemptNode) -> bool:
     attempt = part.attempt
-    is_over = attempt.ended_at is not None or attempt.failing or attempt.served or run.attempt != attempt.number
+    is_over = (
+        attempt.ended_at is not None or attempt.failing or attempt.served or run.attempt != attempt.number
+    )
     is_starting = run.state in (RunState.PREPARING, RunState.RUNNING) and part.phase in LAUNCHING
     return part.node_rank == 0 and not is_over and is_starting and _launcher_calls_daemons(attempt)
 

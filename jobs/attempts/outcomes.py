@@ -72,7 +72,9 @@ class Failure:
     at: float | None
 
 
-def derive(parts: Sequence[NodePart], *, canceled_by: str | None = None, timeout_s: int | None = None) -> RunVerdict:
+def derive(
+    parts: Sequence[NodePart], *, canceled_by: str | None = None, timeout_s: int | None = None
+) -> RunVerdict:
     """Returns the state that the run should be in. `canceled_by`: the user who requested a cancel, or None.
 
     The first rule that applies gives the reason:

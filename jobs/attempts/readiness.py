@@ -63,7 +63,9 @@ def version_mismatch(versions_by_node: Mapping[str, Mapping[str, str]]) -> str:
     Software that a node does not have is ignored: the run may not need it.
     """
     for name, places in SIGNIFICANT_PARTS.items():
-        versions = {node: installed[name] for node, installed in versions_by_node.items() if installed.get(name)}
+        versions = {
+            node: installed[name] for node, installed in versions_by_node.items() if installed.get(name)
+        }
         kinds = {node: _significant(version, places) for node, version in versions.items()}
         first = next(iter(kinds), "")
         other = next((node for node, kind in kinds.items() if kind != kinds[first]), None)
@@ -108,5 +110,7 @@ def _still_waiting(ready: AttemptNode, behind: Sequence[AttemptNode]) -> str:
 def _all_ready(rows: Sequence[AttemptNode], final: LaunchPlan) -> str:
     port = final.ports.get("MASTER_PORT")
     is_moved = port is not None and port != MASTER_PORT
-    moved_port = f" MASTER_PORT is {port}: {MASTER_PORT} is in use on {rows[0].node.name}." if is_moved else ""
+    moved_port = (
+        f" MASTER_PORT is {port}: {MASTER_PORT} is in use on {rows[0].node.name}." if is_moved else ""
+    )
     return f"All {len(rows)} nodes are ready; their ranks start.{moved_port}"

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from jobs.causes.attempt_cause import find_cause
 from jobs.causes.cause import Cause
-from jobs.causes.cause_store import for_run, store_cause, store_soon, annotate_lines
+from jobs.causes.cause_store import annotate_lines, for_run, store_cause, store_soon
 
-__all__ = ["Cause", "find_cause", "for_run", "store_cause", "store_soon", "annotate_lines"]
+__all__ = ["Cause", "annotate_lines", "find_cause", "for_run", "store_cause", "store_soon"]

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from jobs.attempts.outcomes import rank_failure
-from jobs.causes import known
+from jobs.causes import failures
 from jobs.causes.cause import Cause, OtherRank
 from jobs.causes.cause_selection import CauseChoice, choose, reason_for
-from jobs.causes.evidence import Evidence, RankEvidence, EvidenceWeight, weigh
-from jobs.causes.known import FailureMatch
-from jobs.causes.log_diagnosis import LogQuote, LogDiagnosis, diagnose_log
+from jobs.causes.evidence import Evidence, EvidenceWeight, RankEvidence, weigh
+from jobs.causes.failures import FailureMatch
+from jobs.causes.log_diagnosis import LogDiagnosis, LogQuote, diagnose_log
 from jobs.causes.reasons import LOG_OF_REASON, RANK_REASONS, REMEDIES, WITHOUT_CAUSE
 from jobs.logs import log_store
 from jobs.models import Attempt, AttemptNode, Member, Run
@@ -92,7 +92,8 @@ def _evidence(run: Run, attempt: Attempt) -> list[Evidence]:
     limit = TAIL_BYTES if len(ranks) <= MAX_LONG_TAILS else SHORT_TAIL_BYTES
     read = {rank.rank for rank in ranks[:MAX_RANKS_READ]}
     return [
-        weigh(rank, _diagnose_rank(run, attempt, rank, limit) if rank.rank in read else LogDiagnosis()) for rank in ranks
+        weigh(rank, _diagnose_rank(run, attempt, rank, limit) if rank.rank in read else LogDiagnosis())
+        for rank in ranks
     ]
 
 
@@ -100,7 +101,9 @@ def _diagnose_rank(run: Run, attempt: Attempt, rank: RankEvidence, limit: int) -
     return _diagnose(run, attempt.number, rank.log, limit, launcher=rank.role == "launcher")
 
 
-def _diagnose(run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False) -> LogDiagnosis:
+def _diagnose(
+    run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False
+) -> LogDiagnosis:
     size = log_store.size(run.pk, attempt, log)
     start = max(0, size - limit)
     tail = log_store.read(run.pk, attempt, log, start, limit)
@@ -132,7 +135,8 @@ def _rank_cause(run: Run, choice: CauseChoice, weighed: Sequence[Evidence]) -> C
         at=rank.ended_at.isoformat() if rank.ended_at else None,
         is_certain=is_certain,
         others=tuple(
-            OtherRank(item.rank.rank, item.rank.node, reason_for(item, chosen)) for item in sorted(others, key=_rank_number)
+            OtherRank(item.rank.rank, item.rank.node, reason_for(item, chosen))
+            for item in sorted(others, key=_rank_number)
         ),
     )
 
@@ -189,9 +193,9 @@ def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]
     node = str(run.facts.get("node", ""))
     log = _log_of(run, attempt, node)
     diagnosis = _diagnose(run, run.attempt, log) if log and attempt else LogDiagnosis()
-    match = diagnosis.match or known.match_line(str(run.facts.get("detail", "")))
+    match = diagnosis.match or failures.match_line(str(run.facts.get("detail", "")))
     if run.reason == Reason.TIMED_OUT and _was_silent(run, weighed):
-        match = FailureMatch(known.HUNG)
+        match = FailureMatch(failures.HUNG)
     return Cause(
         sentence=run.sentence,
         remedy=match.remedy if match else REMEDIES.get(run.reason, ""),
@@ -202,7 +206,8 @@ def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]
         **_quote_fields(diagnosis.quote),
         at=run.finished_at.isoformat() if run.finished_at else None,
         others=tuple(
-            OtherRank(item.rank.rank, item.rank.node, reason_for(item, item)) for item in sorted(weighed, key=_rank_number)
+            OtherRank(item.rank.rank, item.rank.node, reason_for(item, item))
+            for item in sorted(weighed, key=_rank_number)
         ),
     )
 

@@ -43,8 +43,16 @@ def reason_for(item: Evidence, chosen: Evidence) -> str:
     if item.weight is EvidenceWeight.ECHO and item.match is not None:
         return item.match.failure.echo
     if item.weight in (EvidenceWeight.OWN, EvidenceWeight.PLAIN):
-        return SAME_ERROR if _is_same(item, chosen) else OWN_ERROR if item.weight is EvidenceWeight.OWN else NO_ERROR
-    return {MemberState.STOPPED.value: STOPPED, MemberState.LOST.value: NO_REPORT}.get(item.rank.state, STILL_ENDING)
+        return (
+            SAME_ERROR
+            if _is_same(item, chosen)
+            else OWN_ERROR
+            if item.weight is EvidenceWeight.OWN
+            else NO_ERROR
+        )
+    return {MemberState.STOPPED.value: STOPPED, MemberState.LOST.value: NO_REPORT}.get(
+        item.rank.state, STILL_ENDING
+    )
 
 
 def _is_same(item: Evidence, chosen: Evidence) -> bool:
@@ -68,7 +76,10 @@ def group_reasons(words: Sequence[tuple[int, str]]) -> list[tuple[str, str]]:
     ranks: dict[str, list[int]] = {}
     for rank, word in sorted(words):
         ranks.setdefault(word, []).append(rank)
-    return [(word, format_ranks(numbers)) for word, numbers in sorted(ranks.items(), key=lambda item: -len(item[1]))]
+    return [
+        (word, format_ranks(numbers))
+        for word, numbers in sorted(ranks.items(), key=lambda item: -len(item[1]))
+    ]
 
 
 def format_ranks(ranks: Sequence[int]) -> str:

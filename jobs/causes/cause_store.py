@@ -77,7 +77,11 @@ def _correct_reason(attempt: Attempt, cause: Cause) -> None:
     if run.attempt != attempt.number or run.reason not in RANK_REASONS or run.facts.get("rank") == cause.rank:
         return
     rank = next(
-        (rank for rank in unsuccessful_ranks(attempt) if rank.rank == cause.rank and rank.state == MemberState.FAILED),
+        (
+            rank
+            for rank in unsuccessful_ranks(attempt)
+            if rank.rank == cause.rank and rank.state == MemberState.FAILED
+        ),
         None,
     )
     if rank is not None:

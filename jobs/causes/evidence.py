@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 
-from jobs.causes import known
-from jobs.causes.known import FailureMatch
+from jobs.causes import failures
+from jobs.causes.failures import FailureMatch
 from jobs.causes.log_diagnosis import LogDiagnosis
 from jobs.states import MemberState
 
@@ -50,7 +50,11 @@ class RankEvidence:
     @property
     def end_signal(self) -> int | None:
         """Returns the signal that ended the rank, also if a shell reported it as an exit code, or None."""
-        if self.signal is None and self.exit_code is not None and self.exit_code - SHELL_SIGNAL_BASE in SHELL_SIGNALS:
+        if (
+            self.signal is None
+            and self.exit_code is not None
+            and self.exit_code - SHELL_SIGNAL_BASE in SHELL_SIGNALS
+        ):
             return self.exit_code - SHELL_SIGNAL_BASE
         return self.signal
 
@@ -70,14 +74,20 @@ def weigh(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
         return _weigh_unfailed(rank, diagnosis)
     number = rank.end_signal or _child_signal(diagnosis)
     if rank.out_of_memory:
-        return Evidence(rank, _without_exception(diagnosis), FailureMatch(known.STARVED), EvidenceWeight.OWN)
+        return Evidence(
+            rank, _without_exception(diagnosis), FailureMatch(failures.STARVED), EvidenceWeight.OWN
+        )
     if number == signal.SIGKILL:
-        return Evidence(rank, _without_exception(diagnosis), FailureMatch(known.KILLED), EvidenceWeight.OWN)
+        return Evidence(
+            rank, _without_exception(diagnosis), FailureMatch(failures.KILLED), EvidenceWeight.OWN
+        )
     if number is not None:
         return _weigh_signal(rank, diagnosis, number)
     if not diagnosis.exception:
         return Evidence(rank, diagnosis, None, EvidenceWeight.PLAIN)
-    return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.ECHO if diagnosis.is_echo else EvidenceWeight.OWN)
+    return Evidence(
+        rank, diagnosis, diagnosis.match, EvidenceWeight.ECHO if diagnosis.is_echo else EvidenceWeight.OWN
+    )
 
 
 def _weigh_unfailed(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
@@ -91,10 +101,17 @@ def _weigh_unfailed(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
 def _weigh_signal(rank: RankEvidence, diagnosis: LogDiagnosis, number: int) -> Evidence:
     """Weighs a rank that a signal ended: by an exception right before it, else by the signal's usual cause."""
     if diagnosis.exception and diagnosis.distance <= MAX_DISTANCE:
-        return Evidence(rank, diagnosis, diagnosis.match or known.match_signal(number), _weight(diagnosis.match))
-    match = known.match_signal(number)
+        return Evidence(
+            rank, diagnosis, diagnosis.match or failures.match_signal(number), _weight(diagnosis.match)
+        )
+    match = failures.match_signal(number)
     from_outside = number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    return Evidence(rank, _without_exception(diagnosis), match, EvidenceWeight.PLAIN if from_outside else EvidenceWeight.OWN)
+    return Evidence(
+        rank,
+        _without_exception(diagnosis),
+        match,
+        EvidenceWeight.PLAIN if from_outside else EvidenceWeight.OWN,
+    )
 
 
 def _weight(match: FailureMatch | None) -> EvidenceWeight:
@@ -102,7 +119,9 @@ def _weight(match: FailureMatch | None) -> EvidenceWeight:
 
 
 def _child_signal(diagnosis: LogDiagnosis) -> int | None:
-    return -diagnosis.child.exit_code if diagnosis.child is not None and diagnosis.child.exit_code < 0 else None
+    return (
+        -diagnosis.child.exit_code if diagnosis.child is not None and diagnosis.child.exit_code < 0 else None
+    )
 
 
 def _without_exception(diagnosis: LogDiagnosis) -> LogDiagnosis:

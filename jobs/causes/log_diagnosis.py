@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobs.causes import known
-from jobs.causes.known import FailureMatch
+from jobs.causes import failures
+from jobs.causes.failures import FailureMatch
 from jobs.causes.log_lines import LogLine, parse_lines
 from jobs.causes.tracebacks import START, Chain, Traceback, find_chains, split_prefix
 
@@ -80,8 +80,8 @@ def diagnose_log(tail: bytes, offset: int, *, launcher: bool = False) -> LogDiag
     child = _first_failed_child(lines)
     has_several = launcher or child is not None or len(_rank_prefixes(lines)) > 1
     script_lines = _without_launcher(lines)
-    failures = [chain for chain in (_own(chain) for chain in find_chains(lines)) if chain]
-    ending = _ending(failures, len(script_lines) if child else len(lines))
+    failure_chains = [chain for chain in (_own(chain) for chain in find_chains(lines)) if chain]
+    ending = _ending(failure_chains, len(script_lines) if child else len(lines))
     if ending:
         chosen = _choose_chain(lines, ending, several=has_several, child=child)
         return _diagnose_chain(lines, chosen, child)
@@ -95,10 +95,10 @@ def _own(chain: Chain) -> Chain:
     return tuple(item for item in chain if item.exception and not item.is_from_launcher)
 
 
-def _ending(failures: Sequence[Chain], end: int) -> list[Chain]:
+def _ending(failure_chains: Sequence[Chain], end: int) -> list[Chain]:
     """Returns the failures close to the end of the log; the process survived those before."""
     near: list[Chain] = []
-    for chain in reversed(failures):
+    for chain in reversed(failure_chains):
         if end - chain[-1].last > MAX_DISTANCE_LINES:
             break
         near.insert(0, chain)
@@ -106,7 +106,9 @@ def _ending(failures: Sequence[Chain], end: int) -> list[Chain]:
     return near
 
 
-def _choose_chain(lines: Sequence[LogLine], ending: Sequence[Chain], *, several: bool, child: FailedChild | None) -> Chain:
+def _choose_chain(
+    lines: Sequence[LogLine], ending: Sequence[Chain], *, several: bool, child: FailedChild | None
+) -> Chain:
     """Returns the decisive failure: the last one of a single process, the first one of several.
 
     Failures that only followed from another rank's end come last."""
@@ -136,7 +138,7 @@ def _match(lines: Sequence[LogLine], item: Traceback) -> FailureMatch | None:
     words = [item.exception, *item.message]
     if item.type.rpartition(".")[2] in OPEN_TYPES:
         words += _following(lines, item)
-    return next((match for line in words if (match := known.match_line(line))), None)
+    return next((match for line in words if (match := failures.match_line(line))), None)
 
 
 def _following(lines: Sequence[LogLine], item: Traceback) -> list[str]:
@@ -168,11 +170,13 @@ def _diagnose_last_lines(lines: Sequence[LogLine], child: FailedChild | None) ->
     if not end:
         return LogDiagnosis(child=child)
     for index in range(end - 1, max(-1, end - 1 - MAX_SEARCHED_LINES), -1):
-        match = known.match_line(split_prefix(lines[index].text)[1])
+        match = failures.match_line(split_prefix(lines[index].text)[1])
         if match is not None:
             first = _first_of_block(lines, index)
             quote = _quote(lines[first : min(end, index + LAST_LINES)])
-            return LogDiagnosis(lines[index].text.strip(), "", match, quote, child, False, len(lines) - index - 1)
+            return LogDiagnosis(
+                lines[index].text.strip(), "", match, quote, child, False, len(lines) - index - 1
+            )
     return LogDiagnosis(quote=_quote(lines[max(0, end - LAST_LINES) : end]), child=child)
 
 
@@ -226,4 +230,6 @@ def _first_failed_child(lines: Sequence[LogLine]) -> FailedChild | None:
 
 
 def _rank_prefixes(lines: Sequence[LogLine]) -> set[str]:
-    return {prefix for line in lines if line.text.startswith("[rank") and (prefix := split_prefix(line.text)[0])}
+    return {
+        prefix for line in lines if line.text.startswith("[rank") and (prefix := split_prefix(line.text)[0])
+    }

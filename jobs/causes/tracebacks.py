@@ -16,7 +16,12 @@ JOINTS = (
 )
 IGNORED = ("Exception ignored in", "--- Logging error ---", "Error in atexit", "Exception in thread")
 """Lines right before a traceback that did not end the process."""
-LAUNCHER_EXCEPTIONS = ("ChildFailedError", "ProcessRaisedException", "ProcessExitedException", "SignalException")
+LAUNCHER_EXCEPTIONS = (
+    "ChildFailedError",
+    "ProcessRaisedException",
+    "ProcessExitedException",
+    "SignalException",
+)
 """Exceptions that a launcher raises because one of its processes died; they are never the cause."""
 MAX_MESSAGE_LINES = 12
 MAX_LINES_BETWEEN = 8

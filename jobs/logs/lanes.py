@@ -133,7 +133,9 @@ def _ended_ms(member: Member, over_at: datetime | None) -> int | None:
     return _ms(member.ended_at or (over_at if member.state in MEMBER_FINAL else None))
 
 
-def _gaps(times: LogTimeline | None, began: int | None, ended: int | None, min_gap_ms: int) -> tuple[LogSilence, ...]:
+def _gaps(
+    times: LogTimeline | None, began: int | None, ended: int | None, min_gap_ms: int
+) -> tuple[LogSilence, ...]:
     """Returns the longest silences of a process by time, including one right before its end.
 
     A silence that still lasts is not included: the page computes it from `written_ms`."""

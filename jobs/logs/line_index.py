@@ -26,7 +26,9 @@ def line_number(key: Key, descriptor: int, offset: int) -> int:
             _counts.popitem(last=False)
     blocks = offset // BLOCK_BYTES
     while (block_count := len(counts)) < blocks:
-        through = (counts[-1] if counts else 0) + _newlines(descriptor, block_count * BLOCK_BYTES, BLOCK_BYTES)
+        through = (counts[-1] if counts else 0) + _newlines(
+            descriptor, block_count * BLOCK_BYTES, BLOCK_BYTES
+        )
         with _lock:
             if len(counts) == block_count:
                 counts.append(through)

@@ -46,7 +46,14 @@ class LogScan:
     `buffer` must hold at least one window."""
 
     def __init__(
-        self, descriptor: int, size: int, begin: ScanPosition, end: int, *, pattern: Pattern, buffer: bytearray
+        self,
+        descriptor: int,
+        size: int,
+        begin: ScanPosition,
+        end: int,
+        *,
+        pattern: Pattern,
+        buffer: bytearray,
     ) -> None:
         self._descriptor, self._end, self._size, self._pattern, self._buffer = (
             descriptor,

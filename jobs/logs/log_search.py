@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from jobs.logs import line_index, log_store
 from jobs.logs.log_pattern import Pattern
-from jobs.logs.log_scan import LineMatch, ScanPosition, LogScan, window_bytes
+from jobs.logs.log_scan import LineMatch, LogScan, ScanPosition, window_bytes
 from jobs.logs.log_timestamps import Arrival, LogTimeline
 
 MAX_PAGE_S = 1.0
@@ -146,7 +146,9 @@ class LogSearch:
 
     def _next_moment(self, moment_ms: int) -> int | None:
         """Returns the first moment from `moment_ms` on at which bytes arrived, or None."""
-        moments = [moment for log in self._logs if (moment := log.times.next_moment(moment_ms - 1)) is not None]
+        moments = [
+            moment for log in self._logs if (moment := log.times.next_moment(moment_ms - 1)) is not None
+        ]
         return min(moments, default=None)
 
     def _slice_end(self, moment_ms: int, budget: int) -> int:

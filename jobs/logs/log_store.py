@@ -33,7 +33,7 @@ class MissingLogBytes(ValueError):
     """The bytes begin after the end of the stored ones; `next_offset` is the offset to send from."""
 
     def __init__(self, next_offset: int) -> None:
-        super().__init__(f"the next wanted byte is {next_offset}")
+        super().__init__(f"the next expected byte is {next_offset}")
         self.next_offset = next_offset
 
 
@@ -157,7 +157,9 @@ def are_stored(run_id: str, attempt: int, sizes: Mapping[str, int]) -> bool:
 def stored_bytes(run_id: str) -> int:
     """Returns the total size of the run's files, of all attempts."""
     return sum(
-        (Path(parent) / file).stat().st_size for parent, _, files in os.walk(run_folder(run_id)) for file in files
+        (Path(parent) / file).stat().st_size
+        for parent, _, files in os.walk(run_folder(run_id))
+        for file in files
     )
 
 

@@ -75,7 +75,9 @@ def record_arrival(key: Key, begin: int, end: int, now_ms: int, *, late: bool = 
     pending = _pending.get(key) or _start_recording(key, begin, now_ms)
     now_ms = pending.last_ms = max(now_ms, pending.last_ms)
     open_arrival, new = pending.open, Arrival(end, now_ms, now_ms, late)
-    if now_ms - pending.written_ms < RECORD_INTERVAL_MS and (open_arrival is None or open_arrival.late == late):
+    if now_ms - pending.written_ms < RECORD_INTERVAL_MS and (
+        open_arrival is None or open_arrival.late == late
+    ):
         pending.open = new if open_arrival is None else open_arrival._replace(end=end, last_ms=now_ms)
         return
     ready = [] if open_arrival is None else [open_arrival]
@@ -211,7 +213,11 @@ def _start_recording(key: Key, begin: int, now_ms: int) -> _PendingArrival:
     elif words and begin > words[-WORDS]:
         # The earlier process ended with an open record, whose bytes closely followed its last written one.
         last_ms = pending.last_ms
-        _write(key, pending, [Arrival(begin, last_ms, max(last_ms, min(now_ms, last_ms + 2 * RECORD_INTERVAL_MS)))])
+        _write(
+            key,
+            pending,
+            [Arrival(begin, last_ms, max(last_ms, min(now_ms, last_ms + 2 * RECORD_INTERVAL_MS)))],
+        )
     return pending
 
 

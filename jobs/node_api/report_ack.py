@@ -26,7 +26,7 @@ def report_interval_s(node: Node, assignments: Mapping[Key, Assignment]) -> floa
 
 def complete_ack(node: Node, report: Report, ack: Ack, now: datetime) -> Ack:
     """Ingests the report's numbers and GPU events, and returns `ack` with what becomes of them."""
-    buckets_until, events_until = intake.ingest(node, report, now)
+    buckets_until, events_until = intake.ingest_telemetry(node, report, now)
     return replace(
         ack,
         buckets_until=buckets_until,

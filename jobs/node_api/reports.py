@@ -157,7 +157,7 @@ def _ingest_fact(
         fact = dataclasses.replace(fact, phase="uploading")
     if session.has_accepted(fact):
         return False
-    if apply_attempt_report.apply(session.node, assignment.part_id, fact, now):
+    if apply_attempt_report.apply_report(session.node, assignment.part_id, fact, now):
         session.accept(fact)
     return True
 

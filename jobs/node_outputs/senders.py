@@ -30,7 +30,9 @@ def may_name(node: Node, sha256: str) -> bool:
     """Whether the node may learn that the blob is stored, and need not send it: it could name it for each
     attempt it holds."""
     workspace_by_part = dict(_claimed_parts(node).values_list("pk", "attempt__run__workspace_id"))
-    sent = set(SentBlob.objects.filter(part__in=workspace_by_part, digest=sha256).values_list("part_id", flat=True))
+    sent = set(
+        SentBlob.objects.filter(part__in=workspace_by_part, digest=sha256).values_list("part_id", flat=True)
+    )
     others = {workspace for part, workspace in workspace_by_part.items() if part not in sent}
     return bool(workspace_by_part) and all(blob_gc.named_in(workspace, [sha256]) for workspace in others)
 

@@ -1,5 +1,5 @@
-"""The fleet as Prometheus reads it: GPUs under the names of NVIDIA's DCGM exporter, with who holds them;
-nodes, runs, alerts.
+"""Metrics for Prometheus: GPUs under the names of NVIDIA's DCGM exporter with the runs that hold them, nodes,
+runs and alerts.
 
-docs/prometheus.md lists it, with a dashboard and alert rules.
+docs/prometheus.md lists them, with a dashboard and alert rules.
 """

@@ -49,7 +49,7 @@ def nodes(statuses: NodeStatuses, now: datetime) -> Iterator[Metric]:
 
 
 def runs(visible: QuerySet[Run], now: datetime) -> Iterator[Metric]:
-    """`seen`: the runs that whoever asks may see."""
+    """Yields metrics about runs. `visible`: the runs that the caller may see."""
     active = GaugeMetricFamily(
         "trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state")
     )

@@ -1,5 +1,4 @@
-"""GPUs as metric families. A value that is not known is absent; so is everything of a node that has fallen
-silent."""
+"""GPUs as metric families. Unknown values are absent; so are the measurements of silent nodes."""
 
 from __future__ import annotations
 
@@ -24,16 +23,15 @@ DEVICE = (
     "GPU_I_PROFILE",
     "cluster",
 )
-"""As DCGM's exporter labels a device. `instance` is the node, so that boards made for one exporter per
-machine work."""
+"""The labels of DCGM's exporter. `instance` is the node, so that dashboards for one exporter per machine work."""
 ALL = (*DEVICE, *LABELS)
 Devices = Sequence[tuple[Node, Sequence[Gpu]]]
 Holders = Mapping[str, tuple[str, ...]]
 
 
 def families(fleet: Devices, silent: set[int], holders: Holders) -> Iterator[Metric]:
-    """`fleet`: every node with its GPUs; of those in `silent` (keys of nodes) only what does not depend on
-    their numbers."""
+    """Yields all GPU metrics. `fleet`: every node with its GPUs. `silent`: primary keys of nodes that do not
+    report; their measurements are omitted."""
     rows = [(node, gpu, _labels(node, gpu, holders)) for node, gpus in fleet for gpu in gpus]
     ready = [(node, gpu, labels) for node, gpu, labels in rows if node.pk not in silent]
     numbers = [(labels, node.vitals.get("gpus", {}).get(gpu.uuid, {})) for node, gpu, labels in ready]
@@ -87,7 +85,9 @@ def _memory(ready: list[tuple[Node, Gpu, tuple[str, ...]]]) -> Iterator[Metric]:
         total.add_metric(labels, gpu.memory_bytes * MIB)
         values = node.vitals.get("gpus", {}).get(gpu.uuid, {})
         if "memory_used_bytes" in values:
-            free_bytes = gpu.memory_bytes - values["memory_used_bytes"] - values.get("memory_reserved_bytes", 0)
+            free_bytes = (
+                gpu.memory_bytes - values["memory_used_bytes"] - values.get("memory_reserved_bytes", 0)
+            )
             free.add_metric(labels, free_bytes * MIB)
     yield total
     yield free

@@ -1,4 +1,4 @@
-"""Whose every GPU is now, as labels."""
+"""The present holder of each GPU, as metric labels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ OTHER_WORKSPACE = ("busy", *("",) * (len(LABELS) - 1))
 
 
 def holders(nodes: Iterable[Node], viewer: Workspace | None) -> dict[str, tuple[str, ...]]:
-    """GPU's UUID -> values of LABELS, of every GPU that is held. `viewer` None sees every workspace's runs;
-    another one knows of a stranger's only that they are there. Ranks that share a GPU are joined by
-    commas."""
+    """Returns GPU UUID -> values of LABELS for every leased GPU.
+
+    A `viewer` of None sees all runs; a workspace sees the runs of others only as "busy". Ranks that share a GPU
+    are joined by commas."""
     leases = list(Lease.objects.filter(node__in=list(nodes), released_at=None))
     runs = {
         run.pk: run

@@ -31,7 +31,7 @@ from workspaces.states import Role
 
 
 class TextNegotiation(BaseContentNegotiation):
-    """Prometheus lists formats of its own in Accept; there is one answer."""
+    """Always answers in Prometheus' text format, whatever formats the header Accept lists."""
 
     def select_parser(self, request: Request, parsers: Any) -> Any:  # noqa: ARG002 - DRF's signature
         return parsers[0]
@@ -46,8 +46,8 @@ class TextNegotiation(BaseContentNegotiation):
 
 
 class MetricsPage(APIView):
-    """An operator's token reads every node and run; another one those of its workspace, and "busy" for the
-    rest."""
+    """An operator's token reads every node and run; another token those of its workspace, and "busy" for the
+    others."""
 
     permission_classes = [AtLeast(Role.VIEWER)]
     content_negotiation_class = TextNegotiation
@@ -60,7 +60,7 @@ class MetricsPage(APIView):
 
 
 class FleetCollector(Collector):
-    """Everything that `who` may see, read anew at each scrape."""
+    """Collects everything that `who` may see, at each scrape."""
 
     def __init__(self, who: Principal) -> None:
         self._viewer = None if who.user.is_operator else who.workspace
@@ -71,7 +71,9 @@ class FleetCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         now = timezone.now()
         span = listening_window(now)
-        visible = Node.objects.select_related("cluster") if self._viewer is None else visible_nodes(self._viewer)
+        visible = (
+            Node.objects.select_related("cluster") if self._viewer is None else visible_nodes(self._viewer)
+        )
         nodes = list(visible.filter(revoked_at=None).order_by("name"))
         statuses = [(node, status(node, now, span)) for node in nodes]
         silent = {node.pk for node, how in statuses if how is not NodeStatus.READY}
@@ -83,7 +85,8 @@ class FleetCollector(Collector):
         )
         yield from fleet.nodes(statuses, now)
         yield from fleet.runs(
-            Run.objects.kept() if self._viewer is None else Run.objects.of(self._viewer), now
+            Run.objects.not_deleted() if self._viewer is None else Run.objects.for_workspace(self._viewer),
+            now,
         )
         yield from fleet.alerts(
             list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node"))

@@ -1,7 +1,7 @@
-"""A node that is silent for too long, or cut off: what runs there ends or is tried again, and keeps its GPUs.
+"""Handles nodes that are silent for too long or revoked: ends their attempts, or queues the runs again.
 
-Silence is shown first (`Unreachable`), then ends the attempt. The node's lease stays until the node itself
-proves that the attempt's processes are gone; the attempt's other nodes are told to stop at once."""
+A silent node is first shown as `Unreachable`; later its attempts end. The node's lease stays until the node
+itself confirms that the attempt's processes are gone. The attempt's other nodes stop at once."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 
 
 def check_silent_nodes(now: datetime | None = None) -> None:
-    """Look at every node that is silent or cut off, and at what runs there. Often: it costs next to nothing.
+    """Checks every silent or revoked node and the runs on it. Called often, because it is cheap.
 
-    Nothing triggers this, so it needs no twin: time alone makes a node silent, and a revoked one is found
-    here too."""
+    Only time makes a node silent, so no event triggers this; it handles revoked nodes as well."""
     now = now or timezone.now()
     span = listening_window(now)
     silence.record_silent_nodes(now, span)
@@ -49,11 +48,11 @@ def check_silent_nodes(now: datetime | None = None) -> None:
         except DatabaseError:
             raise
         except Exception:
-            log.exception("Run %s could not be looked after; the others go on", run.pk)
+            log.exception("Checking run %s failed; the other runs are not affected", run.pk)
 
 
 def _check_run(run: Run, now: datetime, span: ListeningWindow) -> None:
-    """What the silence of its nodes means for this run."""
+    """Ends the run's attempt if one of its nodes is lost; records an event if one is unreachable."""
     rows = list(
         AttemptNode.objects.select_related("node__cluster", "attempt")
         .filter(attempt__run=run, attempt__number=run.attempt)
@@ -71,8 +70,9 @@ def _check_run(run: Run, now: datetime, span: ListeningWindow) -> None:
 
 
 def settle_removed_nodes(now: datetime) -> None:
-    """A removed node proves nothing any more: whoever removed it, or released its machine, vouches that
-    nothing runs there."""
+    """Settles ended attempts on removed nodes.
+
+    A removed node cannot confirm anything any more: its removal implies that nothing runs there."""
     parts = AttemptNode.objects.filter(
         node__removed_at__isnull=False, settled_at=None, attempt__ended_at__isnull=False
     )
@@ -82,8 +82,9 @@ def settle_removed_nodes(now: datetime) -> None:
 
 
 def write_off(part: AttemptNode) -> None:
-    """Nobody knows how the ranks of this part stand, and its logs are as whole as they will be until it is
-    back."""
+    """Marks the unfinished ranks of this part as lost and seals its logs at their present sizes.
+
+    If the node comes back, it sends the rest of its logs."""
     attempt = part.attempt
     here = Member.objects.filter(attempt=attempt, node_id=part.node_id)
     here.filter(state__in=UNFINISHED, ended_at=None).update(state=MemberState.LOST)
@@ -100,7 +101,7 @@ def write_off(part: AttemptNode) -> None:
 
 
 def _is_log_of(part: AttemptNode, name: str) -> bool:
-    """Whether a log that is no rank's is this node's. See `Holding.stored_name`."""
+    """Returns whether a log that belongs to no rank is this node's. See `Assignment.stored_name`."""
     return name.startswith(f"node_{part.node_rank}/") if part.node_rank else not name.startswith("node_")
 
 
@@ -122,8 +123,10 @@ def _end_lost(
 def _end_reason(
     run: Run, part: AttemptNode, rows: Sequence[AttemptNode], status: NodeStatus, silent_s: float
 ) -> tuple[Reason, dict[str, Any]]:
-    """A rank that failed while the node could still be heard has ended the run; one that failed later did so
-    because its peers were gone."""
+    """Returns the reason for the end of the attempt, and its facts.
+
+    A rank that failed before the node's last report is the reason; one that failed later did so because it lost
+    its peers."""
     first = outcomes.first_failure(
         run_transitions.load_parts(part.attempt, rows), run.spec["limits"]["timeout_s"]
     )

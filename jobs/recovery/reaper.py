@@ -1,5 +1,5 @@
-"""The periodic twin of every trigger, and the end of every wait: no run stays where nothing will happen to
-it."""
+"""The periodic check of all active runs: repeats work whose trigger was lost, and enforces time limits, so that
+no run is stuck."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.C
 
 
 def check_runs(now: datetime | None = None) -> None:
-    """Look at everything that waits. One run that makes trouble does not keep the others from being looked
-    at."""
+    """Launches queued runs and checks all active ones. An error in one run does not affect the others."""
     now = now or timezone.now()
     run_actions.launch_queued()
     span = listening_window(now)
@@ -41,7 +40,7 @@ def check_runs(now: datetime | None = None) -> None:
         except DatabaseError:
             raise
         except Exception:
-            log.exception("Run %s could not be looked after; the others go on", run.pk)
+            log.exception("Checking run %s failed; the other runs are not affected", run.pk)
     node_loss.settle_removed_nodes(now)
     _delete_old_drafts(now)
 
@@ -70,7 +69,7 @@ def _end_unstarted(run: Run, parts: list[AttemptNode], now: datetime) -> None:
 
 
 def _end_unready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
-    """Of several nodes: one that takes too long to make ready, or does not start once all are."""
+    """Ends a run on several nodes if one takes too long to get ready, or does not start once all are ready."""
     patience = timedelta(seconds=settings.NEVER_READY_AFTER)
     for part in parts:
         late = part.claimed_at is not None and now - part.claimed_at >= patience
@@ -91,7 +90,7 @@ def _end_unready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
 
 
 def _end_overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span: ListeningWindow) -> None:
-    """A cancel does not wait for a node that is away. That node gets its order to stop when it comes back."""
+    """Completes a cancel without the nodes that do not report; they are told to stop when they come back."""
     patience = timedelta(seconds=int(run.spec["limits"]["grace_s"]) + CANCEL_PATIENCE_S)
     if now - run.state_since < patience:
         return
@@ -115,6 +114,5 @@ def _end_overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span:
 
 
 def _delete_old_drafts(now: datetime) -> None:
-    """Delete drafts that nobody has touched for a month. Unfinished uploads are swept by
-    `trainhub.tasks.sweep_blobs`."""
+    """Deletes drafts that were not changed for a month. `trainhub.tasks.sweep_blobs` deletes old uploads."""
     Draft.objects.filter(updated_at__lt=now - DRAFT_LIFETIME, submitted_run=None).delete()

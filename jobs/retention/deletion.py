@@ -1,8 +1,8 @@
-"""Putting runs and experiments away: deleted ones can be brought back until they are purged
-(`jobs.retention.run_purge`), days later.
+"""Deletes, restores and archives runs and experiments. Deleted ones can be restored until they are purged
+(`jobs.retention.run_purge`) some days later.
 
-All that is deleted in one act bears the same moment in `deleted_at`, so that one act brings it all back: a
-run with those that are part of it, an experiment with its runs."""
+Everything that one action deletes has the same time in `deleted_at`, so that one action restores it all: a run
+with its nested runs, an experiment with its runs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from workspaces import audit
 from workspaces.models import User, Workspace
 
 PURGE_STARTED = datetime(1970, 1, 1, tzinfo=UTC)
-"""In `deleted_at`: the purge has begun, and there is no way back."""
+"""Value of `deleted_at` once the purge has begun and a restore is no longer possible."""
 
 
 def delete(run: Run, who: User) -> bool:
-    """Hide an ended run, or one from elsewhere, and what is part of it; False when it is deleted already.
+    """Deletes an ended or external run and its nested runs; returns False if it is deleted already.
 
-    Raises Conflict while anything of it may still run.
+    Raises Conflict while one of them may still run.
     """
     with transaction.atomic():
         _lock(run.workspace_id)
         at = timezone.now()
-        if not Run.objects.kept().filter(pk=run.pk).update(deleted_at=at):
+        if not Run.objects.not_deleted().filter(pk=run.pk).update(deleted_at=at):
             return False
         _mark_parts(at)
         _check_nothing_runs(Run.objects.filter(deleted_at=at))
@@ -43,10 +43,9 @@ def delete(run: Run, who: User) -> bool:
 
 
 def restore(run: Run, who: User) -> bool:
-    """Bring a deleted run back, with what was deleted along with it, and whatever it is part of; False when
-    it is there.
+    """Restores a deleted run with the runs deleted together with it, and its parents.
 
-    Raises Conflict where it is being purged, or its experiment is deleted.
+    Returns False if it is not deleted. Raises Conflict if it is being purged or its experiment is deleted.
     """
     with transaction.atomic():
         _lock(run.workspace_id)
@@ -64,9 +63,9 @@ def restore(run: Run, who: User) -> bool:
                     "that first."
                 )
         together = [item.pk for item in (current, *_deleted_children(current), *_deleted_parents(current))]
-        if Run.objects.filter(pk__in=together).exclude(deleted_at=PURGE_STARTED).update(deleted_at=None) < len(
-            together
-        ):
+        if Run.objects.filter(pk__in=together).exclude(deleted_at=PURGE_STARTED).update(
+            deleted_at=None
+        ) < len(together):
             raise Conflict(f"Run {run.number} is being deleted for good; it cannot be restored any more.")
         audit.record(who, "run.restore", str(run), run.workspace)
         _announce(run)
@@ -74,21 +73,23 @@ def restore(run: Run, who: User) -> bool:
 
 
 def archive(run: Run, who: User) -> bool:
-    """Take an ended run, and what is part of it, out of the lists; False when it is already. Raises Conflict
-    while it runs."""
+    """Archives an ended run and its nested runs, so that lists omit them; returns False if it is archived already.
+
+    Raises Conflict while it runs."""
     if run.kind == "job" and run.state not in FINAL:
         raise Conflict(f"Run {run.number} is {run.state}; archive it when it has ended.")
     return _set_archived(run, who, timezone.now())
 
 
 def unarchive(run: Run, who: User) -> bool:
-    """Put it back; False when it is in the lists already."""
+    """Returns an archived run to the lists; returns False if it is not archived."""
     return _set_archived(run, who, None)
 
 
 def delete_experiment(experiment: Experiment, who: User) -> bool:
-    """Hide an experiment with all its runs; False when it is deleted already. Raises Conflict while one of
-    them may still run."""
+    """Deletes an experiment with all its runs; returns False if it is deleted already.
+
+    Raises Conflict while one of them may still run."""
     with transaction.atomic():
         _lock(experiment.workspace_id)
         at = timezone.now()
@@ -96,7 +97,7 @@ def delete_experiment(experiment: Experiment, who: User) -> bool:
             deleted_at=at, updated_at=at
         ):
             return False
-        Run.objects.kept().filter(experiment=experiment).update(deleted_at=at)
+        Run.objects.not_deleted().filter(experiment=experiment).update(deleted_at=at)
         _mark_parts(at)
         _check_nothing_runs(Run.objects.filter(deleted_at=at))
         audit.record(who, "experiment.delete", experiment.name, experiment.workspace)
@@ -104,8 +105,9 @@ def delete_experiment(experiment: Experiment, who: User) -> bool:
 
 
 def restore_experiment(experiment: Experiment, who: User) -> bool:
-    """Bring it back with the runs that were deleted along with it; False when it is there. Raises Conflict
-    where it is being purged."""
+    """Restores an experiment with the runs deleted together with it; returns False if it is not deleted.
+
+    Raises Conflict if it is being purged."""
     with transaction.atomic():
         _lock(experiment.workspace_id)
         current = Experiment.objects.get(pk=experiment.pk)
@@ -122,14 +124,14 @@ def restore_experiment(experiment: Experiment, who: User) -> bool:
 
 
 def _lock(workspace_id: int) -> None:
-    """Runs are made under the same lock: none appears in an experiment, or below a run, while that is
-    deleted."""
+    """Locks the workspace. Runs are created under the same lock, so that none appears in an experiment or below
+    a run while it is being deleted."""
     Workspace.objects.select_for_update().get(pk=workspace_id)
 
 
 def _mark_parts(at: datetime) -> None:
-    """What is part of what is deleted at that moment, and what is part of that, is deleted with it."""
-    while Run.objects.kept().filter(parent__deleted_at=at).update(deleted_at=at):
+    """Deletes the nested runs of the runs deleted at that time, level by level."""
+    while Run.objects.not_deleted().filter(parent__deleted_at=at).update(deleted_at=at):
         pass
 
 
@@ -137,7 +139,9 @@ def _check_nothing_runs(runs: RunQuerySet) -> None:
     active = runs.filter(kind="job").exclude(state__in=FINAL).order_by("number").first()
     if active is not None:
         raise Conflict(f"Run {active.number} is {active.state}; cancel it before you delete it.")
-    lease = Lease.objects.filter(holder__in=runs.values("pk"), released_at=None).select_related("node").first()
+    lease = (
+        Lease.objects.filter(holder__in=runs.values("pk"), released_at=None).select_related("node").first()
+    )
     if lease is not None:
         raise Conflict(
             f"Node {lease.node} has not yet proved that {lease.label} is gone there; try again when it reports."
@@ -145,7 +149,7 @@ def _check_nothing_runs(runs: RunQuerySet) -> None:
 
 
 def _deleted_parents(run: Run) -> Iterator[Run]:
-    """What it is part of, as far up as that is deleted."""
+    """Yields the run's parents, as long as they are deleted."""
     while run.parent_id is not None:
         run = Run.objects.select_related("experiment").get(pk=run.parent_id)
         if run.deleted_at is None:
@@ -154,7 +158,7 @@ def _deleted_parents(run: Run) -> Iterator[Run]:
 
 
 def _deleted_children(run: Run) -> Iterator[Run]:
-    """What is part of it and was deleted in the same act."""
+    """Yields the nested runs that were deleted by the same action."""
     level = [run]
     while level:
         level = list(Run.objects.filter(parent__in=level, deleted_at=run.deleted_at))

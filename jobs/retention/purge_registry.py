@@ -1,5 +1,6 @@
-"""Which rows belong to a run and go with it. Higher floors add theirs when they are ready; this module
-imports no model for that reason."""
+"""Registry of the tables whose rows a purge deletes together with their run.
+
+Each app registers its tables in AppConfig.ready, so this module imports no models."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from django.db import models
 
 @dataclass(frozen=True)
 class RunTable:
-    """A table whose rows belong to runs. `run`: the look-up from such a row to its run; `experiment`: to its
-    experiment, where there are rows without a run. A table with a column `sha256` also has `size_bytes` and
-    `created_at`: its rows name files."""
+    """A table whose rows belong to runs. `run`: the lookup from a row to its run. `experiment`: the lookup to its
+    experiment, for tables with rows without a run. The rows of a table with a column `sha256` name stored files;
+    such a table also has `size_bytes` and `created_at`."""
 
     model: type[models.Model]
     run: str = "run"
@@ -34,4 +35,4 @@ class RunTable:
 
 
 RUN_TABLES: list[RunTable] = []
-"""In the order in which they go: what names another row, before that."""
+"""In the order of deletion: referencing tables come before the tables they reference."""

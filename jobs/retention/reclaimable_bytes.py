@@ -1,4 +1,4 @@
-"""How many bytes a purge would free: logs, and the files that nothing else names."""
+"""The number of bytes that a purge would free: logs, and stored files that nothing else references."""
 
 from __future__ import annotations
 
@@ -16,15 +16,13 @@ BATCH_SIZE = 500
 
 
 def bytes_by_group(groups: Mapping[int, Collection[str]]) -> dict[int, int]:
-    """Group -> bytes, of groups of runs (ids) that go together."""
+    """Returns group -> bytes for groups of run ids that are purged together."""
     group_of = {run: group for group, runs in groups.items() for run in runs}
     sizes: dict[tuple[int, str], int] = {}
     own: Counter[tuple[int, str]] = Counter()
     for table in RUN_TABLES:
         if table.names_files:
-            for run, sha256, size in table.for_runs(*group_of).values_list(
-                table.run, "sha256", "size_bytes"
-            ):
+            for run, sha256, size in table.for_runs(*group_of).values_list(table.run, "sha256", "size_bytes"):
                 sizes[group_of[run], sha256] = size
                 own[group_of[run], sha256] += 1
     everywhere = _reference_counts(sorted({sha256 for _, sha256 in sizes}))
@@ -36,7 +34,7 @@ def bytes_by_group(groups: Mapping[int, Collection[str]]) -> dict[int, int]:
 
 
 def with_children(runs: Collection[Run]) -> dict[int, set[str]]:
-    """Number -> the ids of a deleted run and of what was deleted with it."""
+    """Returns run number -> ids of the deleted run and its nested deleted runs."""
     ids = {run.number: {run.pk} for run in runs}
     above = {run.pk: run.number for run in runs}
     while above:
@@ -48,7 +46,7 @@ def with_children(runs: Collection[Run]) -> dict[int, set[str]]:
 
 
 def _reference_counts(hashes: list[str]) -> Counter[str]:
-    """How many rows name each of them."""
+    """Returns hash -> number of rows that reference it."""
     counts: Counter[str] = Counter()
     for start in range(0, len(hashes), BATCH_SIZE):
         for table in blob_gc.TABLES:

@@ -1,8 +1,8 @@
-"""What was deleted long enough ago goes for good: rows in small batches, logs, kept curves, and files that
-nothing else names.
+"""Purges runs that were deleted long enough ago: rows in small batches, logs, stored curves, and files that
+nothing else references.
 
-The run's own row goes last, and `deleted_at` says GONE from the first on: broken off anywhere, a purge goes
-on where it was."""
+`deleted_at` is set to PURGE_STARTED first and the run's own row is deleted last, so that an interrupted purge
+continues later."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ _purge_lock = threading.Lock()
 
 
 def due_at(deleted_at: datetime) -> datetime:
-    """When what was deleted then goes for good."""
+    """Returns when something deleted at that time is purged."""
     return deleted_at + timedelta(days=settings.PURGE_DAYS)
 
 
 def purge_now(run: Run, who: User) -> None:
-    """Have a deleted run, and what is part of it, go at once. Raises Conflict for one that is not deleted."""
+    """Starts the purge of a deleted run and its nested runs. Raises Conflict if it is not deleted."""
     with transaction.atomic():
         if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=PURGE_STARTED):
             raise Conflict(f"Run {run.number} is not deleted; delete it first.")
@@ -52,10 +52,13 @@ def purge_now(run: Run, who: User) -> None:
 
 
 def purge_experiment_now(experiment: Experiment, who: User) -> None:
-    """Have a deleted experiment go at once, with all its runs. Raises Conflict for one that is not
-    deleted."""
+    """Starts the purge of a deleted experiment with all its runs. Raises Conflict if it is not deleted."""
     with transaction.atomic():
-        if not Experiment.objects.exclude(deleted_at=None).filter(pk=experiment.pk).update(deleted_at=PURGE_STARTED):
+        if (
+            not Experiment.objects.exclude(deleted_at=None)
+            .filter(pk=experiment.pk)
+            .update(deleted_at=PURGE_STARTED)
+        ):
             raise Conflict(f"The experiment {experiment.name!r} is not deleted; delete it first.")
         Run.objects.deleted().filter(experiment=experiment).update(deleted_at=PURGE_STARTED)
         audit.record(who, "experiment.purge", experiment.name, experiment.workspace)
@@ -65,10 +68,10 @@ def purge_experiment_now(experiment: Experiment, who: User) -> None:
 def purge_due(
     before: Callable[[Run], object], *, now: datetime | None = None, max_s: float = MAX_PURGE_S
 ) -> int:
-    """Purge what is due; how many runs went. `before` is called for each, to note what shall outlive it.
+    """Purges what is due; returns the number of runs purged. Calls `before` for each run, to save what must
+    outlive it.
 
-    After `longest_s` the rest is left for the next time. Asked while another thread is at it, that one does
-    it."""
+    Stops after `max_s` seconds; the next call continues. Returns 0 at once if another thread is purging."""
     if not _purge_lock.acquire(blocking=False):
         return 0
     try:
@@ -82,8 +85,9 @@ def purge_due(
 
 
 def delete_rows(rows: QuerySet[Any]) -> None:
-    """Delete rows, and the files that only they named. Few at a time: each batch is a transaction of its own,
-    and others write in between."""
+    """Deletes rows, and the files that only they reference.
+
+    Each batch is a transaction of its own, so that other writers are not blocked for long."""
     names_files = any(field.name == "sha256" for field in rows.model._meta.fields)
     while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         batch = rows.model._default_manager.filter(pk__in=keys)
@@ -112,8 +116,8 @@ def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float)
 
 
 def _purge(run: Run, before: Callable[[Run], object]) -> int:
-    """The run and those that are part of it, deepest first; how many went. One that fails stays for the next
-    time."""
+    """Purges the run and its nested runs, deepest first; returns how many were purged. The next call retries
+    those that fail."""
     count = 0
     for item in reversed(_lineage(run)):
         try:
@@ -126,11 +130,10 @@ def _purge(run: Run, before: Callable[[Run], object]) -> int:
 
 
 def _lineage(run: Run) -> list[Run]:
-    """The run, then what is part of it. What is part of it and was kept, though it should not be, is no part
-    any more."""
+    """Returns the run and its nested runs. Detaches nested runs that are not deleted."""
     runs = level = [run]
     while level:
-        Run.objects.kept().filter(parent__in=level).update(parent=None)
+        Run.objects.not_deleted().filter(parent__in=level).update(parent=None)
         level = list(Run.objects.filter(parent__in=level).defer("preview"))
         runs = [*runs, *level]
     return runs
@@ -138,12 +141,12 @@ def _lineage(run: Run) -> list[Run]:
 
 def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
     if Lease.objects.filter(holder=run.pk, released_at=None).exists():
-        raise Conflict(f"{run} holds GPUs still and is purged later.")
+        raise Conflict(f"{run} still holds GPUs and is purged later.")
     if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=PURGE_STARTED):
         return False
     before(run)
     log_store.remove_run(run.pk)
-    attempt_curves.delete(run.pk)
+    attempt_curves.delete_curves(run.pk)
     for belonging in RUN_TABLES:
         delete_rows(belonging.for_runs(run.pk))
     run.delete()
@@ -158,7 +161,7 @@ def _purge_experiments() -> None:
 
 
 def _each_once(runs: QuerySet[Run]) -> Iterator[Run]:
-    """One by one, as long as there are any; one that could not be purged is met once."""
+    """Yields runs one by one until none is left; a run that could not be purged is yielded only once."""
     failed: list[str] = []
     while (run := runs.exclude(pk__in=failed).order_by("deleted_at", "pk").first()) is not None:
         yield run

@@ -34,7 +34,7 @@ def scale_clusters(now: datetime | None = None, only: Collection[str] | None = N
         return False
     demands: dict[str, list[Demand]] = defaultdict(list)
     for turn in queued_runs(only):
-        demands[turn.spec.resources.cluster].append(turn.wanted)
+        demands[turn.spec.resources.cluster].append(turn.needs)
     has_requested = False
     for cluster in clusters:
         try:

@@ -44,7 +44,7 @@ class StaleOffers(Exception):
 class QueuedRun:
     run: Run
     spec: RunSpec
-    wanted: Demand
+    needs: Demand
 
 
 def place_queued(only: Collection[str] | None = None) -> None:
@@ -104,14 +104,14 @@ class ClusterQueuePlacement:
     def process(self, turn: QueuedRun) -> None:
         """Places the run, fails it, or records why it waits. Raises StaleOffers."""
         refusal = self._workspace_refusal(turn.run)
-        answer = refusal or self._line.ask(turn.wanted)
+        answer = refusal or self._line.ask(turn.needs)
         if isinstance(answer, Placement):
             self._place(turn, answer)
         elif answer.permanent:
             fail_run(turn.run, answer.sentence)
         else:
-            self._explain(turn, self._line.in_front(turn.wanted))
-            self._line.wait(turn.wanted, turn.run)
+            self._explain(turn, self._line.in_front(turn.needs))
+            self._line.wait(turn.needs, turn.run)
 
     def _workspace_refusal(self, run: Run) -> Refusal | None:
         if run.workspace_id not in self._forbidden:
@@ -128,7 +128,7 @@ class ClusterQueuePlacement:
             number = current.attempt + 1
             result = leases.acquire(
                 self._cluster,
-                turn.wanted,
+                turn.needs,
                 holder=run.pk,
                 attempt=number,
                 label=f"run {run.number}",
@@ -157,13 +157,15 @@ class ClusterQueuePlacement:
     def _why(self, turn: QueuedRun) -> str:
         nodes = self._nodes(turn.run)
         return (
-            scaling_messages.waiting_sentence(self._cluster, turn.wanted, nodes, timezone.now())
-            or not_now(turn.wanted, nodes).sentence
+            scaling_messages.waiting_sentence(self._cluster, turn.needs, nodes, timezone.now())
+            or not_now(turn.needs, nodes).sentence
         )
 
     def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
         if run.workspace_id not in self._offers_by_workspace:
-            self._offers_by_workspace[run.workspace_id] = leases.offers(self._cluster, run.workspace, quarantined_leases())
+            self._offers_by_workspace[run.workspace_id] = leases.offers(
+                self._cluster, run.workspace, quarantined_leases()
+            )
         return self._offers_by_workspace[run.workspace_id]
 
 

@@ -1,5 +1,4 @@
-"""A folder of this machine as a source: links that lead out of it are refused, so are devices and the
-like."""
+"""A folder of the hub's machine as a source. Links that lead out of it and special files are rejected."""
 
 from __future__ import annotations
 
@@ -12,12 +11,19 @@ from pathlib import Path
 from typing import IO
 
 from jobs.sources.ignore_rules import IgnoreRules, load_rules
-from jobs.sources.source_files import SourceEntry, SnapshotError, check_all, check_count, check_path, read_chunks
+from jobs.sources.source_files import (
+    SnapshotError,
+    SourceEntry,
+    check_all,
+    check_count,
+    check_path,
+    read_chunks,
+)
 
 
 @dataclass(frozen=True)
 class SourceTree:
-    """The files taken, by path, and how many were left out."""
+    """The files of a source, and the number of files and folders that were ignored."""
 
     entries: tuple[SourceEntry, ...]
     ignored_count: int
@@ -29,7 +35,7 @@ class SourceTree:
 
 
 def read_folder(folder: Path) -> SourceTree:
-    """Raises SnapshotError for what cannot be taken."""
+    """Returns the files of a folder. Raises SnapshotError for files that cannot be part of a snapshot."""
     root = folder.resolve()
     if not root.is_dir():
         raise SnapshotError(f"{folder} is not a folder on the hub's machine")
@@ -89,7 +95,11 @@ def _open(path: Path) -> IO[bytes]:
 
 def _content(root: Path, name: str) -> Iterator[bytes] | None:
     path = root / name
-    return read_chunks(SourceEntry(name, 0, executable=False, open=partial(_open, path))) if path.is_file() else None
+    return (
+        read_chunks(SourceEntry(name, 0, executable=False, open=partial(_open, path)))
+        if path.is_file()
+        else None
+    )
 
 
 def _unreadable(error: OSError) -> None:

@@ -1,5 +1,4 @@
-"""Which files of a source folder stay behind: the first of three ignore files, in the syntax of
-.gitignore."""
+"""The files of a source folder to ignore, by the first of three ignore files in the syntax of .gitignore."""
 
 from __future__ import annotations
 
@@ -17,22 +16,23 @@ MAX_BYTES = 1024 * 1024
 STARS = re.compile(r"\*+")
 MAX_STARS, MAX_DOUBLE_STARS = 4, 2
 MAX_MATCH_S = 10.0
-"""A pattern becomes a regular expression, which a hostile one makes search for ever, with the whole hub
-waiting."""
+"""Time limit for matching. Patterns become regular expressions, and a hostile one could block the hub."""
 
 
 class IgnoreRules:
-    """What is left out, and by which file's word ("" = only what is never taken)."""
+    """The rules of one ignore file; `file` is its name, "" if only the built-in rules apply."""
 
     def __init__(self, lines: tuple[str, ...] = (), file: str = "") -> None:
         self.file = file
         self._remaining_s = MAX_MATCH_S
         for number, line in enumerate(lines, 1):
-            stars = [run_of_stars for run_of_stars in STARS.findall(line) if not line.lstrip().startswith("#")]
+            stars = [
+                run_of_stars for run_of_stars in STARS.findall(line) if not line.lstrip().startswith("#")
+            ]
             if len(stars) > MAX_STARS or sum(len(found) > 1 for found in stars) > MAX_DOUBLE_STARS:
                 allowed = f"use at most {MAX_STARS}, {MAX_DOUBLE_STARS} of them double"
                 raise SnapshotError(f"{file}, line {number}: {line[:100]!r} has too many stars; {allowed}")
-        # A folder's own rules come last, so that `!name` can take back what is left out by habit.
+        # A folder's own rules come last, so that `!name` can override the built-in ones.
         try:
             self._spec = GitIgnoreSpec.from_lines([*ALWAYS, *lines])
         except (ValueError, re.error) as error:
@@ -52,7 +52,7 @@ class IgnoreRules:
 
 
 def load_rules(read: Callable[[str], Iterable[bytes] | None]) -> IgnoreRules:
-    """The rules of a folder whose files `read` returns by name (None = there is no such file)."""
+    """Returns the rules of a folder. `read` returns a file's content by name, or None if it does not exist."""
     for name in IGNORE_FILES:
         pieces = read(name)
         if pieces is not None:

@@ -1,4 +1,4 @@
-"""Freezing a source: a canonical zip, named by its SHA-256, so that the same folder is the same snapshot."""
+"""Freezes sources as canonical zips named by their SHA-256, so that equal folders give the same snapshot."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def from_zip(file: IO[bytes], principal: Principal) -> Snapshot:
-    """Take an uploaded zip (seekable). Raises SnapshotError, keeping nothing.
+    """Makes a snapshot of an uploaded zip, which must be seekable. Raises SnapshotError.
 
-    Where everything in it lies in one folder that is no Python package, that folder's content is the source.
+    If the zip holds a single folder that is not a Python package, that folder's content is the source.
     """
     return _freeze(zips.read_zip(file), principal)
 
 
 def from_folder(path: Path, principal: Principal) -> Snapshot:
-    """Take a folder of the hub's machine; links in it are followed only inside it."""
+    """Makes a snapshot of a folder of the hub's machine; follows links only inside it. Raises SnapshotError."""
     return _freeze(folders.read_folder(path), principal)
 
 
@@ -44,14 +44,13 @@ def from_example(name: str, principal: Principal) -> Snapshot:
 
 
 def release_unused(used: Iterable[tuple[int, str]]) -> None:
-    """Forget snapshots, by workspace and hash, that purged runs were made from and nothing else names: no run
-    and no draft."""
+    """Deletes snapshots of purged runs, given as (workspace id, hash), that no other run or draft uses."""
     hashes: dict[int, set[str]] = {}
     for workspace_id, sha256 in used:
         hashes.setdefault(workspace_id, set()).add(sha256)
     for workspace_id, hashes_here in hashes.items():
         with transaction.atomic():
-            # A run is made under the same lock, and looks then whether its source is still there.
+            # Submission takes the same lock before it checks that its snapshot still exists.
             Workspace.objects.select_for_update().get(pk=workspace_id)
             runs = Run.objects.filter(workspace_id=workspace_id, spec__source__id__in=hashes_here)
             needed = set(runs.values_list("spec__source__id", flat=True))
@@ -96,7 +95,8 @@ def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
 
 
 def _pack(tree: SourceTree, target: Path) -> list[dict[str, str | int]]:
-    """Sorted names, one fixed date, two modes: nothing in the zip depends on when and where it was made."""
+    """Writes the zip and returns its manifest. Sorted names, a fixed date and only two file modes make the zip
+    independent of when and where it is written."""
     manifest: list[dict[str, str | int]] = []
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for entry in sorted(tree.entries, key=lambda entry: entry.path):
@@ -118,6 +118,8 @@ def _pack(tree: SourceTree, target: Path) -> list[dict[str, str | int]]:
 def _warnings(tree: SourceTree) -> list[str]:
     if not tree.ignored_count:
         return []
-    what = "1 file or folder was" if tree.ignored_count == 1 else f"{tree.ignored_count} files or folders were"
+    what = (
+        "1 file or folder was" if tree.ignored_count == 1 else f"{tree.ignored_count} files or folders were"
+    )
     by = f" by {tree.rules.file}" if tree.rules.file else ": caches and version control"
     return [f"{what} left out{by}."]

@@ -1,4 +1,4 @@
-"""The files of a source, wherever they come from: names checked, contents opened one at a time."""
+"""The files of a source from a folder or a zip: checks their names and reads their contents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MAX_PATH_BYTES = 1000
 FIELD = "source"
 CHUNK_BYTES = 1024 * 1024
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
-"""What opening or reading an entry raises where its container is damaged or hostile."""
+"""Exceptions from opening or reading an entry of a damaged or hostile container."""
 
 
 class SnapshotError(SpecError):
-    """The source cannot be taken as it is; the message names the entry and the remedy."""
+    """The source cannot become a snapshot; the message names the entry and the remedy."""
 
     def __init__(self, message: str, field: str = FIELD) -> None:
         super().__init__(field, message)
@@ -31,7 +31,7 @@ class SnapshotError(SpecError):
 
 @dataclass(frozen=True)
 class SourceEntry:
-    """One file. `size` is what its container says; `open` gives the bytes."""
+    """A file of a source. `size`: as its container declares it. `open` returns a stream of its bytes."""
 
     path: str
     size: int
@@ -40,7 +40,7 @@ class SourceEntry:
 
 
 def read_chunks(entry: SourceEntry) -> Iterator[bytes]:
-    """The bytes of an entry, piece by piece; raises SnapshotError where they cannot be had."""
+    """Yields the bytes of an entry in chunks. Raises SnapshotError if they cannot be read."""
     try:
         with entry.open() as file:
             while chunk := file.read(CHUNK_BYTES):
@@ -51,7 +51,7 @@ def read_chunks(entry: SourceEntry) -> Iterator[bytes]:
 
 
 def check_path(path: str) -> str:
-    """`path` if it lies inside the folder it is unpacked to on any machine; raises SnapshotError."""
+    """Returns `path`. Raises SnapshotError unless it stays inside the target folder on any machine."""
     label = repr(path[:200])
     if path.startswith("/") or DRIVE.match(path):
         raise SnapshotError(f"{label} is an absolute path; pack the folder's content with relative paths")
@@ -72,7 +72,7 @@ def check_path(path: str) -> str:
 
 
 def check_all(entries: Iterable[SourceEntry]) -> None:
-    """No name twice, none both a file and a folder, and no more than the settings allow."""
+    """Raises SnapshotError for duplicate names, a name that is both file and folder, or exceeded limits."""
     paths: set[str] = set()
     folders: set[str] = set()
     total = 0

@@ -1,4 +1,4 @@
-"""An uploaded zip as a source. It comes from anywhere: nothing in it is believed before it is checked."""
+"""An uploaded zip as a source. Its content is untrusted, so everything is checked before use."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from jobs.sources.folders import SourceTree
 from jobs.sources.ignore_rules import IgnoreRules, load_rules
 from jobs.sources.source_files import (
     UNREADABLE,
-    SourceEntry,
     SnapshotError,
+    SourceEntry,
     check_all,
     check_count,
     check_path,
@@ -31,20 +31,20 @@ PACK_AGAIN = "pack the folder again as a plain zip file"
 
 
 def read_zip(file: IO[bytes]) -> SourceTree:
-    """The files of a zip, without those its own ignore file leaves out. Raises SnapshotError."""
+    """Returns the files of a zip without those that its ignore file excludes. Raises SnapshotError."""
     _check_directory(file)
     try:
         archive = zipfile.ZipFile(file)
     except UNREADABLE as error:
         raise SnapshotError(f"it is not a readable zip file ({error}); {PACK_AGAIN}") from error
-    # Not `is_dir()`, which fails on an entry without a name.
+    # `is_dir()` would fail on an entry without a name.
     infos = [info for info in archive.infolist() if not info.filename.endswith("/")]
     for info in infos:
         _check(info)
     _check_ratio(infos)
     entries = [_entry(archive, info) for info in infos]
     check_all(entries)
-    # First what is never taken: a Mac packs a folder of its own beside the one that was meant.
+    # The built-in rules apply first: macOS adds a folder of its own (__MACOSX) beside the real one.
     candidates = _without_top_folder([entry for entry in entries if not IgnoreRules().is_ignored(entry.path)])
     by_path = {entry.path: entry for entry in candidates}
     ignored = load_rules(lambda name: read_chunks(by_path[name]) if name in by_path else None)
@@ -53,7 +53,7 @@ def read_zip(file: IO[bytes]) -> SourceTree:
 
 
 def _check_directory(file: IO[bytes]) -> None:
-    """The directory's declared size, before it is read into memory as a whole."""
+    """Checks the declared size of the zip's directory before zipfile reads all of it into memory."""
     size = file.seek(0, 2)
     if size > settings.MAX_SNAPSHOT_BYTES:
         limit = settings.MAX_SNAPSHOT_BYTES / 2**20
@@ -74,14 +74,14 @@ def _check_directory(file: IO[bytes]) -> None:
         raise SnapshotError(
             "its list of files is larger than is allowed; leave some out with a .trainhubignore file"
         )
-    # The declared count may be a lie: as many entries are read as the directory has room for.
+    # The declared count may be wrong: zipfile reads as many entries as the directory holds.
     file.seek(max(0, begin + end_record - directory))
     check_count(file.read(directory).count(DIRECTORY_ENTRY))
     file.seek(0)
 
 
 def _check(info: zipfile.ZipInfo) -> None:
-    # zipfile cuts a name at NUL; `orig_filename` is what the archive really says.
+    # zipfile cuts names at NUL; `orig_filename` is the name as stored in the archive.
     check_path(info.orig_filename)
     if info.flag_bits & 0x1:
         raise SnapshotError(f"{info.filename!r} is encrypted; pack the folder without a password")
@@ -110,9 +110,9 @@ def _entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> SourceEntry:
 
 
 def _without_top_folder(entries: list[SourceEntry]) -> list[SourceEntry]:
-    """File managers pack the folder itself: where everything lies in one, its content is the source.
+    """Removes the top folder if all files are in a single one, as file managers pack a folder itself.
 
-    Not where that folder is a Python package, whose name the scripts need.
+    A Python package stays as it is, because scripts need its name.
     """
     tops = {entry.path.split("/", 1)[0] for entry in entries}
     if len(tops) != 1 or any("/" not in entry.path for entry in entries):
@@ -120,4 +120,6 @@ def _without_top_folder(entries: list[SourceEntry]) -> list[SourceEntry]:
     top = tops.pop()
     if any(entry.path == f"{top}/__init__.py" for entry in entries):
         return entries
-    return [SourceEntry(entry.path[len(top) + 1 :], entry.size, entry.executable, entry.open) for entry in entries]
+    return [
+        SourceEntry(entry.path[len(top) + 1 :], entry.size, entry.executable, entry.open) for entry in entries
+    ]

@@ -1,4 +1,4 @@
-"""Giving files out: snapshots to the nodes that run them, logs and outputs to the people of the workspace."""
+"""Serves files: snapshots to the nodes that run them, logs and outputs to members of the workspace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
 MAX_RANGE_BYTES = 8 * 1024 * 1024
 DEFAULT_RANGE_BYTES = 1024 * 1024
 SAFE_HEADERS = {
-    # A run's files are a stranger's content under our address: never a page, never a script.
+    # A run's files are untrusted content on the hub's origin: browsers must not run them as page or script.
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "sandbox; default-src 'none'",
     **PRIVATE,
@@ -34,7 +34,7 @@ SAFE_HEADERS = {
 
 
 class LogRange(NamedTuple):
-    """Which log, and which of its bytes; attempt 0 = the last."""
+    """A byte range of a log; attempt 0 means the latest one."""
 
     run: str
     attempt: int
@@ -52,7 +52,7 @@ class LogPiece(NamedTuple):
 
 @problem_responses
 async def snapshot(request: Request) -> Response:
-    """The frozen source as a zip, with Range."""
+    """Serves a snapshot as a zip; supports Range."""
     who = await require_node_or_person(request)
     sha256 = request.path_params["sha256"]
     if not await in_thread(_may_fetch, who, sha256):
@@ -68,7 +68,7 @@ async def snapshot(request: Request) -> Response:
 
 @problem_responses
 async def log(request: Request) -> Response:
-    """Raw bytes from `offset`; with `download=1` the whole file as an attachment."""
+    """Serves raw bytes of a log from `offset`; with `download=1` the whole file as an attachment."""
     who = await require_person(request)
     run, name = request.path_params["run"], request.path_params["name"]
     attempt = query_integer(request, "attempt", 0, maximum=2**31)
@@ -88,10 +88,12 @@ async def log(request: Request) -> Response:
 
 @problem_responses
 async def output(request: Request) -> Response:
-    """One file that the run left, with Range."""
+    """Serves an output file of the run; supports Range."""
     who = await require_person(request)
     attempt = query_integer(request, "attempt", 0, maximum=2**31)
-    artifact = await in_thread(_artifact, who, request.path_params["run"], attempt, request.path_params["path"])
+    artifact = await in_thread(
+        _artifact, who, request.path_params["run"], attempt, request.path_params["path"]
+    )
     name = PurePosixPath(artifact.path).name
     return StoredFileResponse(
         blobs.path(artifact.sha256),
@@ -103,7 +105,7 @@ async def output(request: Request) -> Response:
 
 
 def _may_fetch(who: Node | Principal, sha256: str) -> bool:
-    """A node may have what it has to run and has not settled; a person what is in their workspace."""
+    """Returns whether the caller may read the snapshot: a node that has to run it, or a member of its workspace."""
     if not blobs.SHA256.match(sha256) or not blobs.exists(sha256):
         return False
     if isinstance(who, Node):
@@ -115,7 +117,7 @@ def _may_fetch(who: Node | Principal, sha256: str) -> bool:
 
 
 def _run(who: Principal, run_id: str) -> Run:
-    run = Run.objects.of(who.workspace).filter(pk=run_id).first()
+    run = Run.objects.for_workspace(who.workspace).filter(pk=run_id).first()
     if run is None:
         raise not_found("No such run in this workspace.")
     return run
@@ -125,7 +127,7 @@ def _read_log(who: Principal, requested: LogRange) -> LogPiece:
     run = _run(who, requested.run)
     number, name = requested.attempt or run.attempt, requested.name
     try:
-        # Whether it is complete is asked first: bytes that come in between only make the answer richer.
+        # `complete` is read before the bytes: the reverse order could miss bytes that arrive in between.
         complete = log_store.is_complete(run.pk, number, name)
         data = log_store.read(run.pk, number, name, requested.offset, requested.limit)
         size = log_store.size(run.pk, number, name)
@@ -144,7 +146,7 @@ def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
     if not path.is_file():
         raise not_found("No such log in this attempt.")
     facts = path.stat()
-    # A log only grows, and what is stored of it never changes: its length says which state it is in.
+    # Stored bytes of a log never change, so its length identifies its version.
     etag = hashlib.sha256(f"{run.pk}/{number}/{name}/{facts.st_size}".encode()).hexdigest()
     return StoredFileResponse(
         path,

@@ -1,5 +1,4 @@
-"""Which methods an address of the raw routes knows, whichever of them stand for it: for `Allow` in answers
-405 and to OPTIONS."""
+"""The methods that the raw ASGI routes allow for a path: for the header `Allow` in answers 405 and to OPTIONS."""
 
 from __future__ import annotations
 
@@ -10,8 +9,8 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 
 
 def allowed_methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> list[str]:
-    """In alphabetical order, OPTIONS among them."""
-    # Whatever route has answered has noted in the scope how much of the path it stands for.
+    """Returns the allowed methods, including OPTIONS, in alphabetical order."""
+    # The route that matched has changed root_path in the scope; matching again needs the original one.
     whole = {**scope, "root_path": scope.get("app_root_path", scope.get("root_path", ""))}
     return sorted({"OPTIONS", *_methods(routes, whole)})
 

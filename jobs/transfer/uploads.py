@@ -1,6 +1,6 @@
-"""Taking files in pieces at offsets: an interrupted upload goes on where it stopped.
+"""Receives files in pieces at offsets, so that an interrupted upload can be resumed.
 
-Only whole files of the right SHA-256 become blobs. Each uploader has a part of its own
+Only complete files with the right SHA-256 become blobs. Each uploader has a partial file of its own
 (workspaces.stored_files.resumable)."""
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ class Piece(NamedTuple):
 
 @problem_responses
 async def progress(request: Request) -> Response:
-    """HEAD: how much of the file is here."""
+    """HEAD: reports how much of the file is stored."""
     who, sha256 = await _parse_request(request)
     return Response(headers=await in_thread(_progress, who, sha256))
 
 
 @problem_responses
 async def put(request: Request) -> Response:
-    """PUT: one piece at the offset that HEAD names. 422 where the whole has another SHA-256; then it begins
-    anew."""
+    """PUT: stores one piece at the offset that HEAD reports. Answers 422 if the complete file has another
+    SHA-256; the upload must then start again."""
     who, sha256 = await _parse_request(request)
     if isinstance(who, Principal) and not who.may(Role.CONTRIBUTOR):
         raise Problem(403, "Not allowed", "Uploading needs the role contributor.")
@@ -67,7 +67,7 @@ async def put(request: Request) -> Response:
 
 
 def sweep(now: float | None = None) -> int:
-    """Delete unfinished files that nobody has added to for `KEEP_UNFINISHED_S`; returns how many."""
+    """Deletes partial files that have not grown for `KEEP_UNFINISHED_S`; returns how many."""
     before = (time.time() if now is None else now) - resumable.KEEP_UNFINISHED_S
     senders.forget_settled()
     return resumable.remove_forgotten(_folder(), before)
@@ -98,10 +98,10 @@ def _piece(request: Request) -> Piece:
         raise Problem(
             413,
             "Too large",
-            f"Files of at most {settings.MAX_UPLOAD_BYTES} bytes are taken (MAX_UPLOAD_BYTES).",
+            f"Files may have at most {settings.MAX_UPLOAD_BYTES} bytes (MAX_UPLOAD_BYTES).",
         )
     if end - start + 1 > MAX_PIECE_BYTES:
-        raise Problem(413, "Too large", f"At most {MAX_PIECE_BYTES} bytes are taken at once.")
+        raise Problem(413, "Too large", f"A piece may have at most {MAX_PIECE_BYTES} bytes.")
     return Piece(start, end - start + 1, total)
 
 
@@ -112,8 +112,10 @@ def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
 
 
 def _is_visible_to(who: Node | Principal, sha256: str) -> bool:
-    """Knowing a hash is not owning the file. A person learns that a blob exists only where their workspace
-    has it; a node, if it has sent the blob itself for all that it runs now, or their workspaces have it."""
+    """Returns whether the caller may learn that the blob exists; knowing its hash is not enough.
+
+    A person may if their workspace has it; a node if, for every attempt it holds, it has sent the blob itself or
+    the workspace has it."""
     if not blobs.exists(sha256):
         return False
     if isinstance(who, Node):
@@ -131,8 +133,8 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
         raise _wrong_offset(_headers(error.wanted, complete=False)) from error
     except resumable.Busy as error:
         sentence = (
-            "Another request writes this very file just now. Ask by HEAD how much of it is here, and "
-            "go on from there."
+            "Another request is writing this file. Use HEAD to find out how much of it is stored, and "
+            "continue from there."
         )
         raise Problem(503, "Busy", sentence, Retry_After="1") from error
     except blobs.BlobError as error:
@@ -151,21 +153,23 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
 
 def _wrong_offset(progress: dict[str, str]) -> Problem:
     return Problem(
-        409, "Not at this offset", f"The next byte wanted is {progress['Upload-Offset']}.", **_header_arguments(progress)
+        409,
+        "Not at this offset",
+        f"The next expected byte is {progress['Upload-Offset']}.",
+        **_header_arguments(progress),
     )
 
 
 def _disk_full() -> Problem:
     sentence = (
-        "The hub's disk is full. What has come of the file stays; its operator must free space below "
-        "DATA_DIR, then the "
-        "upload goes on where it stopped."
+        "The hub's disk is full. The bytes received so far are kept; after the operator has freed space "
+        "below DATA_DIR, the upload can be resumed."
     )
     return Problem(507, "Disk full", sentence, Retry_After="5")
 
 
 def _part(who: Node | Principal, sha256: str) -> Path:
-    """Each uploader has a file of its own: nobody can spoil another's."""
+    """Returns the partial file of this uploader: each has its own, so that none can corrupt another's."""
     owner = f"node-{who.pk}" if isinstance(who, Node) else f"user-{who.user.pk}"
     return _folder() / f"{sha256}.{owner}"
 

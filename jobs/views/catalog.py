@@ -35,7 +35,7 @@ def experiments(request: WorkspaceRequest) -> HttpResponse:
     numbers = [experiment.last_number for experiment in found if experiment.last_number]
     last = {
         run.number: run
-        for run in Run.objects.of(workspace).filter(number__in=numbers).defer("preview", "spec")
+        for run in Run.objects.for_workspace(workspace).filter(number__in=numbers).defer("preview", "spec")
     }
     rows = [(experiment, last.get(experiment.last_number)) for experiment in found]
     return render(

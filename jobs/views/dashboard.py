@@ -38,7 +38,7 @@ class ActiveRun:
 @needs(Role.VIEWER)
 def dashboard(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
-    runs = Run.objects.of(workspace).leading().select_related("experiment", "created_by").defer("preview")
+    runs = Run.objects.for_workspace(workspace).leading().select_related("experiment", "created_by").defer("preview")
     fleet = machines(workspace)
     context = {
         "counts": _counts(workspace),
@@ -59,7 +59,7 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
 def _counts(workspace: Workspace) -> dict[str, int]:
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     return (
-        Run.objects.of(workspace)
+        Run.objects.for_workspace(workspace)
         .leading()
         .aggregate(
             running=Count("pk", filter=Q(state__in=ACTIVE - WAITING)),

@@ -117,7 +117,7 @@ def purge_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
 def roots(workspace: Workspace) -> RunQuerySet:
     """Deleted runs, newest first, without those that went with their experiment or with what they are part
     of."""
-    found = Run.objects.ever_of(workspace).deleted().filter(experiment__deleted_at=None)
+    found = Run.objects.with_deleted_for_workspace(workspace).deleted().filter(experiment__deleted_at=None)
     with_parent = found.filter(parent__deleted_at=F("deleted_at")).values("pk")
     own = found.exclude(pk__in=with_parent).order_by("-deleted_at", "-number")
     return own.select_related("experiment").defer("preview", "spec")
@@ -142,7 +142,7 @@ def _due_at(deleted_at: datetime | None) -> datetime | None:
 
 
 def _deleted_run(who: Principal, number: int) -> Run:
-    found = Run.objects.ever_of(who.workspace).filter(number=number).first()
+    found = Run.objects.with_deleted_for_workspace(who.workspace).filter(number=number).first()
     if found is None:
         raise Http404
     return found

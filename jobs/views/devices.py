@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from django.http import HttpRequest
 
-from clusters.charts import GPU, HOST, config
+from clusters.charts import GPU, HOST, chart_config
 from clusters.models import Gpu, Node
 from jobs.models import AttemptNode, Member, Run
 from jobs.states import FINAL
@@ -57,7 +57,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
         "has_gpus": any(item.ranks for item in owned),
         "shows_all": shows_all,
         "is_live": is_live,
-        "charts": config(
+        "charts": chart_config(
             [item.gpu for item in shown],
             nodes={node.name: node.memory_bytes for node in nodes},
             scopes=(GPU, HOST) if shown else (HOST,),

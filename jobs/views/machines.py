@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from clusters.models import Node
 from clusters.overview import GpuCell, LeaseSummary, NodeCard, node_cards
 from clusters.states import GpuUsage
-from clusters.templatetags.devices import heat, gpu_summary
+from clusters.templatetags.devices import gpu_summary, heat
 from clusters.visibility import visible_nodes
 from jobs.models import Run
 from workspaces.models import Workspace
@@ -42,7 +42,7 @@ def machines(workspace: Workspace) -> list[Machine]:
     """The nodes that `workspace` may use. What runs of other workspaces hold is only "busy"."""
     cards = node_cards(visible_nodes(workspace).filter(revoked_at=None), workspace)
     holders = {line.holder for card in cards for line in card.leases}
-    numbers = dict(Run.objects.of(workspace).filter(pk__in=holders).values_list("pk", "number"))
+    numbers = dict(Run.objects.for_workspace(workspace).filter(pk__in=holders).values_list("pk", "number"))
     return [_machine(card, numbers) for card in cards]
 
 

@@ -10,7 +10,7 @@ from workspaces.access import Principal
 
 def run_numbered(who: Principal, number: int) -> Run:
     found = (
-        Run.objects.of(who.workspace).filter(number=number).select_related("experiment", "created_by").first()
+        Run.objects.for_workspace(who.workspace).filter(number=number).select_related("experiment", "created_by").first()
     )
     if found is None:
         raise Http404
@@ -18,7 +18,7 @@ def run_numbered(who: Principal, number: int) -> Run:
 
 
 def run_with_id(who: Principal, run_id: str) -> Run:
-    found = Run.objects.of(who.workspace).filter(pk=run_id).first()
+    found = Run.objects.for_workspace(who.workspace).filter(pk=run_id).first()
     if found is None:
         raise Http404
     return found

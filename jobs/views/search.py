@@ -38,7 +38,7 @@ def search(request: WorkspaceRequest) -> HttpResponse:
 
 def _runs(text: str, workspace: Workspace) -> list[Hit]:
     found = (
-        Run.objects.of(workspace)
+        Run.objects.for_workspace(workspace)
         .matching(text=text)
         .select_related("experiment")
         .defer("preview")[:MOST_OF_A_KIND]

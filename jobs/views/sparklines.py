@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clusters.models import Lease, Node
-from clusters.telemetry.heat import heat
+from clusters.telemetry.heat import read_heat
 from clusters.telemetry.slice_codec import Numbers
 
 SPAN_S = 900
@@ -40,7 +40,7 @@ def sparklines(runs: Collection[str], now: float) -> dict[str, Sparkline]:
     nodes = Node.objects.filter(pk__in={node for keys in gpus.values() for node, _ in keys})
     if not nodes:
         return {}
-    rows = heat(list(nodes), "utilization_pct", start=now - SPAN_S, end=now, points=POINTS, now=now).rows
+    rows = read_heat(list(nodes), "utilization_pct", start=now - SPAN_S, end=now, points=POINTS, now=now).rows
     found = {run: _line(rows, keys) for run, keys in gpus.items()}
     return {run: line for run, line in found.items() if line is not None}
 

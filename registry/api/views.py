@@ -126,7 +126,7 @@ class VersionList(_RegistryView):
             raise RegistryError(
                 "run", "is required: the id of the run that made it, with path; or give source instead"
             )
-        run = Run.objects.of(who.workspace).filter(pk=told["run"]).first()
+        run = Run.objects.for_workspace(who.workspace).filter(pk=told["run"]).first()
         if run is None:
             raise RegistryError(
                 "run",

@@ -20,7 +20,7 @@ from tracking.mlflow.protocol.conditions import (
     sort_rows,
 )
 from tracking.mlflow.protocol.fields import CallArgs, max_results, text, texts
-from tracking.mlflow.protocol.page_tokens import encode, offset_of
+from tracking.mlflow.protocol.page_tokens import encode_offset, offset_of
 
 MODELS = ConditionGrammar({"name": ValueType.TEXT}, ("name", "creation_timestamp", "last_updated_timestamp", "timestamp"))
 VERSIONS = ConditionGrammar(
@@ -111,6 +111,6 @@ def _page(asked: CallArgs, rows: list[Row], default: int, limit: int) -> tuple[l
     """Keys of the page, and where the next begins."""
     first, count = offset_of(asked), max_results(asked, default, limit)
     after = first + count
-    return [row["pk"] for row in rows[first:after]], {"next_page_token": encode(after)} if after < len(
+    return [row["pk"] for row in rows[first:after]], {"next_page_token": encode_offset(after)} if after < len(
         rows
     ) else {}

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management import call_command
 
 from clusters.enrolment.join import join
-from clusters.enrolment.node_tokens import enrol, node_for_token
+from clusters.enrolment.node_tokens import enrol_node, node_for_token
 from clusters.models import Node
 from jobs.logs.log_follower import LogFollower
 from jobs.models import Run
@@ -189,13 +189,13 @@ class TestNodeToken:
         assert node_for_token(joined.token) == joined.node
 
     def test_lists_nodes_with_their_state(self) -> None:
-        enrol("gpus", "beta")
+        enrol_node("gpus", "beta")
         out = io.StringIO()
         call_command("node", "list", stdout=out)
         assert out.getvalue().splitlines()[0].split() == ["gpus", "beta", "new"]
 
     def test_revokes_a_node_and_says_who_is_not_there(self) -> None:
-        _, token = enrol("gpus", "beta")
+        _, token = enrol_node("gpus", "beta")
         call_command("node", "revoke", "beta", stdout=io.StringIO())
         assert node_for_token(token) is None
         heard = io.StringIO()

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters.enrolment.node_tokens import enrol
+from clusters.enrolment.node_tokens import enrol_node
 from clusters.models import Cluster, Node
 from clusters.node_reports import heartbeat
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
@@ -45,7 +45,7 @@ def ready_node(
     name: str = "alpha", *gpus: str, cluster: str = "local", at: datetime | None = None, **changed: Any
 ) -> Node:
     """A node that has just reported, with GPUs of these UUIDs."""
-    node, _ = enrol(cluster, name)
+    node, _ = enrol_node(cluster, name)
     told = beat(*(gpu(uuid, index) for index, uuid in enumerate(gpus)), **changed)
     heartbeat.apply(node, told, at or timezone.now())
     return Node.objects.select_related("cluster").get(pk=node.pk)

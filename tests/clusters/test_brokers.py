@@ -15,7 +15,7 @@ from redis.exceptions import NoPermissionError
 
 from clusters import brokers
 from clusters.brokers.errors import BrokerUnavailable
-from clusters.enrolment.node_tokens import enrol, revoke
+from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.models import Node
 from clusters.wakeups import wake
 from tests.clusters.wakeup_listeners import listening, run_id
@@ -37,7 +37,7 @@ def _no_users(valkey: str) -> Iterator[None]:
 
 
 def node(name: str) -> Node:
-    return enrol("local", name)[0]
+    return enrol_node("local", name)[0]
 
 
 def user(made: Node) -> redis.Redis:
@@ -113,7 +113,7 @@ class TestEnd:
         alpha = node("alpha")
         with user(alpha) as own:
             own.ping()
-            revoke(alpha)
+            revoke_node(alpha)
             with pytest.raises(redis.ConnectionError):
                 own.ping()
 
@@ -121,14 +121,14 @@ class TestEnd:
         alpha = node("alpha")
         with user(alpha) as own:
             own.ping()
-            anew = enrol("local", "alpha")[0]
+            anew = enrol_node("local", "alpha")[0]
             user(anew).ping()
             with pytest.raises(redis.ConnectionError):
                 own.ping()
 
     def test_a_node_revoked_a_moment_ago_is_not_let_in_again(self) -> None:
         alpha = node("alpha")
-        revoke(Node.objects.get(pk=alpha.pk))
+        revoke_node(Node.objects.get(pk=alpha.pk))
         assert brokers.login_for_node(alpha, "localhost") == brokers.BrokerLogin()
 
 
@@ -167,7 +167,7 @@ class TestAddress:
 
     def test_this_machines_own_node_keeps_to_the_socket(self, settings: Settings, tmp_path: Path) -> None:
         settings.NODE_BROKER_URL = "redis://0.0.0.0:8001/0"
-        alpha, token = enrol("local", "alpha")
+        alpha, token = enrol_node("local", "alpha")
         settings.OWN_NODE_TOKEN_FILE = tmp_path / "node-token"
         settings.OWN_NODE_TOKEN_FILE.write_text(token)
         assert digest(token) == alpha.token_digest
@@ -235,7 +235,7 @@ class TestForeignBroker:
     def test_revoking_does_not_need_it(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
         alpha = node("alpha")
         settings.BROKER_URL = "redis+socket://:x@/nowhere/valkey.sock"
-        revoke(alpha)
+        revoke_node(alpha)
         assert "could not be removed yet" in caplog.text
         assert Node.objects.get(pk=alpha.pk).revoked_at is not None
 

@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters import journal
-from clusters.enrolment.node_tokens import enrol
+from clusters.enrolment.node_tokens import enrol_node
 from clusters.leases import acquire, release
 from clusters.models import Lease, Node
 from clusters.node_reports import heartbeat
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def told(*gpus: GpuFact, **changed: Any) -> Node:
-    node, _ = enrol("local", "alpha")
+    node, _ = enrol_node("local", "alpha")
     heartbeat.apply(node, beat(*gpus, **changed), timezone.now())
     return node
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from clusters.enrolment.node_tokens import enrol, revoke
+from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.models import Gpu, Hearing, Node
 from clusters.node_reports import heartbeat, hub_uptime
 from clusters.node_reports.hub_uptime import MAX_PULSE_GAP, PULSE_S, pulse, pulse_while_serving
@@ -35,7 +35,7 @@ class TestApply:
         assert [device.uuid for device in node.gpus.all()] == ["GPU-a", "GPU-b"]
 
     def test_vitals_keep_what_is_known_and_leave_out_what_is_not(self) -> None:
-        node, _ = enrol("local", "alpha")
+        node, _ = enrol_node("local", "alpha")
         heartbeat.apply(node, beat(gpu("GPU-a", utilization_pct=0.0, power_w=None)), NOW)
         node.refresh_from_db()
         assert node.vitals["memory_used_bytes"] == 20 * GIB
@@ -107,7 +107,7 @@ class TestApply:
         assert Node.objects.get(pk=node.pk).last_report_at == NOW
 
     def test_not_a_number_becomes_unknown(self) -> None:
-        node, _ = enrol("local", "alpha")
+        node, _ = enrol_node("local", "alpha")
         heartbeat.apply(node, beat(gpu("GPU-a", power_w=float("nan")), cpu_pct=float("inf")), NOW)
         node.refresh_from_db()
         assert node.vitals["cpu_pct"] is None
@@ -132,11 +132,11 @@ class TestStatus:
         assert heartbeat.status(node, after(silent_s)) == expected
 
     def test_a_node_that_never_reported_is_new(self) -> None:
-        assert heartbeat.status(enrol("local", "alpha")[0], NOW) == "new"
+        assert heartbeat.status(enrol_node("local", "alpha")[0], NOW) == "new"
 
     def test_a_revoked_node_is_revoked_whatever_it_says(self) -> None:
         node = ready_node(at=NOW)
-        revoke(node)
+        revoke_node(node)
         assert heartbeat.status(node, NOW) == "revoked"
 
     def test_silence_from_before_the_hub_started_does_not_count(self) -> None:
@@ -177,7 +177,7 @@ class TestPulse:
         assert (row.since, row.until) == (after(3600), after(3600))
 
     def test_who_waits_for_its_turn_is_heard_all_the_same(self) -> None:
-        waiting, silent = (enrol("local", name)[0] for name in ("waiting", "silent"))
+        waiting, silent = (enrol_node("local", name)[0] for name in ("waiting", "silent"))
         Node.objects.update(last_report_at=NOW)
         pulse(after(8), [waiting.pk])
         waiting.refresh_from_db()
@@ -185,7 +185,7 @@ class TestPulse:
         assert (waiting.last_report_at, silent.last_report_at) == (after(8), NOW)
 
     def test_a_report_waits_from_its_arrival_to_its_answer(self) -> None:
-        node, _ = enrol("local", "talking")
+        node, _ = enrol_node("local", "talking")
         with hub_uptime.report_in_progress(node), hub_uptime.report_in_progress(node):
             assert node.pk in hub_uptime._reports_in_progress
         assert node.pk not in hub_uptime._reports_in_progress

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from clusters.enrolment.join import LIFETIME, NameInUse, TokenNotUsable, TokenUnknown, invite, join
-from clusters.enrolment.node_tokens import EnrolmentError, enrol, node_for_token, revoke
+from clusters.enrolment.node_tokens import EnrolmentError, enrol_node, node_for_token, revoke_node
 from clusters.models import Cluster, Hearing, JoinToken, Node, NodeEvent
 from tests.clusters.builders import ready_node
 from tests.people import make_owner
@@ -139,7 +139,7 @@ class TestSpent:
             join(text, "alpha", "box")
 
     def test_a_nodes_own_token_is_no_join_token(self) -> None:
-        _, own = enrol("local", "alpha")
+        _, own = enrol_node("local", "alpha")
         with pytest.raises(TokenUnknown):
             join(own, "beta", "box")
 
@@ -168,13 +168,13 @@ class TestTakenName:
         assert "took the node's place in cluster gang" in NodeEvent.objects.get(kind="joined").message
 
     def test_a_revoked_one_gives_way(self) -> None:
-        before, old = enrol("gang", "alpha")
-        revoke(before)
+        before, old = enrol_node("gang", "alpha")
+        revoke_node(before)
         joined = join(token_for("alpha"), "", "box")
         assert (joined.node, node_for_token(old), node_for_token(joined.token)) == (before, None, before)
 
     def test_one_that_never_reported_gives_way_if_asked(self) -> None:
-        enrol("gang", "alpha")
+        enrol_node("gang", "alpha")
         text = token_for("alpha")
         with pytest.raises(NameInUse):
             join(text, "", "box")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from clusters.enrolment.node_tokens import enrol, revoke
+from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.journal import recent_events, record_event
 from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, silence
@@ -41,7 +41,7 @@ def report(
 
 def joined() -> Node:
     listening(10_000)
-    node, _ = enrol("local", "alpha")
+    node, _ = enrol_node("local", "alpha")
     report(node, 0)
     return node
 
@@ -167,7 +167,7 @@ class TestSilence:
 
     def test_of_a_node_that_was_revoked_is_nobodys_business(self) -> None:
         node = joined()
-        revoke(node)
+        revoke_node(node)
         silence.record_silent_nodes(after(100), listening_window(after(100)))
         assert not {"silent", "lost"} & set(kinds(node))
 

@@ -7,7 +7,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.enrolment.node_tokens import enrol, revoke
+from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.leases import acquire
 from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, notices
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 class TestNodePage:
     def test_shows_facts_interpreters_and_live_numbers(self) -> None:
-        node, _ = enrol("local", "alpha")
+        node, _ = enrol_node("local", "alpha")
         told = gpu(
             "GPU-a", utilization_pct=87.0, memory_used_bytes=70 * GIB, power_w=512.0, temperature_c=61.0
         )
@@ -56,7 +56,7 @@ class TestNodePage:
         assert "Check that the machine is up" in page
 
     def test_a_revoked_node_says_how_to_bring_it_back(self) -> None:
-        revoke(ready_node("alpha"))
+        revoke_node(ready_node("alpha"))
         assert "manage.py node token alpha" in one_line(text_of(client_of(make_viewer()), "/nodes/alpha/"))
 
     def test_what_a_node_says_of_itself_is_shown_as_text(self) -> None:

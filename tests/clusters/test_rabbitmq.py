@@ -15,11 +15,11 @@ from kombu.exceptions import OperationalError
 from pytest_django import Settings
 
 from clusters import brokers
-from clusters.enrolment.node_tokens import enrol, revoke
+from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.models import Node
 from clusters.wakeups import wake
-from tests.clusters.wakeup_listeners import listening, run_id
 from tests.clusters.rabbitmq import Rabbit, rabbit
+from tests.clusters.wakeup_listeners import listening, run_id
 from tests.hub import eventually
 
 
@@ -46,7 +46,7 @@ def _broker(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None
 
 
 def node(name: str) -> Node:
-    return enrol("local", name)[0]
+    return enrol_node("local", name)[0]
 
 
 def line(made: Node) -> Any:
@@ -113,7 +113,7 @@ class TestEnd:
         with line(alpha) as own:
             own.channel()
             url = own.as_uri(include_password=True)
-            revoke(alpha)
+            revoke_node(alpha)
             eventually(lambda: _is_closed(own), 20)
         with connection(url) as again, pytest.raises((AccessRefused, OperationalError)):
             again.connect()

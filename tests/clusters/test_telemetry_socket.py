@@ -41,7 +41,7 @@ async def watching(names: str) -> Watcher:
 
 def sample(node: Node) -> None:
     block = Block(int(time.time()), 1, ("GPU-a",), ("power_w",), pack([[{"power_w": 700.0}]], ("power_w",)))
-    intake.ingest(node, Report("agent", 1, time.time(), samples=(block,)), timezone.now())
+    intake.ingest_telemetry(node, Report("agent", 1, time.time(), samples=(block,)), timezone.now())
 
 
 class TestTelemetrySocket:

@@ -19,7 +19,8 @@ LISTENER = """
 import json, sys
 from trainhub_node.link.wakeups import Worker
 from trainhub_node.broker.broker_link import from_config
-worker = Worker(from_config(json.loads(sys.argv[1])), lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None)
+link = from_config(json.loads(sys.argv[1]))
+worker = Worker(link, lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None)
 worker.run()
 """
 

@@ -43,7 +43,8 @@ fcntl.flock(lock, fcntl.LOCK_EX)
 """
 PROVISION = """
 found = taken()
-host = found.get(asked["name"]) or next((name for name in config["hosts"] if name not in found.values()), None)
+host = found.get(asked["name"])
+host = host or next((name for name in config["hosts"] if name not in found.values()), None)
 if host is None:
     sys.exit("all machines are taken")
 agent_log = here / (asked["name"] + ".log")
@@ -57,8 +58,8 @@ inside = ["nsenter", "-t", str(config["hosts"][host]), "-a", "--", *config["prog
 env = {**os.environ, **config["env"]}
 folder = "/tmp/" + asked["name"]
 subprocess.run(
-    [*inside, "join", asked["hub_url"], "--token", asked["join_token"], "--dir", folder, "--replace"], check=True, env=env,
-    cwd="/", stdin=subprocess.DEVNULL, stdout=sys.stderr,
+    [*inside, "join", asked["hub_url"], "--token", asked["join_token"], "--dir", folder, "--replace"],
+    check=True, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=sys.stderr,
 )
 with open(agent_log, "ab") as log:
     subprocess.Popen(

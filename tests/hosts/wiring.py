@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-import shutil
 import subprocess
 from pathlib import Path
+
+from tests import guard
 
 ETC = Path("/etc/netns")
 HUB = 254
@@ -29,6 +30,8 @@ class Bridge:
         self.hub_address = self.address(HUB)
 
     def build(self) -> None:
+        for command in self._removal():
+            guard.on_exit(*command)
         ip("link", "add", self.name, "type", "bridge")
         ip("addr", "add", f"{self.hub_address}/24", "dev", self.name)
         ip("link", "set", self.name, "up")
@@ -44,12 +47,17 @@ class Bridge:
             self._write_etc(space)
 
     def remove(self) -> None:
+        for command in self._removal():
+            subprocess.run(command, capture_output=True, check=False)
+
+    def _removal(self) -> list[list[str]]:
+        commands = []
         for number in self.machines:
             space = self.namespace(self.host_name(number))
-            subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
-            subprocess.run(["ip", "link", "del", self.link(number)], capture_output=True, check=False)
-            shutil.rmtree(ETC / space, ignore_errors=True)
-        subprocess.run(["ip", "link", "del", self.name], capture_output=True, check=False)
+            commands.append(["ip", "netns", "del", space])
+            commands.append(["ip", "link", "del", self.link(number)])
+            commands.append(["rm", "-rf", str(ETC / space)])
+        return [*commands, ["ip", "link", "del", self.name]]
 
     def address(self, number: int) -> str:
         return f"{self._net}.{number}"

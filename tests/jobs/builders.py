@@ -51,7 +51,7 @@ def beat(*, slots: int = 8, gpus: int = 0, name: str = "alpha") -> Heartbeat:
 
 
 def node(name: str = "alpha", *, cluster: str = "local", slots: int = 8, gpus: int = 0) -> Node:
-    made, _ = node_tokens.enrol(cluster, name)
+    made, _ = node_tokens.enrol_node(cluster, name)
     heartbeat.apply(made, beat(slots=slots, gpus=gpus, name=name), timezone.now())
     return made
 

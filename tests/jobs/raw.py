@@ -34,7 +34,7 @@ def opened() -> httpx.AsyncClient:
 def enrolled(name: str = "alpha") -> tuple[Node, Headers]:
     """A node with its token as headers."""
     made = node(name)
-    _, token = node_tokens.enrol("local", name)
+    _, token = node_tokens.enrol_node("local", name)
     return Node.objects.select_related("cluster").get(pk=made.pk), bearing(token)
 
 

@@ -19,6 +19,7 @@ from live.topics import run_topic
 from tests.hub import eventually
 from tests.live.sockets import event, opened, unopened, with_token
 from tests.people import make_viewer, token_of
+from trainhub.up.children import end_with_parent
 from trainhub.up.valkey import Valkey, configured
 from workspaces.models import User
 
@@ -31,7 +32,11 @@ def layers(url: str) -> dict[str, Any]:
 
 @contextmanager
 def running(server: Valkey) -> Iterator[None]:
-    process = subprocess.Popen(server.argv, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        server.argv,
+        stdout=subprocess.DEVNULL,
+        preexec_fn=end_with_parent(),  # noqa: PLW1509 - only prctl
+    )
     try:
         server.wait()
         yield

@@ -41,7 +41,7 @@ def client(mlflow_python: str, hub: Hub, tmp_path_factory: pytest.TempPathFactor
 async def me(transactional_db: None, valkey: str) -> AsyncIterator[MlflowCaller]:
     """A contributor."""
     process_caches.clear_all()
-    run_cache.forget()
+    run_cache.forget_run()
     process_caches.clear_all()
     async with open_client() as client:
         yield MlflowCaller(client, await contributor_token())

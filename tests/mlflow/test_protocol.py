@@ -261,7 +261,7 @@ def queries() -> int:
     user = make_contributor()
     caller = Caller(make_workspace(), Role.CONTRIBUTOR, user)
     with CaptureQueriesContext(connection) as captured:
-        results = runs.search(caller, {"experiment_ids": ["0"], "filter": "metrics.loss >= 0"})
+        results = runs.search_runs(caller, {"experiment_ids": ["0"], "filter": "metrics.loss >= 0"})
     assert results["runs"][0]["data"]["params"]
     return len(captured)
 

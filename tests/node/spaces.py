@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import guard
 from tests.hosts.wiring import free_net
 
 
@@ -48,6 +49,7 @@ def two_spaces() -> Iterator[tuple[str, list[Space]]]:
     tag, network = f"tn{secrets.token_hex(3)}", free_net()
     with ExitStack() as stack:
         bridge = f"{tag}b"
+        guard.on_exit("ip", "link", "del", bridge)
         _ip("link", "add", bridge, "type", "bridge")
         stack.callback(_ip, "link", "del", bridge)
         _ip("addr", "add", f"{network}.254/24", "dev", bridge)
@@ -62,6 +64,8 @@ def _space(stack: ExitStack, tag: str, bridge: str, network: str, number: int) -
         f"eth{number}",
         f"{network}.{number + 1}",
     )
+    guard.on_exit("ip", "netns", "del", name)
+    guard.on_exit("rm", "-rf", f"/etc/netns/{name}")
     _ip("netns", "add", name)
     stack.callback(_ip, "netns", "del", name)
     _ip("link", "add", outer, "type", "veth", "peer", "name", inner, "netns", name)
@@ -80,6 +84,8 @@ def _space(stack: ExitStack, tag: str, bridge: str, network: str, number: int) -
     (files / "nsswitch.conf").write_text("hosts: files\n")
     # Short, because Open MPI puts sockets there; passable, for ranks of another account.
     folder = Path(tempfile.mkdtemp(prefix="tn"))
+    guard.own_folder(folder)
+    guard.on_exit("rm", "-rf", str(folder))
     folder.chmod(0o711)
     stack.callback(shutil.rmtree, folder)
     return Space(name, address, inner, folder, outer)

@@ -108,7 +108,7 @@ class TestActions:
     def test_delete_takes_an_ended_run_out_of_sight(self, who: Principal) -> None:
         run = failed(who)
         client_of(make_contributor()).post(f"/runs/{run.number}/delete/")
-        assert not Run.objects.of(who.workspace).filter(pk=run.pk).exists()
+        assert not Run.objects.for_workspace(who.workspace).filter(pk=run.pk).exists()
         assert Run.objects.deleted().filter(pk=run.pk).exists()
 
 

@@ -61,7 +61,7 @@ class RunFiles:
         """
         Run.objects.select_for_update(no_key=True).filter(pk=self.run.pk).values_list("pk").first()
 
-    def put(self, path: str, sha256: str, size_bytes: int) -> None:
+    def put_file(self, path: str, sha256: str, size_bytes: int) -> None:
         outputs.put_output(self.run, self.run.attempt, path, sha256, size_bytes)
 
 
@@ -94,7 +94,7 @@ class ModelFiles:
     def lock(self) -> None:
         LoggedModel.objects.select_for_update(no_key=True).filter(pk=self.model.pk).values_list("pk").first()
 
-    def put(self, path: str, sha256: str, size_bytes: int) -> None:
+    def put_file(self, path: str, sha256: str, size_bytes: int) -> None:
         values = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now()}
         LoggedModelFile.objects.update_or_create(model=self.model, path=path, defaults=values)
 
@@ -102,7 +102,7 @@ class ModelFiles:
 FileOwner = RunFiles | ModelFiles
 
 
-def put(place: FileOwner, path: str, sha256: str, size_bytes: int) -> None:
+def put_file(place: FileOwner, path: str, sha256: str, size_bytes: int) -> None:
     """Gives a stored blob a path. Raises MlflowError if the path, or a folder of it, exists as the other
     kind."""
     with transaction.atomic():
@@ -148,7 +148,11 @@ def _is_in_default(place: FileOwner) -> bool:
 
 
 def run_files(caller: Caller, run_id: str) -> RunFiles:
-    run = Run.objects.ever_of(caller.workspace).filter(pk=run_id).first() if RUN.match(run_id) else None
+    run = (
+        Run.objects.with_deleted_for_workspace(caller.workspace).filter(pk=run_id).first()
+        if RUN.match(run_id)
+        else None
+    )
     if run is None:
         raise MlflowError(MISSING, f"Run with id={run_id[:64]} not found.")
     return RunFiles(run)
@@ -169,7 +173,7 @@ def writable_owner(caller: Caller, address: Address) -> FileOwner:
     return _check_writable(caller, find_owner(caller, address))
 
 
-def writable_run(caller: Caller, run_id: str) -> FileOwner:
+def writable_run_files(caller: Caller, run_id: str) -> FileOwner:
     return _check_writable(caller, run_files(caller, run_id))
 
 

@@ -56,13 +56,13 @@ def problem_responses(handler: Handler) -> Handler:
 
 
 @problem_responses
-async def file(request: Request) -> Response:
+async def send_file(request: Request) -> Response:
     """Sends a file as a download; supports Range."""
     return download(await _row(request))
 
 
 @problem_responses
-async def image(request: Request) -> Response:
+async def send_image(request: Request) -> Response:
     """Sends an image for an `<img>` of this site; opened by itself it is a download."""
     row = await _row(request)
     media_type = image_type(row.path)
@@ -72,7 +72,7 @@ async def image(request: Request) -> Response:
 
 
 @problem_responses
-async def figure(request: Request) -> Response:
+async def send_figure(request: Request) -> Response:
     """Sends a plotly figure for a sandboxed frame without origin, cookies and network access."""
     row = await _row(request)
     if row.size_bytes > isolation.MAX_JSON_BYTES:
@@ -93,7 +93,7 @@ async def figure(request: Request) -> Response:
 
 
 @problem_responses
-async def archive(request: Request) -> Response:
+async def send_zip(request: Request) -> Response:
     """Sends a folder as a zip; with `name`, which may repeat, only those files and folders. Supports
     Range."""
     caller = await require_caller(request)
@@ -160,8 +160,8 @@ def _name(place: FileOwner) -> str:
 
 
 routes = [
-    Route("/api/v1/artifacts/files/{path:rest}", file, methods=["GET", "HEAD"]),
-    Route("/api/v1/artifacts/images/{path:rest}", image, methods=["GET", "HEAD"]),
-    Route("/api/v1/artifacts/figures/{path:rest}", figure, methods=["GET"]),
-    Route("/api/v1/artifacts/zip/{path:rest}", archive, methods=["GET", "HEAD"]),
+    Route("/api/v1/artifacts/files/{path:rest}", send_file, methods=["GET", "HEAD"]),
+    Route("/api/v1/artifacts/images/{path:rest}", send_image, methods=["GET", "HEAD"]),
+    Route("/api/v1/artifacts/figures/{path:rest}", send_figure, methods=["GET"]),
+    Route("/api/v1/artifacts/zip/{path:rest}", send_zip, methods=["GET", "HEAD"]),
 ]

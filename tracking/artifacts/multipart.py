@@ -37,7 +37,7 @@ _MPU = "/api/2.0/mlflow-artifacts/mpu"
 
 
 @mlflow_errors
-async def create(request: Request) -> Response:
+async def create_upload(request: Request) -> Response:
     """POST mpu/create/<folder> {path, num_parts} -> {upload_id, credentials: [{url, part_number,
     headers}]}."""
     caller = await require_caller(request, Role.CONTRIBUTOR)
@@ -56,7 +56,7 @@ async def create(request: Request) -> Response:
 
 
 @mlflow_errors
-async def part(request: Request) -> Response:
+async def upload_part(request: Request) -> Response:
     """PUT mpu/parts/<upload>/<number>; clients may repeat a part."""
     parameters = request.path_params
     secret = request.headers.get(HEADER, "")
@@ -77,7 +77,7 @@ async def part(request: Request) -> Response:
 
 
 @mlflow_errors
-async def complete(request: Request) -> Response:
+async def complete_upload(request: Request) -> Response:
     """POST mpu/complete/<folder> {path, upload_id, parts: [{part_number, etag}]}. A repeated call has no
     effect."""
     caller = await require_caller(request, Role.CONTRIBUTOR)
@@ -86,11 +86,11 @@ async def complete(request: Request) -> Response:
     return json_response(None)
 
 
-def abort(caller: Caller, args: CallArgs) -> None:
+def abort_upload(caller: Caller, args: CallArgs) -> None:
     """POST mpu/abort/<folder> {path, upload_id}."""
     address = _target(args)
     place = file_owners.writable_owner(caller, address)
-    uploads.abort(uploads.find_upload(_text(args, "upload_id"), f"{place.root}/{address.path}"))
+    uploads.delete_upload(uploads.find_upload(_text(args, "upload_id"), f"{place.root}/{address.path}"))
 
 
 def _complete(caller: Caller, args: CallArgs) -> None:
@@ -108,7 +108,7 @@ def _complete(caller: Caller, args: CallArgs) -> None:
         if isinstance(error, MlflowError):
             raise
         raise MlflowError(MISSING, "upload_id: this upload was aborted; start it again.") from error
-    file_owners.put(place, address.path, received.sha256, received.size_bytes)
+    file_owners.put_file(place, address.path, received.sha256, received.size_bytes)
     uploads.mark_done(upload)
 
 
@@ -150,8 +150,10 @@ def _text(args: CallArgs, name: str) -> str:
 
 
 routes = [
-    Route(f"{_MPU}/create/{{folder:rest}}", create, methods=["POST"]),
-    Route(f"{_MPU}/complete/{{folder:rest}}", complete, methods=["POST"]),
-    Route(f"{_MPU}/abort/{{folder:rest}}", handler_for(abort, role=Role.CONTRIBUTOR), methods=["POST"]),
-    Route(f"{_MPU}/parts/{{upload:str}}/{{number:int}}", part, methods=["PUT"]),
+    Route(f"{_MPU}/create/{{folder:rest}}", create_upload, methods=["POST"]),
+    Route(f"{_MPU}/complete/{{folder:rest}}", complete_upload, methods=["POST"]),
+    Route(
+        f"{_MPU}/abort/{{folder:rest}}", handler_for(abort_upload, role=Role.CONTRIBUTOR), methods=["POST"]
+    ),
+    Route(f"{_MPU}/parts/{{upload:str}}/{{number:int}}", upload_part, methods=["PUT"]),
 ]

@@ -188,7 +188,7 @@ def _models(run: Run, where: Location) -> list[dict[str, Any]]:
 
 def _children(run: Run) -> list[Run]:
     """Returns the child runs that its processes logged, with the number and size of their files."""
-    children = Run.objects.kept().filter(parent=run).order_by("number")
+    children = Run.objects.not_deleted().filter(parent=run).order_by("number")
     return list(
         children.annotate(count=Count("artifacts"), size_bytes=Sum("artifacts__size_bytes"))[:MAX_RUNS]
     )

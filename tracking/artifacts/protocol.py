@@ -85,14 +85,14 @@ async def store_to_run(request: Request) -> Response:
     args = request.query_params
     path = paths.check_path(args.get("path", ""))
     place = await in_thread(
-        file_owners.writable_run, caller, args.get("run_uuid") or args.get("run_id") or ""
+        file_owners.writable_run_files, caller, args.get("run_uuid") or args.get("run_id") or ""
     )
     return await _store_body(request, place, path)
 
 
 async def _store_body(request: Request, place: FileOwner, path: str) -> Response:
     received = await body_writer.store_body(request)
-    await in_thread(file_owners.put, place, path, received.sha256, received.size_bytes)
+    await in_thread(file_owners.put_file, place, path, received.sha256, received.size_bytes)
     return json_response(None)
 
 

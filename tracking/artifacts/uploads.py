@@ -162,7 +162,7 @@ def is_done(upload: PartsUpload) -> bool:
     return (upload.folder / _DONE).exists()
 
 
-def abort(upload: PartsUpload) -> None:
+def delete_upload(upload: PartsUpload) -> None:
     shutil.rmtree(upload.folder, ignore_errors=True)
 
 

@@ -95,7 +95,7 @@ def candidates(request: WorkspaceRequest) -> HttpResponse:
         current = []
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     selected = [run.pk for run in load_named_runs(workspace, current)]
-    matches = Run.objects.of(workspace).listed().exclude(pk__in=selected).matching(text=text)
+    matches = Run.objects.for_workspace(workspace).listed().exclude(pk__in=selected).matching(text=text)
     order = ("-created_at",) if text else ("-pinned", "-created_at")
     runs = list(
         matches.select_related("experiment").defer("preview", "spec").order_by(*order)[:MAX_CANDIDATES]

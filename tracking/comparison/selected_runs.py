@@ -92,7 +92,7 @@ def parse_names(text: str) -> list[str]:
 
 
 def _pinned(workspace: Workspace) -> list[Run]:
-    rows = Run.objects.of(workspace).filter(pinned=True, archived_at=None)
+    rows = Run.objects.for_workspace(workspace).filter(pinned=True, archived_at=None)
     return list(
         rows.select_related("experiment", "created_by").defer("preview").order_by("-number")[:MAX_RUNS]
     )

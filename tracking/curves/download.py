@@ -54,7 +54,7 @@ async def metrics(request: Request) -> Response:
 def _find_run(principal: Principal, name: str, keys: tuple[str, ...]) -> tuple[Run, list[tuple[str, int]]]:
     """Returns the run, and its selected curves with their number of points."""
     key = {"number": int(name)} if is_number(name) else {"pk": name}
-    run = Run.objects.of(principal.workspace).filter(**key).first()
+    run = Run.objects.for_workspace(principal.workspace).filter(**key).first()
     if run is None:
         raise not_found("No such run in this workspace.")
     rows = Metric.objects.filter(run=run)

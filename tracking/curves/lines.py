@@ -132,7 +132,7 @@ def _line(run: Run, metric: Metric, query: SeriesQuery, origin: int) -> CurveLin
 def _smooth(run: Run, metric: Metric, query: SeriesQuery, curve: DrawnCurve) -> FloatArray:
     """Returns the moving average at the drawn points; it starts at the start of the curve, so that it does
     not depend on the span."""
-    x, y = finite_points(curve_reader.history(run.pk, metric.key), query.axis)
+    x, y = finite_points(curve_reader.curve_history(run.pk, metric.key), query.axis)
     if not len(x):
         return np.empty(0)
     places = np.searchsorted(x, curve.x, "right") - 1

@@ -31,7 +31,9 @@ def parse_run_names(text: str) -> list[str]:
 def load_named_runs(workspace: Workspace, names: Sequence[str]) -> list[Run]:
     """Returns the runs in the order of their names; runs that do not exist in the workspace are left out."""
     numbers = {int(name) for name in names if is_number(name)}
-    rows = Run.objects.of(workspace).filter(Q(number__in=numbers) | Q(pk__in=names), deleted_at=None)
+    rows = Run.objects.for_workspace(workspace).filter(
+        Q(number__in=numbers) | Q(pk__in=names), deleted_at=None
+    )
     runs = rows.select_related("experiment", "created_by").defer("preview")
     by_name = {key: run for run in runs for key in (str(run.number), run.pk)}
     listed = [

@@ -95,7 +95,7 @@ def _band(group: str, runs: tuple[Run, ...], key: str, query: SeriesQuery) -> Sp
 def _curve(run: Run, key: str, query: SeriesQuery) -> tuple[FloatArray, FloatArray]:
     """Returns a run's curve within the span, in the units of the axis."""
     origin = start_ms(run) if query.axis is Axis.RELATIVE else 0
-    x, y = finite_points(curve_reader.history(run.pk, key), query.axis)
+    x, y = finite_points(curve_reader.curve_history(run.pk, key), query.axis)
     start, end = storage_span(query, origin)
     first = 0 if start is None else int(np.searchsorted(x, start, "left"))
     last = len(x) if end is None else int(np.searchsorted(x, end, "right"))

@@ -89,7 +89,9 @@ def apply_to_runs(
     valid = [number for number in numbers if number <= MAX_RUN_NUMBER]
     by_number = {
         run.number: run
-        for run in Run.objects.ever_of(principal.workspace).filter(number__in=valid).defer("preview", "spec")
+        for run in Run.objects.with_deleted_for_workspace(principal.workspace)
+        .filter(number__in=valid)
+        .defer("preview", "spec")
     }
     done: list[int] = []
     refused: dict[int, str] = {}

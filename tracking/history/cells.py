@@ -10,7 +10,7 @@ from typing import Any
 
 from jobs.models import Run
 from jobs.templatetags.runs import framework
-from tracking.history.number_format import figure
+from tracking.history.number_format import format_number
 from tracking.search.tree import Comparison, ComparisonValue, Key
 from tracking.search.vocabulary import KeyKind
 from trainhub_launch.frameworks import stored_framework
@@ -56,7 +56,9 @@ def _metric(key: Key, value: float | None) -> CellContent:
     if value is None:
         return CellContent("NaN", "not a number", filter_text=_filter_text(key, "=", math.nan))
     return CellContent(
-        figure(value), repr(value), filter_text=_filter_text(key, "<=" if key.part == "min" else ">=", value)
+        format_number(value),
+        repr(value),
+        filter_text=_filter_text(key, "<=" if key.part == "min" else ">=", value),
     )
 
 

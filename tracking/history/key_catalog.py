@@ -50,7 +50,11 @@ def workspace_keys(workspace: Workspace) -> WorkspaceKeys:
         return entry[1]
     rows = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("-updated_at", "-pk")
     experiments = list(rows.values_list("pk", flat=True)[:MAX_EXPERIMENTS])
-    runs = list(Run.objects.of(workspace).order_by("-created_at").values_list("pk", flat=True)[:LATEST_RUNS])
+    runs = list(
+        Run.objects.for_workspace(workspace)
+        .order_by("-created_at")
+        .values_list("pk", flat=True)[:LATEST_RUNS]
+    )
     keys = WorkspaceKeys(
         *(_keys(kind, experiments, runs) for kind in (KeyKind.METRIC, KeyKind.PARAM, KeyKind.TAG))
     )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 
-def figure(value: float) -> str:
+def format_number(value: float) -> str:
     """Returns four significant digits: `0.9123`, `1.2e-05`, `123457`."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("∞" if value > 0 else "−∞")
@@ -27,10 +27,10 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float | None]:
 def spread_figure(mean: float, spread: float | None) -> str:
     """Returns a text such as `0.912 ± 0.004`, with the digits of the mean that the spread supports."""
     if spread is None or not math.isfinite(spread) or not math.isfinite(mean):
-        return figure(mean)
+        return format_number(mean)
     if spread == 0:
-        return f"{figure(mean)} ± 0"
+        return f"{format_number(mean)} ± 0"
     digits = 1 - math.floor(math.log10(spread))
     if 0 <= digits <= 6 and abs(mean) < 1e6:
         return f"{mean:.{digits}f} ± {spread:.{digits}f}"
-    return f"{figure(mean)} ± {figure(spread)}"
+    return f"{format_number(mean)} ± {format_number(spread)}"

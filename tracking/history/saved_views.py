@@ -42,7 +42,7 @@ def menu_context(principal: Principal, table_query: TableQuery) -> dict[str, Any
 
 @require_POST
 @needs(Role.VIEWER)
-def save(request: WorkspaceRequest) -> HttpResponse:
+def save_view(request: WorkspaceRequest) -> HttpResponse:
     """Saves a view; it replaces the person's view of the same name. Only contributors can share."""
     principal, name = request.principal, request.POST.get("name", "").strip().replace("\x00", "")
     table_query = TableQuery.read(QueryDict(request.POST.get("query", "")[:20_000]))
@@ -69,7 +69,7 @@ def save(request: WorkspaceRequest) -> HttpResponse:
 
 @require_POST
 @needs(Role.VIEWER)
-def delete(request: WorkspaceRequest, pk: int) -> HttpResponse:
+def delete_view(request: WorkspaceRequest, pk: int) -> HttpResponse:
     """Deletes a view: people their own, owners of the workspace also shared ones."""
     principal = request.principal
     deletable = (

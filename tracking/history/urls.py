@@ -12,6 +12,6 @@ urlpatterns = [
     path("runs/parts/<int:number>/", page.child_rows, name="run-parts"),
     path("runs/bulk/", selection_form.act, name="runs-bulk"),
     path("runs/star/<int:number>/", stars_and_pins.star_run, name="run-star"),
-    path("runs/views/", saved_views.save, name="view-save"),
-    path("runs/views/<int:pk>/delete/", saved_views.delete, name="view-delete"),
+    path("runs/views/", saved_views.save_view, name="view-save"),
+    path("runs/views/<int:pk>/delete/", saved_views.delete_view, name="view-delete"),
 ]

@@ -52,7 +52,7 @@ def metrics_by_run(run_ids: Collection[str]) -> dict[str, list[Metric]]:
     return by_run
 
 
-def history(run_id: str, key: str) -> Points:
+def curve_history(run_id: str, key: str) -> Points:
     """Returns all points of a curve, sorted by time and step."""
     return _sorted_points(_load_points(run_id, key), MS)
 

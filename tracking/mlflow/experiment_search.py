@@ -16,7 +16,7 @@ from tracking.mlflow.protocol.conditions import (
     ValueType,
     sort_rows,
 )
-from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 MAX_RESULTS = 50_000
@@ -36,7 +36,7 @@ _VALUES: dict[str, Callable[[Experiment], Any]] = {
 }
 
 
-def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def search_experiments(caller: Caller, args: CallArgs) -> JsonObject:
     """Returns a page of experiments in MLflow's JSON, the newest first unless `order_by` says otherwise."""
     view = fields.choice(args, "view_type", VIEWS) or VIEWS[0]
     limit, skip = fields.max_results(args, 1000, MAX_RESULTS), page_tokens.offset_of(args)
@@ -54,7 +54,12 @@ def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
     selected = sort_rows(matches, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + limit]
     page = {"experiments": [row_json.experiment_json(row) for row in selected]}
     return row_json.without_empty(
-        page | ({"next_page_token": page_tokens.encode(skip + limit)} if skip + limit < len(matches) else {})
+        page
+        | (
+            {"next_page_token": page_tokens.encode_offset(skip + limit)}
+            if skip + limit < len(matches)
+            else {}
+        )
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
@@ -15,13 +13,13 @@ from tracking.mlflow import lookup, run_cache
 from tracking.mlflow.logging_calls import parse_tags
 from tracking.mlflow.protocol import fields, key_rules, row_json
 from tracking.mlflow.protocol.errors import DENIED, EXISTS, INVALID, MISSING, MlflowError
-from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from workspaces.models import User
 
 MAX_TAGS = 1000
 
 
-def create(caller: Caller, args: CallArgs) -> dict[str, str]:
+def create_experiment(caller: Caller, args: CallArgs) -> dict[str, str]:
     name = key_rules.experiment_name(fields.text(args, "name"))
     if fields.text(args, "artifact_location"):
         sentence = "artifact_location: TrainHub stores the files of its runs itself; leave the location out."
@@ -38,7 +36,7 @@ def create(caller: Caller, args: CallArgs) -> dict[str, str]:
     return {"experiment_id": str(experiment.pk)}
 
 
-def get(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def get_experiment(caller: Caller, args: CallArgs) -> JsonObject:
     return {
         "experiment": row_json.experiment_json(
             lookup.experiment(caller, fields.required_text(args, "experiment_id"))
@@ -46,7 +44,7 @@ def get(caller: Caller, args: CallArgs) -> dict[str, Any]:
     }
 
 
-def get_by_name(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def get_experiment_by_name(caller: Caller, args: CallArgs) -> JsonObject:
     return {
         "experiment": row_json.experiment_json(
             lookup.experiment_named(caller, fields.required_text(args, "experiment_name"))
@@ -54,7 +52,7 @@ def get_by_name(caller: Caller, args: CallArgs) -> dict[str, Any]:
     }
 
 
-def update(caller: Caller, args: CallArgs) -> None:
+def update_experiment(caller: Caller, args: CallArgs) -> None:
     experiment = _manageable_experiment(caller, args)
     name = key_rules.experiment_name(fields.required_text(args, "new_name"))
     if experiment.deleted_at is not None:
@@ -79,7 +77,7 @@ def delete(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        run_cache.forget()
+        run_cache.forget_run()
 
 
 def restore(caller: Caller, args: CallArgs) -> None:
@@ -90,10 +88,10 @@ def restore(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        run_cache.forget()
+        run_cache.forget_run()
 
 
-def set_tag(caller: Caller, args: CallArgs) -> None:
+def set_experiment_tag(caller: Caller, args: CallArgs) -> None:
     experiment = _taggable_experiment(caller, args)
     key = key_rules.key(args)
     value = key_rules.check_length(
@@ -106,7 +104,7 @@ def set_tag(caller: Caller, args: CallArgs) -> None:
         _save_tags(current, current.tags | {key: value})
 
 
-def delete_tag(caller: Caller, args: CallArgs) -> None:
+def delete_experiment_tag(caller: Caller, args: CallArgs) -> None:
     experiment = _taggable_experiment(caller, args)
     key = fields.required_text(args, "key")
     with transaction.atomic():

@@ -24,15 +24,15 @@ MAX_RUNS = 100
 def get_history(caller: Caller, args: CallArgs) -> JsonObject:
     """Returns the points of a run's metric by time: all of them, or a page of `max_results`."""
     run = lookup.run(caller, fields.run_id(args))
-    key = key_rules.shortened(fields.required_text(args, "metric_key"), key_rules.MAX_KEY_LENGTH)
+    key = key_rules.shorten_key(fields.required_text(args, "metric_key"), key_rules.MAX_KEY_LENGTH)
     skip, limit = page_tokens.offset_of(args), None
     if args.get("max_results") is not None:
         limit = fields.max_results(args, MAX_PAGE_POINTS, 2**31 - 1)
-    points = _by_time(curve_reader.history(run.pk, key))
+    points = _by_time(curve_reader.curve_history(run.pk, key))
     end = len(points) if limit is None else min(len(points), skip + limit)
     page: JsonObject = {"metrics": _points_json(key, points[skip:end])}
     return row_json.without_empty(
-        page | ({"next_page_token": page_tokens.encode(end)} if end < len(points) else {})
+        page | ({"next_page_token": page_tokens.encode_offset(end)} if end < len(points) else {})
     )
 
 
@@ -40,13 +40,13 @@ def get_history_bulk(caller: Caller, args: CallArgs) -> JsonObject:
     """Returns the points of several runs, run by run, until there are `max_results`."""
     run_ids, key = (
         _run_ids(caller, args, "run_id"),
-        key_rules.shortened(fields.required_text(args, "metric_key"), key_rules.MAX_KEY_LENGTH),
+        key_rules.shorten_key(fields.required_text(args, "metric_key"), key_rules.MAX_KEY_LENGTH),
     )
     limit = min(fields.max_results(args, MAX_BULK_POINTS, 2**31 - 1), MAX_BULK_POINTS)
     records: list[JsonObject] = []
     for run_id in sorted(run_ids):
         records += _points_json(
-            key, _by_time(curve_reader.history(run_id, key))[: limit - len(records)], run_id
+            key, _by_time(curve_reader.curve_history(run_id, key))[: limit - len(records)], run_id
         )
         if len(records) >= limit:
             break
@@ -65,7 +65,7 @@ def get_history_bulk_interval(caller: Caller, args: CallArgs) -> JsonObject:
         raise MlflowError(INVALID, sentence)
     records: list[JsonObject] = []
     for run_id in run_ids:
-        points = _by_step(curve_reader.history(run_id, key))
+        points = _by_step(curve_reader.curve_history(run_id, key))
         if start is not None and end is not None:
             points = points[(points.step >= start) & (points.step <= end)]
         records += _points_json(key, points[_even_sample(len(points), limit)], run_id)

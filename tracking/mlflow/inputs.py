@@ -14,7 +14,7 @@ from tracking.mlflow import lookup
 from tracking.mlflow.logged_models import logged_model_calls
 from tracking.mlflow.protocol import fields, key_rules, row_json
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.mlflow.run_json import MODEL
 from tracking.mlflow.runs import experiment_ids
 from tracking.models import RunInput, RunOutput
@@ -85,7 +85,7 @@ def log_model(caller: Caller, args: CallArgs) -> None:
         tags.set_tags(run, {HISTORY: key_rules.check_length(history, MAX_HISTORY_LENGTH, "model_json")})
 
 
-def search_datasets(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def search_datasets(caller: Caller, args: CallArgs) -> JsonObject:
     """Returns the distinct data sets that runs of these experiments have read."""
     experiments = experiment_ids(caller, fields.texts(args, "experiment_ids"))
     if not experiments:
@@ -99,7 +99,7 @@ def search_datasets(caller: Caller, args: CallArgs) -> dict[str, Any]:
     rows = RunInput.objects.filter(
         run__workspace=caller.workspace, run__experiment__in=experiments, run__deleted_at=None
     ).exclude(source_type=MODEL)
-    summaries: dict[tuple[str, ...], dict[str, Any]] = {}
+    summaries: dict[tuple[str, ...], JsonObject] = {}
     default = lookup.default_key(caller)
     for experiment_id, name, digest, input_tags in rows.values_list(
         "run__experiment_id", "name", "digest", "tags"

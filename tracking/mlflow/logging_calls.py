@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db import transaction
 from starlette.requests import Request
@@ -20,7 +19,7 @@ from tracking.mlflow.logged_models import model_metrics
 from tracking.mlflow.points import ModelPoint
 from tracking.mlflow.protocol import fields, key_rules
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.mlflow.protocol.http import json_body, json_response, mlflow_errors, require_caller
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
@@ -75,7 +74,7 @@ async def log_parameter(request: Request) -> Response:
 
 
 @mlflow_errors
-async def set_tag(request: Request) -> Response:
+async def set_run_tag(request: Request) -> Response:
     caller = await require_caller(request, Role.CONTRIBUTOR)
     args = await json_body(request)
     run = await run_cache.writable(caller, fields.run_id(args))
@@ -150,8 +149,8 @@ def _store(caller: Caller, run: Run, data: LoggedData) -> None:
     try:
         with transaction.atomic():
             params.put(run.pk, run.experiment_id, data.params)
-            run_tags.put(caller, run, data.tags)
-            model_metrics.put(caller, run, data.model_points)
+            run_tags.put_run_tags(caller, run, data.tags)
+            model_metrics.put_model_metrics(caller, run, data.model_points)
             append(run.pk, run.experiment_id, data.points)
     except params.ParamsChanged as error:
         raise _changed_params_error(run, error, data) from error
@@ -166,7 +165,7 @@ def _changed_params_error(run: Run, error: params.ParamsChanged, data: LoggedDat
             f"for run ID='{run.pk}'. Attempted logging new value '{item.now}'."
         )
         return MlflowError(INVALID, sentence)
-    changes: list[dict[str, Any]] = [
+    changes: list[JsonObject] = [
         {"key": item.key, "old_value": item.before, "new_value": item.now} for item in error.differences
     ]
     return MlflowError(

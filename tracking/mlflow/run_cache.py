@@ -34,7 +34,7 @@ async def writable(caller: Caller, run_id: str) -> Run:
     return check_writable(caller, run)
 
 
-def forget(run_id: str | None = None) -> None:
+def forget_run(run_id: str | None = None) -> None:
     """Removes a run from the cache after it was deleted, restored or given another parent; None removes
     all."""
     with _lock:

@@ -21,30 +21,30 @@ END_TIME = "mlflow.client.end_time"
 MAX_DEPTH = 100
 
 
-def put(caller: Caller, run: Run, values: Mapping[str, str]) -> None:
+def put_run_tags(caller: Caller, run: Run, values: Mapping[str, str]) -> None:
     """Stores tags. The name is stored on the run only, the parent on the run and as a tag."""
     if values.get(NAME):
-        rename(run, values[NAME])
+        rename_run(run, values[NAME])
     if PARENT in values:
         _nest(caller, run, values[PARENT])
     tags.set_tags(run, {key: value for key, value in values.items() if key != NAME})
 
 
-def drop(run: Run, key: str) -> None:
+def drop_run_tag(run: Run, key: str) -> None:
     if key == NAME:
         raise MlflowError(
             INVALID, f"The tag {NAME} is the run's name, and a run needs a name; set it to another one."
         )
-    if not tags.delete_tags(run, [key_rules.shortened(key, key_rules.MAX_KEY_LENGTH)]):
+    if not tags.delete_tags(run, [key_rules.shorten_key(key, key_rules.MAX_KEY_LENGTH)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
     if key == PARENT and run.kind == external.KIND:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
-        run_cache.forget(run.pk)
+        run_cache.forget_run(run.pk)
 
 
-def rename(run: Run, name: str) -> None:
+def rename_run(run: Run, name: str) -> None:
     """Sets the run's name; one that is too long is shortened, and stored in full as a tag."""
-    Run.objects.filter(pk=run.pk).update(display_name=key_rules.shortened(name, key_rules.MAX_NAME_LENGTH))
+    Run.objects.filter(pk=run.pk).update(display_name=key_rules.shorten_key(name, key_rules.MAX_NAME_LENGTH))
     tags.set_tags(run, key_rules.full_name(name))
 
 
@@ -65,7 +65,7 @@ def link_pending(run: Run) -> None:
         pk=run.pk
     )
     if children.update(parent=run):
-        run_cache.forget()
+        run_cache.forget_run()
     models = LoggedModel.objects.filter(
         experiment__workspace=run.workspace_id, run=None, source_run_id=run.pk
     )
@@ -81,7 +81,7 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
     parent = _run_or_none(caller, parent_id)
     if parent is None:
         Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
-        run_cache.forget(run.pk)
+        run_cache.forget_run(run.pk)
         return
     ancestors = [parent, *_ancestors(parent)]
     if any(item.pk == run.pk for item in ancestors):
@@ -91,7 +91,7 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
             INVALID, f"{PARENT}: run {parent_id} is {MAX_DEPTH} runs deep already; name one further up."
         )
     Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=parent)
-    run_cache.forget(run.pk)
+    run_cache.forget_run(run.pk)
 
 
 def _run_or_none(caller: Caller, run_id: str) -> Run | None:

@@ -4,7 +4,6 @@ a job's run; clients can only set tags on it."""
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 from django.db import transaction
 
@@ -19,7 +18,7 @@ from tracking.mlflow.default_names import random_name
 from tracking.mlflow.logging_calls import parse_tags
 from tracking.mlflow.protocol import fields, key_rules, page_tokens, row_json
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.search import FilterError, find_runs
 
 STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
@@ -38,7 +37,7 @@ MAX_TIME_MS = 253_402_300_799_000
 """The end of the year 9999, the last time that databases can store."""
 
 
-def create(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def create_run(caller: Caller, args: CallArgs) -> JsonObject:
     """Creates an external run; one that a job's process creates becomes a child of that job's run."""
     experiment = experiments.check_active(
         lookup.stored_experiment(caller, fields.text(args, "experiment_id"))
@@ -58,7 +57,7 @@ def create(caller: Caller, args: CallArgs) -> dict[str, Any]:
     if parent is not None:
         tags.setdefault(run_tags.PARENT, parent.pk)
     new_run = external.ExternalRunStart(
-        key_rules.shortened(name, key_rules.MAX_NAME_LENGTH), tags, parent, _time_field(args, "start_time")
+        key_rules.shorten_key(name, key_rules.MAX_NAME_LENGTH), tags, parent, _time_field(args, "start_time")
     )
     with transaction.atomic():
         run = external.create_run(experiment, caller.user, new_run)
@@ -66,18 +65,18 @@ def create(caller: Caller, args: CallArgs) -> dict[str, Any]:
     return {"run": run_json.runs_json(caller, [run])[0]}
 
 
-def get(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def get_run(caller: Caller, args: CallArgs) -> JsonObject:
     return {"run": run_json.runs_json(caller, [lookup.run(caller, fields.run_id(args))])[0]}
 
 
-def update(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def update_run(caller: Caller, args: CallArgs) -> JsonObject:
     """Renames a run and, if it is external, sets its state. For a job's run, the client's status is only
     stored as a tag."""
     run = lookup.writable_run(caller, fields.run_id(args))
     status, ended_at = fields.choice(args, "status", STATUSES), _time_field(args, "end_time")
     with transaction.atomic():
         if name := fields.text(args, "run_name"):
-            run_tags.rename(run, name)
+            run_tags.rename_run(run, name)
         if run.kind != external.KIND:
             tags.set_tags(run, _client_tags(status, ended_at))
         elif status:
@@ -95,7 +94,7 @@ def delete(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        run_cache.forget()
+        run_cache.forget_run()
 
 
 def restore(caller: Caller, args: CallArgs) -> None:
@@ -105,15 +104,17 @@ def restore(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
-        run_cache.forget()
+        run_cache.forget_run()
 
 
-def delete_tag(caller: Caller, args: CallArgs) -> None:
+def delete_run_tag(caller: Caller, args: CallArgs) -> None:
     with transaction.atomic():
-        run_tags.drop(lookup.writable_run(caller, fields.run_id(args)), fields.required_text(args, "key"))
+        run_tags.drop_run_tag(
+            lookup.writable_run(caller, fields.run_id(args)), fields.required_text(args, "key")
+        )
 
 
-def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def search_runs(caller: Caller, args: CallArgs) -> JsonObject:
     view = fields.choice(args, "run_view_type", VIEWS) or VIEWS[0]
     limit, skip = fields.max_results(args, 1000, MAX_RESULTS), page_tokens.offset_of(args)
     try:
@@ -128,9 +129,9 @@ def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
         )
     except FilterError as error:
         raise MlflowError(INVALID, f"Invalid {error.field}: {error}") from error
-    page: dict[str, Any] = {"runs": run_json.runs_json(caller, result.runs)}
+    page: JsonObject = {"runs": run_json.runs_json(caller, result.runs)}
     return row_json.without_empty(
-        page | ({"next_page_token": page_tokens.encode(skip + limit)} if result.has_more else {})
+        page | ({"next_page_token": page_tokens.encode_offset(skip + limit)} if result.has_more else {})
     )
 
 

@@ -63,7 +63,7 @@ class RunQuery:
         """Returns the matching runs; conditions on the row of the key `without` are left out."""
         # By the workspace alone, SQLite would scan all its runs.
         runs = (
-            Run.objects.ever_of(self.workspace)
+            Run.objects.with_deleted_for_workspace(self.workspace)
             if scope.runs is None
             else Run.objects.filter(pk__in=scope.runs)
         )
@@ -79,7 +79,7 @@ class RunQuery:
 
     def _in_view(self, runs: RunQuerySet) -> RunQuerySet:
         if self.view == "ACTIVE_ONLY":
-            return runs.kept()
+            return runs.not_deleted()
         return (
             runs.deleted().exclude(deleted_at=PURGE_STARTED)
             if self.view == "DELETED_ONLY"

@@ -68,7 +68,7 @@ def usage(request: WorkspaceRequest) -> HttpResponse:
 
 
 @needs(Role.VIEWER)
-def download(request: WorkspaceRequest) -> HttpResponse:
+def usage_csv(request: WorkspaceRequest) -> HttpResponse:
     by = request.GET.get("by", "user")
     if by not in usage_report.BY:
         raise Http404

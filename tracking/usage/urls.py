@@ -7,6 +7,6 @@ from tracking.usage.api import UsageView
 
 urlpatterns = [
     path("usage/", pages.usage, name="usage"),
-    path("usage/csv/", pages.download, name="usage-csv"),
+    path("usage/csv/", pages.usage_csv, name="usage-csv"),
     path("api/v1/usage/", UsageView.as_view()),
 ]

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from clusters.enrolment.join import invite
 from clusters.enrolment.join_instructions import instructions, reaches_only_this_machine
-from clusters.enrolment.node_tokens import revoke
+from clusters.enrolment.node_tokens import revoke_node
 from clusters.models import Node
 from clusters.node_reports.heartbeat import status
 from trainhub_launch.errors import SpecError
@@ -31,7 +31,9 @@ class Command(BaseCommand):
             "--monitor-only", action="store_true", help="watch the machine; place no run on it"
         )
         verbs.add_parser("list", help="every node with its cluster and state")
-        revoke_parser = verbs.add_parser("revoke", help="refuse the node from now on; what it runs ends as lost")
+        revoke_parser = verbs.add_parser(
+            "revoke", help="refuse the node from now on; what it runs ends as lost"
+        )
         revoke_parser.add_argument("name", metavar="NAME")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -61,5 +63,5 @@ class Command(BaseCommand):
         node = Node.objects.select_related("cluster").filter(name=options["name"]).first()
         if node is None:
             raise SpecError("name", f"there is no node {options['name']!r}; see manage.py node list")
-        revoke(node)
+        revoke_node(node)
         self.stdout.write(f"{node.name} is revoked.")

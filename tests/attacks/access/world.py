@@ -119,7 +119,7 @@ def _tokens(people: dict[str, User], run: Run, node: str) -> dict[str, str]:
     return {
         **tokens,
         "job": job_token(run.pk, 1),
-        "node": node_tokens.enrol("local", node)[1],
+        "node": node_tokens.enrol_node("local", node)[1],
         "wrong": "tht_" + "x" * 43,
     }
 

@@ -19,7 +19,7 @@ from redis.exceptions import NoPermissionError
 
 from clusters import brokers
 from clusters.brokers.valkey import COMMANDS
-from clusters.enrolment.node_tokens import enrol
+from clusters.enrolment.node_tokens import enrol_node
 from clusters.models import Node
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -72,7 +72,7 @@ def _clean(valkey: str) -> Iterator[None]:
 
 @pytest.fixture
 def alpha() -> Node:
-    return enrol("local", "alpha")[0]
+    return enrol_node("local", "alpha")[0]
 
 
 def user(node: Node) -> redis.Redis:

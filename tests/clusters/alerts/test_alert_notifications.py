@@ -1,4 +1,4 @@
-"""From a condition to a receiver: who is told of which alert, once, and with what."""
+"""From a condition to a receiver: which alerts are sent to whom, once, and with which body."""
 
 from __future__ import annotations
 

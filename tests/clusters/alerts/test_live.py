@@ -1,4 +1,4 @@
-"""Pages that are open hear that an alert fired or cleared."""
+"""Open pages are notified when an alert fires or clears."""
 
 from __future__ import annotations
 

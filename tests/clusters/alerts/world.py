@@ -51,7 +51,7 @@ class World:
         for _ in range(times):
             self.now += timedelta(seconds=seconds)
             self.report()
-            alert_store.evaluate(self.now)
+            alert_store.evaluate_all(self.now)
 
     def minutes(self, count: float) -> None:
         """At least as many; in larger steps where they are many, because each is a whole look at

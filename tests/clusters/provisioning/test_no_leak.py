@@ -29,7 +29,9 @@ if behaves or random.random() < 0.6:
     living.add(asked["name"])
 store.write_text(json.dumps(sorted(living)))
 if not behaves:
-    random.choice([lambda: sys.exit(1), lambda: print("garbage"), lambda: print("{}"), lambda: os.kill(os.getpid(), 9)])()
+    random.choice([
+        lambda: sys.exit(1), lambda: print("garbage"), lambda: print("{}"), lambda: os.kill(os.getpid(), 9)
+    ])()
 print(json.dumps({"id": "i-" + asked["name"]})) if behaves else None
 """
 RELEASES = """

@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
-from clusters.enrolment.node_tokens import enrol, node_for_token
+from clusters.enrolment.node_tokens import enrol_node, node_for_token
 from clusters.leases import acquire, nodes_of
 from clusters.models import Gpu, Lease, Node
 from clusters.provisioning import node_admin
@@ -60,7 +60,7 @@ class TestDrain:
 
 class TestRemove:
     def test_leaves_the_lists_and_is_refused_and_its_history_stays(self) -> None:
-        _, token = enrol("local", "alpha")
+        _, token = enrol_node("local", "alpha")
         node, who = ready_node("beta", "GPU-a"), make_operator()
         node_admin.remove(node, who)
         node.refresh_from_db()

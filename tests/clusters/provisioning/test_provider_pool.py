@@ -1,5 +1,5 @@
-"""Calls to providers run beside the worker: at most so many, one for each machine, and one that hangs delays
-nobody else."""
+"""Calls to providers run beside the worker: a limited number, one for each machine, and a call that hangs
+delays no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider's program: found only where nobody else can change it, and asked within bounds."""
+"""A provider's program runs only if other accounts cannot change it, and within limits."""
 
 from __future__ import annotations
 

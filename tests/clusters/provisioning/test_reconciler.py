@@ -10,7 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from clusters.enrolment.join import join
-from clusters.enrolment.node_tokens import EnrolmentError, revoke
+from clusters.enrolment.node_tokens import EnrolmentError, revoke_node
 from clusters.models import ClusterEvent, Node, ProvidedMachine
 from clusters.provisioning import machines
 from tests.clusters.provisioning.builders import (
@@ -85,7 +85,7 @@ class TestLife:
 
     def test_a_node_that_is_revoked_is_released(self, provider: Provider) -> None:
         machine = wanted()
-        revoke(up(provider, machine))
+        revoke_node(up(provider, machine))
         assert tend(machine) == "releasing"
         tend(machine)
         assert tend(machine) == "gone"

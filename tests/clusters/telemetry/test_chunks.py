@@ -8,7 +8,7 @@ from clusters.telemetry.chunks import (
     bytes_needed,
     chunk_bytes,
     empty_chunk,
-    fill,
+    fill_row,
     likely_bytes_needed,
     open_chunk,
     read_chunk,
@@ -45,8 +45,8 @@ class TestChunks:
     def test_a_metric_fills_its_place_in_a_longer_row(self, shift: int) -> None:
         row = empty_chunk(START + shift * 60, 60, 200, ["power_w", "no_such"])
         packed = open_chunk(chunk_bytes(noisy()), START)
-        fill(row, 0, packed, "power_w")
-        fill(row, 1, packed, "no_such")
+        fill_row(row, 0, packed, "power_w")
+        fill_row(row, 1, packed, "no_such")
         alone = noisy().mean[METRICS.index("power_w")]
         expected = [alone[place + shift] if 0 <= place + shift < 180 else np.nan for place in range(200)]
         np.testing.assert_array_equal(row.mean[0], np.array(expected, np.float32))
@@ -55,7 +55,7 @@ class TestChunks:
 
     def test_a_chunk_of_another_step_is_refused(self) -> None:
         with pytest.raises(PackingError, match="in steps of 10 s"):
-            fill(
+            fill_row(
                 empty_chunk(START, 10, 180, ["power_w"]),
                 0,
                 open_chunk(chunk_bytes(noisy()), START),
@@ -74,7 +74,7 @@ class TestChunks:
         enough = bytes_needed(data[: likely_bytes_needed(metric)], metric)
         assert enough <= likely_bytes_needed(metric)
         row = empty_chunk(START, 60, 180, [metric])
-        fill(row, 0, open_chunk(data[:enough], START), metric)
+        fill_row(row, 0, open_chunk(data[:enough], START), metric)
         assert row.count[0].sum() == 176 * 6
 
     def test_longer_steps_hold_whole_shorter_spans(self) -> None:

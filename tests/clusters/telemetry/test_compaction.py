@@ -30,7 +30,7 @@ def means(node: Node, start: int, end: int, points: int, now: float = LATER) -> 
         "start": start,
         "end": end,
     }
-    found = series.read(node, [GPU], points=points, now=now, **asked)
+    found = series.read_node(node, [GPU], points=points, now=now, **asked)
     return found.gpus[GPU]["utilization_pct"].mean.tolist() if GPU in found.gpus else []
 
 
@@ -113,7 +113,7 @@ class TestFold:
         TelemetrySlice.objects.filter(start=HOUR).update(data=newer)
         assert compaction.fold(node.pk, LATER) == 2
         assert compaction.fold(node.pk, LATER) == 0
-        assert compaction.tick(LATER + 3600) == 0, "it is not looked at again and again"
+        assert compaction.fold_due_nodes(LATER + 3600) == 0, "it is not looked at again and again"
         assert list(TelemetrySlice.objects.values_list("start", "data", "set_aside")) == [(HOUR, newer, 2)]
         lacking, known = means(node, HOUR, HOUR + 20, 2)
         assert (math.isnan(lacking), known) == (True, 6)
@@ -124,7 +124,7 @@ class TestFold:
         # As if this hub had been upgraded: it knows version 2, which differs by its number alone.
         for module in (slice_codec, compaction):
             monkeypatch.setattr(module, "SLICE_VERSION", 2)
-        assert compaction.tick(LATER + 3600) == 1
+        assert compaction.fold_due_nodes(LATER + 3600) == 1
         assert not TelemetrySlice.objects.exists()
         assert means(node, HOUR, HOUR + 20, 2) == [5, 6]
 
@@ -146,13 +146,13 @@ class TestFold:
 class TestTick:
     def test_a_node_is_folded_once_it_has_enough_to_be_worth_it(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, range(60)))
-        assert compaction.tick(HOUR + 1190) == 0
-        assert compaction.tick(HOUR + 1200 + compaction.SPREAD_S) == 1
+        assert compaction.fold_due_nodes(HOUR + 1190) == 0
+        assert compaction.fold_due_nodes(HOUR + 1200 + compaction.SPREAD_S) == 1
         assert rows(10) == [HOUR]
 
     def test_what_comes_from_the_future_waits(self, node: Node) -> None:
         stored(node, gpu_block(LATER, GPU, [1]))
-        compaction.tick(HOUR + 3600)
+        compaction.fold_due_nodes(HOUR + 3600)
         assert not rows(10)
 
 
@@ -175,7 +175,7 @@ class TestExpiry:
         now = HOUR + settings.TELEMETRY_KEEP_10S * 86400 + 10000
         expiry.expire(now)
         stored(node, gpu_block(HOUR, GPU, [1]))
-        compaction.tick(now)
+        compaction.fold_due_nodes(now)
         assert expiry.expire(now) == 1
         assert not TelemetrySlice.objects.exists()
         assert means(node, HOUR, HOUR + 600, 1, now=now) == [50]

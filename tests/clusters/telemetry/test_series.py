@@ -58,7 +58,7 @@ class TestRead:
         node = ready_node("alpha", GPU)
         stored(node, gpu_block(START, GPU, [10.0] * 54), gpu_block(START + 600, GPU, [40.0] * 6))
         compaction.fold(node.pk, START + 3600)
-        found = series.read(
+        found = series.read_node(
             node, None, start=START, end=START + 1200, points=1, now=START + 20 * DAY, **ASKED
         )
         assert found.gpus[GPU]["utilization_pct"].mean.tolist() == [13]
@@ -73,7 +73,7 @@ class TestRead:
         assert TelemetryChunk.objects.exists()
         for points in (360, 60, 30):
             each = 360 // points
-            found = series.read(
+            found = series.read_node(
                 node, None, start=START, end=START + 3600, points=points, now=START + 3600, **ASKED
             )
             means = [sum(numbers[first : first + each]) / each for first in range(0, 360, each)]
@@ -86,7 +86,7 @@ class TestRead:
     def test_another_nodes_numbers_are_not_its_own(self) -> None:
         node, other = ready_node("alpha", GPU), ready_node("beta", "GPU-b")
         stored(other, gpu_block(START, "GPU-b", [1, 2]), host_block(START, [3, 4]))
-        found = series.read(node, None, start=START, end=START + 60, points=6, now=START + 60, **ASKED)
+        found = series.read_node(node, None, start=START, end=START + 60, points=6, now=START + 60, **ASKED)
         assert (found.gpus, found.host) == ({}, {})
 
 
@@ -107,7 +107,7 @@ class TestHeat:
         return nodes
 
     def heat_of(self, nodes: list[Node], metric: str, points: int = 6) -> dict[str, list[float]]:
-        found = heat.heat(nodes, metric, start=START, end=START + 3600, points=points, now=START + 3600)
+        found = heat.read_heat(nodes, metric, start=START, end=START + 3600, points=points, now=START + 3600)
         return {uuid: mean.tolist() for (_, uuid), mean in found.rows.items()}
 
     def test_one_metric_of_every_gpu_folded_or_not(self) -> None:
@@ -185,5 +185,5 @@ def test_two_workers_that_fold_the_same_node_lose_nothing() -> None:
     with ThreadPoolExecutor(3) as pool:
         counts = [task.result() for task in [pool.submit(folded) for _ in range(3)]]
     assert sum(counts) == 300
-    found = series.read(node, None, start=START, end=START + 3000, points=300, now=START + 3600, **ASKED)
+    found = series.read_node(node, None, start=START, end=START + 3000, points=300, now=START + 3600, **ASKED)
     assert found.gpus[GPU]["utilization_pct"].mean.tolist() == list(range(300))

@@ -80,7 +80,7 @@ class TestStart:
     def test_the_journal_says_who_is_waited_for_and_what_for(self, who: Principal) -> None:
         alpha, beta, run = two_nodes(who)
         alpha.ready(run)
-        assert "alpha is ready; waiting for beta, which has not asked for its part yet." in told(run)
+        assert "alpha is ready; waiting for beta, which has not claimed its part yet." in told(run)
 
         alpha, beta, run = two_nodes(who)
         beta.claim(run)

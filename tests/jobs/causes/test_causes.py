@@ -88,7 +88,7 @@ class TestChoice:
         assert (found.rank, found.is_certain) == (1, True)
         assert (
             found.sentence
-            == "Rank 1 raised an error on alpha; TrainHub ended it with the others before it had left."
+            == "Rank 1 raised an error on alpha; TrainHub stopped it with the others before it had exited."
         )
 
     def test_where_all_only_lost_each_other_the_first_is_named_and_the_doubt_is_said(
@@ -96,7 +96,7 @@ class TestChoice:
     ) -> None:
         found = cause(failed(who, {0: LOST, 1: LOST}, ended(0, 1, at=1002.0), ended(1, 1, at=1001.0)))
         assert (found.rank, found.is_certain, found.kind) == (1, False, "peer_lost")
-        assert "No rank tells an error of its own" in found.sentence
+        assert "No rank reported an error of its own" in found.sentence
 
     def test_a_rank_alone_is_never_in_doubt(self, who: Principal) -> None:
         alpha = Played(node("alpha"))
@@ -196,7 +196,7 @@ class TestKeeping:
         with django_capture_on_commit_callbacks(execute=True):  # type: ignore[operator]
             alpha.tell(run, "running", alive(0), ended(1, 1))
         assert (Attempt.objects.get(run=run).cause or {})["rank"] == 1
-        listed = causes.annotate_lines(Run.objects.of(who.workspace)).get(pk=run.pk)
+        listed = causes.annotate_lines(Run.objects.for_workspace(who.workspace)).get(pk=run.pk)
         assert listed.cause_line == "Rank 1 on alpha: ValueError: shard 1 is empty"
 
     def test_a_canceled_run_has_no_cause(self, who: Principal) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from jobs.causes.cause_selection import CauseChoice, choose, reason_for
 from jobs.causes.evidence import Evidence, RankEvidence, weigh
-from jobs.causes.known import FAILURES
+from jobs.causes.failures import FAILURES
 from jobs.causes.log_diagnosis import diagnose_log
 from jobs.states import MemberState
 from tests.jobs.causes.corpus.capture import CASES, LOGS

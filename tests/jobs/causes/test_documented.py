@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from jobs.causes.known import GROUPS, FAILURES, LINKS
+from jobs.causes.failures import FAILURES, GROUPS, LINKS
 from jobs.causes.reasons import REMEDIES
 from jobs.states import Reason, RunState
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "failures.md"
-MARK = "<!-- below: from jobs/causes/known -->\n"
+MARK = "<!-- below: from jobs/causes/failures -->\n"
 
 
 def table() -> str:

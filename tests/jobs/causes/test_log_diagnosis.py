@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jobs.causes.log_diagnosis import MAX_QUOTE_LINES, MAX_DISTANCE_LINES, diagnose_log
+from jobs.causes.log_diagnosis import MAX_DISTANCE_LINES, MAX_QUOTE_LINES, diagnose_log
 from jobs.causes.log_lines import MAX_LINE_LENGTH, MAX_LINES, last_line, parse_lines
 
 PLAIN = b"""Traceback (most recent call last):

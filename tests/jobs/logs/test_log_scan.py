@@ -7,7 +7,7 @@ import pytest
 
 from jobs.logs import line_index, log_scan
 from jobs.logs.log_pattern import compile_pattern
-from jobs.logs.log_scan import WINDOW_BYTES, Found, ScanPosition, LogScan
+from jobs.logs.log_scan import WINDOW_BYTES, Found, LogScan, ScanPosition
 from trainhub_launch.errors import SpecError
 
 

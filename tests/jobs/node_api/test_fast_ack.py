@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from clusters import journal
-from clusters.enrolment.node_tokens import enrol, revoke
+from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.models import Gpu, Hearing, Node
 from clusters.node_reports import gpu_sync, heartbeat_writer, hub_uptime
 from jobs.node_api import fast_ack, reports
@@ -193,26 +193,26 @@ class TestSessions:
     def test_all_nodes_have_one_after_the_first_refresh(
         self, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
-        tokens = [enrol("local", name)[1] for name in ("one", "two", "three")]
+        tokens = [enrol_node("local", name)[1] for name in ("one", "two", "three")]
         sessions.refresh()
         with django_assert_num_queries(0):
             names = [session.node.name for token in tokens if (session := sessions.recall(token))]
         assert names == ["one", "two", "three"]
 
     def test_a_revoked_or_replaced_token_is_forgotten_with_the_next(self) -> None:
-        made, first = enrol("local", "one")
+        made, first = enrol_node("local", "one")
         sessions.refresh()
-        _, second = enrol("local", "one")
+        _, second = enrol_node("local", "one")
         sessions.refresh()
         session = sessions.recall(second)
         assert session is not None
         assert (sessions.recall(first), session.node) == (None, made)
-        revoke(made)
+        revoke_node(made)
         sessions.refresh()
         assert sessions.recall(second) is None
 
     def test_a_row_that_is_a_second_behind_does_not_make_the_node_silent(self, alpha: Node) -> None:
-        _, token = enrol("local", "alpha")
+        _, token = enrol_node("local", "alpha")
         answer(alpha, numbers())
         session = sessions.look_up(token)
         assert session is not None

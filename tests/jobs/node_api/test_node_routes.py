@@ -60,7 +60,7 @@ class TestDoors:
 
     async def test_a_revoked_node_is_nobody(self, client: httpx.AsyncClient) -> None:
         alpha, headers = await enrolled()
-        await sync_to_async(node_tokens.revoke)(alpha)
+        await sync_to_async(node_tokens.revoke_node)(alpha)
         assert (await client.get("/api/v1/node/config/", headers=headers)).status_code == 401
 
     async def test_a_person_is_no_node(self, client: httpx.AsyncClient) -> None:

@@ -133,7 +133,7 @@ class TestRevoked:
         self, who: Principal, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
     ) -> None:
         alpha, beta, run = both_running(who)
-        node_tokens.revoke(beta.node)
+        node_tokens.revoke_node(beta.node)
         with django_capture_on_commit_callbacks() as callbacks:
             node_loss.check_silent_nodes(later(1))
         assert state_of(run) == (RunState.FAILED, "Node beta was cut off: its token has been revoked.")

@@ -34,7 +34,7 @@ def logged(who: Principal, parent: Run | None = None, experiment: str = "elsewhe
 
 
 def kept(who: Principal) -> set[str]:
-    return set(Run.objects.of(who.workspace).values_list("pk", flat=True))
+    return set(Run.objects.for_workspace(who.workspace).values_list("pk", flat=True))
 
 
 class TestDelete:
@@ -42,7 +42,7 @@ class TestDelete:
         run = finished(who)
         assert run_actions.delete(run, who.user)
         assert kept(who) == set()
-        assert Run.objects.ever_of(who.workspace).deleted().get() == run
+        assert Run.objects.with_deleted_for_workspace(who.workspace).deleted().get() == run
         assert AuditEvent.objects.filter(verb="run.delete").exists()
 
     def test_again_changes_nothing(self, who: Principal) -> None:
@@ -64,7 +64,7 @@ class TestDelete:
     def test_not_while_it_runs(self, who: Principal) -> None:
         with pytest.raises(Conflict, match="cancel it before"):
             run_actions.delete(queued(who), who.user)
-        assert Run.objects.kept().exists()
+        assert Run.objects.not_deleted().exists()
 
     def test_but_a_run_from_elsewhere_at_any_time_for_it_has_no_processes(self, who: Principal) -> None:
         run = logged(who)
@@ -77,7 +77,7 @@ class TestDelete:
         Run.objects.filter(pk=job.pk).update(parent=above)
         with pytest.raises(Conflict, match=f"Run {job.number} is Queued"):
             run_actions.delete(above, who.user)
-        assert Run.objects.kept().count() == 2
+        assert Run.objects.not_deleted().count() == 2
 
     def test_not_while_a_node_may_still_hold_it(self, who: Principal) -> None:
         alpha = Played(node())
@@ -151,7 +151,7 @@ class TestArchive:
         nested = logged(who, run)
         assert run_actions.archive(run, who.user)
         assert not run_actions.archive(run, who.user)
-        assert not Run.objects.of(who.workspace).listed().exists()
+        assert not Run.objects.for_workspace(who.workspace).listed().exists()
         assert kept(who) == {run.pk, nested.pk}
         assert run_actions.unarchive(run, who.user)
         assert Run.objects.listed().count() == 2

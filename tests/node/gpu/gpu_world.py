@@ -34,7 +34,8 @@ for line in sys.stdin:
     order = json.loads(line)
     gpus.confirm(order["confirm"])
     facts = [asdict(fact) for fact in gpus.read(order["now"])]
-    print(json.dumps({"facts": facts, "events": [asdict(event) for event in gpus.events()], "trouble": gpus.trouble,
+    events = [asdict(event) for event in gpus.events()]
+    print(json.dumps({"facts": facts, "events": events, "trouble": gpus.trouble,
                       "driver": gpus.driver, "cuda": gpus.cuda}), flush=True)
 gpus.close()
 """

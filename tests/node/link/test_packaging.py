@@ -132,7 +132,7 @@ def test_a_machine_joins_trains_and_is_turned_away(open_hub: Hub, machine: Calla
     agent = node.run()
     runs = Runs(open_hub)
     eventually(lambda: runs.get("/nodes/gpu-7/")["status"] == "ready")
-    eventually(lambda: "://node.gpu-7:**@" in node.said(), what="the node listens for wake-ups")
+    eventually(lambda: "://node.gpu-7:**@" in node.message(), what="the node listens for wake-ups")
 
     run = runs.script("print('from afar')", resources={"cluster": CLUSTER})
 
@@ -145,7 +145,7 @@ def test_a_machine_joins_trains_and_is_turned_away(open_hub: Hub, machine: Calla
     open_hub.manage("node", "revoke", "gpu-7")
 
     eventually(
-        lambda: "This node takes no more runs" in node.said(), what="the agent says that it was revoked"
+        lambda: "This node takes no more runs" in node.message(), what="the agent says that it was revoked"
     )
     assert "does not accept this node (any more)" in node.do("status").stdout
     agent.send_signal(signal.SIGTERM)

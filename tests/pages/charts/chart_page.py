@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from clusters.charts import config
+from clusters.charts import chart_config
 from clusters.models import Gpu
 from tests.pages.serving import served
 from trainhub.static_files import HubStatic
@@ -135,7 +135,7 @@ def page(hub: FakeHub, nodes: str) -> str:
         for index in range(hub.gpus)
     ]
     context = {
-        "charts": config(gpus, nodes={"alpha": 256 * GIB}),
+        "charts": chart_config(gpus, nodes={"alpha": 256 * GIB}),
         "series": "/api/v1/nodes/alpha/series/",
         "nodes": nodes,
     }

@@ -106,7 +106,7 @@ class TestUpload:
         self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def aborted_first(upload: uploads.PartsUpload) -> StoredBlob:
-            uploads.abort(upload)
+            uploads.delete_upload(upload)
             return join(upload)
 
         join = uploads.join_parts

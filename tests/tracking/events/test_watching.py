@@ -15,7 +15,7 @@ from jobs.models import Attempt, Run
 from tests.jobs.builders import Played, alive, ended, running, two_nodes
 from tests.tracking.events.files import NAME, bare, curve, event, event_file, new, old, session
 from tracking.events import event_reader, pending_attempts
-from tracking.metrics.curve_reader import history
+from tracking.metrics.curve_reader import curve_history
 from tracking.metrics.point_writer import Point, append
 from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
@@ -28,7 +28,7 @@ TB = f"logs/tb/{NAME}"
 
 
 def steps(run: Run, key: str = "loss") -> list[int]:
-    return [int(step) for step in history(run.pk, key).step]
+    return [int(step) for step in curve_history(run.pk, key).step]
 
 
 def send(node: Played, run: Run, data: bytes, name: str = TB) -> None:

@@ -11,7 +11,7 @@ from jobs.states import RunState
 from tests.markup import one_line
 from tests.tracking.history.table_page import HTMX, heads, names, rows, table_text, text_of
 from tests.tracking.search.builders import run_with_data
-from tracking.history.number_format import figure, mean_and_spread, spread_figure
+from tracking.history.number_format import format_number, mean_and_spread, spread_figure
 
 pytestmark = pytest.mark.django_db
 
@@ -96,7 +96,7 @@ class TestWriting:
         (math.nan, "NaN"), (-math.inf, "−∞"), (1.0, "1"),
     ])  # fmt: skip
     def test_a_figure_has_four_digits_that_say_something(self, value: float, text: str) -> None:
-        assert figure(value) == text
+        assert format_number(value) == text
 
 
 def addresses(text: str) -> list[str]:

@@ -28,7 +28,7 @@ def log(run: Run, *points: tuple[str, float, int], ms: int = 1000) -> None:
 
 
 def values(run: Run, key: str) -> list[float]:
-    return [float(value) for value in curve_reader.history(run.pk, key).value]
+    return [float(value) for value in curve_reader.curve_history(run.pk, key).value]
 
 
 def row(run: Run, key: str) -> Metric:
@@ -295,7 +295,7 @@ class TestReading:
         }
 
     def test_a_curve_that_there_is_not_is_empty(self) -> None:
-        assert len(curve_reader.history(logged_run().pk, "none")) == 0
+        assert len(curve_reader.curve_history(logged_run().pk, "none")) == 0
         assert curve_reader.curve(logged_run().pk, "none", pixels=10).count == 0
 
 

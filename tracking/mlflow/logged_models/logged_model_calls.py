@@ -34,7 +34,7 @@ _FORBIDDEN = re.compile(r"[/:.%\"']")
 _NAME_RULE = "Model name must be a non-empty string and cannot contain the following characters: / : . % \" '"
 
 
-def create(caller: Caller, args: CallArgs) -> JsonObject:
+def create_logged_model(caller: Caller, args: CallArgs) -> JsonObject:
     """Creates a logged model for the run `source_run_id`, or else for the calling job."""
     source = fields.text(args, "source_run_id") or ""
     run = _source_run(caller, source)
@@ -46,7 +46,7 @@ def create(caller: Caller, args: CallArgs) -> JsonObject:
     model = LoggedModel.objects.create(
         experiment=experiment,
         run=run,
-        name=key_rules.shortened(name, key_rules.MAX_NAME_LENGTH),
+        name=key_rules.shorten_key(name, key_rules.MAX_NAME_LENGTH),
         source_run_id=""
         if run is not None and run.pk == source
         else key_rules.check_length(source, 250, "source_run_id"),
@@ -57,7 +57,7 @@ def create(caller: Caller, args: CallArgs) -> JsonObject:
     return {"model": row_json.logged_model_json(model)}
 
 
-def get(caller: Caller, args: CallArgs) -> JsonObject:
+def get_logged_model(caller: Caller, args: CallArgs) -> JsonObject:
     include_deleted = str(args.get("allow_deleted", "")).lower() == "true"
     return {
         "model": row_json.logged_model_json(
@@ -79,22 +79,22 @@ def finalize(caller: Caller, args: CallArgs) -> JsonObject:
     return {"model": row_json.logged_model_json(model)}
 
 
-def delete(caller: Caller, args: CallArgs) -> None:
+def delete_logged_model(caller: Caller, args: CallArgs) -> None:
     with transaction.atomic():
         model = _locked_model(caller, args)
         model.deleted_at = timezone.now()
         model.save(update_fields=["deleted_at", "updated_at"])
 
 
-def set_tags(caller: Caller, args: CallArgs) -> None:
+def set_logged_model_tags(caller: Caller, args: CallArgs) -> None:
     with transaction.atomic():
         model = _locked_model(caller, args)
         model.tags = _merged_pairs(args, "tags", model.tags, MAX_TAGS)
         model.save(update_fields=["tags", "updated_at"])
 
 
-def delete_tag(caller: Caller, args: CallArgs) -> None:
-    key = key_rules.shortened(str(args["key"]), key_rules.MAX_KEY_LENGTH)
+def delete_logged_model_tag(caller: Caller, args: CallArgs) -> None:
+    key = key_rules.shorten_key(str(args["key"]), key_rules.MAX_KEY_LENGTH)
     with transaction.atomic():
         model = _locked_model(caller, args)
         if key not in model.tags:
@@ -149,7 +149,7 @@ def _merged_pairs(args: CallArgs, name: str, before: dict[str, str], limit: int)
     counts."""
     max_length = key_rules.MAX_TAG_LENGTH if name == "tags" else key_rules.MAX_PARAM_LENGTH
     pairs = {
-        key_rules.shortened(
+        key_rules.shorten_key(
             fields.required_text(item, "key", f"{path}.key"), key_rules.MAX_KEY_LENGTH
         ): key_rules.value(item, max_length, f"{path}.value")
         for path, item in fields.objects(args, name)

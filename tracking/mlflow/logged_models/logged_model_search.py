@@ -17,7 +17,7 @@ from tracking.mlflow.protocol.conditions import (
     sort_rows,
 )
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.fields import CallArgs
+from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.mlflow.runs import experiment_ids
 from tracking.models import LoggedModel
 
@@ -58,7 +58,7 @@ class DatasetFilter:
         return entry.get("dataset_name") == self.name and self.digest in ("", entry.get("dataset_digest"))
 
 
-def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def search_logged_models(caller: Caller, args: CallArgs) -> JsonObject:
     """Returns a page of logged models in MLflow's JSON, the newest first unless `order_by` says otherwise."""
     experiments = experiment_ids(caller, fields.texts(args, "experiment_ids"))
     if not experiments:
@@ -77,9 +77,14 @@ def search(caller: Caller, args: CallArgs) -> dict[str, Any]:
     matches = [row for row in rows if _matches(row, conditions, datasets)]
     last = [(lambda row: row.created_at, True), (lambda row: row.pk, False)]
     selected = sort_rows(matches, [*keys, *last])[skip : skip + limit]
-    page: dict[str, Any] = {"models": [row_json.logged_model_json(row) for row in selected]}
+    page: JsonObject = {"models": [row_json.logged_model_json(row) for row in selected]}
     return row_json.without_empty(
-        page | ({"next_page_token": page_tokens.encode(skip + limit)} if skip + limit < len(matches) else {})
+        page
+        | (
+            {"next_page_token": page_tokens.encode_offset(skip + limit)}
+            if skip + limit < len(matches)
+            else {}
+        )
     )
 
 

@@ -12,13 +12,14 @@ from jobs.models import Run
 from tracking.callers import Caller
 from tracking.mlflow.points import ModelPoint
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
+from tracking.mlflow.protocol.fields import JsonObject
 from tracking.mlflow.protocol.row_json import json_number
 from tracking.models import LoggedModel
 
 MAX_METRICS_PER_MODEL = 2000
 
 
-def put(caller: Caller, run: Run, points: Sequence[ModelPoint]) -> None:
+def put_model_metrics(caller: Caller, run: Run, points: Sequence[ModelPoint]) -> None:
     """Stores the points on their models; needs a transaction. Raises MlflowError."""
     for model_id in sorted({item.model_id for item in points}):
         models = LoggedModel.objects.select_for_update().filter(
@@ -41,7 +42,7 @@ def put(caller: Caller, run: Run, points: Sequence[ModelPoint]) -> None:
         )
 
 
-def _keep_newest(entries: dict[tuple[str, ...], dict[str, Any]], entry: dict[str, Any]) -> None:
+def _keep_newest(entries: dict[tuple[str, ...], JsonObject], entry: JsonObject) -> None:
     before = entries.get(_identity(entry))
     if before is None or _order(before) <= _order(entry):
         entries[_identity(entry)] = entry
@@ -57,7 +58,7 @@ def _identity(entry: Mapping[str, Any]) -> tuple[str, ...]:
     return entry["key"], entry.get("dataset_name", ""), entry.get("dataset_digest", "")
 
 
-def _entry(run: Run, item: ModelPoint) -> dict[str, Any]:
+def _entry(run: Run, item: ModelPoint) -> JsonObject:
     point = item.point
     entry = {
         "key": point.key,

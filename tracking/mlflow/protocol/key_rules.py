@@ -44,10 +44,10 @@ def key(args: CallArgs, name: str = "key", path: str = "") -> str:
     resolved = posixpath.normpath(key_name)
     if resolved != key_name or resolved == "." or resolved.startswith(("..", "/")):
         raise invalid(path, key_name, _PATH.format(resolved))
-    return shortened(key_name, MAX_KEY_LENGTH)
+    return shorten_key(key_name, MAX_KEY_LENGTH)
 
 
-def shortened(name: str, max_length: int) -> str:
+def shorten_key(name: str, max_length: int) -> str:
     """Returns `name` with at most `max_length` characters; a hash of the full name keeps shortened names
     unique.
 
@@ -87,4 +87,4 @@ def check_length(content: str, max_length: int, path: str) -> str:
 def experiment_name(name: str | None) -> str:
     if not name or not name.strip():
         raise MlflowError(INVALID, f"Invalid experiment name: '{name or ''}'")
-    return shortened(name, MAX_NAME_LENGTH)
+    return shorten_key(name, MAX_NAME_LENGTH)

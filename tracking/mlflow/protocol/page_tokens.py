@@ -30,5 +30,5 @@ def offset_of(args: CallArgs) -> int:
     return offset
 
 
-def encode(offset: int) -> str:
+def encode_offset(offset: int) -> str:
     return base64.b64encode(orjson.dumps({"offset": offset})).decode()

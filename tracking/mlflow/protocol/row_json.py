@@ -10,6 +10,7 @@ from typing import Any
 
 from jobs.models import Experiment
 from tracking.mlflow.lookup import DEFAULT_ID, DEFAULT_NAME
+from tracking.mlflow.protocol.fields import JsonObject
 from tracking.models import LoggedModel
 
 ARTIFACTS = "mlflow-artifacts:"
@@ -34,7 +35,7 @@ def lifecycle_stage(deleted_at: datetime | None) -> str:
     return "active" if deleted_at is None else "deleted"
 
 
-def without_empty(values: Mapping[str, Any]) -> dict[str, Any]:
+def without_empty(values: Mapping[str, Any]) -> JsonObject:
     """Returns the fields that are not None, "", [] or {}."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
@@ -44,7 +45,7 @@ def experiment_id(row: Experiment) -> str:
     return DEFAULT_ID if row.name == DEFAULT_NAME else str(row.pk)
 
 
-def experiment_json(row: Experiment) -> dict[str, Any]:
+def experiment_json(row: Experiment) -> JsonObject:
     values = {
         "experiment_id": experiment_id(row),
         "name": row.name,
@@ -56,7 +57,7 @@ def experiment_json(row: Experiment) -> dict[str, Any]:
     return values | ({"tags": tag_list(row.tags)} if row.tags else {})
 
 
-def logged_model_json(row: LoggedModel) -> dict[str, Any]:
+def logged_model_json(row: LoggedModel) -> JsonObject:
     info = {
         "model_id": row.pk,
         "experiment_id": experiment_id(row.experiment),

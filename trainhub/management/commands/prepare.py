@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from clusters.enrolment.node_tokens import enrol, name_from_host, node_for_token
+from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
 from jobs.sources import snapshots
 from trainhub import certificates, installation
 from trainhub.files import write_secret
@@ -65,7 +65,7 @@ def _enrolled(cluster: str, name: str, token_file: Path) -> str:
         known = node_for_token(token_file.read_text().strip())
         if known is not None:
             return known.name
-    node, token = enrol(cluster, name)
+    node, token = enrol_node(cluster, name)
     write_secret(token_file, token)
     return node.name
 

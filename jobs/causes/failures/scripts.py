@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.causes.known.row import KnownFailure
+from jobs.causes.failures.row import FailurePattern
 
 SCRIPTS = (
-    KnownFailure(
+    FailurePattern(
         "export_refused",
         "The model was not exported",
         "`Export refused: …`, exit code 1",
@@ -17,7 +17,7 @@ SCRIPTS = (
         ),
         r"^Export refused: ",
     ),
-    KnownFailure(
+    FailurePattern(
         "local_rank_argument",
         "The launcher's --local-rank",
         "`unrecognized arguments: --local-rank=…`, `--local_rank`",
@@ -33,7 +33,7 @@ SCRIPTS = (
             r"option):.{0,200}--local[-_]rank"
         ),
     ),
-    KnownFailure(
+    FailurePattern(
         "trainer_argument_gone",
         "An argument that Transformers no longer has",
         (
@@ -50,7 +50,7 @@ SCRIPTS = (
         ),
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "bad_argument",
         "Arguments that the script does not take",
         "argparse's or click's `error:` after the usage, exit code 2",
@@ -61,7 +61,7 @@ SCRIPTS = (
             r"(?:option|argument)).{0,300})"
         ),
     ),
-    KnownFailure(
+    FailurePattern(
         "script_not_found",
         "No such script",
         "`python: can't open file …`",
@@ -73,7 +73,7 @@ SCRIPTS = (
         ),
         r"can't open file '([^']{1,300})'",
     ),
-    KnownFailure(
+    FailurePattern(
         "syntax_error",
         "Python cannot read the script",
         "`SyntaxError`, `IndentationError`, `TabError`",
@@ -86,7 +86,7 @@ SCRIPTS = (
         r"^(?:SyntaxError|IndentationError|TabError): ",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "file_not_found",
         "No such file",
         "`FileNotFoundError`, `No such file or directory`",
@@ -102,7 +102,7 @@ SCRIPTS = (
         ),
         unnamed="a file",
     ),
-    KnownFailure(
+    FailurePattern(
         "permission_denied",
         "Permission denied",
         "`PermissionError`, `Permission denied`",
@@ -114,7 +114,7 @@ SCRIPTS = (
         unnamed="what it wanted",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "process_counts",
         "Process counts do not fit",
         "Lightning's `does not match the world size`, `devices` set differently from the launch",
@@ -124,7 +124,7 @@ SCRIPTS = (
         r"not match"
         r"|You requested gpu: \[|You are trying to use \d+ (?:gpus|devices) but",
     ),
-    KnownFailure(
+    FailurePattern(
         "equal_host_names",
         "Two nodes with the same host name",
         "DeepSpeed's `LOCAL_RANK (…) != OMPI_COMM_WORLD_LOCAL_RANK (…)`",
@@ -133,7 +133,7 @@ SCRIPTS = (
         r"LOCAL_RANK \(\d+\) != OMPI_COMM_WORLD_LOCAL_RANK \(\d+\)",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "batch_size",
         "Batch size does not fit the process count",
         (
@@ -147,7 +147,7 @@ SCRIPTS = (
         r"(?:processes|replicas|devices).{0,40})"
         r"(?:must|should|needs to) be (?:evenly )?divisible by",
     ),
-    KnownFailure(
+    FailurePattern(
         "half_precision",
         "Half precision is not supported here",
         (
@@ -162,7 +162,7 @@ SCRIPTS = (
             r"requires|bf16.{0,40}not supported"
         ),
     ),
-    KnownFailure(
+    FailurePattern(
         "keras_per_replica",
         "Keras 3 under MultiWorkerMirroredStrategy",
         "`Attempt to convert a value (PerReplica:…`",
@@ -171,7 +171,7 @@ SCRIPTS = (
         r"\(PerReplica:|distribute\.values\.PerReplica",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "shape_mismatch",
         "Shapes do not fit",
         "`size mismatch for …`, `Error(s) in loading state_dict`, `shapes cannot be multiplied`",
@@ -184,7 +184,7 @@ SCRIPTS = (
         r"size of tensor"
         r"|Incompatible shapes:",
     ),
-    KnownFailure(
+    FailurePattern(
         "mlflow_elsewhere",
         "The run was not found where the script logs",
         "MLflow's `Run with id=… not found`, `Run '…' not found`",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.causes.known.memory import KILLED, MEMORY, STARVED
-from jobs.causes.known.network import NETWORK
-from jobs.causes.known.row import KnownFailure, FailureMatch
-from jobs.causes.known.scripts import SCRIPTS
-from jobs.causes.known.software import SOFTWARE
+from jobs.causes.failures.memory import KILLED, MEMORY, STARVED
+from jobs.causes.failures.network import NETWORK
+from jobs.causes.failures.row import FailureMatch, FailurePattern
+from jobs.causes.failures.scripts import SCRIPTS
+from jobs.causes.failures.software import SOFTWARE
 
-HUNG = KnownFailure(
+HUNG = FailurePattern(
     "hung",
     "Nothing happened any more",
     "the time limit, after a long silence of all ranks",
@@ -22,7 +22,7 @@ HUNG = KnownFailure(
     "shows where a "
     "living process stands.",
 )
-GROUPS: Mapping[str, tuple[KnownFailure, ...]] = {
+GROUPS: Mapping[str, tuple[FailurePattern, ...]] = {
     "Memory, disk and devices": (STARVED, KILLED, *MEMORY),
     "Processes among each other": (*NETWORK, HUNG),
     "The environment": SOFTWARE,
@@ -32,7 +32,18 @@ FAILURES = tuple(row for rows in GROUPS.values() for row in rows)
 LINKS = ("", "environments", "node")
 _BY_SIGNAL = {number: row for row in FAILURES for number in row.signals}
 
-__all__ = ["GROUPS", "HUNG", "KILLED", "FAILURES", "LINKS", "STARVED", "KnownFailure", "FailureMatch", "match_line", "match_signal"]
+__all__ = [
+    "FAILURES",
+    "GROUPS",
+    "HUNG",
+    "KILLED",
+    "LINKS",
+    "STARVED",
+    "FailureMatch",
+    "FailurePattern",
+    "match_line",
+    "match_signal",
+]
 
 
 def match_line(line: str) -> FailureMatch | None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from jobs.causes.known.row import KnownFailure
+from jobs.causes.failures.row import FailurePattern
 
 NETWORK = (
-    KnownFailure(
+    FailurePattern(
         "address_in_use",
         "Address already in use",
         "`EADDRINUSE`, `Address already in use`",
@@ -15,7 +15,7 @@ NETWORK = (
         "then clone the run.",
         r"EADDRINUSE|[Aa]ddress already in use",
     ),
-    KnownFailure(
+    FailurePattern(
         "unknown_interface",
         "No such network interface",
         "`Unable to find address for: …`, `Bootstrap : no socket interface found`",
@@ -26,7 +26,7 @@ NETWORK = (
         r"Unable to find (?:address|interface) for:|no socket interface found|Unable to resolve interface",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "nccl_not_built",
         "NCCL is not in this build",
         "`Distributed package doesn't have NCCL built in`",
@@ -35,7 +35,7 @@ NETWORK = (
         r"doesn't have NCCL built in",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "nccl_without_gpu",
         "NCCL without a GPU",
         "`ProcessGroupNCCL is only supported with GPUs`, `No backend type associated with device type cpu`",
@@ -46,7 +46,7 @@ NETWORK = (
         "Use the backend gloo (or `cpu:gloo,cuda:nccl`), or ask for GPUs in the run's resources.",
         r"ProcessGroupNCCL is only supported with GPUs|No backend type associated with device type cpu",
     ),
-    KnownFailure(
+    FailurePattern(
         "rendezvous_timed_out",
         "The ranks did not meet",
         "`Timed out after … waiting for clients`, `The client socket has timed out … trying to connect`, "
@@ -62,7 +62,7 @@ NETWORK = (
         echo="waited for the others in vain",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "connect_failed",
         "The ranks cannot connect to each other",
         "`connectFullMesh failed`, `timed out connecting`, `Connect timeout`, `No route to host`, "
@@ -77,7 +77,7 @@ NETWORK = (
         echo="could not connect",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "peer_silent",
         "Another rank did not take part",
         "`Timed out waiting …ms for recv operation`, `failed to pass monitoredBarrier`, `Watchdog caught "
@@ -95,7 +95,7 @@ NETWORK = (
         r"|DEADLINE_EXCEEDED.{0,80}[Bb]arrier",
         echo="waited for the others in vain",
     ),
-    KnownFailure(
+    FailurePattern(
         "peer_lost",
         "Another rank was lost",
         "`Connection closed by peer`, `Connection reset by peer`, `Broken pipe`, `remote process exited or "
@@ -116,7 +116,7 @@ NETWORK = (
         echo="lost its connection",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "framework_shut_down",
         "The framework was shut down",
         "`Horovod has been shut down`, `Collective ops is aborted by`, TensorFlow's `UnavailableError`, "
@@ -129,7 +129,7 @@ NETWORK = (
         r".{0,120}(?:error|lost)",
         echo="was shut down by its framework",
     ),
-    KnownFailure(
+    FailurePattern(
         "aborted_with_others",
         "MPI ended all ranks",
         "`MPI_ABORT was invoked`, `mpirun noticed`, `prterun noticed`",
@@ -138,7 +138,7 @@ NETWORK = (
         r"MPI_ABORT was invoked|(?:mpirun|prterun|mpiexec) noticed|(?:mpirun|prterun) has exited due to",
         echo="was ended by MPI",
     ),
-    KnownFailure(
+    FailurePattern(
         "interrupted",
         "Interrupted",
         "`KeyboardInterrupt`, `SignalException`, `SIGTERMException`",
@@ -147,7 +147,7 @@ NETWORK = (
         r"^KeyboardInterrupt\b|SignalException\b|SIGTERMException\b|received signal (?:15|SIGTERM)",
         echo="was told to end",
     ),
-    KnownFailure(
+    FailurePattern(
         "no_network",
         "No way to the network",
         (

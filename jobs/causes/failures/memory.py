@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 
-from jobs.causes.known.row import KnownFailure
+from jobs.causes.failures.row import FailurePattern
 
-STARVED = KnownFailure(
+STARVED = FailurePattern(
     "out_of_memory",
     "Out of memory",
     "SIGKILL, and the kernel's count of out-of-memory kills has risen",
@@ -14,7 +14,7 @@ STARVED = KnownFailure(
     "Use fewer processes a node, fewer data loader workers or a smaller batch, or a node with more memory.",
     link="node",
 )
-KILLED = KnownFailure(
+KILLED = FailurePattern(
     "killed",
     "Killed, probably for lack of memory",
     "SIGKILL without the kernel's word for it",
@@ -30,7 +30,7 @@ KILLED = KnownFailure(
     link="node",
 )
 MEMORY = (
-    KnownFailure(
+    FailurePattern(
         "cuda_out_of_memory",
         "CUDA out of memory",
         "`CUDA out of memory`, `OutOfMemoryError`, `CUBLAS_STATUS_ALLOC_FAILED`, `CUDNN_STATUS_ALLOC_FAILED`",
@@ -43,7 +43,7 @@ MEMORY = (
         r"|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "host_allocation",
         "Not enough memory",
         "`DefaultCPUAllocator: can't allocate memory`, `MemoryError`, `Unable to allocate`, `std::bad_alloc`",
@@ -54,7 +54,7 @@ MEMORY = (
         r"|Cannot allocate memory|ResourceExhaustedError|Unable to allocate [\d.]+ [KMGTP]iB",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "loader_killed",
         "A data loader worker died",
         (
@@ -72,7 +72,7 @@ MEMORY = (
         r"|insufficient shared memory \(shm\)",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "disk_full",
         "No space left",
         (
@@ -85,7 +85,7 @@ MEMORY = (
         r"|inline_container\.cc:\d+\] \. unexpected pos",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "too_many_files",
         "Too many open files",
         "`Too many open files`",
@@ -96,7 +96,7 @@ MEMORY = (
         ),
         r"Too many open files",
     ),
-    KnownFailure(
+    FailurePattern(
         "bus_error",
         "Bus error",
         "SIGBUS",
@@ -105,7 +105,7 @@ MEMORY = (
         signals=(signal.SIGBUS,),
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "invalid_device",
         "No such GPU",
         "`CUDA error: invalid device ordinal`, `Invalid device id`",
@@ -119,7 +119,7 @@ MEMORY = (
         ),
         r"invalid device ordinal|Invalid device id|device ordinal value must be",
     ),
-    KnownFailure(
+    FailurePattern(
         "driver_too_old",
         "NVIDIA driver too old",
         "`The NVIDIA driver on your system is too old`, `CUDA driver version is insufficient`",
@@ -132,7 +132,7 @@ MEMORY = (
         ),
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "gpu_code",
         "The GPU cannot run this build",
         "`no kernel image is available for execution on the device`",
@@ -141,7 +141,7 @@ MEMORY = (
         r"no kernel image is available for execution",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "gpu_fault",
         "Error on the GPU",
         (
@@ -156,7 +156,7 @@ MEMORY = (
         r"|uncorrectable ECC error",
         link="node",
     ),
-    KnownFailure(
+    FailurePattern(
         "no_gpu",
         "No GPU for the process",
         "`Torch not compiled with CUDA enabled`, `Found no NVIDIA driver`, `No CUDA GPUs are available`, "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 
-from jobs.causes.known.row import KnownFailure
+from jobs.causes.failures.row import FailurePattern
 
 SOFTWARE = (
-    KnownFailure(
+    FailurePattern(
         "missing_mpi",
         "MPI is missing",
         "`No module named 'mpi4py'`, `cannot load MPI library`, `libmpi.so… cannot open shared object file`",
@@ -21,7 +21,7 @@ SOFTWARE = (
         r"|mpi4py.{0,40}(?:not found|not installed)",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "horovod_not_built",
         "Horovod is not built for this",
         "`Extension horovod.… has not been built`",
@@ -32,7 +32,7 @@ SOFTWARE = (
         r"Extension horovod\.\w+ has not been built|[Hh]orovod.{0,60}reinstall Horovod with",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "missing_module",
         "Missing module",
         "`ModuleNotFoundError: No module named …`, `python: No module named …`",
@@ -43,7 +43,7 @@ SOFTWARE = (
         r"No module named '?([\w.]+)",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "changed_module",
         "Another version than the script expects",
         "`ImportError: cannot import name …`, `module … has no attribute …`",
@@ -58,7 +58,7 @@ SOFTWARE = (
         r"'(\w+)'",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "unmatched_builds",
         "Packages that were not built for each other",
         "`undefined symbol`, `operator torchvision::nms does not exist`, `numpy.dtype size changed`, "
@@ -72,7 +72,7 @@ SOFTWARE = (
         r"|numpy\.core\.multiarray failed to import|version `GLIBC(?:XX)?_[\d.]+' not found",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "missing_library",
         "Missing library",
         "`lib….so: cannot open shared object file`",
@@ -84,7 +84,7 @@ SOFTWARE = (
         ),
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "program_not_found",
         "No such program",
         "`trainhub: …: no such program on this node`, `not executable`",
@@ -98,7 +98,7 @@ SOFTWARE = (
         r"|cannot be started)",
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "package_not_found",
         "A package cannot be had",
         "pip's `No matching distribution found`, `Could not find a version that satisfies`",
@@ -114,7 +114,7 @@ SOFTWARE = (
         ),
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "aborted_at_exit",
         "Aborted while ending",
         "`terminate called without an active exception`, SIGABRT",
@@ -129,7 +129,7 @@ SOFTWARE = (
         r"terminate called without an active exception",
         echo="was aborted with the others",
     ),
-    KnownFailure(
+    FailurePattern(
         "illegal_instruction",
         "Illegal instruction",
         "SIGILL, `Illegal instruction`",
@@ -142,7 +142,7 @@ SOFTWARE = (
         signals=(signal.SIGILL,),
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "segmentation_fault",
         "A native library crashed",
         "SIGSEGV, `Fatal Python error: Segmentation fault`",
@@ -154,7 +154,7 @@ SOFTWARE = (
         signals=(signal.SIGSEGV,),
         link="environments",
     ),
-    KnownFailure(
+    FailurePattern(
         "aborted",
         "A native library gave up",
         "SIGABRT, `terminate called after throwing`, `Fatal Python error: Aborted`",
@@ -166,7 +166,7 @@ SOFTWARE = (
         r"terminate called after throwing|Fatal Python error: Aborted",
         signals=(signal.SIGABRT,),
     ),
-    KnownFailure(
+    FailurePattern(
         "arithmetic_fault",
         "A native library divided by zero",
         "SIGFPE",
@@ -174,7 +174,7 @@ SOFTWARE = (
         "What it said last is quoted; set PYTHONFAULTHANDLER=1 to see where Python was.",
         signals=(signal.SIGFPE,),
     ),
-    KnownFailure(
+    FailurePattern(
         "ended_from_outside",
         "Ended from outside",
         "SIGTERM, SIGINT or SIGHUP that TrainHub did not send",

@@ -10,7 +10,7 @@ MAX_NAME_LENGTH = 120
 
 
 @dataclass(frozen=True)
-class KnownFailure:
+class FailurePattern:
     """`kind`: the name for programs. `symptoms`: a description for the documentation. `{name}` in `meaning` and
     `remedy` stands for the text that the pattern's group matched (a module, a file …), else for `unnamed`.
 
@@ -44,7 +44,7 @@ class KnownFailure:
 class FailureMatch:
     """A known failure that matched; `name` is the text that its pattern captured."""
 
-    failure: KnownFailure
+    failure: FailurePattern
     name: str = ""
 
     @property
