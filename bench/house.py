@@ -79,7 +79,7 @@ FIGURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FigureRow:
     """One line of the table. `tools`: the value for tests, benchmarks, examples and the simulator."""
 
     key: str
@@ -91,19 +91,20 @@ class Row:
     offenders: Sequence[Offender]
 
 
-def source_rows(root: Path) -> list[Row]:
+def source_rows(root: Path) -> list[FigureRow]:
     product, tools = measures.read_sources(root, PRODUCT), measures.read_sources(root, TOOLS)
     rows = []
     for figure in FIGURES:
         code, other = figure.measure(product), figure.measure(tools)
-        values = [f"{one.value:,.{figure.digits}f}" for one in (code, other)]
+        code_value, tools_value = (f"{one.value:,.{figure.digits}f}" for one in (code, other))
         holds = figure.holds(code.value) and (not figure.everywhere or figure.holds(other.value))
         offenders = [*code.offenders, *other.offenders]
-        rows.append(Row(figure.key, figure.title, *values, figure.limit_text(), holds, offenders))
+        limit = figure.limit_text()
+        rows.append(FigureRow(figure.key, figure.title, code_value, tools_value, limit, holds, offenders))
     return rows
 
 
-def template_rows(root: Path) -> list[Row]:
+def template_rows(root: Path) -> list[FigureRow]:
     widths = [
         (path, number, len(line))
         for path in sorted((root / "templates").rglob("*.html"))
@@ -117,7 +118,7 @@ def template_rows(root: Path) -> list[Row]:
     ]
     title = f"template lines over {MAX_TEMPLATE_LINE} columns"
     return [
-        Row(
+        FigureRow(
             "longest-template",
             "longest template line",
             f"{longest:,}",
@@ -126,18 +127,18 @@ def template_rows(root: Path) -> list[Row]:
             not wide,
             (),
         ),
-        Row("templates", title, f"{len(wide):,}", "", "<= 0", not wide, wide),
+        FigureRow("templates", title, f"{len(wide):,}", "", "<= 0", not wide, wide),
     ]
 
 
-def print_table(rows: Sequence[Row]) -> None:
+def print_table(rows: Sequence[FigureRow]) -> None:
     print(f"{'':<50} {'code':>8} {'tests, tools':>13} {'limit':>7}")
     for row in rows:
         verdict = "" if row.holds else "  past its limit"
         print(f"{row.title:<50} {row.product:>8} {row.tools:>13} {row.limit:>7}{verdict}")
 
 
-def print_offenders(rows: Sequence[Row], below: str) -> None:
+def print_offenders(rows: Sequence[FigureRow], below: str) -> None:
     for row in rows:
         offenders = [one for one in row.offenders if not below or Path(one.path).is_relative_to(below)]
         if offenders:

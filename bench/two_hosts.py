@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.support.ssh import Shells
-from tests import guard
+from tests.harness import guard
 from tests.hosts.bench import Host, Hosts
 from tests.hub import eventually, free_port
 

@@ -98,7 +98,7 @@ def describe(environment: EnvironmentSpec) -> str:
     return " ".join([f"Made on the node when first used: {', '.join(environment.requirements)}.", *needs])
 
 
-def names() -> tuple[str, ...]:
+def environment_names() -> tuple[str, ...]:
     return (SYSTEM, *(environment.name for environment in CURATED))
 
 
@@ -111,7 +111,7 @@ def resolve(ref: EnvironmentRef, interpreters: Collection[Interpreter]) -> Envir
     matches = [environment for environment in CURATED if environment.name == ref.name]
     if not matches:
         raise SpecError(
-            "environment.name", f"{ref.name!r} is not an environment; choose one of {', '.join(names())}"
+            "environment.name", f"{ref.name!r} is not an environment; choose one of {', '.join(environment_names())}"
         )
     for environment in matches:
         if ref.version in ("", environment.version):

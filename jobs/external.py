@@ -24,8 +24,8 @@ STATES = FINAL | {RunState.RUNNING}
 
 @dataclass(frozen=True)
 class ExternalRunStart:
-    """Values of a new external run. `name` is not empty. `parent`: the job whose process logs this run, or the
-    run that it is nested in."""
+    """Values of a new external run. `name` is not empty. `parent`: the job whose process logs this run, or
+    the run that it is nested in."""
 
     name: str
     tags: Mapping[str, str] = field(default_factory=dict)

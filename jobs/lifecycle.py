@@ -35,7 +35,8 @@ def advance(
     """Moves the run to the state `to`; returns False if the transition table does not allow it.
 
     `facts` fill the placeholders of the reason's sentence; a missing one raises KeyError. With `attempt`, the
-    run moves only if it is still at that attempt: reports about an earlier attempt must not affect a later one.
+    run moves only if it is still at that attempt: reports about an earlier attempt must not affect a later
+    one.
     `at`: the time of the change, if a node reported it; the default is now.
     """
     sentence = reason.sentence(**(facts or {})) if reason else ""
@@ -91,7 +92,8 @@ def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, Any]) ->
 
 
 def update_reason(run: Run, reason: Reason, facts: Mapping[str, Any]) -> None:
-    """Replaces the reason of a failed run by the one found in its logs, if the run is still at this attempt."""
+    """Replaces the reason of a failed run by the one found in its logs, if the run is still at this
+    attempt."""
     failed_run = Run.objects.filter(pk=run.pk, attempt=run.attempt, state=RunState.FAILED)
     if failed_run.update(reason=reason, facts=dict(facts)):
         publish_change(run, RunState.FAILED, reason)

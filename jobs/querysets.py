@@ -42,8 +42,8 @@ class RunQuerySet(models.QuerySet[Any]):
         return self.filter(state=RunState.QUEUED).order_by("-priority", "created_at", "number")
 
     def matching(self, *, state: str = "", experiment: str = "", text: str = "") -> RunQuerySet:
-        """Filters runs. `state`: a state's name or `active`. `text`: part of the run's or the experiment's name,
-        or the number."""
+        """Filters runs. `state`: a state's name or `active`. `text`: part of the run's or the experiment's
+        name, or the number."""
         runs = self.filter(experiment__name=experiment) if experiment else self
         if state:
             runs = runs.filter(state__in=ACTIVE if state == "active" else (state,))

@@ -1,4 +1,5 @@
-"""The curves of a run: the measurements of its nodes and GPUs during an attempt, live and stored after its end."""
+"""The curves of a run: the measurements of its nodes and GPUs during an attempt, live and stored after its
+end."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def store_ended_curves(now: datetime | None = None) -> int:
 
 
 def span(attempt: Attempt, now: datetime) -> tuple[float, float]:
-    """Returns the time from the attempt's placement to its end or now in Unix seconds, at least one bucket."""
+    """Returns the time from the attempt's placement to its end or now in Unix seconds, at least one
+    bucket."""
     start, end = attempt.created_at.timestamp(), (attempt.ended_at or now).timestamp()
     return start, max(end, start + BUCKET_S)
 
@@ -81,8 +83,8 @@ def own_gpus(members: Sequence[Member]) -> dict[int, list[str]]:
 
 
 class CurveReader:
-    """Reads the curves of one attempt node by node: the stored ones, or the live ones if those are missing or too
-    coarse."""
+    """Reads the curves of one attempt node by node: the stored ones, or the live ones if those are missing or
+    too coarse."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._stored = attempt_curves.load_curves(attempt.run_id, attempt.number)

@@ -36,7 +36,8 @@ def purge_soon() -> None:
 
 
 def send_task_soon(task: str, *args: int | str) -> None:
-    """Sends the task to the worker once the transaction has committed; a periodic task does the same later."""
+    """Sends the task to the worker once the transaction has committed; a periodic task does the same
+    later."""
     transaction.on_commit(partial(_send, task, *args), robust=True)
 
 

@@ -13,8 +13,9 @@ import pytest
 from channels.layers import channel_layers
 from django.conf import settings
 
-from tests import guard, openmpi
-from tests.flaky import pytest_terminal_summary  # noqa: F401 - a hook
+from tests import openmpi
+from tests.harness import guard
+from tests.harness.flaky import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.hub import PROJECT, Hub
 from tests.people import contributor, owner, stranger, viewer, workspace  # noqa: F401 - fixtures
 from tests.signing_in import sign_in

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, req
 import pytest
 from packaging.requirements import Requirement
 
-from tests.test_architecture import PACKAGES, PROJECT, imported, modules, shown
+from tests.test_architecture import PACKAGES, PROJECT, imported, modules, relative
 
 BESIDE = ("simulator",)
 """Ours, and on no floor."""
@@ -62,7 +62,7 @@ def test_every_import_of_the_hub_and_the_node_is_declared() -> None:
             ):  # a sitecustomize chains to the next
                 continue
             if not {normal(item) for item in distributions.get(name, [name])} & known:
-                missing.append(f"{shown(path)}:{line} imports {name}")
+                missing.append(f"{relative(path)}:{line} imports {name}")
     assert not missing, "\n".join(missing)
 
 

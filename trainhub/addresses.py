@@ -33,6 +33,11 @@ def local() -> list[str]:
     return [str(address) for address in sorted(usable, key=lambda address: (address.version, int(address)))]
 
 
+def bracketed(host: str) -> str:
+    """Returns the host as a part of a URL, where an IPv6 address needs brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
 def _read(path: Path) -> str:
     try:
         return path.read_text()

@@ -47,7 +47,7 @@ class Bind(NamedTuple):
 
     @property
     def local_host(self) -> str:
-        return bracketed("127.0.0.1" if self.host in ANY_ADDRESS else self.host)
+        return addresses.bracketed("127.0.0.1" if self.host in ANY_ADDRESS else self.host)
 
 
 class Certificate(NamedTuple):
@@ -76,7 +76,7 @@ def broker_bind() -> Bind | None:
     if not is_open():
         return None
     host, port = bind()
-    return _bind("BROKER_BIND", env.text("BROKER_BIND", "") or f"{bracketed(host)}:{port + 1}")
+    return _bind("BROKER_BIND", env.text("BROKER_BIND", "") or f"{addresses.bracketed(host)}:{port + 1}")
 
 
 def is_on_loopback_only() -> bool:
@@ -132,7 +132,9 @@ def allowed_hosts() -> list[str]:
     """The hosts that a request may name: those that the operator lists, the hub's own, and those in its
     certificate."""
     certified = certificate_hosts() if certificate() is not None else []
-    return sorted({*env.words("ALLOWED_HOSTS"), *own_hosts(), *(bracketed(host) for host in certified)})
+    return sorted(
+        {*env.words("ALLOWED_HOSTS"), *own_hosts(), *(addresses.bracketed(host) for host in certified)}
+    )
 
 
 def agent_url() -> str:
@@ -195,7 +197,7 @@ def own_hosts() -> list[str]:
     hosts |= {socket.gethostname(), addresses.in_use()} if host in ANY_ADDRESS else {host}
     if is_open() and host in ANY_ADDRESS:
         hosts |= set(addresses.local())
-    return sorted(bracketed(item) for item in hosts if item)
+    return sorted(addresses.bracketed(item) for item in hosts if item)
 
 
 def services() -> dict[str, str]:
@@ -282,11 +284,6 @@ def _of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
     return url
 
 
-def bracketed(host: str) -> str:
-    """As a part of an address: an IPv6 address needs brackets there."""
-    return f"[{host}]" if ":" in host and not host.startswith("[") else host
-
-
 def _checked_url(name: str, given: str) -> str:
     """The address `given` in the variable `name`, without a slash at its end; "" where none is given."""
     value = given.rstrip("/")
@@ -300,7 +297,7 @@ def _listening_url() -> str:
     """An address that reaches the hub from as far as it listens."""
     host, port = bind()
     if is_open() and host in ANY_ADDRESS:
-        return f"{_scheme()}://{bracketed(outer_address() or socket.gethostname())}:{port}"
+        return f"{_scheme()}://{addresses.bracketed(outer_address() or socket.gethostname())}:{port}"
     return bind().local_url
 
 

@@ -9,6 +9,7 @@ import dj_database_url
 from trainhub import __version__, env, installation, mail
 from trainhub.own_ports import own_ports
 from trainhub.web import cookies
+from trainhub.worker.periodic_tasks import beat_schedule
 
 BASE_DIR = installation.BASE_DIR
 DATA_DIR = installation.DATA_DIR
@@ -205,94 +206,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_ENABLE_UTC = True
 CELERY_TIMEZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
-CELERY_BEAT_SCHEDULE: dict[str, dict[str, Any]] = {
-    "watch": {"task": "jobs.tasks.watch", "schedule": 2.0, "options": {"ignore_result": True}},
-    "reap": {"task": "jobs.tasks.reap", "schedule": 5.0, "options": {"ignore_result": True}},
-    "tend-machines": {
-        "task": "clusters.tasks.tend_machines",
-        "schedule": 2.0,
-        "options": {"ignore_result": True},
-    },
-    "mend-brokers": {
-        "task": "clusters.tasks.mend_brokers",
-        "schedule": 20.0,
-        "options": {"ignore_result": True},
-    },
-    "fold-telemetry": {
-        "task": "clusters.tasks.fold_telemetry",
-        "schedule": 30.0,
-        "options": {"ignore_result": True},
-    },
-    "fold-metrics": {
-        "task": "tracking.tasks.fold_metrics",
-        "schedule": 60.0,
-        "options": {"ignore_result": True},
-    },
-    "read-events": {
-        "task": "tracking.tasks.read_events",
-        "schedule": 2.0,
-        "options": {"ignore_result": True},
-    },
-    "keep-curves": {"task": "jobs.tasks.keep_curves", "schedule": 20.0, "options": {"ignore_result": True}},
-    "expire-telemetry": {
-        "task": "clusters.tasks.expire_telemetry",
-        "schedule": 3600.0,
-        "options": {"ignore_result": True},
-    },
-    "evaluate-alerts": {
-        "task": "clusters.tasks.evaluate_alerts",
-        "schedule": 10.0,
-        "options": {"ignore_result": True},
-    },
-    "forget-alerts": {
-        "task": "clusters.tasks.forget_alerts",
-        "schedule": 86400.0,
-        "options": {"ignore_result": True},
-    },
-    "deliver": {"task": "workspaces.tasks.deliver", "schedule": 5.0, "options": {"ignore_result": True}},
-    "forget-deliveries": {
-        "task": "workspaces.tasks.forget_deliveries",
-        "schedule": 86400.0,
-        "options": {"ignore_result": True},
-    },
-    "purge": {"task": "trainhub.tasks.purge", "schedule": 3600.0, "options": {"ignore_result": True}},
-    "settle-exports": {
-        "task": "registry.tasks.settle_exports",
-        "schedule": 10.0,
-        "options": {"ignore_result": True},
-    },
-    "scan-missed": {
-        "task": "registry.tasks.scan_missed",
-        "schedule": 60.0,
-        "options": {"ignore_result": True},
-    },
-    "account-usage": {
-        "task": "tracking.tasks.account_usage",
-        "schedule": 60.0,
-        "options": {"ignore_result": True},
-    },
-    "account-past-usage": {
-        "task": "tracking.tasks.account_past_usage",
-        "schedule": 3600.0,
-        "options": {"ignore_result": True},
-    },
-    "sweep-blobs": {
-        "task": "trainhub.tasks.sweep_blobs",
-        "schedule": 21600.0,
-        "options": {"ignore_result": True},
-    },
-    "seal-blobs": {"task": "trainhub.tasks.seal_blobs", "schedule": 60.0, "options": {"ignore_result": True}},
-    "forget-sign-in-attempts": {
-        "task": "workspaces.tasks.forget_sign_in_attempts",
-        "schedule": 3600.0,
-        "options": {"ignore_result": True},
-    },
-    "clear-sessions": {
-        "task": "trainhub.tasks.clear_sessions",
-        "schedule": 86400.0,
-        "options": {"ignore_result": True},
-    },
-}
+CELERY_BEAT_SCHEDULE = beat_schedule()
 
 AUTH_USER_MODEL = "workspaces.User"
 PASSWORD_HASHERS = [

@@ -21,7 +21,7 @@ from typing import Any
 
 import httpx
 
-from tests import guard
+from tests.harness import guard
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -98,7 +98,7 @@ def read_query(
 
 def read_metric(query: Mapping[str, str]) -> str:
     """Returns the metric of a heat map. Raises SpecError."""
-    return _metrics("metric", query.get("metric"), GPU_KEYS, ("utilization_pct",), most=1)[0]
+    return _metrics("metric", query.get("metric"), GPU_KEYS, ("utilization_pct",), exact_count=1)[0]
 
 
 def read_flag(name: str, text: str) -> bool:

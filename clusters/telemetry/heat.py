@@ -128,5 +128,5 @@ def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[_ChunkHead]
             incomplete.append(pk)
     for first in range(0, len(incomplete), 500):
         whole = TelemetryChunk.objects.filter(pk__in=incomplete[first : first + 500])
-        for node, subject, start, data in whole.values_list("node", "subject", "start", "data"):
-            yield node, subject, start, bytes(data)
+        for node, subject, start, stored in whole.values_list("node", "subject", "start", "data"):
+            yield node, subject, start, bytes(stored)

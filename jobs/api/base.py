@@ -1,4 +1,4 @@
-"""What all views of this API share: who asks, which run, which body, and our own refusals as problems."""
+"""The base view of this API: the caller, the run, the body, and errors of the app as problem responses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class JobsView(APIView):
         return Run.objects.for_workspace(self.principal(request).workspace)
 
     def run(self, request: Request, run: str) -> Run:
-        """A run of the workspace by its id or its number; 404."""
+        """Returns a run of the workspace by its id or its number. Raises Http404."""
         key = {"number": int(run)} if run.isdecimal() and len(run) <= MAX_NUMBER_DIGITS else {"pk": run}
         instance = self.runs(request).select_related("experiment", "created_by").filter(**key).first()
         if instance is None:
@@ -70,7 +70,7 @@ class JobsView(APIView):
         return int(text)
 
     def spec(self, request: Request) -> RunSpec:
-        """The body as a RunSpec; SpecError names the field that is wrong."""
+        """Returns the body as a RunSpec. Raises SpecError for the first wrong field."""
         return read_spec(_storable(_body(request)))
 
 
@@ -82,7 +82,7 @@ def _body(request: Request) -> Any:
 
 
 def _storable(data: Any) -> Any:
-    """JSON can spell half a character (`\\ud800`) that no database and no file name takes."""
+    """Returns the data. Raises SpecError for lone surrogates (`\\ud800`), which cannot be stored as text."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:

@@ -1,4 +1,4 @@
-"""What a run can be made of: snapshots of source, environments, examples."""
+"""Snapshots of source folders, environments and examples, from which runs are made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workspaces.api.problems import ApiProblem
 from workspaces.models import Workspace
 
 FORM_BYTES = 64 * 1024
-"""What a multipart form adds to the file it carries, generously."""
+"""Upper limit for what a multipart form adds to the file it carries."""
 
 
 class SnapshotList(JobsView):

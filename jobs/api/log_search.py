@@ -1,4 +1,4 @@
-"""Looking for text in all logs of a run at once."""
+"""Searches all logs of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the GPUs and machines of a run measured, rank by rank, beside its phases."""
+"""The measurements of a run's GPUs and machines, its ranks and its phases."""
 
 from __future__ import annotations
 

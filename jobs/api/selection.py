@@ -1,5 +1,4 @@
-"""Which runs a list shows, in which order, page by page. A misspelt parameter is an error, not an unfiltered
-list."""
+"""Filters, orders and paginates lists of runs. An unknown parameter is an error, not an unfiltered list."""
 
 from __future__ import annotations
 
@@ -46,15 +45,16 @@ class RunPages(CursorPagination):
         order = request.query_params.get("order", "-created_at")
         if order.removeprefix("-") not in ORDERS:
             raise SpecError("order", f"must be one of {', '.join(ORDERS)}, or -NAME")
-        # The number is unique, so that no run is missed or shown twice where many are alike.
+        # The unique number breaks ties, so that no run is missed or shown twice.
         return (order, "-number" if order.startswith("-") else "number")
 
 
 def filter_runs(
     runs: RunQuerySet, request: Request, *, also: Collection[str] = (), flat: bool = False
 ) -> RunQuerySet:
-    """`also`: parameters that whoever asks reads beside these. `flat`: what is part of another run is listed
-    too."""
+    """Filters runs by the request's parameters. Raises SpecError for an unknown one.
+
+    `also`: further parameters that the caller reads. `flat`: nested runs are listed too."""
     params = request.query_params
     allowed = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param, *also}
     for name in params:

@@ -50,12 +50,12 @@ def end_attempt(
                 f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again; this takes no retry."
             )
             return _queue_again(run, reason, facts, message, actor=actor, at=at)
-        retries_left = int(run.spec["limits"]["retries"]) - max(0, attempt - 1 - preemptions)
-        if reason in FINAL_REASONS or retries_left <= 0:
+        retries = int(run.spec["limits"]["retries"]) - max(0, attempt - 1 - preemptions)
+        if reason in FINAL_REASONS or retries <= 0:
             return lifecycle.advance(
                 run_id, reason.final_state, reason, facts=facts, actor=actor, attempt=attempt, at=at
             )
-        more = "no further" if retries_left == 1 else f"{retries_left - 1} more"
+        more = "no further" if retries == 1 else f"{retries - 1} more"
         message = (
             f"Attempt {attempt} failed: {reason.sentence(**facts)} Trying again, with {more} after that."
         )

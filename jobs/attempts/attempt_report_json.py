@@ -18,8 +18,8 @@ MAX_UNIX_S = 4e9
 
 
 def normalize(fact: AttemptFact, offset_s: float) -> AttemptFact:
-    """Returns the report with its times converted to the hub's clock, which is `offset_s` seconds ahead of the
-    node's, and with the attempt's token masked in error and warnings."""
+    """Returns the report with its times converted to the hub's clock, which is `offset_s` seconds ahead of
+    the node's, and with the attempt's token masked in error and warnings."""
     secrets = (attempt_token(fact.run, fact.attempt),)
     times = {phase: _to_hub_clock(at, offset_s) for phase, at in fact.phase_at.items()}
     return dataclasses.replace(

@@ -1,4 +1,5 @@
-"""MPI over several nodes: the head's mpirun needs its daemon on the other nodes, and the hub forwards the call.
+"""MPI over several nodes: the head's mpirun needs its daemon on the other nodes, and the hub forwards the
+call.
 
 The arguments come from a process of the run's own account on the head. To keep training code from starting
 arbitrary programs on other nodes, the hub accepts one call per node, only from the head, only while the

@@ -1,4 +1,5 @@
-"""Ended attempts whose processes may still run on a node: the node has not yet confirmed that they are gone."""
+"""Ended attempts whose processes may still run on a node: the node has not yet confirmed that they are
+gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The two-phase start: once every node of a run is ready, the hub makes the final plan and all nodes start."""
+"""The two-phase start: once every node of a run is ready, the hub makes the final plan and all nodes
+start."""
 
 from __future__ import annotations
 
@@ -100,11 +101,11 @@ def _start(run: Run, attempt: Attempt, last: AttemptNode, rows: Sequence[Attempt
 
 
 def _still_waiting(ready: AttemptNode, behind: Sequence[AttemptNode]) -> str:
-    activities = ", and for ".join(
-        f"{row.node.name}, which {f'is {activity(row)}' if row.claimed_at else 'has not claimed its part yet'}"
-        for row in behind
-    )
-    return f"{ready.node.name} is ready; waiting for {activities}."
+    clauses = []
+    for row in behind:
+        clause = f"is {activity(row)}" if row.claimed_at else "has not claimed its part yet"
+        clauses.append(f"{row.node.name}, which {clause}")
+    return f"{ready.node.name} is ready; waiting for {', and for '.join(clauses)}."
 
 
 def _all_ready(rows: Sequence[AttemptNode], final: LaunchPlan) -> str:

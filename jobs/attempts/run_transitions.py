@@ -1,4 +1,5 @@
-"""Advances a run to the state that its nodes' reports imply, and stops the other nodes once one rank decides."""
+"""Advances a run to the state that its nodes' reports imply, and stops the other nodes once one rank
+decides."""
 
 from __future__ import annotations
 

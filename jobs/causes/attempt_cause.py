@@ -53,8 +53,8 @@ def find_cause(run_id: str, attempt: int) -> Cause | None:
 
 
 def _is_to_blame(run: Run, choice: CauseChoice, *, is_failed: bool) -> bool:
-    """Returns whether the rank is the cause. A rank that only reacted to another one's end does not outweigh a
-    known problem of a node or the time limit."""
+    """Returns whether the rank is the cause. A rank that only reacted to another one's end does not outweigh
+    a known problem of a node or the time limit."""
     return not is_failed or run.reason in RANK_REASONS or choice.is_certain
 
 

@@ -21,13 +21,13 @@ class OtherRank:
 
 @dataclass(frozen=True)
 class Cause:
-    """`sentence`: what happened. `exception`: the error that the rank raised or that its log names. `message`:
-    the more specific of both.
+    """`sentence`: what happened. `exception`: the error that the rank raised or that its log names.
+    `message`: the more specific of both.
 
     `rank` is None if no rank is the cause (but a node, the environment, the time limit). `child`: the
     launcher's number for the process in that rank's log that failed first. `began`: the exception that led to
-    `exception`. `kind`: of a known failure, else "". `at`: ISO time by the hub's clock. `is_certain` is False if
-    no rank reported an error of its own and this one was only the first to lose the others."""
+    `exception`. `kind`: of a known failure, else "". `at`: ISO time by the hub's clock. `is_certain` is False
+    if no rank reported an error of its own and this one was only the first to lose the others."""
 
     sentence: str
     remedy: str

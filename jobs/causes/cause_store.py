@@ -49,7 +49,8 @@ def store_soon(run_id: str, attempt: int) -> None:
 
 
 def for_run(run: Run, attempt: int | None = None) -> Cause | None:
-    """Returns the cause of the run's latest attempt, or of the given one; finds and stores it if necessary."""
+    """Returns the cause of the run's latest attempt, or of the given one; finds and stores it if
+    necessary."""
     number = run.attempt if attempt is None else attempt
     if run.kind != "job" or (number == run.attempt and run.state in WITHOUT_CAUSE):
         return None

@@ -99,7 +99,8 @@ def _weigh_unfailed(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
 
 
 def _weigh_signal(rank: RankEvidence, diagnosis: LogDiagnosis, number: int) -> Evidence:
-    """Weighs a rank that a signal ended: by an exception right before it, else by the signal's usual cause."""
+    """Weighs a rank that a signal ended: by an exception right before it, else by the signal's usual
+    cause."""
     if diagnosis.exception and diagnosis.distance <= MAX_DISTANCE:
         return Evidence(
             rank, diagnosis, diagnosis.match or failures.match_signal(number), _weight(diagnosis.match)

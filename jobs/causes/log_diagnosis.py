@@ -54,8 +54,8 @@ class FailedChild:
 
 @dataclass(frozen=True)
 class LogDiagnosis:
-    """`exception`: the line that names the error, or "". `began`: the first exception of a chain, if `exception`
-    followed from it.
+    """`exception`: the line that names the error, or "". `began`: the first exception of a chain, if
+    `exception` followed from it.
 
     `raised`: the exception has a traceback. `distance`: number of lines between the quote and the log's end.
     """

@@ -43,7 +43,8 @@ REMEDIES: dict[str, str] = {
         "then clone the run."
     ),
     Reason.ENVIRONMENT_FAILED: (
-        "The build log names the package that could not be installed; correct the environment and clone the run."
+        "The build log names the package that could not be installed; correct the environment and clone "
+        "the run."
     ),
     Reason.SNAPSHOT_FAILED: "Check the node's free disk space, then clone the run.",
     Reason.LAUNCH_FAILED: "The preparation log shows what was tried.",

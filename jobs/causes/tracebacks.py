@@ -69,8 +69,8 @@ def find_chains(lines: Sequence[LogLine]) -> list[Chain]:
 
 
 def split_prefix(text: str) -> tuple[str, str]:
-    """Returns the prefix that torch and others put before every line of a process (`[rank1]:`), or "", and the
-    rest of the line."""
+    """Returns the prefix that torch and others put before every line of a process (`[rank1]:`), or "", and
+    the rest of the line."""
     match = _PREFIX.match(text)
     return (match[1], text[match.end() :]) if match else ("", text)
 

@@ -28,9 +28,9 @@ MAX_GAPS = 24
 class Lane:
     """One log. `member`: the process that writes it, or None for a log that belongs to no rank.
 
-    All times are milliseconds by the hub's clock. `from_ms`, `to_ms`: start and end of the process, None before
-    they happen. `written_ms`: arrival of the last byte. `min_gap_ms`: the shortest pause shown as a silence.
-    """
+    All times are milliseconds by the hub's clock. `from_ms`, `to_ms`: start and end of the process, None
+    before they happen. `written_ms`: arrival of the last byte. `min_gap_ms`: the shortest pause shown as a
+    silence."""
 
     name: str
     size: int
@@ -106,7 +106,11 @@ def _lane(
     began, ended = life or (None, None)
     if not lane.size or not is_read:
         return replace(
-            lane, from_ms=began, to_ms=ended, gaps=_gaps(None, began, ended, min_gap_ms), least_ms=min_gap_ms
+            lane,
+            from_ms=began,
+            to_ms=ended,
+            gaps=_gaps(None, began, ended, min_gap_ms),
+            min_gap_ms=min_gap_ms,
         )
     times = LogTimeline.load(*attempt_key, lane.name)
     min_gap_ms = max(min_gap_ms, MIN_GAP_TO_RHYTHM * times.median_pause_ms())
@@ -117,7 +121,7 @@ def _lane(
         to_ms=ended,
         written_ms=times.last_ms,
         gaps=_gaps(times, began, ended, min_gap_ms),
-        least_ms=min_gap_ms,
+        min_gap_ms=min_gap_ms,
     )
 
 

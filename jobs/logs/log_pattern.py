@@ -1,4 +1,5 @@
-"""Search patterns for logs: plain text or RE2 expressions, whose search time is linear even for hostile ones."""
+"""Search patterns for logs: plain text or RE2 expressions, whose search time is linear even for hostile
+ones."""
 
 from __future__ import annotations
 

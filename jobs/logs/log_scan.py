@@ -23,9 +23,9 @@ INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
 
 class LineMatch(NamedTuple):
-    """A line that matches. `offset`: of its first byte in the log. `text`: the visible text, trimmed around the
-    first match; for a line that redraws itself (a progress bar) the version that matches. `spans`: the matches
-    in `text`, in characters."""
+    """A line that matches. `offset`: of its first byte in the log. `text`: the visible text, trimmed around
+    the first match; for a line that redraws itself (a progress bar) the version that matches. `spans`: the
+    matches in `text`, in characters."""
 
     offset: int
     text: str
@@ -172,7 +172,8 @@ def _excerpt(
     text = "…" if first > begin else ""
     spans: list[tuple[int, int]] = []
     at = first
-    # Further matches are searched in the excerpt only: searching the rest of a long line would double the cost.
+    # Further matches are searched in the excerpt only: searching the rest of a long line would double the
+    # cost.
     until = min(stop, last)
     others = (
         match.span()

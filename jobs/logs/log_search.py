@@ -48,8 +48,8 @@ class LogHit(NamedTuple):
 
 
 class LogCursor(NamedTuple):
-    """Where the next page continues: in the log `name`, among the lines that arrived at `moment_ms` (0 in order
-    of rank). Without a name: with everything that arrived at that moment or later."""
+    """Where the next page continues: in the log `name`, among the lines that arrived at `moment_ms` (0 in
+    order of rank). Without a name: with everything that arrived at that moment or later."""
 
     moment_ms: int
     name: str = ""
@@ -91,8 +91,8 @@ class LogSearch:
         return page
 
     def by_time(self, cursor: LogCursor | None) -> LogSearchPage:
-        """Searches time slices: all logs within a slice, then sorts the hits. A moment too large for a slice is
-        searched log by log.
+        """Searches time slices: all logs within a slice, then sorts the hits. A moment too large for a slice
+        is searched log by log.
 
         While a run writes, a line of its last moments may appear again on the next page."""
         page = self._run_page(lambda: self._through_time(cursor or START), cursor)
@@ -137,7 +137,8 @@ class LogSearch:
         return None
 
     def _search_slice(self, begin_ms: int, end_ms: int, give_up_at: float) -> LogCursor | None:
-        """Searches a time slice. Raises _SliceTooSlow, but not for a single moment: a page can end inside it."""
+        """Searches a time slice. Raises _SliceTooSlow, but not for a single moment: a page can end inside
+        it."""
         return (
             self._in_order(begin_ms, end_ms, give_up_at)
             if end_ms > begin_ms + 1
@@ -243,7 +244,8 @@ _search_slots = threading.BoundedSemaphore(MAX_SEARCHES)
 
 @contextmanager
 def _search_slot(seconds: float) -> Iterator[bool]:
-    """Yields whether a search may run now; if not, the page stays empty and its cursor repeats the request."""
+    """Yields whether a search may run now; if not, the page stays empty and its cursor repeats the
+    request."""
     has_slot = _search_slots.acquire(timeout=seconds)
     try:
         yield has_slot

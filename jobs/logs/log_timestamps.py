@@ -1,9 +1,9 @@
 """Arrival times of log bytes by the hub's clock, in a small file beside each log.
 
 `DATA_DIR/runs/<run>/<attempt>/arrivals/<log>` holds records of three native 64-bit numbers, oldest first: end
-offset of the bytes, first arrival, last arrival (milliseconds; the last one doubled, plus 1 for late bytes). A
-record is written at most every 250 ms, not per chunk, and a long file is thinned out. The times help readers;
-nothing may depend on them."""
+offset of the bytes, first arrival, last arrival (milliseconds; the last one doubled, plus 1 for late bytes).
+A record is written at most every 250 ms, not per chunk, and a long file is thinned out. The times help
+readers; nothing may depend on them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Arrival(NamedTuple):
 
 
 class LogSilence(NamedTuple):
-    """No bytes arrived from `from_ms` to `to_ms`. `is_outage`: the node could not reach the hub, so the silence
-    says nothing about the rank."""
+    """No bytes arrived from `from_ms` to `to_ms`. `is_outage`: the node could not reach the hub, so the
+    silence says nothing about the rank."""
 
     from_ms: int
     to_ms: int

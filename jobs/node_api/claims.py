@@ -99,7 +99,9 @@ def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> N
 def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     run, attempt = part.attempt.run, part.attempt
     spec = read_spec(run.spec)
-    planned = LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional_plan(run, attempt)
+    planned = (
+        LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional_plan(run, attempt)
+    )
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = attempt_token(run.pk, attempt.number)
     return NodeOrder(

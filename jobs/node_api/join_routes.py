@@ -34,47 +34,47 @@ async def ca(_: Request) -> Response:
 @problem_responses
 async def wheel(request: Request) -> Response:
     """The package that a node installs. pip wants to see its name in the address."""
-    found = await in_thread(package)
-    asked = request.path_params.get("name")
-    if found is None:
+    file = await in_thread(package)
+    name = request.path_params.get("name")
+    if file is None:
         raise not_found("This hub has no package for nodes; the hub's log says why it could not be built.")
-    if asked not in (None, found.name):
-        raise not_found(f"The package of this hub is {found.name}.")
-    return FileResponse(found, media_type="application/octet-stream", filename=found.name)
+    if name not in (None, file.name):
+        raise not_found(f"The package of this hub is {file.name}.")
+    return FileResponse(file, media_type="application/octet-stream", filename=file.name)
 
 
 @problem_responses
 async def enrol(request: Request) -> Response:
     address = request.client.host if request.client else ""
-    asked = await _asked(request)
-    return JSONResponse(await in_thread(_enrol, asked, address))
+    fields = await _read_fields(request)
+    return JSONResponse(await in_thread(_enrol, fields, address))
 
 
-async def _asked(request: Request) -> dict[str, Any]:
+async def _read_fields(request: Request) -> dict[str, Any]:
     try:
-        asked = json.loads(await read_body(request, MAX_BYTES))
+        fields = json.loads(await read_body(request, MAX_BYTES))
     except ValueError as error:
         raise Problem(400, "Not JSON", "Send JSON with token, name, hostname and replace.") from error
-    if not isinstance(asked, dict):
+    if not isinstance(fields, dict):
         raise Problem(400, "Bad request", "Send a JSON object with token, name, hostname and replace.")
-    for field, kind, most in (
+    for field, kind, max_length in (
         ("token", str, 500),
         ("name", str, 200),
         ("hostname", str, 255),
         ("replace", bool, 0),
     ):
-        value = asked.setdefault(field, kind())
-        if not isinstance(value, kind) or (isinstance(value, str) and (len(value) > most or "\x00" in value)):
-            shape = "true or false" if kind is bool else f"a string of at most {most} characters"
+        value = fields.setdefault(field, kind())
+        if not isinstance(value, kind) or (isinstance(value, str) and (len(value) > max_length or "\x00" in value)):
+            shape = "true or false" if kind is bool else f"a string of at most {max_length} characters"
             raise FieldProblem(400, "Bad request", field, f"must be {shape}")
-    return asked
+    return fields
 
 
-def _enrol(asked: dict[str, Any], address: str) -> dict[str, str]:
-    _count_unknown(asked["token"], address)
+def _enrol(fields: dict[str, Any], address: str) -> dict[str, str]:
+    _count_unknown(fields["token"], address)
     try:
         joined = join.join(
-            asked["token"], asked["name"], asked["hostname"], replace=asked["replace"], address=address
+            fields["token"], fields["name"], fields["hostname"], replace=fields["replace"], address=address
         )
     except join.TokenUnknown as error:
         raise FieldProblem(410, "Gone", error.field, error.message) from error

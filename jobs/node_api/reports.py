@@ -91,7 +91,9 @@ def _record_return(node: Node, assignments: Mapping[Key, Assignment], silence_s:
     for assignment in assignments.values():
         if assignment.claimed_at is not None and not assignment.over:
             message = f"Node {node.name} reports again, after {silence_s:.0f} s of silence."
-            lifecycle.record_event(assignment.run, message, actor=f"node {node.name}", attempt=assignment.attempt)
+            lifecycle.record_event(
+                assignment.run, message, actor=f"node {node.name}", attempt=assignment.attempt
+            )
 
 
 def _ingest_chunk(

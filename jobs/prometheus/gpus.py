@@ -23,7 +23,8 @@ DEVICE = (
     "GPU_I_PROFILE",
     "cluster",
 )
-"""The labels of DCGM's exporter. `instance` is the node, so that dashboards for one exporter per machine work."""
+"""The labels of DCGM's exporter. `instance` is the node, so that dashboards for one exporter per machine
+work."""
 ALL = (*DEVICE, *LABELS)
 Devices = Sequence[tuple[Node, Sequence[Gpu]]]
 Holders = Mapping[str, tuple[str, ...]]

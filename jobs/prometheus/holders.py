@@ -16,8 +16,8 @@ OTHER_WORKSPACE = ("busy", *("",) * (len(LABELS) - 1))
 def holders(nodes: Iterable[Node], viewer: Workspace | None) -> dict[str, tuple[str, ...]]:
     """Returns GPU UUID -> values of LABELS for every leased GPU.
 
-    A `viewer` of None sees all runs; a workspace sees the runs of others only as "busy". Ranks that share a GPU
-    are joined by commas."""
+    A `viewer` of None sees all runs; a workspace sees the runs of others only as "busy". Ranks that share a
+    GPU are joined by commas."""
     leases = list(Lease.objects.filter(node__in=list(nodes), released_at=None))
     runs = {
         run.pk: run

@@ -125,8 +125,8 @@ def _end_reason(
 ) -> tuple[Reason, dict[str, Any]]:
     """Returns the reason for the end of the attempt, and its facts.
 
-    A rank that failed before the node's last report is the reason; one that failed later did so because it lost
-    its peers."""
+    A rank that failed before the node's last report is the reason; one that failed later did so because it
+    lost its peers."""
     first = outcomes.first_failure(
         run_transitions.load_parts(part.attempt, rows), run.spec["limits"]["timeout_s"]
     )

@@ -1,5 +1,5 @@
-"""The periodic check of all active runs: repeats work whose trigger was lost, and enforces time limits, so that
-no run is stuck."""
+"""The periodic check of all active runs: repeats work whose trigger was lost, and enforces time limits, so
+that no run is stuck."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def _end_unstarted(run: Run, parts: list[AttemptNode], now: datetime) -> None:
 
 
 def _end_unready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
-    """Ends a run on several nodes if one takes too long to get ready, or does not start once all are ready."""
+    """Ends a run on several nodes if one takes too long to get ready, or does not start once all are
+    ready."""
     patience = timedelta(seconds=settings.NEVER_READY_AFTER)
     for part in parts:
         late = part.claimed_at is not None and now - part.claimed_at >= patience

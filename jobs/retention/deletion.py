@@ -1,8 +1,8 @@
 """Deletes, restores and archives runs and experiments. Deleted ones can be restored until they are purged
 (`jobs.retention.run_purge`) some days later.
 
-Everything that one action deletes has the same time in `deleted_at`, so that one action restores it all: a run
-with its nested runs, an experiment with its runs."""
+Everything that one action deletes has the same time in `deleted_at`, so that one action restores it all: a
+run with its nested runs, an experiment with its runs."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def restore(run: Run, who: User) -> bool:
 
 
 def archive(run: Run, who: User) -> bool:
-    """Archives an ended run and its nested runs, so that lists omit them; returns False if it is archived already.
+    """Archives an ended run and its nested runs, so that lists omit them; returns False if it is archived
+    already.
 
     Raises Conflict while it runs."""
     if run.kind == "job" and run.state not in FINAL:
@@ -124,8 +125,8 @@ def restore_experiment(experiment: Experiment, who: User) -> bool:
 
 
 def _lock(workspace_id: int) -> None:
-    """Locks the workspace. Runs are created under the same lock, so that none appears in an experiment or below
-    a run while it is being deleted."""
+    """Locks the workspace. Runs are created under the same lock, so that none appears in an experiment or
+    below a run while it is being deleted."""
     Workspace.objects.select_for_update().get(pk=workspace_id)
 
 
@@ -144,7 +145,8 @@ def _check_nothing_runs(runs: RunQuerySet) -> None:
     )
     if lease is not None:
         raise Conflict(
-            f"Node {lease.node} has not yet proved that {lease.label} is gone there; try again when it reports."
+            f"Node {lease.node} has not yet confirmed that {lease.label} has ended there; try again when it "
+            "reports."
         )
 
 

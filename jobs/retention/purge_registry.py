@@ -12,9 +12,9 @@ from django.db import models
 
 @dataclass(frozen=True)
 class RunTable:
-    """A table whose rows belong to runs. `run`: the lookup from a row to its run. `experiment`: the lookup to its
-    experiment, for tables with rows without a run. The rows of a table with a column `sha256` name stored files;
-    such a table also has `size_bytes` and `created_at`."""
+    """A table whose rows belong to runs. `run`: the lookup from a row to its run. `experiment`: the lookup to
+    its experiment, for tables with rows without a run. The rows of a table with a column `sha256` name stored
+    files; such a table also has `size_bytes` and `created_at`."""
 
     model: type[models.Model]
     run: str = "run"

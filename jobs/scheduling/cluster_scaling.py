@@ -47,7 +47,8 @@ def scale_clusters(now: datetime | None = None, only: Collection[str] | None = N
 
 
 def _scale(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> bool:
-    """Scales one cluster; returns whether machines were requested. Takes no lock if there is nothing to do."""
+    """Scales one cluster; returns whether machines were requested. Takes no lock if there is nothing to
+    do."""
     if _decision(cluster, demands, now) == Decision():
         return False
     with transaction.atomic():

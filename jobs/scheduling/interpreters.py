@@ -18,7 +18,7 @@ def check_interpreters(
 ) -> Iterator[Finding]:
     """Yields findings about the nodes of `placement`; checks the environment even if there are none yet."""
     reference = spec.environment
-    if reference.name not in environments.names():
+    if reference.name not in environments.environment_names():
         return
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
     chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]

@@ -93,7 +93,8 @@ def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> 
 
 
 class ClusterQueuePlacement:
-    """Places the queued runs of one cluster one after the other; caches offers and permissions between them."""
+    """Places the queued runs of one cluster one after the other; caches offers and permissions between
+    them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

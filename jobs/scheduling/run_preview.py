@@ -52,7 +52,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     found += _scaling_up(draft, principal)
     found += [
         item
-        for item in validate(draft, paths=paths, environments=environments.names())
+        for item in validate(draft, paths=paths, environments=environments.environment_names())
         # That a cluster which is not there has no ready nodes need not be said too.
         if cluster is not None or item.field != "resources.cluster"
     ]

@@ -13,7 +13,8 @@ from trainhub_launch.scheduler.rejections import span
 
 
 def waiting_sentence(cluster: Cluster, demand: Demand, nodes: Sequence[FreeNode], now: datetime) -> str:
-    """Returns why a run waits for machines of the cluster's provider, or "" if it waits for something else."""
+    """Returns why a run waits for machines of the cluster's provider, or "" if it waits for something
+    else."""
     if (
         not cluster.provider
         or cluster.drained_at is not None

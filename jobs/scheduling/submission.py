@@ -53,7 +53,8 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
         raise SubmitRefused(reviewed.findings)
     frozen = _freeze_source(spec, principal)
     with transaction.atomic():
-        # The lock keeps numbers without gaps, and makes a second request with the same key find the first run.
+        # The lock keeps numbers without gaps, and makes a second request with the same key find the first
+        # run.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
         existing = _existing_run(workspace, idempotency_key, frozen, principal)
         return existing or _create(workspace, frozen, reviewed, principal, idempotency_key)

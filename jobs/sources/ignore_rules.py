@@ -29,7 +29,10 @@ class IgnoreRules:
             stars = [
                 run_of_stars for run_of_stars in STARS.findall(line) if not line.lstrip().startswith("#")
             ]
-            if len(stars) > MAX_STARS or sum(len(found) > 1 for found in stars) > MAX_DOUBLE_STARS:
+            if (
+                len(stars) > MAX_STARS
+                or sum(len(stars_in_row) > 1 for stars_in_row in stars) > MAX_DOUBLE_STARS
+            ):
                 allowed = f"use at most {MAX_STARS}, {MAX_DOUBLE_STARS} of them double"
                 raise SnapshotError(f"{file}, line {number}: {line[:100]!r} has too many stars; {allowed}")
         # A folder's own rules come last, so that `!name` can override the built-in ones.
@@ -52,7 +55,8 @@ class IgnoreRules:
 
 
 def load_rules(read: Callable[[str], Iterable[bytes] | None]) -> IgnoreRules:
-    """Returns the rules of a folder. `read` returns a file's content by name, or None if it does not exist."""
+    """Returns the rules of a folder. `read` returns a file's content by name, or None if it does not
+    exist."""
     for name in IGNORE_FILES:
         pieces = read(name)
         if pieces is not None:

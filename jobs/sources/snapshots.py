@@ -20,7 +20,7 @@ from jobs.sources.folders import SourceTree
 from jobs.sources.source_files import SnapshotError, read_chunks
 from workspaces.access import Principal
 from workspaces.models import Workspace
-from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files import blob_gc, blob_writer, blobs
 
 __all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -35,7 +35,8 @@ def from_zip(file: IO[bytes], principal: Principal) -> Snapshot:
 
 
 def from_folder(path: Path, principal: Principal) -> Snapshot:
-    """Makes a snapshot of a folder of the hub's machine; follows links only inside it. Raises SnapshotError."""
+    """Makes a snapshot of a folder of the hub's machine; follows links only inside it. Raises
+    SnapshotError."""
     return _freeze(folders.read_folder(path), principal)
 
 
@@ -74,7 +75,7 @@ def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
             packed = Path(folder) / "snapshot.zip"
             manifest = _pack(tree, packed)
             size = packed.stat().st_size
-            sha256 = blobs.store_file(packed)
+            sha256 = blob_writer.store_file(packed)
     except OSError as error:
         if error.errno not in blobs.DISK_FULL:
             raise
@@ -95,8 +96,8 @@ def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
 
 
 def _pack(tree: SourceTree, target: Path) -> list[dict[str, str | int]]:
-    """Writes the zip and returns its manifest. Sorted names, a fixed date and only two file modes make the zip
-    independent of when and where it is written."""
+    """Writes the zip and returns its manifest. Sorted names, a fixed date and only two file modes make the
+    zip independent of when and where it is written."""
     manifest: list[dict[str, str | int]] = []
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for entry in sorted(tree.entries, key=lambda entry: entry.path):

@@ -105,7 +105,8 @@ async def output(request: Request) -> Response:
 
 
 def _may_fetch(who: Node | Principal, sha256: str) -> bool:
-    """Returns whether the caller may read the snapshot: a node that has to run it, or a member of its workspace."""
+    """Returns whether the caller may read the snapshot: a node that has to run it, or a member of its
+    workspace."""
     if not blobs.SHA256.match(sha256) or not blobs.exists(sha256):
         return False
     if isinstance(who, Node):

@@ -1,4 +1,5 @@
-"""The methods that the raw ASGI routes allow for a path: for the header `Allow` in answers 405 and to OPTIONS."""
+"""The methods that the raw ASGI routes allow for a path: for the header `Allow` in answers 405 and to
+OPTIONS."""
 
 from __future__ import annotations
 

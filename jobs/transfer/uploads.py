@@ -114,8 +114,8 @@ def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
 def _is_visible_to(who: Node | Principal, sha256: str) -> bool:
     """Returns whether the caller may learn that the blob exists; knowing its hash is not enough.
 
-    A person may if their workspace has it; a node if, for every attempt it holds, it has sent the blob itself or
-    the workspace has it."""
+    A person may if their workspace has it; a node if, for every attempt it holds, it has sent the blob itself
+    or the workspace has it."""
     if not blobs.exists(sha256):
         return False
     if isinstance(who, Node):

@@ -38,7 +38,12 @@ class ActiveRun:
 @needs(Role.VIEWER)
 def dashboard(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
-    runs = Run.objects.for_workspace(workspace).leading().select_related("experiment", "created_by").defer("preview")
+    runs = (
+        Run.objects.for_workspace(workspace)
+        .leading()
+        .select_related("experiment", "created_by")
+        .defer("preview")
+    )
     fleet = machines(workspace)
     context = {
         "counts": _counts(workspace),

@@ -10,7 +10,10 @@ from workspaces.access import Principal
 
 def run_numbered(who: Principal, number: int) -> Run:
     found = (
-        Run.objects.for_workspace(who.workspace).filter(number=number).select_related("experiment", "created_by").first()
+        Run.objects.for_workspace(who.workspace)
+        .filter(number=number)
+        .select_related("experiment", "created_by")
+        .first()
     )
     if found is None:
         raise Http404

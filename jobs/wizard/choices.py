@@ -145,7 +145,12 @@ def experiments(workspace: Workspace) -> list[str]:
 
 def last_runs(workspace: Workspace, limit: int = 8) -> list[Run]:
     """Runs that can be cloned."""
-    found = Run.objects.for_workspace(workspace).listed().filter(kind="job").select_related("experiment", "created_by")
+    found = (
+        Run.objects.for_workspace(workspace)
+        .listed()
+        .filter(kind="job")
+        .select_related("experiment", "created_by")
+    )
     return list(found.order_by("-number")[:limit])
 
 

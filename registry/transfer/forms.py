@@ -13,6 +13,7 @@ from registry.registration import File
 from tracking.artifacts import paths
 from tracking.mlflow.protocol.errors import MlflowError
 from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files.blob_writer import BlobWriter
 
 MOST_FILES = 10_000
 MOST_FIELD_BYTES = 256 * 1024
@@ -41,7 +42,7 @@ class FilesForm:
         self._value = b""
         self._disposition = b""
         self._field: tuple[str, bytearray] | None = None
-        self._file: tuple[str, blobs.BlobWriter] | None = None
+        self._file: tuple[str, BlobWriter] | None = None
         try:
             self._parser = MultipartParser(
                 boundary,
@@ -117,7 +118,7 @@ class FilesForm:
             )
         self._paths.add(path)
         self._folders.update(folders)
-        self._file = path, blobs.BlobWriter()
+        self._file = path, BlobWriter()
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:

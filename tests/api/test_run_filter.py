@@ -69,9 +69,9 @@ class TestFilter:
 
     def test_a_mistake_is_named_by_its_character(self, client: Client) -> None:
         refused(client.get("/api/v1/runs/?filter=metrics.acc+%3E+x"), 400, "filter", "(at character 15)")
-        refused(client.get("/api/v1/runs/?order=nonsense"), 400, "order", "no attribute")
+        refused(client.get("/api/v1/runs/?order=nonsense"), 400, "order", "not an attribute")
         refused(client.get("/api/v1/runs/?column=experiment"), 400, "column", "metrics, params or tags")
-        refused(client.get("/api/v1/runs/?order=metrics.acc&cursor=x"), 400, "cursor", "begin again")
+        refused(client.get("/api/v1/runs/?order=metrics.acc&cursor=x"), 400, "cursor", "start again")
         refused(client.get("/api/v1/runs/?fliter=starred"), 400, "fliter", "not a known parameter")
 
     def test_another_workspaces_runs_are_not_there(self, client: Client) -> None:

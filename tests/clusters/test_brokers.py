@@ -1,4 +1,4 @@
-"""What a node may do at a real Valkey with the user that the hub makes for it."""
+"""The permissions of a node's user at a real Valkey."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ class TestAddress:
         settings.NODE_BROKER_URL = "redis://broker.example.org:6380"
         with caplog.at_level(logging.WARNING):
             brokers.login_for_node(node("alpha"), "10.0.0.1")
-        assert "name it as rediss:// in NODE_BROKER_URL" in caplog.text
+        assert "use rediss:// in NODE_BROKER_URL" in caplog.text
         assert "node.alpha" not in caplog.text
 
 

@@ -27,7 +27,7 @@ from trainhub_launch.telemetry import GpuProcess
 pytestmark = pytest.mark.django_db
 
 
-def told(*gpus: GpuFact, **changed: Any) -> Node:
+def report_gpus(*gpus: GpuFact, **changed: Any) -> Node:
     node, _ = enrol_node("local", "alpha")
     heartbeat.apply(node, beat(*gpus, **changed), timezone.now())
     return node
@@ -62,47 +62,47 @@ def shape(config: Mapping[str, Any]) -> dict[str, str]:
 
 class TestNodePage:
     def test_tells_the_charts_which_gpus_and_metrics_there_are(self) -> None:
-        told(gpu("GPU-a"), gpu("GPU-b", 1))
+        report_gpus(gpu("GPU-a"), gpu("GPU-b", 1))
         config = script(page("/nodes/alpha/"), "charts")
         assert [config["subjects"][uuid]["label"] for uuid in ("GPU-a", "GPU-b")] == ["GPU 0", "GPU 1"]
         assert shape(config)["Utilisation"] == "%"
         assert shape(config)["Network"] == "B/s"
 
     def test_a_machine_without_gpus_has_its_own_charts_alone(self) -> None:
-        told()
+        report_gpus()
         assert "Utilisation" not in shape(script(page("/nodes/alpha/"), "charts"))
 
     def test_a_lost_gpu_says_what_befell_it(self) -> None:
-        told(replace(gpu("GPU-a"), state=GPU_LOST, error="It fell off the bus; reset the machine."))
+        report_gpus(replace(gpu("GPU-a"), state=GPU_LOST, error="It fell off the bus; reset the machine."))
         text = page("/nodes/alpha/")
         assert "It fell off the bus" in text
         assert "0 of 1 free" in text
 
     def test_mig_devices_stand_under_their_gpu(self) -> None:
         part = replace(gpu("MIG-1"), parent="GPU-a", profile="1g.10gb", memory_bytes=10 * GIB)
-        told(replace(gpu("GPU-a"), mig=True), part)
+        report_gpus(replace(gpu("GPU-a"), mig=True), part)
         text = page("/nodes/alpha/")
         assert text.count('class="th-device-head"') == 1
         assert "1g.10gb" in text
         assert "1 of 1 free" in text, "the GPU itself is not offered"
 
     def test_a_trouble_of_the_driver_is_told(self) -> None:
-        told(nvml="The driver is not loaded; run modprobe nvidia.")
+        report_gpus(nvml="The driver is not loaded; run modprobe nvidia.")
         assert "modprobe nvidia" in page("/nodes/alpha/")
 
     def test_drained_and_watched_nodes_are_marked(self) -> None:
-        node = told()
+        node = report_gpus()
         Node.objects.filter(pk=node.pk).update(drained_at=timezone.now(), monitor_only=True)
         text = page("/nodes/alpha/")
         assert "drained" in text
         assert "monitor only" in text
 
     def test_network_ports_are_listed(self) -> None:
-        told(network_ports=(NetworkPort("mlx5_0", 1, "ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand"),))
+        report_gpus(network_ports=(NetworkPort("mlx5_0", 1, "ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand"),))
         assert "400 Gb/sec (4X NDR)" in page("/nodes/alpha/")
 
     def test_a_refresh_brings_what_stands_below_the_charts_along(self) -> None:
-        told(gpu("GPU-a"))
+        report_gpus(gpu("GPU-a"))
         part = page("/nodes/alpha/", HX_Request="true")
         assert 'id="node-rest" hx-swap-oob' in part
         assert 'data-mount="charts"' not in part
@@ -120,7 +120,7 @@ class TestProcesses:
             attempt=1,
             rank=2,
         )
-        told(replace(gpu("GPU-a"), processes=(process,)))
+        report_gpus(replace(gpu("GPU-a"), processes=(process,)))
         hold("41" * 16)
         text = page("/nodes/alpha/")
         for words in ("4711", "python train.py", "ada", "3.0 GiB", "88 %", "run 41", "rank 2"):
@@ -128,7 +128,7 @@ class TestProcesses:
 
     def test_of_another_workspace_s_run_only_that_it_is_busy(self) -> None:
         process = GpuProcess(pid=4711, name="python secret.py", user="eve", run="42" * 16, attempt=1, rank=0)
-        told(replace(gpu("GPU-a"), processes=(process,)))
+        report_gpus(replace(gpu("GPU-a"), processes=(process,)))
         hold("42" * 16, slug="speech")
         for address in ("/nodes/alpha/", "/gpus/GPU-a/"):
             text = page(address)
@@ -137,7 +137,7 @@ class TestProcesses:
             assert not {"secret.py", "eve", "run 42", "42" * 16} & set(re.findall(r"[\w. ]+", text))
 
     def test_what_a_device_cannot_tell_is_a_dash(self) -> None:
-        told(replace(gpu("GPU-a"), processes=(GpuProcess(pid=4711, name="", user=""),)))
+        report_gpus(replace(gpu("GPU-a"), processes=(GpuProcess(pid=4711, name="", user=""),)))
         row = re.search(r"4711.*?</tr>", page("/nodes/alpha/"), re.S)
         assert row
         assert row[0].count("–") == 4
@@ -153,7 +153,7 @@ class TestGpuPage:
             "pcie_width_max": 16,
             "ecc_uncorrected": 3,
         }
-        told(replace(gpu("GPU-a", power_w=512.0), counters=counters), driver="580.65", cuda="13.0")
+        report_gpus(replace(gpu("GPU-a", power_w=512.0), counters=counters), driver="580.65", cuda="13.0")
         text = page("/gpus/GPU-a/")
         for words in (
             "NVIDIA H200",
@@ -168,7 +168,7 @@ class TestGpuPage:
         assert "Pages retired" not in text, "what it does not tell is not 0"
 
     def test_its_troubles_are_on_record(self) -> None:
-        node = told(gpu("GPU-a"))
+        node = report_gpus(gpu("GPU-a"))
         journal.add_once(
             node,
             "xid",
@@ -188,7 +188,7 @@ class TestGpuPage:
         assert client_of(make_stranger()).get(address).status_code == 404
 
     def test_a_mig_device_of_an_old_driver_has_slashes_in_its_name(self) -> None:
-        told(
+        report_gpus(
             replace(gpu("MIG-GPU-a/1/0"), parent="GPU-a", profile="1g.10gb"), replace(gpu("GPU-a"), mig=True)
         )
         assert "a part of" in page("/gpus/MIG-GPU-a/1/0/")

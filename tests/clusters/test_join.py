@@ -1,4 +1,4 @@
-"""An operator invites, a machine joins: what each may do, and how often."""
+"""An operator creates a join token and a machine joins: what each may do, and how often."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def silent(node: Node, seconds: float) -> None:
 
 class TestInvite:
     def test_the_token_is_not_stored(self) -> None:
-        made, text = invite("gang", "alpha", None)
+        invitation, text = invite("gang", "alpha", None)
         assert text.startswith("thj_")
-        assert text not in str(JoinToken.objects.filter(pk=made.pk).values().get())
+        assert text not in str(JoinToken.objects.filter(pk=invitation.pk).values().get())
 
     def test_leaves_an_audit_line_with_who_and_what(self) -> None:
         invite("gang", "alpha", make_owner())
@@ -129,8 +129,8 @@ class TestSpent:
             join(text, "", "box")
 
     def test_it_lives_for_a_day(self) -> None:
-        made, _ = invite("gang", "alpha", None)
-        assert abs(made.expires_at - made.created_at - LIFETIME) < timedelta(seconds=5)
+        invitation, _ = invite("gang", "alpha", None)
+        assert abs(invitation.expires_at - invitation.created_at - LIFETIME) < timedelta(seconds=5)
 
     @pytest.mark.parametrize("text", ["", "thj_nonsense", "x" * 500, "."])
     def test_nonsense_is_not_known(self, text: str) -> None:

@@ -48,8 +48,8 @@ def test_reports_that_are_long_on_their_way_do_not_make_a_clock_slow() -> None:
 
 def test_a_few_seconds_behind_are_believed_once_they_last() -> None:
     node = ObservedNode()
-    found = [report(node, second, behind_s=3) for second in range(12)]
-    assert (found[:10], found[10:]) == ([0.0] * 10, [3.0] * 2)
+    changes = [report(node, second, behind_s=3) for second in range(12)]
+    assert (changes[:10], changes[10:]) == ([0.0] * 10, [3.0] * 2)
 
 
 def test_the_smallest_delay_is_nearest_to_the_truth() -> None:
@@ -72,8 +72,8 @@ def test_a_clock_that_is_set_right_is_right_at_once() -> None:
 
 def test_one_that_is_set_back_is_found_out_in_time() -> None:
     node = ObservedNode()
-    found = [report(node, second, behind_s=0 if second < 30 else 20) for second in range(120)]
-    assert (found[29], found[60], found[119]) == (0, 0, 20)
+    changes = [report(node, second, behind_s=0 if second < 30 else 20) for second in range(120)]
+    assert (changes[29], changes[60], changes[119]) == (0, 0, 20)
 
 
 def test_a_flood_of_reports_is_remembered_by_the_second() -> None:

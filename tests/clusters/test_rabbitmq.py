@@ -1,4 +1,4 @@
-"""What a node may do at a real RabbitMQ with the user that the hub makes for it."""
+"""The permissions of a node's user at a real RabbitMQ."""
 
 from __future__ import annotations
 

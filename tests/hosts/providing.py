@@ -1,5 +1,5 @@
-"""A provider whose machines are the bench's: `provision` takes one that is free, `release` ends all that runs
-on it."""
+"""A provider whose machines are the bench's: `provision` takes a free one, `release` ends everything on
+it."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ CLUSTER = "grown"
 READ_REQUEST = """
 import fcntl, json, os, pathlib, subprocess, sys, time
 here = pathlib.Path(__file__).parent
-asked = json.load(sys.stdin)
+request = json.load(sys.stdin)
 config = json.loads((here / "config.json").read_text())
 verb = pathlib.Path(__file__).name
 
-def note(**more):
+def record_call(**more):
     with open(here / "calls", "a") as file:
-        file.write(json.dumps({"verb": verb, "name": asked["name"], **more}) + "\\n")
+        file.write(json.dumps({"verb": verb, "name": request["name"], **more}) + "\\n")
 
-def taken():
+def read_assignments():
     path = here / "taken.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
-def write(found):
-    (here / "aside").write_text(json.dumps(found))
+def write(assignments):
+    (here / "aside").write_text(json.dumps(assignments))
     (here / "aside").replace(here / "taken.json")
 
 lock = open(here / "lock", "w")
 fcntl.flock(lock, fcntl.LOCK_EX)
 """
 PROVISION = """
-found = taken()
-host = found.get(asked["name"])
-host = host or next((name for name in config["hosts"] if name not in found.values()), None)
+assignments = read_assignments()
+host = assignments.get(request["name"])
+host = host or next((name for name in config["hosts"] if name not in assignments.values()), None)
 if host is None:
     sys.exit("all machines are taken")
-agent_log = here / (asked["name"] + ".log")
-if agent_log.exists():  # asked before, by a hub that did not hear the answer
-    note(host=host)
+agent_log = here / (request["name"] + ".log")
+if agent_log.exists():  # requested before, by a hub that did not hear the answer
+    record_call(host=host)
     print(json.dumps({"id": host}))
     sys.exit()
-write({**found, asked["name"]: host})
+write({**assignments, request["name"]: host})
 fcntl.flock(lock, fcntl.LOCK_UN)
 inside = ["nsenter", "-t", str(config["hosts"][host]), "-a", "--", *config["program"]]
 env = {**os.environ, **config["env"]}
-folder = "/tmp/" + asked["name"]
+folder = "/tmp/" + request["name"]
 subprocess.run(
-    [*inside, "join", asked["hub_url"], "--token", asked["join_token"], "--dir", folder, "--replace"],
+    [*inside, "join", request["hub_url"], "--token", request["join_token"], "--dir", folder, "--replace"],
     check=True, env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=sys.stderr,
 )
 with open(agent_log, "ab") as log:
@@ -66,13 +66,13 @@ with open(agent_log, "ab") as log:
         [*inside, "run", "--dir", folder], env=env, cwd="/", stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         start_new_session=True,
     )
-note(host=host)
+record_call(host=host)
 print(json.dumps({"id": host}))
 """
 RELEASE = """
 import signal
-found = taken()
-host = found.get(asked["name"])
+assignments = read_assignments()
+host = assignments.get(request["name"])
 if host is not None:
     init = config["hosts"][host]
     space = os.readlink(f"/proc/{init}/ns/pid")
@@ -82,9 +82,9 @@ if host is not None:
                 os.kill(int(entry.name), signal.SIGKILL)
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             pass
-    write({name: other for name, other in found.items() if name != asked["name"]})
-    (here / (asked["name"] + ".log")).unlink(missing_ok=True)
-note(host=host)
+    write({name: other for name, other in assignments.items() if name != request["name"]})
+    (here / (request["name"] + ".log")).unlink(missing_ok=True)
+record_call(host=host)
 print("{}")
 """
 

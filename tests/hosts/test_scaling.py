@@ -100,7 +100,7 @@ class TestBadProviders:
         in_journal(hosts, "no node joined", 100)
         eventually(lambda: hosts.called("release"), 30, "what may have been made is released")
         hosts.script_of("provision", PROVISION)
-        hosts.script_of("release", "note(lie=True); print('{}')")
+        hosts.script_of("release", "record_call(lie=True); print('{}')")
         assert hosts.runs.ended(run, 150)["state"] == "Completed"
         in_journal(hosts, "its node still reports", 60)
         eventually(lambda: hosts.states() == [], 60, "the node is revoked and its machine given up")

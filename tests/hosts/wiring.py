@@ -6,7 +6,7 @@ import secrets
 import subprocess
 from pathlib import Path
 
-from tests import guard
+from tests.harness import guard
 
 ETC = Path("/etc/netns")
 HUB = 254

@@ -44,7 +44,7 @@ class TestCurated:
             environments.resolve(EnvironmentRef("nope"), ())
 
     def test_names_are_told_once_each(self) -> None:
-        assert len(set(environments.names())) == len(environments.names())
+        assert len(set(environments.environment_names())) == len(environments.environment_names())
 
     def test_says_what_a_node_must_bring_besides_pip(self) -> None:
         said = {environment.name: environments.describe(environment) for environment in environments.CURATED}

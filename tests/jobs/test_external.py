@@ -16,7 +16,10 @@ pytestmark = pytest.mark.django_db
 class TestBegin:
     def test_numbers_go_on_from_the_workspaces_last_one(self) -> None:
         experiment = Experiment.objects.create(workspace=make_workspace(), name="birds")
-        begun = [external.create_run(experiment, make_contributor(), external.ExternalRunStart("night")) for _ in range(2)]
+        begun = [
+            external.create_run(experiment, make_contributor(), external.ExternalRunStart("night"))
+            for _ in range(2)
+        ]
         assert [run.number for run in begun] == [1, 2]
 
     def test_not_in_one_that_was_deleted_since_it_was_looked_up(self) -> None:

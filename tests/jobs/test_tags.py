@@ -37,7 +37,7 @@ class TestTags:
         assert (tags.delete_tags(run, ["seed"]), tags.delete_tags(run, ["seed"])) == (1, 0)
 
     def test_are_not_endlessly_many(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(tags, "MOST_OF_A_RUN", 2)
+        monkeypatch.setattr(tags, "MAX_TAGS", 2)
         run = queued(who, tags={"a": "1"})
         tags.set_tags(run, {"a": "2", "b": "1"})
         with pytest.raises(SpecError, match="a run may have 2 tags"):

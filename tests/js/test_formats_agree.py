@@ -10,7 +10,7 @@ import pytest
 
 from jobs.templatetags.formats import bytesize, duration
 from tests.js.node import call
-from tracking.curves.smoothing import smoothed
+from tracking.curves.smoothing import moving_average
 from tracking.templatetags.figures import figure
 
 RANDOM = random.Random(7)  # noqa: S311 - the same values in every run
@@ -96,4 +96,4 @@ def test_durations() -> None:
 def test_moving_averages() -> None:
     values = np.random.default_rng(2).normal(size=500)
     found = call("curves/moving-average.js", "m.movingAverage(value, 0.93)", values.tolist())
-    assert found == pytest.approx(smoothed(values, 0.93))
+    assert found == pytest.approx(moving_average(values, 0.93))

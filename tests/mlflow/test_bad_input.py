@@ -224,7 +224,7 @@ class TestLimits:
     async def test_a_run_has_so_many_tags_and_no_more(
         self, me: MlflowCaller, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("jobs.tags.MOST_OF_A_RUN", 1)
+        monkeypatch.setattr("jobs.tags.MAX_TAGS", 1)
         run = await me.run(tags=[{"key": "a", "value": "1"}])
         await me.call("runs/set-tag", {"run_id": run, "key": "a", "value": "2"})
         assert (

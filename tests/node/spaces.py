@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import guard
+from tests.harness import guard
 from tests.hosts.wiring import free_net
 
 

@@ -10,7 +10,7 @@ from jobs.models import Run
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
 from trainhub_launch.report import OutputFile
 from workspaces.access import Principal
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_writer, blobs
 
 TRACEBACK = b"""step 1
 Traceback (most recent call last):
@@ -57,7 +57,7 @@ def completed(who: Principal, folder: Path, name: str = "digits") -> Run:
     alpha, run = running(who, name)
     file = folder / "model.pt"
     file.write_bytes(b"weights")
-    output = OutputFile("model.pt", 7, blobs.store_file(file))
+    output = OutputFile("model.pt", 7, blob_writer.store_file(file))
     alpha.tell(run, "done", ended(0), ended(1), outputs=(output,))
     run.refresh_from_db()
     return run

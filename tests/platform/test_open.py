@@ -175,7 +175,7 @@ class TestNode:
     def test_of_an_older_version_keeps_its_work_and_is_told_of_no_broker(self, open_hub: Hub) -> None:
         with open_hub.client(joined(open_hub, "older")) as machine:
             config = machine.get("/api/v1/node/config/").raise_for_status().json()
-        assert (config["broker_url"], results["transport_options"]) == ("", {})
+        assert (config["broker_url"], config["transport_options"]) == ("", {})
         eventually(lambda: "Node older runs an older version of the agent" in open_hub.log("web"), 10)
 
 

@@ -15,13 +15,14 @@ from tests.tracking.builders import make_experiment
 from tracking.models import LoggedModel, LoggedModelFile
 from trainhub import tasks
 from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files.blob_writer import BlobWriter
 
 pytestmark = pytest.mark.django_db
 LONG_AGO = time.time() - 2 * blob_gc.KEEP_UNNAMED_S
 
 
 def stored(content: bytes, *, at: float = LONG_AGO) -> str:
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(content)
         sha256 = writer.finish()
     os.utime(blobs.path(sha256), (at, at))

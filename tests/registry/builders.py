@@ -5,11 +5,11 @@ import hashlib
 from jobs.models import Artifact, Experiment, Run
 from tests.people import make_workspace
 from workspaces.models import Workspace
-from workspaces.stored_files import blobs
+from workspaces.stored_files.blob_writer import BlobWriter
 
 
 def blob(content: bytes) -> str:
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(content)
         return writer.finish(hashlib.sha256(content).hexdigest())
 

@@ -33,6 +33,7 @@ from tracking.usage import accounting
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
 from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files.blob_writer import BlobWriter
 
 pytestmark = pytest.mark.usefixtures("valkey")
 LATER = timezone.now() + timedelta(days=31)
@@ -44,7 +45,7 @@ def who(db: None) -> Principal:
 
 
 def kept_file(content: bytes) -> str:
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(content)
         return writer.finish()
 

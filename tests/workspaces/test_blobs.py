@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_writer, blobs
+from workspaces.stored_files.blob_writer import BlobWriter
 
 CONTENT = b"weights" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -23,7 +24,7 @@ def files(folder: Path) -> list[Path]:
 
 class TestWriter:
     def test_a_blob_is_named_by_its_content_and_private(self, data_dir: Path) -> None:
-        with blobs.BlobWriter() as writer:
+        with BlobWriter() as writer:
             writer.write(CONTENT[:10])
             writer.write(CONTENT[10:])
             assert writer.finish(SHA256) == SHA256
@@ -33,21 +34,21 @@ class TestWriter:
         assert blobs.path(SHA256).parent.stat().st_mode & 0o777 == 0o700
 
     def test_wrong_bytes_leave_nothing(self, data_dir: Path) -> None:
-        with blobs.BlobWriter() as writer:
+        with BlobWriter() as writer:
             writer.write(b"something else")
             with pytest.raises(blobs.BlobError, match=SHA256):
                 writer.finish(SHA256)
         assert files(data_dir) == []
 
     def test_an_interrupted_one_leaves_nothing(self, data_dir: Path) -> None:
-        with blobs.BlobWriter() as writer:
+        with BlobWriter() as writer:
             writer.write(CONTENT)
         assert files(data_dir) == []
 
     def test_storing_the_same_twice_keeps_one(self, data_dir: Path) -> None:
         for name in ("first", "second"):
             (data_dir / name).write_bytes(CONTENT)
-            assert blobs.store_file(data_dir / name) == SHA256
+            assert blob_writer.store_file(data_dir / name) == SHA256
         assert files(data_dir) == [blobs.path(SHA256)]
 
 
@@ -61,7 +62,7 @@ class TestPath:
 
     def test_exists_only_when_whole(self) -> None:
         assert not blobs.exists(SHA256)
-        with blobs.BlobWriter() as writer:
+        with BlobWriter() as writer:
             writer.write(CONTENT)
             assert not blobs.exists(SHA256)
             writer.finish()

@@ -18,7 +18,8 @@ from django.conf import settings
 from starlette.requests import ClientDisconnect, Request
 
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from workspaces.stored_files.blobs import DISK_FULL, BlobWriter
+from workspaces.stored_files.blob_writer import BlobWriter
+from workspaces.stored_files.blobs import DISK_FULL
 
 PIECE_BYTES = 4 * 1024 * 1024
 EXHAUSTED = "RESOURCE_EXHAUSTED"

@@ -61,7 +61,7 @@ class RunFiles:
         """
         Run.objects.select_for_update(no_key=True).filter(pk=self.run.pk).values_list("pk").first()
 
-    def put_file(self, path: str, sha256: str, size_bytes: int) -> None:
+    def put(self, path: str, sha256: str, size_bytes: int) -> None:
         outputs.put_output(self.run, self.run.attempt, path, sha256, size_bytes)
 
 
@@ -94,7 +94,7 @@ class ModelFiles:
     def lock(self) -> None:
         LoggedModel.objects.select_for_update(no_key=True).filter(pk=self.model.pk).values_list("pk").first()
 
-    def put_file(self, path: str, sha256: str, size_bytes: int) -> None:
+    def put(self, path: str, sha256: str, size_bytes: int) -> None:
         values = {"sha256": sha256, "size_bytes": size_bytes, "created_at": timezone.now()}
         LoggedModelFile.objects.update_or_create(model=self.model, path=path, defaults=values)
 

@@ -24,7 +24,7 @@ from django.conf import settings
 from tracking.artifacts.body_writer import StoredBlob, with_disk_errors
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from workspaces import tokens
-from workspaces.stored_files.blobs import BlobWriter
+from workspaces.stored_files.blob_writer import BlobWriter
 from workspaces.stored_files.resumable import KEEP_UNFINISHED_S
 
 MAX_PARTS = 50_000

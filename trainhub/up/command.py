@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-from trainhub import env, installation
+from trainhub import addresses, env, installation
 from trainhub.files import write_secret
 from trainhub.up import demo, preflight, stack, valkey
 from trainhub.up.children import python
@@ -135,7 +135,7 @@ def _publish_services(own: valkey.Valkey | None) -> None:
     facts |= {"public_url": installation.public_url(), "api_url": installation.api_url()}
     tcp, shown = installation.broker_bind(), installation.certificate()
     if own is not None and tcp is not None and not installation.given_broker_url():
-        facts["node_broker_url"] = f"rediss://{installation.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+        facts["node_broker_url"] = f"rediss://{addresses.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
         of_broker = installation.broker_certificate()
         if of_broker is not None and of_broker.ca is not None:
             facts["broker_ca"] = str(of_broker.ca)

@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainhub import installation
+from trainhub import addresses, installation
 from trainhub.files import write_secret
 from trainhub.serving import proxies
 from trainhub.up.console import Stop
@@ -83,7 +83,7 @@ def check_ports() -> None:
 
 def check_port(name: str, bind: installation.Bind) -> None:
     host, port = bind
-    shown = f"{installation.bracketed(host)}:{port}"
+    shown = f"{addresses.bracketed(host)}:{port}"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -93,7 +93,7 @@ def check_port(name: str, bind: installation.Bind) -> None:
             if error.errno == errno.EADDRINUSE:
                 remedy = (
                     f"Stop what listens there, or set {name}, for example "
-                    f"{name}={installation.bracketed(host)}:{port + 2}."
+                    f"{name}={addresses.bracketed(host)}:{port + 2}."
                 )
                 raise Stop(f"Port {port} on {host} is in use. {remedy}") from error
             remedy = (

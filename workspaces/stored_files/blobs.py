@@ -7,7 +7,6 @@ no longer what its name says."""
 from __future__ import annotations
 
 import errno
-import hashlib
 import logging
 import math
 import os
@@ -18,8 +17,6 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from django.conf import settings
 
@@ -109,16 +106,6 @@ def drop(file: Path, *, unkept_since: float) -> int | None:
     return facts.st_size
 
 
-def store_file(source: Path) -> str:
-    """Take over a finished file of the hub's own; returns its SHA-256. `source` is gone afterwards."""
-    with source.open("rb") as file, BlobWriter() as writer:
-        while chunk := file.read(CHUNK_BYTES):
-            writer.write(chunk)
-        sha256 = writer.finish()
-    source.unlink()
-    return sha256
-
-
 def publish(part: Path, sha256: str) -> None:
     """Give a file below DATA_DIR/blobs its name; `part` is gone afterwards.
 
@@ -181,57 +168,6 @@ def absence(sha256: str) -> str:
 def part_path() -> Path:
     """A new name below DATA_DIR/blobs that no request can know, for a file that is to become a blob."""
     return _made("partial") / secrets.token_hex(16)
-
-
-class BlobWriter:
-    """Write chunks, then `finish`; left without that, nothing remains.
-
-    with BlobWriter() as writer:
-        writer.write(chunk)
-        sha256 = writer.finish(expected)
-    """
-
-    def __init__(self) -> None:
-        self._path = part_path()
-        self._file = os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-        self._hash = hashlib.sha256()
-        self.size = 0
-        self.published_at = 0.0
-        """Unix seconds; until somebody else keeps the blob, the time of its file."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        # Where it is still open, it was not finished: what is left in its buffer goes with it, even if the
-        # disk is full.
-        with suppress(OSError):
-            self._file.close()
-        self._path.unlink(missing_ok=True)
-
-    def write(self, chunk: bytes) -> None:
-        self._file.write(chunk)
-        self._hash.update(chunk)
-        self.size += len(chunk)
-
-    @property
-    def sha256(self) -> str:
-        """Of what was written up to now."""
-        return self._hash.hexdigest()
-
-    def finish(self, expected: str | None = None) -> str:
-        """Give the bytes their name; raises BlobError, keeping nothing, where they are not `expected`."""
-        sha256 = self._hash.hexdigest()
-        if expected is not None and sha256 != expected:
-            raise BlobError(f"the bytes have the SHA-256 {sha256}, not {expected}")
-        self._file.flush()
-        self.published_at = set_time(self._file.fileno())
-        seal(self._file.fileno())
-        self._file.close()
-        publish(self._path, sha256)
-        return sha256
 
 
 def _name(part: Path, sha256: str) -> None:

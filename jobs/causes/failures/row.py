@@ -11,12 +11,14 @@ MAX_NAME_LENGTH = 120
 
 @dataclass(frozen=True)
 class FailurePattern:
-    """`kind`: the name for programs. `symptoms`: a description for the documentation. `{name}` in `meaning` and
-    `remedy` stands for the text that the pattern's group matched (a module, a file …), else for `unnamed`.
+    """`kind`: the name for programs. `symptoms`: a description for the documentation. `{name}` in `meaning`
+    and `remedy` stands for the text that the pattern's group matched (a module, a file …), else for
+    `unnamed`.
 
     `pattern` is searched in single lines. `signals`: a process ended by one of them has this failure unless
-    its log explains more. `echo`: a short reason for a rank that ended this way *because of another rank*; such
-    a rank is not the cause if another one has an error of its own. `link`: page for the remedy, one of LINKS."""
+    its log explains more. `echo`: a short reason for a rank that ended this way *because of another rank*;
+    such a rank is not the cause if another one has an error of its own. `link`: page for the remedy, one of
+    LINKS."""
 
     kind: str
     title: str

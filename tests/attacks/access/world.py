@@ -141,7 +141,7 @@ def _runs(who: Principal, spec: Values) -> tuple[Run, Run, Experiment]:
 
 def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dict[str, Values]:
     """Parameters that stand for something else on these routes."""
-    active, done, deleted = runs
+    _, done, _ = runs
     channel = Channel.objects.create(
         workspace=who.workspace,
         user=who.user,
@@ -166,19 +166,27 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/invitations/": {"pk": to_me.pk},
         "/api/v1/invitations/": {"pk": to_me.pk},
         "/settings/members/invitations/": {"pk": to_her.pk},
-        "/workspaces/": {"pk": who.workspace.pk},
-        "/ajax-api/2.0/mlflow-artifacts/artifacts/models/": {"path": "birds/1/model.pt"},
-        "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
         "/settings/tokens/": {"pk": token.pk},
         "/settings/notifications/": {"pk": channel.pk},
         "/settings/members/": {"pk": member.pk},
         "/clusters/invitations/": {"pk": invitation.pk},
         "/experiments/": {"pk": old.pk},
         "/runs/views/": {"pk": view.pk},
+        "/api/v1/notification-channels/": {"pk": channel.pk},
+    }
+    return _Prefixes({**by_prefix, **_named(who, runs, of_run)})
+
+
+def _named(who: Principal, runs: tuple[Run, Run, Run], of_run: str) -> dict[str, Values]:
+    """Parameters that are names, paths and numbers."""
+    active, _, deleted = runs
+    return {
+        "/workspaces/": {"pk": who.workspace.pk},
+        "/ajax-api/2.0/mlflow-artifacts/artifacts/models/": {"path": "birds/1/model.pt"},
+        "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
         "/clusters/": {"name": "local"},
         "/nodes/": {"name": "alpha"},
         "/runs/new/example/": {"name": "hello"},
-        "/api/v1/notification-channels/": {"pk": channel.pk},
         "/api/v1/clusters/": {"name": "local"},
         "/api/v1/nodes/": {"name": "alpha"},
         "/ws/nodes/": {"name": "alpha"},
@@ -196,7 +204,6 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         **{f"/runs/<int:number>/{verb}/": {"number": DELETED} for verb in ("restore", "purge")},
         **{f"/api/v1/runs/<str:run>/{verb}/": {"run": deleted.pk} for verb in ("restore", "purge")},
     }
-    return _Prefixes(by_prefix)
 
 
 class _Prefixes(dict[str, Values]):

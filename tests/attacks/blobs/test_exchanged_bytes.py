@@ -21,6 +21,7 @@ from tests.attacks.blobs.served import HeldRequest, served
 from tests.jobs.raw import bearing, other_token
 from tests.people import make_contributor, token_of
 from workspaces.stored_files import blobs, resumable
+from workspaces.stored_files.blob_writer import BlobWriter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PIECE = 8 * 2**20
@@ -60,7 +61,7 @@ def test_a_held_back_request_cannot_change_a_file_while_or_after_it_is_checked()
 def test_who_sends_a_stored_file_again_does_not_touch_it() -> None:
     """Finding S3: the file of one workspace was replaced by another's upload of the same bytes."""
     data = os.urandom(100_000)
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(data)
         sha256 = writer.finish()
     before = blobs.path(sha256).stat()
@@ -76,7 +77,7 @@ def test_who_sends_a_stored_file_again_does_not_touch_it() -> None:
 
 def test_a_stored_file_is_sealed() -> None:
     """Finding S3: nothing may be able to open a stored file for writing any more."""
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(b"sealed")
         sha256 = writer.finish()
     assert blobs.path(sha256).stat().st_mode & 0o777 == 0o400
@@ -128,7 +129,7 @@ def test_a_form_that_breaks_off_does_not_take_a_file_that_somebody_else_has_sent
         + data
         + b"\r\n--x\r\n"
     )
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(data)
         sha256 = writer.finish()
     form.drop()

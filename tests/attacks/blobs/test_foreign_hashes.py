@@ -29,7 +29,7 @@ from tests.jobs.raw import (
 )
 from trainhub_launch.report import AttemptFact, OutputFile
 from workspaces import process_caches
-from workspaces.stored_files import blobs
+from workspaces.stored_files.blob_writer import BlobWriter
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 SECRET = b"SECRETARTIFACT"
@@ -44,7 +44,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 def stored(content: bytes) -> str:
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(content)
         return writer.finish()
 

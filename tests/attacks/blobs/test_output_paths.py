@@ -13,7 +13,7 @@ from tests.jobs.builders import both_running, running
 from tests.people import make_contributor, principal_of
 from trainhub_launch.report import OutputFile
 from workspaces.access import Principal
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_writer, blobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
 HOSTILE = [
@@ -60,7 +60,7 @@ def who() -> Principal:
 def stored(tmp_path: Path) -> str:
     file = tmp_path / "file"
     file.write_bytes(b"output")
-    return blobs.store_file(file)
+    return blob_writer.store_file(file)
 
 
 @pytest.mark.parametrize("path", HOSTILE)

@@ -12,7 +12,7 @@ import pytest
 from jobs.logs import log_search, log_store, log_timestamps
 from jobs.logs.log_pattern import MAX_EXPRESSION_INSTRUCTIONS, compile_pattern, program_size
 from jobs.logs.log_scan import window_bytes
-from jobs.logs.log_search import LogSearchPage, LogSearch, SearchedLog
+from jobs.logs.log_search import LogSearch, LogSearchPage, SearchedLog
 from trainhub_launch.errors import SpecError
 from workspaces import process_caches
 
@@ -116,5 +116,7 @@ def test_a_search_through_time_of_many_logs_keeps_to_the_limit_and_gets_on() -> 
 def test_plain_text_keeps_to_the_limit(size: int) -> None:
     log = stored_log("𝐀ſ".encode() * 50_000)
     begun = time.process_time()
-    LogSearch([log], compile_pattern(("𝐀ſ" * size)[: min(size, 499)] + "z", regex=False, case=False), 100).by_rank(None)
+    LogSearch(
+        [log], compile_pattern(("𝐀ſ" * size)[: min(size, 499)] + "z", regex=False, case=False), 100
+    ).by_rank(None)
     assert time.process_time() - begun < MAX_CPU_S

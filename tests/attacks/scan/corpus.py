@@ -29,7 +29,15 @@ class Case(NamedTuple):
     verdict: str
 
 
+Row = tuple[str, str, bytes]
+
+
 def dangerous() -> Iterator[Case]:
+    rows = [*dangerous_pickles(), *dangerous_archives(), *dangerous_documents()]
+    yield from (Case(about, name, data, DANGEROUS) for about, name, data in rows)
+
+
+def dangerous_pickles() -> list[Row]:
     rows = [(f"pickle of protocol {number}", "model.pkl", evil(number)) for number in range(6)]
     rows += [
         (f"pickle of protocol {number} under another name", "weights.dat", evil(number))
@@ -59,6 +67,12 @@ def dangerous() -> Iterator[Case]:
         ("a name that is no name", "a.pkl", b"\x80\x04NN\x93\x8c\x04true\x85R."),
         ("INST", "a.pkl", b"(S'true'\nios\nsystem\n."),
         ("OBJ", "a.pkl", b"(cos\nsystem\nS'true'\no."),
+    ]
+    return rows
+
+
+def dangerous_archives() -> list[Row]:
+    return [
         ("legacy tar as .bin", "pytorch_model.bin", make.legacy_tar(evil(2))),
         ("legacy tar as .ckpt", "model.ckpt", make.legacy_tar(evil(2))),
         ("legacy tar as .pt", "a.pt", make.legacy_tar(evil(0))),
@@ -77,6 +91,11 @@ def dangerous() -> Iterator[Case]:
         ("bzip2", "a.pkl", bz2.compress(evil())),
         ("xz", "a.dat", lzma.compress(evil())),
         ("zlib, as joblib compresses", "a.joblib", zlib.compress(evil())),
+    ]
+
+
+def dangerous_documents() -> list[Row]:
+    return [
         ("Keras names Popen", "a.keras", make.keras(make.layer("subprocess", "Popen", args=["true"]))),
         ("Keras names exec", "a.keras", make.keras(make.layer("builtins", "exec", arg="1"))),
         ("Keras fetches a file", "a.keras", make.keras(make.layer("keras.utils", "get_file"))),
@@ -110,7 +129,6 @@ def dangerous() -> Iterator[Case]:
             make.zipped({"schema.json": make.as_json({"__class__": "system", "__module__": "os"})}),
         ),
     ]
-    yield from (Case(about, name, data, DANGEROUS) for about, name, data in rows)
 
 
 def with_code() -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Pictures of a node for the rules: a healthy one, changed where a test wants it."""
+"""Facts of a healthy node for the rules, with changes for each test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts
 
 GIB = 2**30
-HELD = LeaseFacts("a" * 32, 1, "run 41", 1)
+LEASE = LeaseFacts("a" * 32, 1, "run 41", 1)
 BUSY = {
     "utilization_pct": 92.0,
     "power_w": 610.0,
@@ -32,13 +32,13 @@ def gpu(uuid: str = "GPU-a", index: int = 0, **changed: Any) -> GpuFacts:
         140 * GIB,
         mean=mean,
         peak=peak,
-        lease=HELD,
+        lease=LEASE,
         processes=(
             {
                 "pid": 7,
                 "name": "python",
                 "user": "ann",
-                "run": HELD.holder,
+                "run": LEASE.holder,
                 "rank": index,
                 "memory_bytes": 70 * GIB,
             },

@@ -24,23 +24,23 @@ def channel(slug: str = "default", *events: str, **changed: Any) -> Channel:
     return Channel.objects.create(workspace=make_workspace(slug), **{**fields, **changed})
 
 
-def told(channel: Channel) -> list[str]:
+def event_names(channel: Channel) -> list[str]:
     return list(Delivery.objects.filter(channel=channel).order_by("pk").values_list("event", flat=True))
 
 
 @pytest.fixture
 def world() -> World:
-    found = World("GPU-a", "GPU-b")
-    found.hold("GPU-a", workspace=make_workspace())
-    found.tick()
-    return found
+    scene = World("GPU-a", "GPU-b")
+    scene.hold("GPU-a", workspace=make_workspace())
+    scene.tick()
+    return scene
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    found = Receiver()
-    yield found
-    found.stop()
+    scene = Receiver()
+    yield scene
+    scene.stop()
 
 
 def lose_and_find(world: World) -> None:
@@ -82,7 +82,7 @@ class TestWhoIsTold:
         both, warnings = channel(), channel("default", "alert.warning", "alert.cleared")
         cleared = channel("default", "alert.cleared")
         lose_and_find(world)
-        assert [told(item) for item in (both, warnings, cleared)] == [
+        assert [event_names(item) for item in (both, warnings, cleared)] == [
             ["alert.fired", "alert.cleared"],
             [],
             [],
@@ -100,19 +100,19 @@ class TestWhoIsTold:
         cluster().workspaces.add(make_workspace("speech"))
         ours, theirs = channel(), channel("speech")
         lose_and_find(world)
-        assert (told(ours), told(theirs)) == ([], ["alert.fired", "alert.cleared"])
+        assert (event_names(ours), event_names(theirs)) == ([], ["alert.fired", "alert.cleared"])
 
     def test_who_wants_only_what_concerns_their_runs(self, world: World) -> None:
         ours, theirs = channel(ours_only=True), channel("speech", ours_only=True)
         lose_and_find(world)
         world.vitals["disk_free_bytes"] = GIB
         world.tick()
-        assert (told(ours), told(theirs)) == (["alert.fired", "alert.cleared"], [])
+        assert (event_names(ours), event_names(theirs)) == (["alert.fired", "alert.cleared"], [])
 
     def test_a_persons_own_channel_hears_of_alerts_too(self, world: World) -> None:
         own = channel(user=make_contributor())
         lose_and_find(world)
-        assert told(own) == ["alert.fired", "alert.cleared"]
+        assert event_names(own) == ["alert.fired", "alert.cleared"]
 
     def test_what_is_only_pending_is_told_to_nobody(self, world: World) -> None:
         channel("default", "alert.warning")

@@ -238,9 +238,9 @@ class TestWorkers:
     def test_two_that_look_at_once_open_and_fire_one_alert(self, world: World) -> None:
         world.lose("GPU-a")
         world.report()
-        judged = evaluate_rules(fact_loader.load_nodes(world.now), AlertLimits())
+        outcome = evaluate_rules(fact_loader.load_nodes(world.now), AlertLimits())
         for _ in range(2):
-            alert_store.apply_evaluation(judged, world.now)
+            alert_store.apply_evaluation(outcome, world.now)
         assert states() == ["firing"]
 
     def test_a_rule_that_is_switched_off_clears_what_it_had_told(

@@ -1,4 +1,4 @@
-"""Alerts as people and programs read them: what fires first, history, whose run, and who may know."""
+"""Alerts on pages and in the API: order, history, runs, and which workspaces see them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestPage:
         assert (
             page.index("Critical: GPU lost")
             < page.index("Cleared alerts")
-            < page.index("GiB are free where it keeps runs")
+            < page.index("GiB are free where it stores runs")
         )
         assert "it is held by run 41" in page
         for address in ("/nodes/alpha/", "/gpus/GPU-a/", f"/runs/id/{'a' * 32}/"):

@@ -11,7 +11,7 @@ import pytest
 from clusters.alerts.evaluation import RuleEvaluation, evaluate_rules
 from clusters.alerts.facts import CounterGrowth, GpuFacts, NodeFacts, RecentEvent
 from clusters.alerts.limits import AlertLimits
-from tests.clusters.alerts.facts import GIB, HELD, gpu, node
+from tests.clusters.alerts.facts import GIB, LEASE, gpu, node
 
 Make = Callable[[], NodeFacts]
 STRAY = {"pid": 9, "name": "jupyter", "user": "bob", "run": "", "memory_bytes": 40 * GIB}
@@ -45,7 +45,7 @@ FIRING: dict[str, tuple[Make, str]] = {
         "process 9 (jupyter of bob) uses 40.0 GiB",
     ),
     "node_silent": (
-        lambda: node(gpu(), is_reporting=False, silence_s=45.0, leases=(HELD,)),
+        lambda: node(gpu(), is_reporting=False, silence_s=45.0, leases=(LEASE,)),
         "1 run cannot continue without it",
     ),
     "node_nvml": (
@@ -94,11 +94,11 @@ OFF = {
 }
 
 
-def kinds(judged: RuleEvaluation) -> list[str]:
-    return sorted({case.rule.kind for case in judged.cases.values()})
+def kinds(outcome: RuleEvaluation) -> list[str]:
+    return sorted({case.rule.kind for case in outcome.cases.values()})
 
 
-def found(*nodes: NodeFacts, limits: AlertLimits | None = None) -> RuleEvaluation:
+def evaluate_nodes(*nodes: NodeFacts, limits: AlertLimits | None = None) -> RuleEvaluation:
     return evaluate_rules(nodes, limits or AlertLimits())
 
 
@@ -106,33 +106,33 @@ class TestEachRule:
     @pytest.mark.parametrize("kind", FIRING)
     def test_finds_what_it_is_for_and_nothing_else(self, kind: str) -> None:
         make, words = FIRING[kind]
-        judged = found(make())
-        assert kinds(judged) == [kind]
-        (case,) = judged.cases.values()
+        outcome = evaluate_nodes(make())
+        assert kinds(outcome) == [kind]
+        (case,) = outcome.cases.values()
         assert words in case.match.sentence
         assert "alpha" in case.match.sentence
 
     @pytest.mark.parametrize("kind", OFF)
     def test_is_switched_off_by_0(self, kind: str) -> None:
-        assert kinds(found(FIRING[kind][0](), limits=OFF[kind])) == []
+        assert kinds(evaluate_nodes(FIRING[kind][0](), limits=OFF[kind])) == []
 
     @pytest.mark.parametrize("kind", UNKNOWN)
     def test_says_that_it_does_not_know_rather_than_take_it_for_0(self, kind: str) -> None:
-        judged = found(node(UNKNOWN[kind]))
-        assert kinds(judged) == []
-        assert f"{kind}:GPU-a" in judged.unknown_scopes
+        outcome = evaluate_nodes(node(UNKNOWN[kind]))
+        assert kinds(outcome) == []
+        assert f"{kind}:GPU-a" in outcome.unknown_scopes
 
     def test_that_fails_is_named_and_silences_no_other(self) -> None:
         odd: Any = {"temperature_c": "hot", "memory_used_bytes": 139.0 * GIB}
         for _ in range(2):  # judging remembers nothing
-            judged = found(node(gpu(mean=odd)))
-            assert list(judged.failures) == ["gpu_hot"]
-            assert isinstance(judged.failures["gpu_hot"], TypeError)
-            assert "gpu_hot:GPU-a" in judged.unknown
-            assert kinds(judged) == ["gpu_memory"]
+            outcome = evaluate_nodes(node(gpu(mean=odd)))
+            assert list(outcome.failures) == ["gpu_hot"]
+            assert isinstance(outcome.failures["gpu_hot"], TypeError)
+            assert "gpu_hot:GPU-a" in outcome.unknown_scopes
+            assert kinds(outcome) == ["gpu_memory"]
 
     def test_a_healthy_node_has_no_case(self) -> None:
-        assert kinds(found(node(gpu("GPU-a"), gpu("GPU-b", 1)))) == []
+        assert kinds(evaluate_nodes(node(gpu("GPU-a"), gpu("GPU-b", 1)))) == []
 
 
 class TestNotFound:
@@ -168,20 +168,21 @@ class TestNotFound:
         ],
     )
     def test_is_what_only_looks_like_it(self, healthy: NodeFacts) -> None:
-        assert kinds(found(healthy)) == []
+        assert kinds(evaluate_nodes(healthy)) == []
 
 
 class TestGravity:
     def test_an_xid_is_as_grave_as_its_code(self) -> None:
-        happened = [RecentEvent("xid", 10.0, code) for code in (13, 79, 79, 4711)]
-        cases = found(node(gpu(events=happened))).cases
+        xid_events = [RecentEvent("xid", 10.0, code) for code in (13, 79, 79, 4711)]
+        cases = evaluate_nodes(node(gpu(events=xid_events))).cases
         grave = {case.match.subkey: case.severity for case in cases.values()}
         assert grave == {"13": "warning", "79": "critical", "4711": "warning"}
         assert "XID 79, 2 times" in cases["gpu_xid:GPU-a:79"].match.sentence
 
     def test_rows_that_could_not_be_remapped_are_critical_and_a_case_of_their_own(self) -> None:
         pending, failed = (
-            found(node(gpu(counters={name: 1}))) for name in ("remapped_rows_pending", "remapped_rows_failed")
+            evaluate_nodes(node(gpu(counters={name: 1})))
+            for name in ("remapped_rows_pending", "remapped_rows_failed")
         )
         assert [case.severity for case in (*pending.cases.values(), *failed.cases.values())] == [
             "warning",
@@ -192,28 +193,30 @@ class TestGravity:
 
 class TestUnheard:
     def test_of_a_silent_node_only_its_silence_is_known(self) -> None:
-        judged = found(
+        outcome = evaluate_nodes(
             node(gpu(state="lost"), is_reporting=False, silence_s=45.0, disk_free_bytes=GIB, nvml="gone")
         )
-        assert kinds(judged) == ["node_silent"]
-        assert judged.silent_nodes == {1}
+        assert kinds(outcome) == ["node_silent"]
+        assert outcome.silent_nodes == {1}
 
     def test_a_run_with_a_gpu_there_is_not_called_unbalanced(self) -> None:
         here = node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 5.0}))
-        judged = found(here, node(gpu("GPU-c"), pk=2, is_reporting=False))
-        assert f"run_unbalanced:{HELD.holder}" in judged.unknown_scopes
+        outcome = evaluate_nodes(here, node(gpu("GPU-c"), pk=2, is_reporting=False))
+        assert f"run_unbalanced:{LEASE.holder}" in outcome.unknown_scopes
 
     def test_gpus_that_are_lost_with_their_library_are_not_told_one_by_one(self) -> None:
-        judged = found(node(gpu(state="lost"), nvml="The driver is gone."))
-        assert kinds(judged) == ["node_nvml"]
-        assert "gpu_lost:GPU-a" in judged.unknown_scopes
+        outcome = evaluate_nodes(node(gpu(state="lost"), nvml="The driver is gone."))
+        assert kinds(outcome) == ["node_nvml"]
+        assert "gpu_lost:GPU-a" in outcome.unknown_scopes
 
     def test_a_mig_device_is_judged_by_its_processes(self) -> None:
         device: dict[str, Any] = {"mean": {"utilization_pct": None}, "parent": "GPU-z"}
-        process = {"pid": 7, "name": "python", "run": HELD.holder, "memory_bytes": GIB}
-        assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 0.0},))))) == ["gpu_idle"]
-        assert kinds(found(node(gpu(**device, processes=({**process, "sm_pct": 70.0},))))) == []
+        process = {"pid": 7, "name": "python", "run": LEASE.holder, "memory_bytes": GIB}
+        assert kinds(evaluate_nodes(node(gpu(**device, processes=({**process, "sm_pct": 0.0},))))) == [
+            "gpu_idle"
+        ]
+        assert kinds(evaluate_nodes(node(gpu(**device, processes=({**process, "sm_pct": 70.0},))))) == []
         assert (
             "gpu_idle:GPU-a"
-            in found(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown_scopes
+            in evaluate_nodes(node(gpu(**device, processes=({**process, "sm_pct": None},)))).unknown_scopes
         )

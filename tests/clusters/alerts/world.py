@@ -1,4 +1,4 @@
-"""A node in the database whose facts a test changes, looked at as the worker does, minute after minute."""
+"""A node in the database whose facts a test changes, evaluated at intervals as by the worker."""
 
 from __future__ import annotations
 

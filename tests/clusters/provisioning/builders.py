@@ -1,4 +1,4 @@
-"""Providers made of real executables, and machines that one asks of them."""
+"""Providers with real executables, and machines requested from them."""
 
 from __future__ import annotations
 

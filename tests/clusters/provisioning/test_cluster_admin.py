@@ -1,4 +1,4 @@
-"""Clusters are made, changed, drained and deleted: by the API and on the pages alike."""
+"""Clusters are created, changed, drained and deleted, through the API and on pages."""
 
 from __future__ import annotations
 

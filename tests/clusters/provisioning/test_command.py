@@ -13,7 +13,7 @@ from tests.people import make_operator, make_viewer
 pytestmark = pytest.mark.django_db
 
 
-def said(*arguments: str, **options: Any) -> str:
+def output_of(*arguments: str, **options: Any) -> str:
     out = io.StringIO()
     call_command("cluster", *arguments, stdout=out, stderr=out, **options)
     return out.getvalue().strip()
@@ -30,10 +30,10 @@ class TestCreate:
     def test_makes_a_cluster_and_finds_it_the_next_time(self) -> None:
         make_operator()
         assert (
-            said("create", "gpu-cluster", "--description", "for all", "--idle-s", "60")
+            output_of("create", "gpu-cluster", "--description", "for all", "--idle-s", "60")
             == "Made cluster gpu-cluster."
         )
-        again = said("create", "gpu-cluster", "--description", "other")
+        again = output_of("create", "gpu-cluster", "--description", "other")
         assert again == "Found existing cluster gpu-cluster; nothing is changed."
         made = Cluster.objects.get()
         assert (made.description, made.idle_s) == ("for all", 60)
@@ -62,7 +62,7 @@ class TestCreate:
 class TestWait:
     def test_ends_once_so_many_nodes_are_ready(self) -> None:
         ready_node("alpha")
-        assert said("wait", "local", "--nodes", "1") == "1 of 1 nodes are ready."
+        assert output_of("wait", "local", "--nodes", "1") == "1 of 1 nodes are ready."
 
     def test_leaves_with_1_when_they_are_not_in_time(self) -> None:
         ready_node("alpha")
@@ -75,11 +75,11 @@ class TestVerbs:
     def test_drain_resume_list_and_delete(self) -> None:
         make_operator()
         ready_node("alpha", "GPU-a")
-        assert said("drain", "local") == "local is drained."
-        assert said("list") == "local\t1 of 1 nodes ready\t1 of 1 GPUs free\tdrained"
-        assert said("resume", "local") == "local takes runs."
+        assert output_of("drain", "local") == "local is drained."
+        assert output_of("list") == "local\t1 of 1 nodes ready\t1 of 1 GPUs free\tdrained"
+        assert output_of("resume", "local") == "local takes runs."
         code, told = refused("delete", "local")
         assert code == 2
         assert "still has 1 node: alpha" in told
-        said("create", "empty")
-        assert said("delete", "empty") == "empty is deleted."
+        output_of("create", "empty")
+        assert output_of("delete", "empty") == "empty is deleted."

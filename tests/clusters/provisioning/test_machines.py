@@ -1,4 +1,4 @@
-"""The state of a machine: one guarded writer, calls that were cut off, and what is let go in the middle."""
+"""The state of a machine: one guarded writer, interrupted calls, and release during creation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a provider does, in whatever order: every machine that it ever made is either up or released."""
+"""For any behaviour of a provider, every machine that it created ends up in use or released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes are drained, resumed, only watched and removed; by operators, with a line in the journal."""
+"""Operators drain, resume, monitor and remove nodes, and each action is journaled."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 SOON = timedelta(seconds=15)
 
 
-def told(kind: str) -> str:
+def latest_message(kind: str) -> str:
     return "\n".join(event.message for event in ClusterEvent.objects.filter(kind=kind))
 
 
@@ -48,7 +48,7 @@ class TestLife:
         assert tend(machine) == "up"
         assert machine.node == node
         assert node.cluster.name == "grown"
-        assert "is ready, " in told("grown")
+        assert "is ready, " in latest_message("grown")
 
     def test_its_token_lets_nobody_else_in(self, provider: Provider) -> None:
         machine = wanted()
@@ -117,7 +117,7 @@ class TestFails:
         tend(machine)
         assert released(provider) == [machine.name]
         assert tend(machine, later=SOON) == "failed"
-        assert "no quota left" in told("trouble")
+        assert "no quota left" in latest_message("trouble")
         assert len(provider.asked("provision")) == 3
 
     def test_the_next_machine_is_asked_for_only_after_a_pause(self, provider: Provider) -> None:
@@ -168,7 +168,7 @@ class TestLies:
         tend(machine)
         assert released(provider) == [machine.name]
         assert tend(machine, later=SOON) == "wanted", "tried once more"
-        assert "no node joined" in told("trouble")
+        assert "no node joined" in latest_message("trouble")
 
     def test_a_bounded_number_of_times(self, provider: Provider, settings: Settings) -> None:
         settings.PROVIDER_TRIES = 2
@@ -195,7 +195,7 @@ class TestLies:
         assert tend(machine) == "joining", "its driver may need a while"
         report(node, 4, at=timezone.now() + timedelta(seconds=61))
         assert tend(machine, later=timedelta(seconds=61)) == "releasing"
-        assert "came with 4 GPUs, and nodes of this cluster are to have 8" in told("trouble")
+        assert "came with 4 GPUs, and nodes of this cluster are to have 8" in latest_message("trouble")
         tend(machine)
         tend(machine, later=SOON)
         node.refresh_from_db()
@@ -208,7 +208,7 @@ class TestLies:
         tend(machine)
         report(node, at=timezone.now() + SOON)
         assert tend(machine, later=SOON) == "releasing"
-        assert "still reports" in told("trouble")
+        assert "still reports" in latest_message("trouble")
         node.refresh_from_db()
         assert node.revoked_at is not None
         tend(machine)
@@ -225,7 +225,7 @@ class TestRelease:
         for _ in range(9):
             assert tend(machine, later=LATER) == "releasing"
         assert len(released(provider)) == 9
-        assert "could not be released (try 9)" in told("trouble")
+        assert "could not be released (try 9)" in latest_message("trouble")
         provider.script("release", "print('{}')")
         tend(machine, later=LATER)
         assert tend(machine, later=SOON) == "gone"

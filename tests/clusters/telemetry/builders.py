@@ -1,4 +1,4 @@
-"""Blocks of buckets as a node sends them, and what a hub has stored of them."""
+"""Blocks of buckets as a node sends them, and the values that a hub has stored."""
 
 from __future__ import annotations
 

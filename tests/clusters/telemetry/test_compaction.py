@@ -30,8 +30,8 @@ def means(node: Node, start: int, end: int, points: int, now: float = LATER) -> 
         "start": start,
         "end": end,
     }
-    found = series.read_node(node, [GPU], points=points, now=now, **asked)
-    return found.gpus[GPU]["utilization_pct"].mean.tolist() if GPU in found.gpus else []
+    node_series = series.read_node(node, [GPU], points=points, now=now, **asked)
+    return node_series.gpus[GPU]["utilization_pct"].mean.tolist() if GPU in node_series.gpus else []
 
 
 def rows(step_s: int) -> list[int]:
@@ -161,11 +161,11 @@ class TestExpiry:
         settings.TELEMETRY_KEEP_10S, settings.TELEMETRY_KEEP_60S, settings.TELEMETRY_KEEP_600S = 1, 2, 4
         stored(node, gpu_block(HOUR, GPU, [50] * 60))
         compaction.fold(node.pk, LATER)
-        left = []
+        remaining = []
         for days in (1, 2, 3, 4, 5, 6):
             expiry.expire(HOUR + days * 86400 + 11000)
-            left.append(sorted(TelemetryChunk.objects.values_list("step_s", flat=True)))
-        assert left == [[60, 600], [600], [600], [600], [600], []]
+            remaining.append(sorted(TelemetryChunk.objects.values_list("step_s", flat=True)))
+        assert remaining == [[60, 600], [600], [600], [600], [600], []]
 
     def test_what_is_older_than_the_shortest_step_is_kept_changes_no_longer_one(
         self, node: Node, settings: Any
@@ -185,11 +185,11 @@ class TestExpiry:
     ) -> None:
         settings.TELEMETRY_KEEP_10S, settings.TELEMETRY_KEEP_60S, settings.TELEMETRY_KEEP_600S = 1, 2, 4
         TelemetrySlice.objects.create(node=node, start=HOUR, data=b"\x02", set_aside=2)
-        left = []
+        remaining = []
         for days in (2, 3, 5):
             expiry.expire(HOUR + days * 86400)
-            left.append(TelemetrySlice.objects.count())
-        assert left == [1, 1, 0]
+            remaining.append(TelemetrySlice.objects.count())
+        assert remaining == [1, 1, 0]
 
     def test_more_than_one_batch_goes(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(expiry, "BATCH", 7)

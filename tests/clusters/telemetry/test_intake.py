@@ -32,23 +32,23 @@ def node() -> Node:
     return ready_node("alpha", "GPU-a", "GPU-b", at=NOW)
 
 
-def told(*buckets: Block, events: tuple[GpuEvent, ...] = (), agent: str = "agent") -> Report:
+def report_with(*buckets: Block, events: tuple[GpuEvent, ...] = (), agent: str = "agent") -> Report:
     return Report(agent, 1, NOW.timestamp(), buckets=buckets, events=events)
 
 
 def take(node: Node, *buckets: Block, now: datetime = NOW) -> int:
-    return intake.ingest_telemetry(node, told(*buckets), now)[0]
+    return intake.ingest_telemetry(node, report_with(*buckets), now)[0]
 
 
 def stored() -> dict[int, dict[str, list[float]]]:
     """Start -> subject -> means."""
-    found: dict[int, dict[str, list[float]]] = {}
+    values_by_start: dict[int, dict[str, list[float]]] = {}
     for row in TelemetrySlice.objects.order_by("start"):
         parts = slice_parts(bytes(row.data))
-        found[row.start] = {
+        values_by_start[row.start] = {
             name: mean.tolist() for part in parts for name, mean in zip(part.subjects, part.mean, strict=True)
         }
-    return found
+    return values_by_start
 
 
 class TestBuckets:
@@ -145,11 +145,11 @@ class TestWaiting:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_node_that_was_removed_keeps_back_nothing_of_the_others() -> None:
-    gone, stays = ready_node("gone", at=NOW), ready_node("stays", at=NOW)
+    removed, stays = ready_node("gone", at=NOW), ready_node("stays", at=NOW)
     with background_loop.going():
-        for one in (gone, stays):
+        for one in (removed, stays):
             take(one, host_block(START, [1]))
-        Node.objects.filter(pk=gone.pk).delete()
+        Node.objects.filter(pk=removed.pk).delete()
         slice_writer.write()
         assert take(stays, host_block(START, [1])) == START + 10
     assert list(TelemetrySlice.objects.values_list("node", flat=True)) == [stays.pk]
@@ -160,7 +160,10 @@ class TestEvents:
         return GpuEvent(serial, at, "xid", gpu, code)
 
     def test_become_lines_of_the_journal_with_a_sentence(self, node: Node) -> None:
-        assert intake.ingest_telemetry(node, told(events=(self.xid(1), self.xid(2, 48))), NOW) == (0, 2)
+        assert intake.ingest_telemetry(node, report_with(events=(self.xid(1), self.xid(2, 48))), NOW) == (
+            0,
+            2,
+        )
         first, second = NodeEvent.objects.filter(kind="xid")
         assert (first.gpu, first.code, second.code) == ("GPU-b", 79, 48)
         assert first.message.startswith("GPU 1 reported XID 79: the GPU has fallen off the bus.")
@@ -168,17 +171,19 @@ class TestEvents:
 
     def test_that_come_again_are_kept_once(self, node: Node) -> None:
         for _ in range(3):
-            assert intake.ingest_telemetry(node, told(events=(self.xid(1),)), NOW)[1] == 1
+            assert intake.ingest_telemetry(node, report_with(events=(self.xid(1),)), NOW)[1] == 1
         assert NodeEvent.objects.filter(kind="xid").count() == 1
 
     def test_of_another_agent_count_from_one_again(self, node: Node) -> None:
         for agent in ("first", "second"):
-            intake.ingest_telemetry(node, told(events=(self.xid(1),), agent=agent), NOW)
+            intake.ingest_telemetry(node, report_with(events=(self.xid(1),), agent=agent), NOW)
         assert NodeEvent.objects.filter(kind="xid").count() == 2
 
     def test_a_gpu_that_is_lost_and_one_that_is_back(self, node: Node) -> None:
         lost = GpuEvent(1, START, "lost", "GPU-a", detail="GPU is lost.")
-        intake.ingest_telemetry(node, told(events=(lost, GpuEvent(2, START + 5, "back", "GPU-a"))), NOW)
+        intake.ingest_telemetry(
+            node, report_with(events=(lost, GpuEvent(2, START + 5, "back", "GPU-a"))), NOW
+        )
         events = NodeEvent.objects.filter(gpu="GPU-a").values_list("kind", "message")
         assert dict(events) == {
             "gpu_lost": (
@@ -190,14 +195,14 @@ class TestEvents:
 
     def test_times_that_no_clock_shows_are_now(self, node: Node) -> None:
         events = (self.xid(1, at=math.nan), self.xid(2, at=1e300), self.xid(3, at=START + 3600))
-        intake.ingest_telemetry(node, told(events=events), NOW)
+        intake.ingest_telemetry(node, report_with(events=events), NOW)
         assert set(NodeEvent.objects.filter(kind="xid").values_list("at", flat=True)) == {NOW}
 
     def test_an_unknown_code_says_where_to_look(self, node: Node) -> None:
-        intake.ingest_telemetry(node, told(events=(self.xid(1, 9999),)), NOW)
+        intake.ingest_telemetry(node, report_with(events=(self.xid(1, 9999),)), NOW)
         assert "XID 9999" in NodeEvent.objects.get(kind="xid").message
 
     def test_of_another_nodes_gpu_are_not_believed(self, node: Node) -> None:
         liar = ready_node("beta", at=NOW + timedelta(seconds=1))
-        assert intake.ingest_telemetry(liar, told(events=(self.xid(1),)), NOW)[1] == 1
+        assert intake.ingest_telemetry(liar, report_with(events=(self.xid(1),)), NOW)[1] == 1
         assert not NodeEvent.objects.filter(kind="xid").exists()

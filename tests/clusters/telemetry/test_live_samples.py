@@ -17,7 +17,7 @@ def block(
     return Block(start, 1, subjects, metrics, pack(steps, metrics))
 
 
-def said(*blocks: Block, node: Node = ALPHA) -> list[Any]:
+def sent_messages(*blocks: Block, node: Node = ALPHA) -> list[Any]:
     return [json.loads(text) for text in messages(node, blocks)]
 
 
@@ -31,7 +31,7 @@ class TestMessages:
             [{"power_w": 700}, {"fan_pct": 1}],
             [{}, {"power_w": 70}],
         )
-        assert said(host, gpus) == [
+        assert sent_messages(host, gpus) == [
             {
                 "type": "telemetry.sampled",
                 "node": "alpha",
@@ -47,12 +47,12 @@ class TestMessages:
         ]
 
     def test_a_node_without_gpus_tells_of_its_host_alone(self) -> None:
-        (message,) = said(block(START, (HOST,), ("cpu_pct",), [{"cpu_pct": 1.0}]))
+        (message,) = sent_messages(block(START, (HOST,), ("cpu_pct",), [{"cpu_pct": 1.0}]))
         assert "gpus" not in message
 
     def test_times_are_the_hubs(self) -> None:
         late = Node(pk=1, name="alpha", clock_offset_s=3599.6)
-        (message,) = said(block(START, (HOST,), ("cpu_pct",), [{"cpu_pct": 1.0}]), node=late)
+        (message,) = sent_messages(block(START, (HOST,), ("cpu_pct",), [{"cpu_pct": 1.0}]), node=late)
         assert message["start"] == START + 3600
 
     def test_gpus_of_different_metrics_come_one_after_the_other(self) -> None:
@@ -60,14 +60,17 @@ class TestMessages:
             block(START, ("GPU-a",), ("power_w",), [{}]),
             block(START, ("MIG-a",), ("memory_used_bytes",), [{}]),
         )
-        assert [message["gpus"]["subjects"] for message in said(whole, part)] == [["GPU-a"], ["MIG-a"]]
+        assert [message["gpus"]["subjects"] for message in sent_messages(whole, part)] == [
+            ["GPU-a"],
+            ["MIG-a"],
+        ]
 
     def test_numbers_are_short(self) -> None:
         (message,) = messages(ALPHA, [block(START, (HOST,), ("load_1",), [{"load_1": 1 / 3}])])
         assert '"values":[[0.33]]' in message
 
     def test_only_the_latest_of_very_many_are_shown(self) -> None:
-        (message,) = said(
+        (message,) = sent_messages(
             block(START, (HOST,), ("load_1",), *[[{"load_1": float(step)}] for step in range(MAX_STEPS + 50)])
         )
         assert (message["start"], message["host"]["values"][0]) == (START + 50, [50.0])

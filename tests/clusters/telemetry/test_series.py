@@ -16,7 +16,7 @@ from tests.clusters.telemetry.builders import block, gpu_block, host_block, stor
 DAY = 86400
 START = 1_800_000_000 // DAY * DAY
 GPU = "GPU-a"
-ASKED: dict[str, Any] = {"gpu_metrics": ["utilization_pct", "power_w"], "host_metrics": ["cpu_pct"]}
+METRICS: dict[str, Any] = {"gpu_metrics": ["utilization_pct", "power_w"], "host_metrics": ["cpu_pct"]}
 
 
 class TestStep:
@@ -58,11 +58,11 @@ class TestRead:
         node = ready_node("alpha", GPU)
         stored(node, gpu_block(START, GPU, [10.0] * 54), gpu_block(START + 600, GPU, [40.0] * 6))
         compaction.fold(node.pk, START + 3600)
-        found = series.read_node(
-            node, None, start=START, end=START + 1200, points=1, now=START + 20 * DAY, **ASKED
+        node_series = series.read_node(
+            node, None, start=START, end=START + 1200, points=1, now=START + 20 * DAY, **METRICS
         )
-        assert found.gpus[GPU]["utilization_pct"].mean.tolist() == [13]
-        assert found.gpus[GPU]["utilization_pct"].max.tolist() == [41]
+        assert node_series.gpus[GPU]["utilization_pct"].mean.tolist() == [13]
+        assert node_series.gpus[GPU]["utilization_pct"].max.tolist() == [41]
 
     def test_what_is_folded_and_what_is_not_make_one_curve(self) -> None:
         node = ready_node("alpha", GPU)
@@ -73,21 +73,23 @@ class TestRead:
         assert TelemetryChunk.objects.exists()
         for points in (360, 60, 30):
             each = 360 // points
-            found = series.read_node(
-                node, None, start=START, end=START + 3600, points=points, now=START + 3600, **ASKED
+            node_series = series.read_node(
+                node, None, start=START, end=START + 3600, points=points, now=START + 3600, **METRICS
             )
             means = [sum(numbers[first : first + each]) / each for first in range(0, 360, each)]
-            assert found.gpus[GPU]["utilization_pct"].mean.tolist() == means
-            assert found.host["cpu_pct"].mean.tolist() == means
-            assert found.host["cpu_pct"].max.tolist() == [
+            assert node_series.gpus[GPU]["utilization_pct"].mean.tolist() == means
+            assert node_series.host["cpu_pct"].mean.tolist() == means
+            assert node_series.host["cpu_pct"].max.tolist() == [
                 numbers[first + each - 1] + 1 for first in range(0, 360, each)
             ]
 
     def test_another_nodes_numbers_are_not_its_own(self) -> None:
         node, other = ready_node("alpha", GPU), ready_node("beta", "GPU-b")
         stored(other, gpu_block(START, "GPU-b", [1, 2]), host_block(START, [3, 4]))
-        found = series.read_node(node, None, start=START, end=START + 60, points=6, now=START + 60, **ASKED)
-        assert (found.gpus, found.host) == ({}, {})
+        node_series = series.read_node(
+            node, None, start=START, end=START + 60, points=6, now=START + 60, **METRICS
+        )
+        assert (node_series.gpus, node_series.host) == ({}, {})
 
 
 @pytest.mark.django_db
@@ -107,8 +109,10 @@ class TestHeat:
         return nodes
 
     def heat_of(self, nodes: list[Node], metric: str, points: int = 6) -> dict[str, list[float]]:
-        found = heat.read_heat(nodes, metric, start=START, end=START + 3600, points=points, now=START + 3600)
-        return {uuid: mean.tolist() for (_, uuid), mean in found.rows.items()}
+        node_series = heat.read_heat(
+            nodes, metric, start=START, end=START + 3600, points=points, now=START + 3600
+        )
+        return {uuid: mean.tolist() for (_, uuid), mean in node_series.rows.items()}
 
     def test_one_metric_of_every_gpu_folded_or_not(self) -> None:
         nodes = self.fleet()
@@ -133,7 +137,7 @@ class TestHeat:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         nodes = self.fleet()
-        monkeypatch.setattr(heat, "likely_needed", lambda _metric: 90)
+        monkeypatch.setattr(heat, "likely_bytes_needed", lambda _metric: 90)
         assert self.heat_of(nodes[:1], "fan_pct") == {"GPU-0": [3] * 6}
 
 
@@ -146,9 +150,9 @@ class TestLatest:
             block(START, [{GPU: {"power_w": (100, 120)}}, {GPU: {"power_w": (200, 220)}}]),
             host_block(START + 10, [7]),
         )
-        found = latest.for_nodes([one, two], START + 25)
-        assert list(found) == [one.pk]
-        assert (found[one.pk].start, found[one.pk].gpus, found[one.pk].host) == (
+        node_series = latest.for_nodes([one, two], START + 25)
+        assert list(node_series) == [one.pk]
+        assert (node_series[one.pk].start, node_series[one.pk].gpus, node_series[one.pk].host) == (
             START + 10,
             {GPU: {"power_w": (200, 220)}},
             {"cpu_pct": (7, 8)},
@@ -185,5 +189,7 @@ def test_two_workers_that_fold_the_same_node_lose_nothing() -> None:
     with ThreadPoolExecutor(3) as pool:
         counts = [task.result() for task in [pool.submit(folded) for _ in range(3)]]
     assert sum(counts) == 300
-    found = series.read_node(node, None, start=START, end=START + 3000, points=300, now=START + 3600, **ASKED)
-    assert found.gpus[GPU]["utilization_pct"].mean.tolist() == list(range(300))
+    node_series = series.read_node(
+        node, None, start=START, end=START + 3000, points=300, now=START + 3600, **METRICS
+    )
+    assert node_series.gpus[GPU]["utilization_pct"].mean.tolist() == list(range(300))

@@ -12,9 +12,9 @@ START = 1_800_000_000
 
 class TestSlices:
     def test_what_a_node_measured_in_one_bucket_comes_together(self) -> None:
-        found = slice_bytes([gpu_block(START, "GPU-a", [10, 20]), host_block(START, [1, 2])])
-        assert list(found) == [START, START + 10]
-        gpu, host = slice_parts(found[START + 10])
+        result = slice_bytes([gpu_block(START, "GPU-a", [10, 20]), host_block(START, [1, 2])])
+        assert list(result) == [START, START + 10]
+        gpu, host = slice_parts(result[START + 10])
         assert (gpu.subjects, gpu.metrics, gpu.mean.tolist(), gpu.max.tolist()) == (
             ("GPU-a",),
             ("utilization_pct",),
@@ -39,8 +39,8 @@ class TestSlices:
 
     @pytest.mark.parametrize("offset_s", [-5, 5, 4.999, 0.1])
     def test_no_clock_puts_two_buckets_into_one(self, offset_s: float) -> None:
-        found = [bucket_of(START + step * 10 + offset_s) for step in range(50)]
-        assert found == list(range(found[0], found[0] + 500, 10))
+        result = [bucket_of(START + step * 10 + offset_s) for step in range(50)]
+        assert result == list(range(result[0], result[0] + 500, 10))
 
 
 class TestBroken:

@@ -44,7 +44,9 @@ def evidence(case: str) -> list[Evidence]:
     for name, end in json.loads((folder / "ends.json").read_text()).items():
         state = MemberState.STOPPED if end["by_us"] else MemberState.FAILED
         ended = datetime.fromtimestamp(end["at"], UTC)
-        rank = RankEvidence(int(name), int(name), "alpha", name, state, "", end["exit_code"], end["signal"], ended)
+        rank = RankEvidence(
+            int(name), int(name), "alpha", name, state, "", end["exit_code"], end["signal"], ended
+        )
         if end["exit_code"] != 0:
             found.append(weigh(rank, diagnose_log((folder / f"{name}.txt").read_bytes(), 0)))
     return found

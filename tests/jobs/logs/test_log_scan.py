@@ -7,19 +7,19 @@ import pytest
 
 from jobs.logs import line_index, log_scan
 from jobs.logs.log_pattern import compile_pattern
-from jobs.logs.log_scan import WINDOW_BYTES, Found, LogScan, ScanPosition
+from jobs.logs.log_scan import WINDOW_BYTES, LineMatch, LogScan, ScanPosition
 from trainhub_launch.errors import SpecError
 
 
 def scan(
     folder: Path, data: bytes, q: str, *, regex: bool = False, case: bool = False, most: int = 10**6
-) -> list[Found]:
+) -> list[LineMatch]:
     file = folder / "log"
     file.write_bytes(data)
     descriptor = os.open(file, os.O_RDONLY)
     pattern = compile_pattern(q, regex=regex, case=case)
     try:
-        found: list[Found] = []
+        found: list[LineMatch] = []
         place = ScanPosition(0)
         while True:
             # A new scan from the place of the last one, as the next page of a search makes it.
@@ -86,7 +86,7 @@ class TestWhatMatches:
 class TestWhatIsShown:
     def test_colours_and_control_characters_are_gone_and_do_not_hide_text(self, tmp_path: Path) -> None:
         found = scan(tmp_path, b"one\n\x1b[1mlo\x1b[31mss\x1b[0m=0.5 \x07ok\x1b]0;title\x07\nend\n", "loss=")
-        assert found == [Found(4, "loss=0.5 ok", [(0, 5)])]
+        assert found == [LineMatch(4, "loss=0.5 ok", [(0, 5)])]
 
     def test_lines_after_coloured_ones_keep_their_places(self, tmp_path: Path) -> None:
         data = b"".join(b"\x1b[3%dmline %d\x1b[0m\n" % (number % 8, number) for number in range(1000))
@@ -99,11 +99,11 @@ class TestWhatIsShown:
         bar = b"".join(
             b"\r%3d%%|##| loss=%s" % (step, b"nan" if step == 40 else b"0.5") for step in range(100)
         )
-        assert scan(tmp_path, bar + b"\nend\n", "nan") == [Found(0, " 40%|##| loss=nan", [(14, 17)])]
+        assert scan(tmp_path, bar + b"\nend\n", "nan") == [LineMatch(0, " 40%|##| loss=nan", [(14, 17)])]
         assert len(scan(tmp_path, bar + b"\nend\n", "loss")) == 1, "one line, however often it is drawn"
 
     def test_every_match_of_the_line_is_marked_in_characters(self, tmp_path: Path) -> None:
-        assert scan(tmp_path, "é🚀 a é a\n".encode(), "a") == [Found(0, "é🚀 a é a", [(3, 4), (7, 8)])]
+        assert scan(tmp_path, "é🚀 a é a\n".encode(), "a") == [LineMatch(0, "é🚀 a é a", [(3, 4), (7, 8)])]
 
     def test_a_long_line_is_trimmed_around_the_match(self, tmp_path: Path) -> None:
         (found,) = scan(tmp_path, "ä".encode() * 5000 + b"needle" + b"x" * 5000 + b"\n", "needle")

@@ -93,7 +93,9 @@ class TestTimes:
     def test_the_first_of_all_ranks_is_one_hit_away(self, attempt: Attempt) -> None:
         attempt.say(2, 7, "Traceback of 2\n")
         attempt.say(1, 7.5, "Traceback of 1\n")
-        page = LogSearch(attempt.logs(), compile_pattern("Traceback", regex=False, case=True), 1).by_time(None)
+        page = LogSearch(attempt.logs(), compile_pattern("Traceback", regex=False, case=True), 1).by_time(
+            None
+        )
         assert [hit.log.rank for hit in page.hits] == [2]
 
     def test_a_line_that_arrives_in_pieces_is_found_once_at_the_time_of_its_first(
@@ -110,7 +112,9 @@ class TestPages:
         search = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10, seconds=0)
         page = search.by_time(None)
         assert page.hits == []
-        rest = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10).by_time(page.next)
+        rest = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10).by_time(
+            page.next
+        )
         assert len(rest.hits) == 7
 
     def test_while_others_search_one_waits_for_a_turn_and_is_told_to_come_again(
@@ -119,9 +123,9 @@ class TestPages:
         for _ in range(log_search.MAX_SEARCHES):
             assert log_search._search_slots.acquire(timeout=1)
         try:
-            page = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10, seconds=0.01).by_time(
-                None
-            )
+            page = LogSearch(
+                attempt.logs(), compile_pattern("x ", regex=False, case=False), 10, seconds=0.01
+            ).by_time(None)
         finally:
             log_search._search_slots.release(log_search.MAX_SEARCHES)
         assert (page.hits, page.next) == ([], LogCursor(0))

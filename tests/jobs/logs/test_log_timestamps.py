@@ -165,7 +165,7 @@ class TestBound:
     def test_a_process_keeps_only_so_many_logs_in_mind(
         self, log: Log, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(log_timestamps, "MOST_REMEMBERED", 4)
+        monkeypatch.setattr(log_timestamps, "MAX_PENDING", 4)
         log.grow(0)
         log.grow(100)
         for _ in range(6):

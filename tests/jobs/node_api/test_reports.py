@@ -1,19 +1,15 @@
 from __future__ import annotations
 
-import hashlib
-import secrets
 import time
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from clusters.models import Lease
-from jobs import outputs
 from jobs.logs import log_store
-from jobs.models import Artifact, Attempt, AttemptNode, Member
+from jobs.models import Attempt, AttemptNode, Member
 from jobs.node_api import reports
 from jobs.node_api.node_session import sessions
 from jobs.states import MemberState, RunState
@@ -29,18 +25,12 @@ from tests.jobs.builders import (
     running,
     two_nodes,
 )
-from trainhub_launch.report import LogChunk, OutputFile, Report
+from trainhub_launch.report import LogChunk, Report
 from workspaces import process_caches
 from workspaces.access import Principal
-from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 LOG = "70_driver_log.txt"
-
-
-def blob(content: bytes, path: Path) -> OutputFile:
-    path.write_bytes(content)
-    return OutputFile("model.pt", len(content), blobs.store_file(path))
 
 
 class TestLogs:
@@ -101,7 +91,10 @@ class TestLogs:
         for played in (beta, alpha):
             played.claim(run)
             played.log(run, "55_preparation_log.txt", 0, played.node.name.encode())
-        assert log_store.log_sizes(run.pk, 1) == {"55_preparation_log.txt": 5, "node_1/55_preparation_log.txt": 4}
+        assert log_store.log_sizes(run.pk, 1) == {
+            "55_preparation_log.txt": 5,
+            "node_1/55_preparation_log.txt": 4,
+        }
 
     def test_a_flood_of_them_does_not_touch_the_database(
         self, who: Principal, django_assert_num_queries: DjangoAssertNumQueries
@@ -234,76 +227,3 @@ class TestFacts:
         run.refresh_from_db()
         assert run.sentence == "Rank 0 exited with code 1 on alpha."
         assert not Lease.objects.filter(released_at=None).exists()
-
-
-class TestOutputs:
-    def test_become_artifacts(self, who: Principal, tmp_path: Path) -> None:
-        alpha, run = running(who)
-        output = blob(b"weights", tmp_path / "m")
-        assert alpha.finish(run, outputs=(output,)).settled
-        artifact = Artifact.objects.get()
-        assert (artifact.path, artifact.size_bytes, artifact.sha256) == ("model.pt", 7, output.sha256)
-        kept_at = blobs.path(output.sha256).stat().st_mtime
-        assert artifact.created_at.timestamp() >= kept_at, (
-            "or a purge would take the bytes for kept by somebody else"
-        )
-
-    def test_that_are_not_here_yet_keep_the_part_open(self, who: Principal, tmp_path: Path) -> None:
-        alpha, run = running(who)
-        late = secrets.token_bytes(16)
-        missing = OutputFile("model.pt", 16, hashlib.sha256(late).hexdigest())
-        assert not alpha.finish(run, outputs=(missing,)).settled
-        blob(late, tmp_path / "m")
-        assert alpha.report().settled == ((run.pk, 1),)
-        assert Artifact.objects.count() == 1
-
-    @pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", "", ".", "a//b"])
-    def test_a_path_outside_is_not_listed(self, path: str, who: Principal, tmp_path: Path) -> None:
-        alpha, run = running(who)
-        output = blob(b"weights", tmp_path / "m")
-        alpha.finish(run, outputs=(OutputFile(path, 7, output.sha256),))
-        assert not Artifact.objects.exists()
-
-    @pytest.mark.parametrize("order", [("alpha", "beta", "beta"), ("beta", "alpha", "beta")])
-    def test_the_same_file_of_another_node_is_the_same_file_and_a_different_one_is_kept_apart_whoever_tells_first(
-        self, order: tuple[str, ...], who: Principal, tmp_path: Path
-    ) -> None:
-        alpha, beta, run = both_running(who)
-        same, other = blob(b"same", tmp_path / "m"), blob(b"other", tmp_path / "n")
-        log = OutputFile("log.txt", 4, same.sha256)
-        for name in order:
-            if name == "alpha":
-                alpha.tell(run, "done", ended(0), outputs=(same, log))
-            else:
-                beta.tell(run, "done", ended(1), outputs=(other, log))
-        assert dict(Artifact.objects.values_list("path", "sha256")) == {
-            "model.pt": same.sha256,
-            "log.txt": same.sha256,
-            "node_1/model.pt": other.sha256,
-        }
-
-    def test_replace_what_the_script_logged_under_their_path_and_leave_the_rest(
-        self, who: Principal, tmp_path: Path
-    ) -> None:
-        alpha, run = running(who)
-        logged = blob(b"logged", tmp_path / "l").sha256
-        for path in ("model.pt", "curve.png"):
-            outputs.put_output(run, 1, path, logged, 6)
-        alpha.finish(run, outputs=(output := blob(b"weights", tmp_path / "m"),))
-        assert dict(Artifact.objects.values_list("path", "sha256")) == {
-            "model.pt": output.sha256,
-            "curve.png": logged,
-        }
-
-    def test_told_again_do_not_replace_what_was_logged_since(self, who: Principal, tmp_path: Path) -> None:
-        alpha, run = running(who)
-        missing = OutputFile("late.pt", 4, hashlib.sha256(b"late").hexdigest())
-        alpha.finish(run, outputs=(blob(b"weights", tmp_path / "m"), missing))
-        logged = blob(b"logged", tmp_path / "l").sha256
-        outputs.put_output(run, 1, "model.pt", logged, 6)
-        blob(b"late", tmp_path / "n")
-        assert alpha.report().settled
-        assert dict(Artifact.objects.values_list("path", "sha256")) == {
-            "model.pt": logged,
-            "late.pt": missing.sha256,
-        }

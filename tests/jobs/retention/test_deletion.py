@@ -84,7 +84,7 @@ class TestDelete:
         run = launched(who)
         alpha.claim(run)
         lifecycle.advance(run.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
-        with pytest.raises(Conflict, match="not yet proved"):
+        with pytest.raises(Conflict, match="not yet confirmed"):
             run_actions.delete(run, who.user)
 
 

@@ -1,5 +1,5 @@
-"""What a inventory does when its library is slow, stuck or needs to be opened anew: a library in memory stands
-at the port."""
+"""The inventory with a library that is slow, stuck or must be opened again. A library in memory replaces
+NVML."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from trainhub_node.agent import Agent
 from trainhub_node.rundir import PREPARATION_LOG
 
 PORT = "import os\nprint('port', os.environ['MASTER_PORT'])\n"
+UNTIL_GO = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 
 
@@ -67,13 +68,7 @@ class TestReady:
         hub.wait(lambda: hub.reports > reports + 1)
 
     def test_wake_ups_before_and_after_it_change_nothing(self, hub: FakeHub, agent: Agent) -> None:
-        key = give(
-            hub,
-            (
-                "import time\nprint('up', flush=True)\nwhile not __import__('os').path.exists('go'): "
-                "time.sleep(0.01)\n"
-            ),
-        )
+        key = give(hub, UNTIL_GO)
         port = hub.wait_phase(key, "ready").ports[0]
         agent.wake(*key)
         hub.wait(lambda: len(hub.claims) >= 2)

@@ -19,7 +19,7 @@ from tracking.comparison.differences.environment import read_requirements
 from tracking.comparison.tables import ComparisonTable
 from tracking.models import UsageEntry
 from workspaces.access import Principal
-from workspaces.stored_files import blobs
+from workspaces.stored_files.blob_writer import BlobWriter
 
 NOW = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
 HOUR = timedelta(hours=1)
@@ -66,7 +66,7 @@ class TestEnvironment:
 
     def test_of_a_run_from_elsewhere_is_what_its_logged_model_names(self, who: Principal) -> None:
         run = logged_run()
-        with blobs.BlobWriter() as writer:
+        with BlobWriter() as writer:
             writer.write(b"mlflow==3.17.2\ntorch==2.12.0\n")
             sha256 = writer.finish()
         Artifact.objects.create(

@@ -21,7 +21,7 @@ from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
 from workspaces import process_caches
 from workspaces.access import Principal
-from workspaces.stored_files import blobs
+from workspaces.stored_files import blob_writer, blobs
 
 pytestmark = pytest.mark.django_db
 TB = f"logs/tb/{NAME}"
@@ -46,7 +46,7 @@ def settled(node: Played, run: Run, *outputs: OutputFile, sizes: dict[str, int] 
 
 def output(path: str, data: bytes, tmp_path: Path) -> OutputFile:
     (tmp_path / "blob").write_bytes(data)
-    return OutputFile(path, len(data), blobs.store_file(tmp_path / "blob"))
+    return OutputFile(path, len(data), blob_writer.store_file(tmp_path / "blob"))
 
 
 class TestGrowing:

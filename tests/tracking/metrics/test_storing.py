@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,27 +11,13 @@ from django.test.utils import CaptureQueriesContext
 
 from jobs.models import Run
 from tests.tracking.builders import logged_run
-from tracking.metrics import compaction, curve_reader, limits, point_writer, points
+from tests.tracking.metrics.builders import log, row, values
+from tracking.metrics import compaction, curve_reader, point_writer, points
 from tracking.metrics.points import MAX_BLOCK_POINTS, Point
 from tracking.models import Metric, MetricBlock, MetricSlice
-from workspaces import process_caches
 from workspaces.set_aside import CORRUPT, sentences
 
 pytestmark = pytest.mark.django_db
-
-
-def log(run: Run, *points: tuple[str, float, int], ms: int = 1000) -> None:
-    point_writer.append(
-        run.pk, run.experiment_id, [Point(key, value, step, ms + step) for key, value, step in points]
-    )
-
-
-def values(run: Run, key: str) -> list[float]:
-    return [float(value) for value in curve_reader.curve_history(run.pk, key).value]
-
-
-def row(run: Run, key: str) -> Metric:
-    return Metric.objects.get(run=run, key=key)
 
 
 class TestAppend:
@@ -79,49 +64,6 @@ class TestAppend:
         )
         assert (row(run, "x").last_step, row(run, "x").last_ms) == (most, most)
         assert values(run, "x") == [2.0, 1.0]
-
-
-class TestLimits:
-    def test_too_many_metrics_are_refused_with_what_to_do(self, settings: Any) -> None:
-        settings.METRIC_KEYS_PER_RUN = 2
-        run = logged_run()
-        log(run, ("a", 1, 0), ("b", 1, 0))
-        with pytest.raises(
-            limits.MetricLimitExceeded, match=r"may have 2 different metrics .* keep the name the same"
-        ):
-            log(run, ("a", 2, 1), ("c", 1, 1))
-        log(run, ("a", 2, 1))
-        assert values(run, "a") == [1.0, 2.0]
-
-    def test_so_are_too_many_points_also_by_a_process_that_has_just_begun(self, settings: Any) -> None:
-        settings.METRIC_POINTS_PER_RUN = 3
-        run = logged_run()
-        log(run, ("a", 1, 0), ("a", 1, 1))
-        process_caches.clear_all()
-        with pytest.raises(limits.MetricLimitExceeded, match="3 points in total"):
-            log(run, ("a", 1, 2), ("a", 1, 3))
-        log(run, ("a", 5, 2))
-        assert row(run, "a").count == 3
-
-    def test_batches_that_are_checked_before_one_is_stored_share_the_room(self, settings: Any) -> None:
-        settings.METRIC_POINTS_PER_RUN, settings.METRIC_KEYS_PER_RUN = 3, 1
-        run = logged_run()
-        first = limits.reserve(run.pk, {"a"}, 2)
-        with pytest.raises(limits.MetricLimitExceeded, match="3 points in total"):
-            limits.reserve(run.pk, {"a"}, 2)
-        with pytest.raises(limits.MetricLimitExceeded, match="1 different metrics"):
-            limits.reserve(run.pk, {"b"}, 1)
-        limits.cancel(first)
-        limits.confirm(limits.reserve(run.pk, {"b"}, 3))
-
-    def test_points_that_could_not_be_stored_take_no_room(self, settings: Any) -> None:
-        settings.METRIC_POINTS_PER_RUN = 3
-        run = logged_run()
-        no_experiment: Any = None
-        with pytest.raises(IntegrityError):
-            point_writer.append(run.pk, no_experiment, [Point("a", 1.0, 0, 0), Point("a", 1.0, 1, 0)])
-        log(run, ("a", 1, 0), ("a", 1, 1), ("a", 1, 2))
-        assert row(run, "a").count == 3
 
 
 class TestFolding:

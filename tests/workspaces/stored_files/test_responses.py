@@ -23,6 +23,7 @@ from starlette.routing import Route
 
 from tests.attacks.blobs.served import served
 from workspaces.stored_files import blobs, verification, zip_stream
+from workspaces.stored_files.blob_writer import BlobWriter
 from workspaces.stored_files.responses import PIECE_BYTES, StoredFileResponse
 
 CONTENT = os.urandom(PIECE_BYTES * 2 + 1000)
@@ -36,7 +37,7 @@ def data_dir(tmp_path: Path, settings: Any) -> Path:
 
 
 def stored(content: bytes) -> str:
-    with blobs.BlobWriter() as writer:
+    with BlobWriter() as writer:
         writer.write(content)
         return writer.finish()
 

@@ -37,7 +37,7 @@ def output(folder: Path, *options: str) -> str:
         "--rootdir",
         str(folder),
         "-p",
-        "tests.flaky",
+        "tests.harness.flaky",
     ]
     command += ["-p", "no:django", "-p", "no:cacheprovider", *options, str(folder)]
     return subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False).stdout

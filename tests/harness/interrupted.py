@@ -19,7 +19,7 @@ from trainhub.up.valkey import runtime_folder
 def test_waits_for_its_interruption(own_hub: Hub, valkey: str, tmp_path: Path) -> None:
     """A hub with a training script that runs, a Valkey and, as root, a machine in a namespace of its own."""
     if "INTERRUPTED_READY" not in os.environ:
-        pytest.fail("tests/test_guard.py starts this test")
+        pytest.fail("tests/harness/test_guard.py starts this test")
     bridge = Bridge(1)
     if os.getuid() == 0:
         bridge.build()

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from tests import guard
+from tests.harness import guard
 from tests.hub import PROJECT, eventually
 from tests.journeys.runs import alive
 
 PYTEST = (sys.executable, "-m", "pytest", "-q")
-CASE = "tests/interrupted.py"
+CASE = "tests/harness/interrupted.py"
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def interrupted_run(folder: Path, command: Sequence[str]) -> Iterator[Interrupte
             start_new_session=True,
         )
     try:
-        eventually(lambda: ready.exists() or process.poll() is not None, 120, "the inner run is ready")
+        eventually(lambda: ready.exists() or process.poll() is not None, 300, "the inner run is ready")
         assert ready.exists(), (folder / "console").read_text()
         network, *sockets = ready.read_text().split()
         run = InterruptedRun(process, (str(folder), *sockets), network)

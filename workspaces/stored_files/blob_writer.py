@@ -1,0 +1,73 @@
+"""Writes a new stored file chunk by chunk and hashes it on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from workspaces.stored_files import blobs
+
+
+class BlobWriter:
+    """Write chunks, then `finish`; left without that, nothing remains.
+
+    with BlobWriter() as writer:
+        writer.write(chunk)
+        sha256 = writer.finish(expected)
+    """
+
+    def __init__(self) -> None:
+        self._path = blobs.part_path()
+        self._file = os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+        self._hash = hashlib.sha256()
+        self.size = 0
+        self.published_at = 0.0
+        """Unix seconds; until somebody else keeps the blob, the time of its file."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Where it is still open, it was not finished: what is left in its buffer goes with it, even if the
+        # disk is full.
+        with suppress(OSError):
+            self._file.close()
+        self._path.unlink(missing_ok=True)
+
+    def write(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+        self._hash.update(chunk)
+        self.size += len(chunk)
+
+    @property
+    def sha256(self) -> str:
+        """Of what was written up to now."""
+        return self._hash.hexdigest()
+
+    def finish(self, expected: str | None = None) -> str:
+        """Give the bytes their name; raises BlobError, keeping nothing, where they are not `expected`."""
+        sha256 = self._hash.hexdigest()
+        if expected is not None and sha256 != expected:
+            raise blobs.BlobError(f"the bytes have the SHA-256 {sha256}, not {expected}")
+        self._file.flush()
+        self.published_at = blobs.set_time(self._file.fileno())
+        blobs.seal(self._file.fileno())
+        self._file.close()
+        blobs.publish(self._path, sha256)
+        return sha256
+
+
+def store_file(source: Path) -> str:
+    """Makes a stored file of a finished file of the hub's own; returns its SHA-256. `source` is deleted."""
+    with source.open("rb") as file, BlobWriter() as writer:
+        while chunk := file.read(blobs.CHUNK_BYTES):
+            writer.write(chunk)
+        sha256 = writer.finish()
+    source.unlink()
+    return sha256
