@@ -111,7 +111,8 @@ def resolve(ref: EnvironmentRef, interpreters: Collection[Interpreter]) -> Envir
     matches = [environment for environment in CURATED if environment.name == ref.name]
     if not matches:
         raise SpecError(
-            "environment.name", f"{ref.name!r} is not an environment; choose one of {', '.join(environment_names())}"
+            "environment.name",
+            f"{ref.name!r} is not an environment; choose one of {', '.join(environment_names())}",
         )
     for environment in matches:
         if ref.version in ("", environment.version):

@@ -42,7 +42,9 @@ class RegisterForm(forms.Form):
         for name, field in self.fields.items():
             field.help_text = HELP[name]
             field.widget.attrs |= {"autocomplete": "off", "aria-describedby": f"id_{name}_helptext"}
-        runs = list(Run.objects.for_workspace(workspace).filter(artifacts__isnull=False).distinct()[:MOST_RUNS])
+        runs = list(
+            Run.objects.for_workspace(workspace).filter(artifacts__isnull=False).distinct()[:MOST_RUNS]
+        )
         chosen = self.chosen_run(workspace)
         if chosen and chosen not in runs:
             runs.insert(0, chosen)
@@ -60,7 +62,10 @@ class RegisterForm(forms.Form):
         number = str(self.initial.get("run", ""))
         if number.isdecimal() and len(number) < 10:
             self.initial["run"] = (
-                Run.objects.for_workspace(workspace).filter(number=int(number)).values_list("pk", flat=True).first()
+                Run.objects.for_workspace(workspace)
+                .filter(number=int(number))
+                .values_list("pk", flat=True)
+                .first()
             )
 
     def chosen_run(self, workspace: Workspace) -> Run | None:

@@ -140,7 +140,12 @@ def _of_version(version: ModelVersion) -> Origin:
 
 
 def _run(caller: Caller, source: str, run_id: str) -> Run:
-    run = Run.objects.for_workspace(caller.workspace).select_related("experiment", "parent").filter(pk=run_id).first()
+    run = (
+        Run.objects.for_workspace(caller.workspace)
+        .select_related("experiment", "parent")
+        .filter(pk=run_id)
+        .first()
+    )
     if run is None:
         _refuse(source, "names no run of this workspace")
     return run

@@ -133,7 +133,9 @@ def test_modules_are_named_for_what_they_do() -> None:
 
 def test_folders_stay_narrow() -> None:
     folders = Counter(
-        path.parent for path in modules(*PACKAGES, "tests", "bench", "simulator") if path.name != "__init__.py"
+        path.parent
+        for path in modules(*PACKAGES, "tests", "bench", "simulator")
+        if path.name != "__init__.py"
     )
     wide = [f"{relative(folder)}: {count}" for folder, count in folders.items() if count > MAX_MODULES]
     assert not wide, "\n".join(wide)

@@ -14,7 +14,7 @@ from tests.test_architecture import PACKAGES, PROJECT, imported, modules, relati
 
 BESIDE = ("simulator",)
 """Ours, and on no floor."""
-AS_A_JOB = PROJECT / "registry" / "exporting" / "script"
+AS_A_JOB = PROJECT / "registry" / "exports" / "script"
 """Runs on a node in a run's own environment, and is never imported here."""
 NAME = re.compile(r"^[A-Za-z0-9._-]+")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 
 class EnvError(Exception):
@@ -70,3 +71,20 @@ def words(name: str, default: str = "") -> list[str]:
 
 def folder(name: str, default: Path) -> Path:
     return Path(os.environ.get(name) or default).expanduser().resolve()
+
+
+def url_of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
+    """`url` where it is empty or of a known kind. The message leaves out the rest of it, which may hold a
+    password."""
+    if url and url.partition("://")[0] not in kinds:
+        raise EnvError(f"{name} must start with one of {', '.join(f'{kind}://' for kind in kinds)}")
+    return url
+
+
+def web_url(name: str, given: str) -> str:
+    """The address `given` in the variable `name`, without a slash at its end; "" where none is given."""
+    value = given.rstrip("/")
+    parts = urlsplit(value)
+    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
+        raise EnvError(f"{name}={value} must be like https://trainhub.example.org, without a path")
+    return value

@@ -146,7 +146,7 @@ def agent_url() -> str:
 def public_url() -> str:
     """How people's browsers reach the hub: PUBLIC_URL, or an address that reaches it from as far as it
     listens."""
-    given = _checked_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
+    given = env.web_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
     if not given and bind().host in LOOPBACK and not is_open():
         return f"{_scheme()}://{BROWSER_HOST}:{bind().port}"
     return given or _listening_url()
@@ -155,12 +155,12 @@ def public_url() -> str:
 def api_url() -> str:
     """How programs reach the hub, such as nodes and MLflow's clients: API_URL, or PUBLIC_URL where programs
     find its host too."""
-    given = _checked_url("API_URL", env.text("API_URL", ""))
+    given = env.web_url("API_URL", env.text("API_URL", ""))
     if is_for_browsers_only(given):
         raise env.EnvError(
             f"API_URL={given} names a host that programs often do not find; use {bind().local_url}"
         )
-    public = _checked_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
+    public = env.web_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
     return given or (public if public and not is_for_browsers_only(public) else _listening_url())
 
 
@@ -221,7 +221,7 @@ def redis_url() -> str:
 
 
 def given_redis_url() -> str:
-    return _of_kind("REDIS_URL", env.secret("REDIS_URL"), REDIS_KINDS)
+    return env.url_of_kind("REDIS_URL", env.secret("REDIS_URL"), REDIS_KINDS)
 
 
 def broker_url() -> str:
@@ -229,14 +229,14 @@ def broker_url() -> str:
 
 
 def given_broker_url() -> str:
-    return _of_kind("BROKER_URL", env.secret("BROKER_URL"), BROKER_KINDS)
+    return env.url_of_kind("BROKER_URL", env.secret("BROKER_URL"), BROKER_KINDS)
 
 
 def node_broker_url() -> str:
     """How other machines reach the broker, where that is not by BROKER_URL; without user or password."""
-    return _of_kind("NODE_BROKER_URL", env.text("NODE_BROKER_URL", ""), BROKER_KINDS) or services().get(
-        "node_broker_url", ""
-    )
+    return env.url_of_kind(
+        "NODE_BROKER_URL", env.text("NODE_BROKER_URL", ""), BROKER_KINDS
+    ) or services().get("node_broker_url", "")
 
 
 def broker_ca() -> Path | None:
@@ -247,7 +247,7 @@ def broker_ca() -> Path | None:
 
 
 def rabbitmq_api_url() -> str:
-    return _of_kind("RABBITMQ_API_URL", env.secret("RABBITMQ_API_URL"), ("http", "https")).rstrip("/")
+    return env.url_of_kind("RABBITMQ_API_URL", env.secret("RABBITMQ_API_URL"), ("http", "https")).rstrip("/")
 
 
 def hub_ca() -> Path | None:
@@ -274,23 +274,6 @@ def secret_key() -> str:
     if SECRET_KEY_FILE.exists():
         return SECRET_KEY_FILE.read_text().strip()
     return secrets.token_urlsafe(48)
-
-
-def _of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
-    """`url` where it is empty or of a known kind. The message leaves out the rest of it, which may hold a
-    password."""
-    if url and url.partition("://")[0] not in kinds:
-        raise env.EnvError(f"{name} must start with one of {', '.join(f'{kind}://' for kind in kinds)}")
-    return url
-
-
-def _checked_url(name: str, given: str) -> str:
-    """The address `given` in the variable `name`, without a slash at its end; "" where none is given."""
-    value = given.rstrip("/")
-    parts = urlsplit(value)
-    if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
-        raise env.EnvError(f"{name}={value} must be like https://trainhub.example.org, without a path")
-    return value
 
 
 def _listening_url() -> str:

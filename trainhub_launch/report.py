@@ -112,7 +112,8 @@ class AttemptFact:
     daemons: tuple[DaemonCall, ...] = ()
 
     def without_growing_logs(self) -> AttemptFact:
-        """Returns the fact without the sizes of its logs, which change all the time until the attempt is done."""
+        """Returns the fact without the sizes of its logs, which change all the time until the attempt is
+        done."""
         return self if self.phase == "done" else replace(self, logs={})
 
 

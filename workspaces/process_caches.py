@@ -1,4 +1,5 @@
-"""The caches of this process, so that tests can empty all of them at once: each test meets a hub that has just started."""
+"""The caches of this process, so that tests can empty all of them at once: each test meets a hub that has
+just started."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs.api.base import JobsView
+from jobs.api.log_serializers import LogSearchSerializer
 from jobs.api.run_detail import ATTEMPT
-from jobs.api.serializers import LogSearchSerializer
 from jobs.logs import log_pattern, log_search, log_store
 from jobs.logs.log_search import LogCursor, LogHit, SearchedLog
 from jobs.models import Member, Run

@@ -12,13 +12,8 @@ from rest_framework.response import Response
 
 from jobs import outputs
 from jobs.api.base import JobsView
-from jobs.api.serializers import (
-    EventSerializer,
-    LogListSerializer,
-    MemberSerializer,
-    OutputListSerializer,
-    RunDetailSerializer,
-)
+from jobs.api.log_serializers import LogListSerializer
+from jobs.api.serializers import EventSerializer, MemberSerializer, OutputListSerializer, RunDetailSerializer
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Member

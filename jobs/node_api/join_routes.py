@@ -64,7 +64,9 @@ async def _read_fields(request: Request) -> dict[str, Any]:
         ("replace", bool, 0),
     ):
         value = fields.setdefault(field, kind())
-        if not isinstance(value, kind) or (isinstance(value, str) and (len(value) > max_length or "\x00" in value)):
+        if not isinstance(value, kind) or (
+            isinstance(value, str) and (len(value) > max_length or "\x00" in value)
+        ):
             shape = "true or false" if kind is bool else f"a string of at most {max_length} characters"
             raise FieldProblem(400, "Bad request", field, f"must be {shape}")
     return fields

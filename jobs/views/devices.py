@@ -51,6 +51,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
     is_live = run.state not in FINAL and attempt == run.attempt
     owned = placed(run, attempt, nodes)
     shown = [item for item in owned if item.ranks or shows_all]
+    query = urlencode({"attempt": attempt, "all_gpus": int(shows_all)})
     return {
         "placed": shown,
         "nodes_of_run": nodes,
@@ -63,7 +64,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
             scopes=(GPU, HOST) if shown else (HOST,),
             labels={item.gpu.uuid: item.label for item in shown},
         ),
-        "series": f"/api/v1/runs/{run.pk}/series/?{urlencode({'attempt': attempt, 'all_gpus': int(shows_all)})}",
+        "series": f"/api/v1/runs/{run.pk}/series/?{query}",
         "followed": ",".join(node.name for node in nodes) if is_live else "",
     }
 

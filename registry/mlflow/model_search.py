@@ -22,9 +22,16 @@ from tracking.mlflow.protocol.conditions import (
 from tracking.mlflow.protocol.fields import CallArgs, max_results, text, texts
 from tracking.mlflow.protocol.page_tokens import encode_offset, offset_of
 
-MODELS = ConditionGrammar({"name": ValueType.TEXT}, ("name", "creation_timestamp", "last_updated_timestamp", "timestamp"))
+MODELS = ConditionGrammar(
+    {"name": ValueType.TEXT}, ("name", "creation_timestamp", "last_updated_timestamp", "timestamp")
+)
 VERSIONS = ConditionGrammar(
-    {"name": ValueType.TEXT, "version_number": ValueType.WHOLE, "run_id": ValueType.TEXT, "source_path": ValueType.TEXT},
+    {
+        "name": ValueType.TEXT,
+        "version_number": ValueType.WHOLE,
+        "run_id": ValueType.TEXT,
+        "source_path": ValueType.TEXT,
+    },
     ("name", "version_number", "creation_timestamp", "last_updated_timestamp"),
 )
 NEWEST_FIRST = AttributeOrder("last_updated_timestamp", True)
@@ -88,7 +95,9 @@ def versions(who: Caller, asked: CallArgs) -> Told:
 
 
 def _read(asked: CallArgs, grammar: ConditionGrammar) -> tuple[list[Condition], list[AttributeOrder]]:
-    return grammar.parse_conditions(text(asked, "filter") or ""), grammar.parse_orders(texts(asked, "order_by"))
+    return grammar.parse_conditions(text(asked, "filter") or ""), grammar.parse_orders(
+        texts(asked, "order_by")
+    )
 
 
 def _matching(rows: list[Row], wanted: Sequence[Condition]) -> list[Row]:

@@ -73,7 +73,9 @@ def latest_versions(who: Caller, asked: CallArgs) -> Told:
 
 
 def set_tag(who: Caller, asked: CallArgs) -> None:
-    model_metadata.set_tag(lookup.describable(who, asked), required_text(asked, "key"), text(asked, "value") or "")
+    model_metadata.set_tag(
+        lookup.describable(who, asked), required_text(asked, "key"), text(asked, "value") or ""
+    )
 
 
 def delete_tag(who: Caller, asked: CallArgs) -> None:
@@ -82,7 +84,9 @@ def delete_tag(who: Caller, asked: CallArgs) -> None:
 
 def set_alias(who: Caller, asked: CallArgs) -> None:
     version = lookup.changeable(who, asked)
-    aliases.set_alias(version.model, required_text(asked, "alias"), version.number, who.user, is_owner=is_owner(who))
+    aliases.set_alias(
+        version.model, required_text(asked, "alias"), version.number, who.user, is_owner=is_owner(who)
+    )
 
 
 def delete_alias(who: Caller, asked: CallArgs) -> None:

@@ -53,10 +53,14 @@ def _below(root: str) -> list[Route]:
     return [
         *(Route(f"{base}/{path}", handler_for(work), methods=["GET"]) for path, work in _READS.items()),
         Route(
-            f"{base}/registered-models/get-latest-versions", handler_for(models.latest_versions), methods=["POST"]
+            f"{base}/registered-models/get-latest-versions",
+            handler_for(models.latest_versions),
+            methods=["POST"],
         ),
         Route(
-            f"{base}/registered-models/alias", handler_for(models.set_alias, role=Role.CONTRIBUTOR), methods=["POST"]
+            f"{base}/registered-models/alias",
+            handler_for(models.set_alias, role=Role.CONTRIBUTOR),
+            methods=["POST"],
         ),
         Route(
             f"{base}/registered-models/alias",

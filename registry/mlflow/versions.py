@@ -21,7 +21,9 @@ Told = dict[str, Any]
 def create(who: Caller, asked: CallArgs) -> Told:
     """The model must be there: clients make it first."""
     model = lookup.model(who, asked)
-    source = Source(required_text(asked, "source"), text(asked, "run_id") or "", text(asked, "model_id") or "")
+    source = Source(
+        required_text(asked, "source"), text(asked, "run_id") or "", text(asked, "model_id") or ""
+    )
     told = Words(
         model_metadata.checked_description(text(asked, "description") or ""),
         model_metadata.checked_tags(lookup.tags_of(asked)),
@@ -54,11 +56,15 @@ def delete(who: Caller, asked: CallArgs) -> None:
 def transition_stage(who: Caller, asked: CallArgs) -> Told:
     found = lookup.changeable(who, asked)
     archive = str(asked.get("archive_existing_versions", False)).lower() == "true"
-    return _told(stages.move(found, required_text(asked, "stage"), who.user, archive=archive, is_owner=is_owner(who)))
+    return _told(
+        stages.move(found, required_text(asked, "stage"), who.user, archive=archive, is_owner=is_owner(who))
+    )
 
 
 def set_tag(who: Caller, asked: CallArgs) -> None:
-    model_metadata.set_tag(lookup.changeable(who, asked), required_text(asked, "key"), text(asked, "value") or "")
+    model_metadata.set_tag(
+        lookup.changeable(who, asked), required_text(asked, "key"), text(asked, "value") or ""
+    )
 
 
 def delete_tag(who: Caller, asked: CallArgs) -> None:

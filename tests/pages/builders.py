@@ -10,7 +10,7 @@ from jobs.models import Run
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
 from trainhub_launch.report import OutputFile
 from workspaces.access import Principal
-from workspaces.stored_files import blob_writer, blobs
+from workspaces.stored_files import blob_writer
 
 TRACEBACK = b"""step 1
 Traceback (most recent call last):

@@ -24,8 +24,9 @@ FIRST_ANSWER_S = 60
 USAGE = """\
 usage: manage.py up [--demo]
 
-Starts TrainHub on this machine and keeps it running: an embedded Valkey, the web server, the worker and a node agent.
-Settings are environment variables, for example BIND=127.0.0.1:8100 DATA_DIR=/srv/trainhub; docs/configuration.md lists them.
+Starts TrainHub on this machine and keeps it running: an embedded Valkey, the web server, the worker and a
+node agent. Settings are environment variables, for example BIND=127.0.0.1:8100 DATA_DIR=/srv/trainhub;
+docs/configuration.md lists them.
 --demo shows it with simulated GPUs instead, on data of its own (docs/demo.md)."""
 DEMO = ("--demo",)
 

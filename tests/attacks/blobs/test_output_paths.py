@@ -13,7 +13,7 @@ from tests.jobs.builders import both_running, running
 from tests.people import make_contributor, principal_of
 from trainhub_launch.report import OutputFile
 from workspaces.access import Principal
-from workspaces.stored_files import blob_writer, blobs
+from workspaces.stored_files import blob_writer
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
 HOSTILE = [

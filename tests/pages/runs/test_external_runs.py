@@ -26,7 +26,9 @@ def browser() -> Client:
 
 def begun(name: str = "night", parent: Run | None = None) -> Run:
     experiment, _ = Experiment.objects.get_or_create(workspace=make_workspace(), name="birds")
-    return external.create_run(experiment, make_contributor(), external.ExternalRunStart(name, {"seed": "1"}, parent))
+    return external.create_run(
+        experiment, make_contributor(), external.ExternalRunStart(name, {"seed": "1"}, parent)
+    )
 
 
 class TestItsPage:

@@ -21,7 +21,7 @@ from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
 from workspaces import process_caches
 from workspaces.access import Principal
-from workspaces.stored_files import blob_writer, blobs
+from workspaces.stored_files import blob_writer
 
 pytestmark = pytest.mark.django_db
 TB = f"logs/tb/{NAME}"

@@ -60,13 +60,14 @@ def _persistently(wanted: Wanted, file: RemoteFile, target: Path) -> None:
 def _download(wanted: Wanted, file: RemoteFile, target: Path) -> str:
     """The SHA-256 of what came."""
     model, path = quote(wanted.model, safe=""), quote(file.path)
-    address = f"{os.environ['TRAINHUB_URL'].rstrip('/')}/api/v1/models/{model}/versions/{wanted.version}/files/{path}"
+    hub = os.environ["TRAINHUB_URL"].rstrip("/")
+    address = f"{hub}/api/v1/models/{model}/versions/{wanted.version}/files/{path}"
     headers = {"Authorization": f"Bearer {os.environ['TRAINHUB_TOKEN']}"}
     asked = urllib.request.Request(address, headers=headers)  # noqa: S310 - the hub's own address
     digest = hashlib.sha256()
     # Where the hub serves HTTPS by an authority of its own, the node says which.
     trusted = ssl.create_default_context(cafile=os.environ.get("TRAINHUB_CA_FILE") or None)
-    with urllib.request.urlopen(asked, timeout=60, context=trusted) as answer, target.open("wb") as out:  # noqa: S310 - the hub's own address
+    with urllib.request.urlopen(asked, timeout=60, context=trusted) as answer, target.open("wb") as out:  # noqa: S310
         while chunk := answer.read(CHUNK_BYTES):
             digest.update(chunk)
             out.write(chunk)
