@@ -19,6 +19,7 @@ test-quick: .venv/ready-dev
 
 lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --check --quiet . || { echo "Python files are formatted differently: run $(PY) -m ruff format ."; exit 1; }
 	@$(PY) -m djhtml --check --tabwidth 2 templates 2>/dev/null || { echo "Templates are indented differently: run $(PY) -m djhtml --tabwidth 2 templates."; exit 1; }
 	@$(PY) -m mypy --no-error-summary .
 	@DATABASE_URL=sqlite://:memory: $(PY) manage.py makemigrations --check --dry-run >/dev/null || { echo "Models and migrations differ: run manage.py makemigrations."; exit 1; }
