@@ -24,8 +24,8 @@ SIZES = [(1, 1)] * 8 + [(1, 2)] * 3 + [(1, 4)] * 3 + [(1, 8)] * 2 + [(2, 4), (2,
 """Nodes and GPUs a node, in turn: 40 % on one GPU, 20 % gangs."""
 ENROL = """
 import json, sys
-from clusters.enrolment.node_tokens import enrol
-print("TOKENS" + json.dumps({f"sim-{n}": enrol("%s", f"sim-{n}")[1] for n in range(%d)}))
+from clusters.enrolment.node_tokens import enrol_node
+print("TOKENS" + json.dumps({f"sim-{n}": enrol_node("%s", f"sim-{n}")[1] for n in range(%d)}))
 """
 IDLE_FOR_S, DRAIN_WITHIN_S, SUBMITTERS = 20.0, 200.0, 4
 FINAL = ("Completed", "Failed", "Canceled")

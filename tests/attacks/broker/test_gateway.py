@@ -30,10 +30,10 @@ OF_TESTS = "of-tests-only"
 LISTENER = """
 import json, sys
 from pathlib import Path
-from trainhub_node.link.wakeups import Worker
+from trainhub_node.link.wakeups import CeleryWorker
 from trainhub_node.broker.broker_link import from_config
 link = from_config(json.loads(sys.argv[1]), Path(sys.argv[2]))
-Worker(link, lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None).run()
+CeleryWorker(link, lambda run, attempt: print("woken", run, attempt, flush=True), lambda: None).run()
 """
 
 
@@ -159,8 +159,8 @@ class TestNodes:
 
     def reaches(self, way: Gateway, pinned: Path, machine: Path) -> bool:
         code = (
-            "import json, sys; from pathlib import Path; from trainhub_node.link import wakeups as app\n"
-            "print(app.unreachable(json.loads(sys.argv[1]), Path(sys.argv[2])))"
+            "import json, sys; from pathlib import Path; from trainhub_node.link import wakeups\n"
+            "print(wakeups.connection_error(json.loads(sys.argv[1]), Path(sys.argv[2])))"
         )
         told = json.dumps(
             {"broker_url": way.url(), "queue": "node.alpha.wake", "broker_ca": way.ca.read_text()}
