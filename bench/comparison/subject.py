@@ -22,8 +22,13 @@ from urllib.parse import urlsplit
 from bench.idle import cpu_s
 from bench.log_throughput import SCRIPT as NOISY
 from bench.scale import enrolled
-from bench.support.reporting_fleet import Road, Teller, Told
-from bench.support.stack import Stack, script_ready, stack
+
+try:
+    from bench.support.reporting_fleet import Road, Teller, Told
+    from bench.support.stack import Stack, script_ready, stack
+except ModuleNotFoundError:  # a checkout from before the benchmarks' parts had a folder of their own
+    from bench.fleet import Road, Teller, Told  # type: ignore[import-not-found, no-redef]
+    from bench.stack import Stack, script_ready, stack  # type: ignore[import-not-found, no-redef]
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
 LEAVES_FILE = (

@@ -107,7 +107,7 @@ def test_sigterm_to_make_ends_the_run(tmp_path: Path) -> None:
 
 WATCHED = """
 import os, subprocess, sys
-from tests import guard
+from tests.harness import guard
 guard.start()
 guard.own_folder(sys.argv[1])
 guard.on_exit("touch", sys.argv[1] + "/cleaned")
