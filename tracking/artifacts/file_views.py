@@ -160,8 +160,8 @@ def _name(place: FileOwner) -> str:
 
 
 routes = [
-    Route("/api/v1/artifacts/files/{path:rest}", send_file, methods=["GET", "HEAD"]),
-    Route("/api/v1/artifacts/images/{path:rest}", send_image, methods=["GET", "HEAD"]),
-    Route("/api/v1/artifacts/figures/{path:rest}", send_figure, methods=["GET"]),
-    Route("/api/v1/artifacts/zip/{path:rest}", send_zip, methods=["GET", "HEAD"]),
+    Route("/api/v1/artifacts/files/{path:artifact_path}", send_file, methods=["GET", "HEAD"]),
+    Route("/api/v1/artifacts/images/{path:artifact_path}", send_image, methods=["GET", "HEAD"]),
+    Route("/api/v1/artifacts/figures/{path:artifact_path}", send_figure, methods=["GET"]),
+    Route("/api/v1/artifacts/zip/{path:artifact_path}", send_zip, methods=["GET", "HEAD"]),
 ]

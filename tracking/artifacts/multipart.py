@@ -150,10 +150,12 @@ def _text(args: CallArgs, name: str) -> str:
 
 
 routes = [
-    Route(f"{_MPU}/create/{{folder:rest}}", create_upload, methods=["POST"]),
-    Route(f"{_MPU}/complete/{{folder:rest}}", complete_upload, methods=["POST"]),
+    Route(f"{_MPU}/create/{{folder:artifact_path}}", create_upload, methods=["POST"]),
+    Route(f"{_MPU}/complete/{{folder:artifact_path}}", complete_upload, methods=["POST"]),
     Route(
-        f"{_MPU}/abort/{{folder:rest}}", handler_for(abort_upload, role=Role.CONTRIBUTOR), methods=["POST"]
+        f"{_MPU}/abort/{{folder:artifact_path}}",
+        handler_for(abort_upload, role=Role.CONTRIBUTOR),
+        methods=["POST"],
     ),
     Route(f"{_MPU}/parts/{{upload:str}}/{{number:int}}", upload_part, methods=["PUT"]),
 ]

@@ -18,14 +18,14 @@ RUN = re.compile(r"[0-9a-f]{32}\Z")
 MODEL = re.compile(r"m-[0-9a-f]{32}\Z")
 
 
-class _RestConvertor(PathConvertor):
+class _ArtifactPathConvertor(PathConvertor):
     """Matches the rest of a URL, also with line breaks, so that a wrong path gets an error message instead of
     a 404."""
 
     regex = "(?s:.*)"
 
 
-register_url_convertor("rest", _RestConvertor())
+register_url_convertor("artifact_path", _ArtifactPathConvertor())
 
 
 @dataclass(frozen=True)

@@ -131,10 +131,10 @@ def _text(args: CallArgs, name: str) -> str:
 _ARTIFACTS = "/api/2.0/mlflow-artifacts/artifacts"
 routes = [
     Route(_ARTIFACTS, handler_for(list_artifacts), methods=["GET"]),
-    Route(f"{_ARTIFACTS}/{{path:rest}}", fetch, methods=["GET", "HEAD"]),
-    Route(f"{_ARTIFACTS}/{{path:rest}}", store, methods=["PUT"]),
+    Route(f"{_ARTIFACTS}/{{path:artifact_path}}", fetch, methods=["GET", "HEAD"]),
+    Route(f"{_ARTIFACTS}/{{path:artifact_path}}", store, methods=["PUT"]),
     Route(
-        f"{_ARTIFACTS}/{{path:rest}}",
+        f"{_ARTIFACTS}/{{path:artifact_path}}",
         handler_for(delete_artifacts, role=Role.CONTRIBUTOR),
         methods=["DELETE"],
     ),

@@ -12,7 +12,9 @@ import httpx
 import pytest
 from asgiref.sync import sync_to_async
 from starlette.applications import Starlette
+from starlette.convertors import CONVERTOR_TYPES
 
+from jobs import byte_routes
 from jobs.models import Artifact
 from jobs.tokens import attempt_token as job_token
 from tests.jobs.builders import running
@@ -207,3 +209,10 @@ async def _cut(url: str, headers: dict[str, str], sent: bytes) -> None:
         "root_path": "",
     }
     await Starlette(routes=routes)(scope, receive, send)
+
+
+def test_the_pattern_of_artifact_paths_is_no_other_packages() -> None:
+    """Convertors of URLs are global by name: one that is registered twice changes the routes of the first."""
+    assert CONVERTOR_TYPES["artifact_path"].regex == "(?s:.*)"
+    assert CONVERTOR_TYPES["rest"].regex == ".*[^/]"
+    assert byte_routes.routes
