@@ -99,7 +99,7 @@ async def test_a_file_in_pieces_keeps_what_has_come_and_goes_on_when_there_is_sp
     with only(disk, free):
         refused = await put(6 * MIB, 12 * MIB)
         assert (refused.status_code, refused.json()["title"]) == (507, "Disk full")
-        assert "free space below DATA_DIR" in refused.json()["detail"]
+        assert "freed space below DATA_DIR" in refused.json()["detail"]
         assert (await client.head(url)).headers["upload-offset"] == str(6 * MIB)
     assert stored(disk) == []
     assert (await put(6 * MIB, 12 * MIB)).headers["upload-complete"] == "true"

@@ -7,6 +7,7 @@ import re
 import pytest
 from django.test import Client
 
+from tests.markup import one_line
 from tests.people import PASSWORD, client_of, make_person, make_workspace, token_of
 from workspaces import tokens
 from workspaces.models import ApiToken, Invitation, Membership, User, Workspace
@@ -135,7 +136,7 @@ class TestConsent:
         add(attacker, "mallory", "contributor")
         client = client_of(mallory)
         page = client.get("/invitations/").content.decode()
-        assert "otto invites you to become contributor" in page
+        assert "otto invites you to become contributor" in one_line(page)
         client.post(f"/invitations/{Invitation.objects.get().pk}/accept/")
         assert workspace_of(client) == "aaa-other"
         mine = Workspace.objects.get(slug="mine")
