@@ -187,7 +187,7 @@ tell(fields=[[v.nvmlReturn, v.value.uiVal] for v in nvml.nvmlDeviceGetFieldValue
 
 def test_every_nvml_function_that_a_node_calls_is_there() -> None:
     simulated = ctypes.CDLL(str(library() / "libnvidia-ml.so.1"))
-    sources = "".join(path.read_text() for path in (PROJECT / "trainhub_node").glob("*.py"))
+    sources = "".join(path.read_text() for path in (PROJECT / "trainhub_node").rglob("*.py"))
     called = {
         name for name in re.findall(r"\bnvml\w+", sources) if inspect.isfunction(getattr(pynvml, name, None))
     }
