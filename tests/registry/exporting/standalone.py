@@ -18,7 +18,7 @@ from typing import Any
 
 from tests.hub import PROJECT
 
-SCRIPT = PROJECT / "registry" / "exporting" / "script"
+SCRIPT = PROJECT / "registry" / "exports" / "script"
 FILES = "api/v1/models/digits/versions/3/files"
 WANTED: dict[str, Any] = {
     "model": "digits",
