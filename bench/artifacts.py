@@ -11,6 +11,7 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.idle import cpu_s
+from bench.support.limits import Limits
 from bench.support.stack import ROOT, stack
 from bench.tracking import QUIET, mlflow
 
@@ -73,7 +75,7 @@ def forget_peak(pid: int) -> float:
     return peak_mib(pid)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mb", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
@@ -113,7 +115,15 @@ def main() -> None:
                 )
     print(f"TrainHub's web process took {spent / options.rounds:.2f} s of a core for each file up and down")
     print(f"TrainHub's web process held {before:.0f} MiB before and at most {after:.0f} MiB meanwhile")
+    limits, ours_took, theirs_took = Limits(), timed[ours.name], timed[theirs.name]
+    if theirs_took.up:
+        # MLflow's server neither hashes the file nor waits until it is on the disk.
+        limits.at_most("uploads", statistics.median(ours_took.up) / statistics.median(theirs_took.up), 1.3)
+        limits.at_most(
+            "downloads", statistics.median(ours_took.down) / statistics.median(theirs_took.down), 1.0
+        )
+    return limits.exit_code()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -44,6 +44,8 @@ MAX_LINE = 110
 MAX_FOLDER = 20
 MAX_FUNCTION = 50
 MAX_FILE = 300
+# Larger limits for scripts that people download alone, so that each has to be one file.
+STANDALONE = {"registry/verifying/trainhub_verify.py": 350}
 MIN_FILE = 3
 PRAGMA = re.compile(r"#\s*(noqa|type:|ruff:|mypy:|pragma:|fmt:|!)")
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -229,6 +231,6 @@ def long_files(sources: Sequence[Source]) -> Measurement:
     long = [
         Offender(source.path, 1, f"{len(source.lines)} lines")
         for source in sources
-        if len(source.lines) > MAX_FILE
+        if len(source.lines) > STANDALONE.get(source.path, MAX_FILE)
     ]
     return Measurement(len(long), long)

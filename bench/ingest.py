@@ -15,6 +15,7 @@ import websockets
 
 from bench.idle import cpu_s, pss_mib
 from bench.scale import enrolled
+from bench.support.limits import Limits
 from bench.support.postgresql import Database, postgresql
 from bench.support.reporting_fleet import Road, Teller, Told
 from bench.support.stack import Stack, stack, summary
@@ -97,7 +98,11 @@ async def _sustain(
     rows, size = _stored(hub)
     print(f"stored: {rows} slices, {size / 2**20:.1f} MiB; web process: {pss_mib(meter.web):.0f} MiB")
     print(f"refused: {told.refused or 'none'}")
-    return not told.refused and lags[-1] < lags[0] + 2
+    limits = Limits()
+    limits.at_most(
+        "the last part's delay of buckets to 2 s more than the first part's", lags[-1] / (lags[0] + 2), 1
+    )
+    return not told.refused and not limits.exceeded
 
 
 def _stored(hub: Stack) -> tuple[int, int]:

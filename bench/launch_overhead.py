@@ -12,8 +12,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.support.limits import Limits, median
 from bench.support.stack import script_ready, stack, summary
 
+MAX_RATIO = 12
 SCRIPT = "print('first line', flush=True)\n"
 RAY = """
 import time, sys
@@ -72,19 +74,20 @@ def ray(python: str, rounds: int) -> list[float]:
     return [float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("SECONDS")]
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--frameworks-python", help="a python with torch, for torchrun")
     parser.add_argument("--ray-python", help="a python with ray[default]")
     options = parser.parse_args()
-    print(summary("TrainHub: API answer -> first line in the hub", trainhub(options.rounds)))
+    limits, launched = Limits(), trainhub(options.rounds)
+    print(summary("TrainHub: API answer -> first line in the hub", launched))
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "main.py")
         script.write_text(SCRIPT)
-        print(
-            summary("subprocess.Popen -> first line", command([sys.executable, str(script)], options.rounds))
-        )
+        bare = command([sys.executable, str(script)], options.rounds)
+        print(summary("subprocess.Popen -> first line", bare))
+        limits.at_most("a launch to a bare process", median(launched) / median(bare), MAX_RATIO)
         if options.frameworks_python:
             torchrun = str(Path(options.frameworks_python).parent / "torchrun")
             print(
@@ -98,7 +101,8 @@ def main() -> None:
                 "Ray job: submitted -> first line in its log", ray(options.ray_python, min(options.rounds, 8))
             )
         )
+    return limits.exit_code()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -15,8 +15,12 @@ from pathlib import Path
 
 import websockets
 
+from bench.sockets import bare
+from bench.support.limits import Limits, median
 from bench.support.stack import Stack, stack, summary
 
+# A line goes through a pipe, two files, a report and the hub before it is a message.
+MAX_RATIO = 15.0
 SCRIPT = """
 import time
 next_at = time.time() + 1.5
@@ -83,7 +87,7 @@ def ray(python: str, lines: int) -> list[float]:
     return [float(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("SECONDS")]
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--ray-python", help="a python with ray[default]")
@@ -92,9 +96,14 @@ def main() -> None:
     print(summary("TrainHub: line written -> WebSocket message", seconds))
     if len(seconds) < options.lines:
         sys.exit(f"only {len(seconds)} of {options.lines} lines came as messages")
+    beside = bare(1, 200)
+    print(summary("bare uvicorn, one socket", beside))
+    limits = Limits()
+    limits.at_most("the medians", median(seconds) / median(beside), MAX_RATIO)
     if options.ray_python:
         print(summary("Ray: line written -> tail_job_logs", ray(options.ray_python, options.lines)))
+    return limits.exit_code()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

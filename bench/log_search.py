@@ -6,15 +6,19 @@ from __future__ import annotations
 import argparse
 import random
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from bench.support.limits import Limits
 from bench.support.stack import Stack, stack
 
 SCRIPT = "import time\nprint('begun', flush=True)\ntime.sleep(600)\n"
 RANKS = 8
+# Shares of grep's speed. grep does not ignore the colours.
+MIN_PLAIN, MIN_COLORED = 0.2, 0.02
 QUERIES = (
     ("plain text, in no line", {"q": "device-side assert"}, ["-aic", "device-side assert"]),
     ("plain text with its case", {"q": "CUDA error: out of", "case": 1}, ["-ac", "CUDA error: out of"]),
@@ -27,10 +31,11 @@ QUERIES = (
 )
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=50, help="of each rank")
     size = parser.parse_args().megabytes * 1_000_000
+    limits = Limits()
     with stack() as hub:
         distribution = {
             "type": "pytorch",
@@ -58,6 +63,11 @@ def main() -> None:
                     f"{total / 1e6 / seconds:7.0f} MB/s, first answer {first_s * 1e3:5.0f} ms, {hits} lines"
                 )
                 print(f"  {name:28} {speed}; grep {total / 1e6 / beside:6.0f} MB/s")
+                kind = "coloured lines" if colored else "plain lines"
+                limits.at_least(
+                    f"{name}, {kind}, to grep", beside / seconds, MIN_COLORED if colored else MIN_PLAIN
+                )
+    return limits.exit_code()
 
 
 def _search(hub: Stack, run: str, query: dict[str, Any]) -> tuple[float, float, int]:
@@ -122,4 +132,4 @@ def _await(logs: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,12 +6,15 @@ from __future__ import annotations
 import argparse
 import hashlib
 import shutil
+import sys
 import tempfile
 import time
 from pathlib import Path
 
+from bench.support.limits import Limits
 from bench.support.stack import stack
 
+MIN_RATIO = 0.02
 SCRIPT = """
 import hashlib, os, sys, time
 digest, rank = hashlib.sha256(), os.environ["RANK"]
@@ -29,7 +32,7 @@ open(f"outputs/rank_{{rank}}.txt", "w").write(f"{{begun}} {{digest.hexdigest()}}
 """
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=100)
     size = parser.parse_args().megabytes * 1_000_000 // 2
@@ -56,20 +59,21 @@ def main() -> None:
             begun = min(begun, float(told[0]))
             if hashlib.sha256(log.read_bytes()).hexdigest() != told[1]:
                 raise RuntimeError(f"rank {rank}: the hub's log differs from what was written")
-        total = 2 * size / 1e6
+        total, received_s = 2 * size / 1e6, ended - begun
         print(
             f"TrainHub: {total:.0f} MB from 2 ranks, SHA-256 equal, run {state}: "
-            f"{total / (ended - begun):8.1f} MB/s"
+            f"{total / received_s:8.1f} MB/s"
         )
         with tempfile.TemporaryDirectory() as folder:
             begun = time.time()
             for log in logs:
                 shutil.copyfile(log, Path(folder, log.name))
-            print(
-                "plain file copy of the same bytes:                        "
-                f"{total / (time.time() - begun):8.1f} MB/s"
-            )
+            copied_s = time.time() - begun
+            print(f"plain file copy of the same bytes:                        {total / copied_s:8.1f} MB/s")
+        limits = Limits()
+        limits.at_least("the hub's log to a file copy", copied_s / received_s, MIN_RATIO)
+        return limits.exit_code()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

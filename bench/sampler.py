@@ -17,7 +17,7 @@ import httpx
 
 from bench.idle import cpu_s
 from bench.support.stack import free_port
-from simulator import NoCompiler, Noise, Process, Scenario, Sine, environment
+from simulator import Curve, NoCompiler, Noise, Process, Scenario, Sine, environment
 from simulator.build import CACHE
 from simulator.models import h100
 from tests.node.builders import environ
@@ -27,6 +27,7 @@ EXPORTER = ("nvitop-exporter==1.7.2", "nvitop==1.7.2", "prometheus-client")
 GPUS = 8
 WARM_S = 15
 MOST_PCT, MOST_SHARE = 1.5, 1 / 3
+MAX_SHARE_WATCHED = 1 / 3
 
 
 def main() -> int:
@@ -68,12 +69,17 @@ def main() -> int:
             f"ratio: {idle / nvitop:.2f} (limit {MOST_SHARE:.2f}); limit of the agent: {MOST_PCT} % of a core"
         )
         print(f"seconds with a sample of every GPU while watched: {seen(hub)}")
-    return int(idle > MOST_PCT or idle > nvitop * MOST_SHARE)
+    print(f"watched: {watched / nvitop:.2f} (limit {MAX_SHARE_WATCHED:.2f})")
+    return int(idle > MOST_PCT or idle > nvitop * MOST_SHARE or watched > nvitop * MAX_SHARE_WATCHED)
 
 
 def world(trainings: Sequence[int]) -> Scenario:
     """Eight busy GPUs with a process each, and every value that an H100 has."""
-    busy = {"utilization_pct": Sine(70, 25, 30), "power_w": Noise(60, 550), "temperature_c": Sine(62, 5, 60)}
+    busy: dict[str, Curve | float] = {
+        "utilization_pct": Sine(70, 25, 30),
+        "power_w": Noise(60, 550),
+        "temperature_c": Sine(62, 5, 60),
+    }
     return Scenario(
         [
             h100(f"bench gpu {index}", values=busy, processes=[Process(pid, 40 * 2**30, sm_pct=80)])

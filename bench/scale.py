@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import resource
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -16,18 +18,21 @@ from typing import Any
 import httpx
 
 from bench.idle import cpu_s, pss_mib
+from bench.support.limits import Limits
 from bench.support.simulated_nodes import SimulatedNode, Tally
 from bench.support.stack import Stack, stack, summary
 
 CLUSTER = "simulated"
+# Nodes and GPUs a node, in turn: 40 % on one GPU, 20 % gangs.
 SIZES = [(1, 1)] * 8 + [(1, 2)] * 3 + [(1, 4)] * 3 + [(1, 8)] * 2 + [(2, 4), (2, 8), (2, 8), (4, 8)]
-"""Nodes and GPUs a node, in turn: 40 % on one GPU, 20 % gangs."""
 ENROL = """
 import json, sys
 from clusters.enrolment.node_tokens import enrol_node
 print("TOKENS" + json.dumps({f"sim-{n}": enrol_node("%s", f"sim-{n}")[1] for n in range(%d)}))
 """
 IDLE_FOR_S, DRAIN_WITHIN_S, SUBMITTERS = 20.0, 200.0, 4
+# A run may cost the hub as much CPU as so many starts of a bare Python process.
+STARTS, MAX_PROCESS_STARTS = 20, 25.0
 FINAL = ("Completed", "Failed", "Canceled")
 
 
@@ -67,6 +72,10 @@ class Meter:
             name: int((hub.data / "run" / f"{name}.pid").read_text()) for name in ("web", "worker", "valkey")
         }
         self._before = {name: cpu_s(pid) for name, pid in self._pids.items()}
+
+    def cpu_s(self) -> float:
+        """Returns the CPU seconds of all these processes since it was made."""
+        return sum(cpu_s(pid) - self._before[name] for name, pid in self._pids.items())
 
     def show(self, what: str) -> None:
         seconds = time.monotonic() - self._begun
@@ -186,11 +195,26 @@ async def _drain(hub: Stack, client: httpx.AsyncClient, snapshot: str, count: in
     print(summary("report answered, while they run", told))
     print(summary("claim answered", tally.claim_s))
     print(summary("submitted -> placed, with its wait", await placing_s(client, ids)))
+    each_s, start_s = meter.cpu_s() / count, process_start_s()
+    print(f"CPU of the hub: {each_s:.3f} s for each run, its nodes' reports included")
+    limits = Limits()
+    limits.at_most("a run's CPU to that of a bare process", each_s / start_s, MAX_PROCESS_STARTS)
     states: dict[str, int] = {}
     for run in runs:
+        if run["state"] == "Failed":
+            print(f"run {run['number']} failed: {run.get('sentence', '')}")
         states[run["state"]] = states.get(run["state"], 0) + 1
     print(f"first submitted -> last ended: {seconds:.1f} s; states {states}")
-    return set(states) == {"Completed"}
+    return set(states) == {"Completed"} and not limits.exceeded
+
+
+def process_start_s() -> float:
+    """Returns the CPU seconds of a Python process that does nothing."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(STARTS):
+        subprocess.run([sys.executable, "-c", "pass"], check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / STARTS
 
 
 def main() -> None:

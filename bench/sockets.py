@@ -12,6 +12,7 @@ import time
 
 import websockets
 
+from bench.support.limits import Limits, median
 from bench.support.stack import free_port, stack, summary
 
 SCRIPT = """
@@ -50,6 +51,7 @@ async def pump():
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error", ws="websockets", loop="uvloop")
 """
 WAIT_S = 12.0
+MAX_RATIO = 2.0
 
 
 async def watch(url: str, token: str, sockets: int, lines: int) -> list[float]:
@@ -100,14 +102,19 @@ def bare(sockets: int, lines: int) -> list[float]:
         server.wait(10)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sockets", type=int, default=500)
     parser.add_argument("--lines", type=int, default=200)
     options = parser.parse_args()
-    print(summary("TrainHub: script's line -> 500 sockets", trainhub(options.sockets, options.lines)))
-    print(summary("bare uvicorn fan-out", bare(options.sockets, options.lines)))
+    ours = trainhub(options.sockets, options.lines)
+    print(summary(f"TrainHub: script's line -> {options.sockets} sockets", ours))
+    beside = bare(options.sockets, options.lines)
+    print(summary("bare uvicorn fan-out", beside))
+    limits = Limits()
+    limits.at_most("the medians", median(ours) / median(beside), MAX_RATIO)
+    return limits.exit_code()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

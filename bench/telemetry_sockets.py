@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import time
 from urllib.parse import urlsplit
 
@@ -13,10 +14,14 @@ import websockets
 
 from bench.idle import cpu_s
 from bench.scale import enrolled
+from bench.sockets import bare
+from bench.support.limits import Limits, median
 from bench.support.reporting_fleet import Road, Teller, Told
 from bench.support.stack import Stack, stack, summary
 
 BEGIN_WITHIN_S = 20.0
+# A sample of 8 GPUs is 30 times as long as a message of the reference, and is checked first.
+MAX_RATIO = 8.0
 
 
 class SpyingTeller(Teller):
@@ -73,7 +78,7 @@ async def _one(
                 break
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sockets", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60)
@@ -82,7 +87,12 @@ def main() -> None:
     with stack() as hub:
         delays = asyncio.run(measure(hub, options.sockets, options.seconds, options.gpus))
     print(summary(f"sample sent -> {options.sockets} sockets", delays))
+    beside = bare(options.sockets, 100)
+    print(summary("bare uvicorn fan-out of short messages", beside))
+    limits = Limits()
+    limits.at_most("the medians", median(delays) / median(beside), MAX_RATIO)
+    return limits.exit_code()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -26,11 +26,13 @@ from typing import Any
 
 import httpx
 
+from bench.support.limits import Limits
 from bench.support.mlflow_wire import Wire
 from bench.support.postgresql import postgresql
 from bench.support.stack import ROOT, Stack, free_port, stack
 
 PIXELS = 800
+MIN_RATIO = 2.0
 SAMPLED = "/ajax-api/2.0/mlflow/metrics/get-history-bulk-interval"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
 ROUNDS = 7
@@ -134,7 +136,9 @@ def say(side: Side, what: str, figure: str) -> None:
     print(f"{side.name:<9} {what:<44} {figure}", flush=True)
 
 
-def logging(side: Side) -> None:
+def logging(side: Side) -> dict[str, float]:
+    """Returns the rates that are compared: per second, with the client."""
+    rates = {}
     for fair in ((), ("--quickack",)):
         told = side.client("single", *fair)
         say(
@@ -142,11 +146,13 @@ def logging(side: Side) -> None:
             "log_metric, one at a time" + (", TCP_QUICKACK" if fair else ""),
             f"{told['calls_s']:.0f} calls/s",
         )
+        rates["log_metric"] = told["calls_s"]
     for keys in (10, 1000):
         told = side.client("batch", "--count", "30", "--keys", str(keys), "--quickack")
         say(side, f"log_batch of 1,000, {keys} curves", f"{told['metrics_s']:.0f} metrics/s")
+        rates[f"log_batch, {keys} curves"] = told["metrics_s"]
     if side.fill is None:
-        return
+        return rates
     told = side.client("writers", "--count", "200", "--quickack")
     errors = f"{len(told['errors'])} errors {told['errors'][:1] or ''}"
     say(side, "four writers at once, 200 calls each", f"{told['seconds']:.1f} s, {errors}")
@@ -155,6 +161,7 @@ def logging(side: Side) -> None:
     for keys in (10, 1000):
         figure = f"{wire.batch(50, keys):.0f} metrics/s"
         say(side, f"log_batch of 1,000, {keys} curves, without it", figure)
+    return rates
 
 
 def searching(side: Side, count: int, total: int) -> None:
@@ -182,8 +189,8 @@ def drawing(side: Side, count: int) -> None:
     )
 
 
-def measure(side: Side, options: argparse.Namespace) -> None:
-    logging(side)
+def measure(side: Side, options: argparse.Namespace) -> dict[str, float]:
+    rates = logging(side)
     for count in options.curves:
         if side.name == "TrainHub" or count <= options.mlflow_most:
             drawing(side, count)
@@ -192,9 +199,13 @@ def measure(side: Side, options: argparse.Namespace) -> None:
         total += count
         if side.name == "TrainHub" or total <= options.mlflow_most:
             searching(side, count, total)
+    return rates
 
 
-def main() -> None:
+SIDES = (("mlflow", mlflow), ("trainhub", trainhub))
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--databases", nargs="+", choices=("sqlite", "postgresql"), default=["sqlite", "postgresql"]
@@ -211,20 +222,25 @@ def main() -> None:
     python = _output([str(ROOT / ".ci" / "mlflow-env")], dict(os.environ))
     with nothing(python) as server:
         logging(server)
+    limits = Limits()
     for kind in options.databases:
-        for name, side in (("mlflow", mlflow), ("trainhub", trainhub)):
+        rates: dict[str, dict[str, float]] = {}
+        for name, side in SIDES:
             if options.only in (None, name):
                 print(f"-- {kind}", flush=True)
-                _on(kind, python, side, options)
+                rates[name] = _on(kind, python, side, options)
+        if len(rates) == len(SIDES):
+            for what, ours in rates["trainhub"].items():
+                limits.at_least(f"{what} to MLflow's server, {kind}", ours / rates["mlflow"][what], MIN_RATIO)
+    return limits.exit_code()
 
 
-def _on(kind: str, python: str, side: Any, options: argparse.Namespace) -> None:
+def _on(kind: str, python: str, side: Any, options: argparse.Namespace) -> dict[str, float]:
     if kind == "sqlite":
         with side(python, "") as running:
-            measure(running, options)
-        return
+            return measure(running, options)
     with postgresql() as database, side(python, database.url) as running:
-        measure(running, options)
+        return measure(running, options)
 
 
 def _fill(hub: Stack, what: str, count: int) -> str:
@@ -250,4 +266,4 @@ def _await(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -124,8 +124,13 @@ def launches(bench: Bench, rounds: int) -> None:
     script = ("python", "/tmp/main.py")
     torchrun = ["torchrun", "--nproc_per_node", str(EACH), "--nnodes", "2", *MEET, "main.py"]
     shells = bench.shells
-    by_torchrun = lambda: shells.until_lines(shells.torchrun(script[1:], EACH, free_port()), RANKS)  # noqa: E731
-    by_mpirun = lambda: shells.until_lines(shells.mpirun(script, EACH), RANKS)  # noqa: E731
+
+    def by_torchrun() -> float:
+        return shells.until_lines(shells.torchrun(script[1:], EACH, free_port()), RANKS)
+
+    def by_mpirun() -> float:
+        return shells.until_lines(shells.mpirun(script, EACH), RANKS)
+
     compare("MPI, beside mpirun", rounds, lambda: bench.launch(MPI), by_mpirun)
     compare("PyTorch per process, beside torchrun", rounds, lambda: bench.launch(PER_PROCESS), by_torchrun)
     compare(

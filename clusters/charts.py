@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from clusters.models import Gpu
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
@@ -103,13 +102,13 @@ def chart_config(
     nodes: Mapping[str, int] | None = None,
     scopes: tuple[str, ...] = (GPU, HOST),
     labels: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns the JSON for `<section data-mount="charts">`, described in static/js/charts/grid.js.
 
     `gpus` in the order of the legend; `nodes`: name -> bytes of memory; `labels`: UUID -> label that replaces
     the default one."""
     legend = list(gpus)
-    subjects: dict[str, dict[str, Any]] = {
+    subjects: dict[str, dict[str, object]] = {
         gpu.uuid: {
             "label": (labels or {}).get(gpu.uuid) or _name(gpu, legend),
             "title": " ".join(filter(None, (gpu.name, gpu.profile))),
@@ -128,12 +127,12 @@ def _name(gpu: Gpu, gpus: list[Gpu]) -> str:
     return f"GPU {gpu.index}" + (f".{siblings.index(gpu.uuid)}" if siblings else "")
 
 
-def _group(group: ChartGroup) -> dict[str, Any]:
+def _group(group: ChartGroup) -> dict[str, object]:
     panels = [_panel(panel, group.scope) for panel in group.panels]
     return {"key": group.key, "label": group.label, "open": group.open, "panels": panels}
 
 
-def _panel(panel: ChartPanel, scope: str) -> dict[str, Any]:
+def _panel(panel: ChartPanel, scope: str) -> dict[str, object]:
     metrics = [(GPU_KEYS if scope == GPU else HOST_KEYS)[key] for key in panel.metrics]
     labels = [
         metric.label.removeprefix(panel.label).strip() if panel.label else metric.label for metric in metrics

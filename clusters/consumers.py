@@ -10,8 +10,8 @@ from live.consumers import TopicConsumer
 from live.topics import node_topic, telemetry_topic
 from workspaces.http.scopes import principal_of_scope
 
+# Nodes that one socket may watch second by second.
 MAX_NODES = 64
-"""Nodes that one socket may watch second by second."""
 
 
 class NodeConsumer(TopicConsumer):

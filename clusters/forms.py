@@ -15,14 +15,14 @@ class InvitationForm(forms.Form):
     name = forms.CharField(
         max_length=50,
         required=False,
-        help_text="The name of the node. Empty: its host name.",
+        help_text="The name of the node. If empty, its host name is used.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
 
     monitor_only = forms.BooleanField(
         required=False,
         label="Monitor only",
-        help_text="Its GPUs and metrics are shown, but it never takes runs.",
+        help_text="The node's GPUs and metrics are shown, but it never takes runs.",
     )
 
     def cluster_names(self) -> list[str]:

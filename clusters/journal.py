@@ -48,6 +48,7 @@ def add_once(
     """Adds an entry once for each `key`, for events that a node may send again. `kind`: xid (`code`: its
     number), ecc, gpu_lost, gpu_back, nvml_lost or nvml_back; `gpu`: the UUID for an event of a GPU."""
     event = NodeEvent(node=node, kind=kind, message=message, at=at, gpu=gpu, code=code, key=key)
+    # `create` would raise an IntegrityError for a repeated key, and so abort a surrounding transaction.
     NodeEvent.objects.bulk_create([event], ignore_conflicts=True)
 
 

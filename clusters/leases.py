@@ -24,10 +24,11 @@ from trainhub_launch.scheduler.placement import PlacedNode, Placement, place
 from trainhub_launch.scheduler.rejections import Refusal
 from workspaces.models import Workspace
 
+# Holder (a run's id) and attempt.
 AttemptKey = tuple[str, int]
-"""Holder (a run's id) and attempt."""
 OTHER_WORKSPACE = "another workspace"
 DRAINED = "is drained"
+# Lost nodes are offered too, so that a waiting run learns why it waits; none of them gets runs.
 PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
 
 
@@ -55,6 +56,7 @@ def offers(
         candidates = candidates.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
     if names is not None:
         candidates = candidates.filter(name__in=names)
+    # The vitals of a node are large, and placement needs none of them.
     nodes = [(node, status(node, now, uptime)) for node in candidates.defer("vitals").order_by("name")]
     present = [(node, node_status) for node, node_status in nodes if node_status in PRESENT]
     devices: dict[int, list[Gpu]] = defaultdict(list)
@@ -132,6 +134,8 @@ def acquire(
     `expected`: the nodes that were chosen for it, as they were then; they are leased only if none offers less
     now. Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
     """
+    # The lock comes before every read: of two placements that run at once, the second sees the leases of the
+    # first.
     Cluster.objects.select_for_update().get(pk=cluster.pk)
     refusal = forbidden(cluster, workspace)
     if refusal is not None:
@@ -157,6 +161,7 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     if node is not None:
         leases = leases.filter(node=node)
     with transaction.atomic():
+        # Read first: after the update the filter on open leases matches none of them.
         nodes = [lease.node for lease in leases.select_related("node")]
         count = leases.update(released_at=timezone.now())
         _announce(nodes)
@@ -186,8 +191,8 @@ def _take(placement: Placement, holder: str, attempt: int, label: str, workspace
 
 
 def still_offer(expected: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> bool:
-    """Returns whether each node still offers what it did. If not, a run in front of the queue may need the
-    rest."""
+    """Returns whether each of the `expected` nodes still offers at least what it did then. If not, a run in
+    front of the queue may need the rest."""
     now = {node.name: node for node in nodes if node.takes_runs}
     return all(
         before.name in now

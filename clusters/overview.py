@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.utils import timezone
 
@@ -14,6 +13,7 @@ from clusters.journal import recent_events
 from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
+from clusters.node_reports.inventory import Vitals
 from clusters.node_reports.notices import Notice, notices
 from clusters.states import GpuUsage, NodeStatus
 from clusters.visibility import clusters_of, visible_nodes
@@ -102,6 +102,8 @@ class NodeCard:
         return tuple(
             GpuDevice(cell, tuple(part for part in self.gpus if part.gpu.parent == cell.gpu.uuid))
             for cell in self.gpus
+            # Whole GPUs have no parent. A MIG device whose GPU is not reported is shown as a device of its
+            # own.
             if cell.gpu.parent not in uuids
         )
 
@@ -195,6 +197,7 @@ def cluster_card(cluster: Cluster, workspace: Workspace | None) -> ClusterCard:
 
 
 def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[NodeCard, ...]:
+    # One query for the leases and one for the GPUs of all nodes: a page shows hundreds.
     nodes = list(nodes)
     now = timezone.now()
     uptime = listening_window(now)
@@ -214,8 +217,9 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[Node
 def _node_card(
     node: Node, lines: tuple[LeaseSummary, ...], devices: list[Gpu], now: datetime, uptime: ListeningWindow
 ) -> NodeCard:
+    # A GPU has one open lease at most, so a later line never hides an earlier one.
     holders = {uuid: line for line in lines for uuid in line.gpus}
-    vitals: dict[str, Any] = node.vitals
+    vitals: Vitals = node.vitals
     return NodeCard(
         node=node,
         status=status(node, now, uptime),
@@ -240,7 +244,7 @@ def lease_summary(lease: Lease, workspace: Workspace | None) -> LeaseSummary:
     )
 
 
-def _cell(gpu: Gpu, lease: LeaseSummary | None, vitals: dict[str, Any]) -> GpuCell:
+def _cell(gpu: Gpu, lease: LeaseSummary | None, vitals: Vitals) -> GpuCell:
     return GpuCell(
         gpu=gpu,
         lease=lease,

@@ -15,17 +15,19 @@ PRESETS = (
     ("30d", "30 days"),
 )
 DEFAULT_RANGE = "1h"
+# 1 January 9999. Python's dates end with that year, and a time zone must not carry a time beyond it.
+MAX_UNIX_S = 253_370_764_800
 
 
 @dataclass(frozen=True)
 class TimeSpan:
-    """Unix seconds."""
+    """A time span in Unix seconds."""
 
     start: float
     end: float
 
 
-def read_span(query: Mapping[str, str], now: float) -> TimeSpan:
+def read_time_range(query: Mapping[str, str], now: float) -> TimeSpan:
     """Returns the span of `?from=…&to=…`, or of `?range=6h` up to now; the default range otherwise."""
     start, end = _seconds(query.get("from", "")), _seconds(query.get("to", ""))
     if start is not None and end is not None and start < end:
@@ -38,4 +40,4 @@ def _seconds(text: str) -> float | None:
         value = float(text)
     except ValueError:
         return None
-    return value if 0 <= value < 2**40 else None
+    return value if 0 <= value < MAX_UNIX_S else None

@@ -7,7 +7,7 @@ from clusters.alerts import views as alerts
 from clusters.gpus import gpu_views
 
 urlpatterns = [
-    path("alerts/", alerts.alerts, name="alerts"),
+    path("alerts/", alerts.alerts_page, name="alerts"),
     path("alerts/count/", alerts.count, name="alert-count"),
     path("clusters/", views.clusters, name="clusters"),
     path("clusters/add/", views.add_machine, name="add-machine"),

@@ -11,7 +11,7 @@ from clusters.charts import GPU, HOST, chart_config
 from clusters.enrolment.join import invite
 from clusters.enrolment.join_instructions import instructions, reaches_only_this_machine
 from clusters.enrolment.node_tokens import EnrolmentError, revoke_node
-from clusters.enrolment.node_wheel import wheel
+from clusters.enrolment.node_wheel import node_wheel
 from clusters.forms import InvitationForm
 from clusters.gpus.gpu_models import count_models
 from clusters.gpus.gpu_process_list import process_lines
@@ -95,7 +95,7 @@ def add_machine(request: WorkspaceRequest) -> HttpResponse:
             return response
     else:
         # The command contains the hash of the package, which is built while the form is filled in.
-        threading.Thread(target=wheel, name="wheel", daemon=True).start()
+        threading.Thread(target=node_wheel, name="wheel", daemon=True).start()
     return render(request, "clusters/add.html", context, status=400 if form.is_bound else 200)
 
 

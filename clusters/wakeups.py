@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import celery
 from kombu.exceptions import KombuError
@@ -12,6 +11,7 @@ from clusters.models import Node
 
 log = logging.getLogger(__name__)
 TASK = "node.wake"
+# One quick retry only: a lost wake-up costs a few seconds, but a submission waits for this call.
 RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2}
 
 
@@ -20,7 +20,7 @@ def queue_of(node: Node) -> str:
     return f"node.{node.name}.wake"
 
 
-def _broker_errors(app: Any) -> tuple[type[BaseException], ...]:
+def _broker_errors(app: celery.Celery) -> tuple[type[BaseException], ...]:
     """Returns the exceptions of the broker's client for lost connections and for error answers, such as those
     of a broker that is busy, full or read-only."""
     connection = app.connection_for_write()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from channels.db import database_sync_to_async
 from django.urls import path
 
 from jobs.models import Run
@@ -10,23 +9,21 @@ from workspaces.http.scopes import principal_of_scope
 
 
 class RunConsumer(TopicConsumer):
-    """One run, for the members of its workspace."""
+    """Sends the changes of one run to members of its workspace."""
 
     async def allowed(self) -> bool:
         principal = await principal_of_scope(self.scope)
         if principal is None:
             return False
         self.run = self.scope["url_route"]["kwargs"]["run"]
-        return await database_sync_to_async(
-            Run.objects.for_workspace(principal.workspace).filter(pk=self.run).exists
-        )()
+        return await Run.objects.for_workspace(principal.workspace).filter(pk=self.run).aexists()
 
     def topics(self) -> list[str]:
         return [run_topic(self.run)]
 
 
 class RunListConsumer(TopicConsumer):
-    """Every run of the person's workspace."""
+    """Sends the changes of all runs in the user's workspace."""
 
     async def allowed(self) -> bool:
         principal = await principal_of_scope(self.scope)

@@ -13,8 +13,8 @@ SYSTEM = "system"
 ONNX = "TrainHub-ONNX-1.23"
 _TORCH = "torch==2.13.0"
 _SCIENCE = ("numpy", "scikit-learn")
+# Logging clients whose metrics the run's page shows.
 _LOGGING = ("mlflow-skinny==3.17.*", "tensorboard==2.21.*")
-"""Logging clients whose metrics the run's page shows."""
 CURATED: tuple[EnvironmentSpec, ...] = (
     EnvironmentSpec(
         name="TrainHub-PyTorch-2.13",
@@ -79,6 +79,7 @@ CURATED: tuple[EnvironmentSpec, ...] = (
         ),
     ),
 )
+# Package -> what the node needs for it besides pip.
 _NEEDS = {
     "deepspeed": (
         "Needs Open MPI on the node, and g++ to compile DeepSpeed's operations when they are first used."
@@ -88,7 +89,6 @@ _NEEDS = {
         "(docs/frameworks.md)."
     ),
 }
-"""Package -> what the node needs for it besides pip."""
 
 
 def describe(environment: EnvironmentSpec) -> str:

@@ -11,15 +11,14 @@ from django.utils import timezone
 
 from jobs import lifecycle, tags
 from jobs.models import Experiment, Run, RunEvent
-from jobs.states import FINAL, Reason, RunState
+from jobs.states import FINAL, Reason, RunKind, RunState
 from live.publish import publish_on_commit
 from live.topics import run_topic
 from trainhub_launch.errors import SpecError
 from workspaces.models import User, Workspace
 
-KIND = "external"
+# A client may change between all of these states; it may also resume a run that it had ended.
 STATES = FINAL | {RunState.RUNNING}
-"""A client may change between all of these states; it may also resume a run that it had ended."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ def create_run(experiment: Experiment, who: User | None, start: ExternalRunStart
             number=workspace.last_run_number,
             workspace=workspace,
             experiment=experiment,
-            kind=KIND,
+            kind=RunKind.EXTERNAL,
             display_name=start.name,
             parent=start.parent,
             state=RunState.RUNNING,
@@ -81,14 +80,16 @@ def set_state(run: Run, to: RunState, who: User | None, *, at: datetime | None =
     now = timezone.now()
     ended_at = (at or now) if to in FINAL else None
     with transaction.atomic():
-        current = Run.objects.select_for_update().filter(pk=run.pk, kind=KIND).first()
+        current = Run.objects.select_for_update().filter(pk=run.pk, kind=RunKind.EXTERNAL).first()
         if current is None:
             return False
         if current.state == to:
             if at is not None and to in FINAL:
                 Run.objects.filter(pk=run.pk).update(finished_at=at)
             return False
-        Run.objects.filter(pk=run.pk, kind=KIND).update(state=to, finished_at=ended_at, state_since=now)
+        Run.objects.filter(pk=run.pk, kind=RunKind.EXTERNAL).update(
+            state=to, finished_at=ended_at, state_since=now
+        )
         RunEvent.objects.create(
             run=current,
             from_state=current.state,

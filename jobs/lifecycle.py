@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
@@ -15,10 +14,11 @@ from clusters import leases
 from jobs import run_notifications
 from jobs.logs import log_store
 from jobs.models import Attempt, AttemptNode, Member, Run, RunEvent
-from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunState
+from jobs.states import FINAL, TRANSITIONS, MemberState, Reason, RunKind, RunState
 from jobs.task_messages import launch_run_soon, launch_soon, wake_soon
 from live.publish import publish_on_commit
 from live.topics import run_topic, runs_topic
+from trainhub_launch.states import Phase
 
 
 def advance(
@@ -26,7 +26,7 @@ def advance(
     to: RunState,
     reason: Reason = Reason.NONE,
     *,
-    facts: Mapping[str, Any] | None = None,
+    facts: Mapping[str, object] | None = None,
     actor: str = "hub",
     message: str = "",
     attempt: int | None = None,
@@ -46,6 +46,7 @@ def advance(
         run = _move(guard, to, {"reason": reason, "facts": dict(facts or {}), "state_since": when})
         if run is None:
             return False
+        # In the same transaction as the state: the events of a run tell its whole story, without gaps.
         RunEvent.objects.create(
             run=run,
             attempt=run.attempt,
@@ -59,6 +60,8 @@ def advance(
         if to in FINAL or to is RunState.QUEUED:
             _end_attempt(run, when)
             if to is RunState.QUEUED:
+                # A retry: the run itself goes on. After an end, the places that it held are free for any
+                # other run.
                 launch_run_soon(run.pk)
             else:
                 launch_soon()
@@ -77,7 +80,7 @@ def record_event(
         publish_on_commit(run_topic(run_id), {"type": "event.added", "run": run_id})
 
 
-def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, Any]) -> bool:
+def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, object]) -> bool:
     """Stores why a queued run waits; returns False if it is not queued or the reason has not changed."""
     with transaction.atomic():
         run = Run.objects.select_for_update().filter(pk=run_id, state=RunState.QUEUED).first()
@@ -85,13 +88,15 @@ def set_waiting_reason(run_id: str, reason: Reason, facts: Mapping[str, Any]) ->
             return False
         first = run.reason != reason
         Run.objects.filter(pk=run_id, state=RunState.QUEUED).update(reason=reason, facts=dict(facts))
+        # The facts may change with every placement (who is in front, how many GPUs are missing); an event for
+        # each would fill the run's page.
         if first:
             record_event(run_id, reason.sentence(**facts), reason=reason, attempt=run.attempt)
         publish_change(run, RunState.QUEUED, reason)
     return True
 
 
-def update_reason(run: Run, reason: Reason, facts: Mapping[str, Any]) -> None:
+def update_reason(run: Run, reason: Reason, facts: Mapping[str, object]) -> None:
     """Replaces the reason of a failed run by the one found in its logs, if the run is still at this
     attempt."""
     failed_run = Run.objects.filter(pk=run.pk, attempt=run.attempt, state=RunState.FAILED)
@@ -116,18 +121,20 @@ def publish_change(run: Run, state: RunState, reason: Reason) -> None:
         )
 
 
-def _move(guard: Q, to: RunState, fields: dict[str, Any]) -> Run | None:
+def _move(guard: Q, to: RunState, fields: dict[str, object]) -> Run | None:
     """Moves the run and returns it as it was before, or None if it may not move.
 
     Compare-and-set: if two workers try the same transition, only one succeeds."""
     while True:
-        run = Run.objects.filter(guard, kind="job").first()
+        run: Run | None = Run.objects.filter(guard, kind=RunKind.JOB).first()
         if run is None or to not in TRANSITIONS[RunState(run.state)]:
             return None
         if to is RunState.RUNNING and run.started_at is None:
             fields["started_at"] = fields["state_since"]
         if to in FINAL:
             fields["finished_at"] = fields["state_since"]
+        # Compared with the state that was read: if another transaction has changed it in between, no row
+        # matches, and the loop reads again.
         if Run.objects.filter(guard, state=run.state).update(state=to, **fields):
             return run
 
@@ -141,11 +148,12 @@ def _end_attempt(run: Run, when: datetime) -> None:
     attempt = Attempt.objects.filter(run=run, number=run.attempt, ended_at=None).first()
     if attempt is None:
         return
+    # An empty digest matches no token, so that scripts that still run cannot log to the run any more.
     Attempt.objects.filter(pk=attempt.pk).update(ended_at=when, token_digest="")
     for part in AttemptNode.objects.filter(attempt=attempt).select_related("node"):
         if part.claimed_at is None:
             settle(part, run.pk, attempt.number, when)
-        elif part.phase == "done":
+        elif part.phase == Phase.DONE:
             leases.release(run.pk, attempt.number, part.node)
             _mark_running_lost(part)
         else:

@@ -1,4 +1,4 @@
-"""Experiments, runs and what happened to them. `state` is written by `jobs.lifecycle` alone."""
+"""Experiments, runs and their attempts. Only `jobs.lifecycle` writes the state of jobs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from django.utils import timezone
 
 from clusters.models import Node
 from jobs.querysets import RunQuerySet
-from jobs.states import MemberState, Reason, RunState
+from jobs.states import MemberState, Reason, RunKind, RunState
 from workspaces.models import User, Workspace
 
 
 def new_run_id() -> str:
-    """32 hex digits; also the run's MLflow id."""
+    """Returns a new run id of 32 hex digits, which is also the run's MLflow id."""
     return uuid.uuid4().hex
 
 
 class Experiment(models.Model):
-    """A named group of runs. `tags`: {key: value}. Hidden since `deleted_at`; its runs with it."""
+    """A named group of runs. `tags`: {key: value}. `deleted_at`: when it was deleted together with its
+    runs."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="experiments")
     name = models.CharField(max_length=500)
@@ -60,19 +61,18 @@ class Snapshot(models.Model):
 
 
 class Run(models.Model):
-    """One submitted job, or (`kind` external) one that was logged from elsewhere: it has no spec and no
-    attempts.
+    """A submitted job or, with `kind` external, a run that a client logged, without spec and attempts.
 
-    `spec` is RunSpec JSON; `preview` the plan as reviewed; `facts` fill the reason's sentence. `parent`: the
-    job whose process logged it, or the run that its client nested it in. `pinned`: a reference that every
-    comparison of the workspace shows. Out of the lists since `archived_at`; as good as gone since
-    `deleted_at`, and gone for good some days later."""
+    `spec`: RunSpec JSON. `preview`: the plan shown before submission. `facts`: values for the reason's
+    sentence. `parent`: the job whose process logged this run, or the run that its client nested it in.
+    `pinned`: every comparison of the workspace shows it. Lists omit archived runs; deleted ones are purged
+    some days later."""
 
     id = models.CharField(primary_key=True, max_length=32, default=new_run_id, editable=False)
     number = models.PositiveIntegerField()
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="runs")
     experiment = models.ForeignKey(Experiment, models.PROTECT, related_name="runs")
-    kind = models.CharField(max_length=16, default="job")
+    kind = models.CharField(max_length=16, default=RunKind.JOB)
     display_name = models.CharField(max_length=500)
     spec = models.JSONField(default=dict)
     parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="children")
@@ -119,12 +119,12 @@ class Run(models.Model):
 
     @property
     def sentence(self) -> str:
-        """Why the run is where it is, for a person; empty while nothing is to be said."""
+        """Returns the reason for the run's state as a sentence, or "" without a reason."""
         return Reason(self.reason).sentence(**self.facts) if self.reason else ""
 
 
 class RunTag(models.Model):
-    """`short` is the value's beginning, which can be searched for."""
+    """A tag of a run. `short`: the start of the value, which the search index covers."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="tags", db_index=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
@@ -138,7 +138,8 @@ class RunTag(models.Model):
 
 
 class Attempt(models.Model):
-    """One try of a run. `plan` is what ran, stored at the claim; `token_digest` ends with the attempt."""
+    """One attempt of a run. `plan`: the plan that ran, stored with the claim. `token_digest`: emptied when
+    the attempt ends."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -163,7 +164,7 @@ class Attempt(models.Model):
 
 
 class AttemptNode(models.Model):
-    """One node's part in an attempt: its claim, and the last fact it told (AttemptFact JSON)."""
+    """One node's part of an attempt: its claim, and in `fact` the last report about it (AttemptFact JSON)."""
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="parts")
     node = models.ForeignKey(Node, models.PROTECT, related_name="parts")
@@ -189,11 +190,11 @@ class AttemptNode(models.Model):
 
 
 class SentBlob(models.Model):
-    """A file that a node has sent while it held this part of an attempt: it may name it as an output.
-    `digest`: its SHA-256.
+    """A file (SHA-256 `digest`) that a node sent while it held this part, so that it may name it as an
+    output.
 
-    The row keeps no file from being deleted; it goes soon after the part is settled.
-    """
+    The row does not protect the file from garbage collection; it is deleted soon after the part is
+    settled."""
 
     part = models.ForeignKey(AttemptNode, models.CASCADE, related_name="sent_blobs")
     digest = models.CharField(max_length=64)
@@ -203,7 +204,7 @@ class SentBlob(models.Model):
 
 
 class Member(models.Model):
-    """One process of an attempt as planned, and what became of it. `rank` counts all of them from 0."""
+    """One planned process of an attempt and its state. `rank` counts from 0 over all nodes."""
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="members")
     node = models.ForeignKey(Node, models.PROTECT, related_name="+")
@@ -229,7 +230,7 @@ class Member(models.Model):
 
 
 class RunEvent(models.Model):
-    """Append-only journal of a run."""
+    """An entry of a run's append-only event log."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="events")
     at = models.DateTimeField(default=timezone.now)
@@ -247,11 +248,11 @@ class RunEvent(models.Model):
 
 
 class Artifact(models.Model):
-    """A file that an attempt left in outputs/ (or logs/), or that its script logged; the bytes are the blob
-    `sha256`.
+    """An output file of a run: uploaded from outputs/ or logs/ after an attempt, or logged by its script.
+    `sha256` names the blob with its bytes.
 
-    Files of a run that was logged from elsewhere belong to attempt 0. `node_rank`: of the node that left it;
-    null: it was logged."""
+    Files of external runs belong to attempt 0. `node_rank`: the node that uploaded the file; None for a
+    logged one."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="artifacts")
     attempt = models.PositiveIntegerField()
@@ -267,7 +268,7 @@ class Artifact(models.Model):
 
 
 class Draft(models.Model):
-    """A wizard under way: raw form data per step, exactly as typed. Its id is in the page's address."""
+    """A draft of the wizard: the raw form data of each step as typed. Its id is part of the page's URL."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="drafts")

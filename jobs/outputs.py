@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from jobs.models import Artifact, Run
 
+# Up to this many attempts are included without a query for which of them have outputs.
 MAX_UNQUERIED_ATTEMPTS = 4
-"""Up to this many attempts are included without a query for which of them have outputs."""
 
 
 def latest(run: Run) -> QuerySet[Artifact]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import models
 from django.db.models import Q
 
-from jobs.states import ACTIVE, RunState
+from jobs.states import ACTIVE, RunKind, RunState
 
 if TYPE_CHECKING:
     from workspaces.models import Workspace
@@ -35,7 +35,7 @@ class RunQuerySet(models.QuerySet[Any]):
 
     def leading(self) -> RunQuerySet:
         """Returns runs without those that a job's processes logged, which are shown as part of the job."""
-        return self.exclude(parent__kind="job")
+        return self.exclude(parent__kind=RunKind.JOB)
 
     def queued(self) -> RunQuerySet:
         """Returns queued runs by priority, then in order of submission; a retry keeps its run's place."""

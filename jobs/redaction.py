@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 MASK = "••••••"
+# Shorter values are not masked, because they would match parts of ordinary words.
 MIN_LENGTH = 4
-"""Shorter values are not masked, because they would match parts of ordinary words."""
 
 
 def mask(text: str, values: Iterable[str]) -> str:

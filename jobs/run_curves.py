@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from django.db import DatabaseError
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from clusters.models import KeptSeries, Node
+from clusters.models import Node, StoredSeries
 from clusters.telemetry import attempt_curves, expiry, series
 from clusters.telemetry.attempt_curves import StoredCurves
 from clusters.telemetry.series import NodeSeries
@@ -21,10 +21,10 @@ from jobs.models import Attempt, AttemptNode, Member, Run
 from trainhub_launch.telemetry import BUCKET_S, HOST
 
 log = logging.getLogger(__name__)
+# Time for a node to send the measurements of an attempt's last seconds after its part is settled.
 SETTLE_DELAY = timedelta(seconds=60)
-"""Time for a node to send the measurements of an attempt's last seconds after its part is settled."""
+# A lost node may never settle its part; after this time the measurements that arrived are stored.
 MAX_SETTLE_WAIT = timedelta(hours=2)
-"""A lost node may never settle its part; after this time the measurements that arrived are stored."""
 MAX_PARTS = 50
 
 
@@ -69,12 +69,12 @@ def span(attempt: Attempt, now: datetime) -> tuple[float, float]:
     return start, max(end, start + BUCKET_S)
 
 
-def nodes_of(attempt: Attempt) -> list[Node]:
+def nodes_of_run(attempt: Attempt) -> list[Node]:
     parts = AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank")
     return [part.node for part in parts]
 
 
-def own_gpus(members: Sequence[Member]) -> dict[int, list[str]]:
+def gpus_of_run(members: Sequence[Member]) -> dict[int, list[str]]:
     """Returns node id -> UUIDs of the GPUs that the run's ranks use there, by rank."""
     gpus_by_node: dict[int, dict[str, None]] = {}
     for member in members:
@@ -90,7 +90,8 @@ class CurveReader:
         self._stored = attempt_curves.load_curves(attempt.run_id, attempt.number)
 
     def read(self, node: Node, gpus: Sequence[str] | None, query: CurveQuery) -> NodeSeries:
-        """`gpus` None: all of the node's."""
+        """Returns the curves of a node. `gpus`: UUIDs of the GPUs to read, or None for all GPUs of the
+        node."""
         params = dataclasses.asdict(query)
         stored = self._stored.get(node.name)
         if stored is not None and self._is_enough(stored, query):
@@ -108,7 +109,7 @@ def _due(now: datetime) -> QuerySet[AttemptNode]:
     oldest = now - timedelta(seconds=expiry.retention_s()[BUCKET_S])
     settled = Q(settled_at__gt=oldest, settled_at__lt=now - SETTLE_DELAY, attempt__ended_at__isnull=False)
     unsettled = Q(settled_at=None, attempt__ended_at__gt=oldest, attempt__ended_at__lt=now - MAX_SETTLE_WAIT)
-    stored = KeptSeries.objects.filter(
+    stored = StoredSeries.objects.filter(
         holder=OuterRef("attempt__run_id"),
         attempt=OuterRef("attempt__number"),
         node_name=OuterRef("node__name"),

@@ -13,8 +13,8 @@ from jobs.states import Reason, RunState
 from workspaces.notifications import outbox
 from workspaces.notifications.events import RUN_CANCELED, RUN_COMPLETED, RUN_FAILED, Event
 
+# Hooks of higher apps, called within the transaction that ends a run; their AppConfig.ready adds them.
 END_HOOKS: list[Callable[[Run], None]] = []
-"""Hooks of higher apps, called within the transaction that ends a run; their AppConfig.ready adds them."""
 NAMES = {RunState.COMPLETED: RUN_COMPLETED, RunState.FAILED: RUN_FAILED, RunState.CANCELED: RUN_CANCELED}
 
 
@@ -52,7 +52,7 @@ def notify_ended(run: Run, state: RunState, reason: Reason, sentence: str, at: d
             name=name,
             key=f"run:{run.pk}",
             at=at,
-            asked_as=(name,),
+            subscriptions=(name,),
             workspaces=(run.workspace_id,),
             body=body,
             theirs=run.workspace_id,

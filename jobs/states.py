@@ -5,6 +5,14 @@ from __future__ import annotations
 from enum import StrEnum
 
 
+class RunKind(StrEnum):
+    """JOB: submitted here, with a spec and attempts on nodes. EXTERNAL: logged by a client, which sets its
+    state."""
+
+    JOB = "job"
+    EXTERNAL = "external"
+
+
 class RunState(StrEnum):
     QUEUED = "Queued"
     PROVISIONING = "Provisioning"
@@ -22,6 +30,7 @@ ACTIVE = frozenset(RunState) - FINAL
 WAITING = frozenset({RunState.QUEUED, RunState.PROVISIONING, RunState.PREPARING})
 
 _S = RunState
+# From -> allowed to. Back to Queued = a retry: a new attempt of the same run.
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.QUEUED: frozenset({_S.PROVISIONING, _S.CANCEL_REQUESTED, _S.CANCELED, _S.FAILED}),
     _S.PROVISIONING: frozenset({_S.PREPARING, _S.QUEUED, _S.CANCEL_REQUESTED, _S.CANCELED, _S.FAILED}),
@@ -33,7 +42,6 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     _S.FAILED: frozenset(),
     _S.CANCELED: frozenset(),
 }
-"""From -> allowed to. Back to Queued = a retry: a new attempt of the same run."""
 
 
 class MemberState(StrEnum):

@@ -9,8 +9,8 @@ from trainhub_launch.errors import SpecError
 
 MAX_KEY_LENGTH = 250
 MAX_TAGS = 10_000
+# Number of characters of a value that the search index covers.
 INDEXED_LENGTH = 200
-"""Number of characters of a value that the search index covers."""
 
 
 def set_tags(run: Run, tags: Mapping[str, str]) -> None:

@@ -15,6 +15,7 @@ from kombu.exceptions import KombuError
 
 from clusters import wakeups
 from clusters.models import Node
+from workspaces.task_names import TaskName
 
 log = logging.getLogger(__name__)
 RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2}
@@ -22,20 +23,20 @@ RETRY = {"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_
 
 def launch_run_soon(run_id: str) -> None:
     """Launches this run, which has just been queued, once the transaction has committed."""
-    send_task_soon("jobs.tasks.launch_run", run_id)
+    send_task_soon(TaskName.LAUNCH_RUN, run_id)
 
 
 def launch_soon() -> None:
     """Launches queued runs once the transaction has committed, because resources have become free."""
-    send_task_soon("jobs.tasks.launch_queued")
+    send_task_soon(TaskName.LAUNCH_QUEUED)
 
 
 def purge_soon() -> None:
     """Purges what is due once the transaction has committed."""
-    send_task_soon("trainhub.tasks.purge")
+    send_task_soon(TaskName.PURGE)
 
 
-def send_task_soon(task: str, *args: int | str) -> None:
+def send_task_soon(task: TaskName, *args: int | str) -> None:
     """Sends the task to the worker once the transaction has committed; a periodic task does the same
     later."""
     transaction.on_commit(partial(_send, task, *args), robust=True)
@@ -46,11 +47,13 @@ def wake_soon(node: Node, run_id: str, attempt: int) -> None:
     transaction.on_commit(partial(wakeups.wake, node, run_id, attempt), robust=True)
 
 
-def _send(task: str, *args: int | str) -> None:
+def _send(task: TaskName, *args: int | str) -> None:
     app = celery.current_app
+    # Errors of the broker's own client library, after which a new connection may succeed.
+    client_errors = app.connection_for_write().recoverable_connection_errors
     try:
         app.send_task(task, args=args, ignore_result=True, retry=True, retry_policy=RETRY)
-    except (KombuError, OSError, *app.connection_for_write().recoverable_connection_errors) as error:
+    except (KombuError, OSError, *client_errors) as error:  # type: ignore[misc]
         log.warning(
             "The task %s could not be sent to the worker: %s. The next periodic run does its work.",
             task,

@@ -12,12 +12,14 @@ from live.topics import access_topic
 NOT_ALLOWED = 4403
 
 
-class TopicConsumer(AsyncWebsocketConsumer):
-    """Authenticate, join, relay. A subclass says who may watch (`allowed`) and what (`topics`).
+class TopicConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
+    """A WebSocket that relays the messages of topics. A subclass says who may watch (`allowed`) and what
+    (`topics`).
 
-    `live.middleware.stack` has left who asks in `self.scope["principal"]`. Whatever is published
-    after the browser sees the socket open reaches it, so: open first, then fetch. Asked again
-    whenever that person's access changes; closed when the answer is no.
+    `live.middleware.stack` has put the authenticated principal into `self.scope["principal"]`. Every message
+    that is published after the browser sees the socket open reaches it, so a page opens its socket first and
+    fetches afterwards. `allowed` is called again whenever the person's access changes; the socket is closed
+    when it returns False.
     """
 
     # A subscription per socket on the channel layer is what live.fanout exists to avoid.
@@ -26,20 +28,22 @@ class TopicConsumer(AsyncWebsocketConsumer):
 
     @abstractmethod
     async def allowed(self) -> bool:
-        """May this principal watch? Refused sockets are closed before they open (HTTP 403)."""
+        """Returns whether this principal may watch. A refused socket is closed before it opens (HTTP 403)."""
 
     @abstractmethod
     def topics(self) -> list[str]:
-        """Called after `allowed` said yes."""
+        """Returns the topics to join. It is called after `allowed` has returned True."""
 
     async def connect(self) -> None:
         if not await self.allowed():
             await self.close()
             return
         self.socket = Socket(self.base_send)
-        guard = Guard(self._ask_again)
+        guard = Guard(self._check_access)
         self._joined: list[tuple[Listener, str]] = [(self.socket, topic) for topic in self.topics()]
         self._joined.append((guard, access_topic(self.scope["principal"].user.pk)))
+        # Accepted only after the joins: a page that fetches once its socket is open would otherwise miss what
+        # is published in between. Until `start` the socket queues its messages.
         for listener, topic in self._joined:
             await fanout().join(listener, topic)
         await self.accept()
@@ -52,7 +56,7 @@ class TopicConsumer(AsyncWebsocketConsumer):
             await fanout().leave(listener, topic)
         await self.socket.stop()
 
-    async def _ask_again(self) -> None:
+    async def _check_access(self) -> None:
         self.scope["principal"] = await self.scope["authenticate"]()
         if self.socket is not None and (self.scope["principal"] is None or not await self.allowed()):
             await self.socket.stop()

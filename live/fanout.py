@@ -1,4 +1,4 @@
-"""One subscription per process and topic; from there to this process's sockets by hand.
+"""Subscribes each process once to each topic, and passes the messages on to the sockets of this process.
 
 Measured: 500 subscriptions on the channel layer cost a hundred times what one subscription and a loop do.
 """
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class Fanout:
-    """Who listens on one event loop, by topic: sockets, and the guards that may close them."""
+    """The listeners of one event loop by topic: sockets, and the guards that may close them."""
 
     def __init__(self) -> None:
         self._listeners: dict[str, set[Listener]] = {}
@@ -45,6 +45,8 @@ class Fanout:
         try:
             await self._subscribe(topic)
         except BaseException:
+            # Cancellation counts, too: a browser that leaves while its socket connects would otherwise stay
+            # in the table for the life of the process.
             await self.leave(listener, topic)
             raise
 
@@ -92,8 +94,10 @@ class Fanout:
             listener.offer(text)
 
     async def _probe(self) -> None:
-        """The layer reconnects silently and forgets what passed meanwhile; a probe notices that it was
-        away."""
+        """Notices that the channel layer was unreachable, and then tells every listener that it may have
+        missed messages."""
+        # The layer's client reconnects silently, and messages of the time in between are lost without an
+        # error.
         layer = get_channel_layer()
         while True:
             await asyncio.sleep(PROBE_EVERY_S)
@@ -117,30 +121,33 @@ class Fanout:
             listener.miss()
 
 
+# By loop and not by process: tests and the development server run several loops in one process, and a
+# channel's futures belong to the loop that awaits them.
 _fanouts: WeakKeyDictionary[asyncio.AbstractEventLoop, Fanout] = WeakKeyDictionary()
 _lock = threading.Lock()
 _watching: Counter[str] = Counter()
 
 
 def is_watched(topic: str) -> bool:
-    """Whether anybody of this process listens to the topic; from any thread."""
+    """Returns whether a listener of this process has joined the topic. May be called from any thread."""
+    # Without the lock: a lookup in a dict is atomic, and an answer that is a moment old does no harm.
     return topic in _watching
 
 
 def tell_here(topic: str, text: str) -> None:
-    """Offer an encoded message to this process's own listeners, without the channel layer: for what only a
-    process that is watched asks for (`is_watched`). From any thread."""
+    """Offers an encoded message to the listeners of this process, without the channel layer. It serves data
+    that a process requests only while it is watched (`is_watched`). May be called from any thread."""
     try:
         here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
     except RuntimeError:
         here = None
     with _lock:
-        known = list(_fanouts.items())
-    for loop, found in known:
+        fanouts = list(_fanouts.items())
+    for loop, fanout in fanouts:
         if loop is here:
-            found.offer(topic, text)
+            fanout.offer(topic, text)
         elif not loop.is_closed():
-            loop.call_soon_threadsafe(found.offer, topic, text)
+            loop.call_soon_threadsafe(fanout.offer, topic, text)
 
 
 def _count(topic: str, change: int) -> None:
@@ -151,10 +158,10 @@ def _count(topic: str, change: int) -> None:
 
 
 def fanout() -> Fanout:
-    """The running loop's own."""
+    """Returns the fanout of the running event loop, and creates it on the first call."""
     loop = asyncio.get_running_loop()
     with _lock:
-        found = _fanouts.get(loop)
-        if found is None:
-            found = _fanouts[loop] = Fanout()
-    return found
+        existing = _fanouts.get(loop)
+        if existing is None:
+            existing = _fanouts[loop] = Fanout()
+    return existing

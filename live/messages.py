@@ -1,12 +1,13 @@
-"""What a socket can receive. Contents are hints: files and rows are the truth, and every message may be
-lost."""
+"""The messages that a socket can receive. They are hints: files and rows are authoritative, and any message
+may be lost."""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+# The most log bytes that a message carries. Pages fetch larger ones over HTTP, so that a run that logs fast
+# does not fill the bounded queues of its watchers.
 MAX_LOG_DATA = 16 * 1024
-"""Most log bytes that travel in a message; more is fetched over HTTP."""
 
 
 class RunChanged(TypedDict):
@@ -49,14 +50,15 @@ class NodeChanged(TypedDict):
 
 
 class HostSamples(TypedDict):
-    """`values`: per step the number of each metric, None = not known."""
+    """Samples of a machine. `values`: for each step the number of each metric, None = unknown."""
 
     metrics: list[str]
     values: list[list[float | None]]
 
 
 class GpuSamples(TypedDict):
-    """`subjects`: UUIDs. `values`: per step, per subject, the number of each metric, None = not known."""
+    """Samples of GPUs. `subjects`: UUIDs. `values`: for each step and subject the number of each metric, None
+    = unknown."""
 
     subjects: list[str]
     metrics: list[str]
@@ -64,8 +66,8 @@ class GpuSamples(TypedDict):
 
 
 class TelemetrySampled(TypedDict):
-    """What a node measured from `start` on (Unix seconds by the hub's clock), every `step_s`. Only while
-    somebody looks, never kept as it is, and not sent again: what was missed is read over HTTP."""
+    """Samples of a node from `start` on (Unix seconds by the hub's clock), one every `step_s`. They are sent
+    once, and only while somebody watches; a page reads what it has missed over HTTP."""
 
     type: Literal["telemetry.sampled"]
     node: str
@@ -83,16 +85,16 @@ class AlertChanged(TypedDict):
 
 
 class MetricsAdded(TypedDict):
-    """Points of these curves were stored; which, is fetched over HTTP. At most some twice a second for each
-    run."""
+    """Points of these curves were stored; pages fetch them over HTTP. Sent about twice a second for each run
+    at most."""
 
     type: Literal["metrics.added"]
     run: str
     keys: list[str]
 
 
-class ChildBegun(TypedDict):
-    """A process of this run has opened the run `child` besides."""
+class ChildStarted(TypedDict):
+    """A process of this run has created the run `child`."""
 
     type: Literal["child.begun"]
     run: str
@@ -107,13 +109,14 @@ class ArtifactsChanged(TypedDict):
 
 
 class Hint(TypedDict):
-    """You missed something: fetch what you show."""
+    """Messages were lost: the page fetches again what it shows."""
 
     type: Literal["hint"]
 
 
 class AccessChanged(TypedDict):
-    """Between the hub's own processes; no browser ever hears it."""
+    """The access of a person has changed. It travels between the processes of the hub and never to a
+    browser."""
 
     type: Literal["access.changed"]
 
@@ -122,7 +125,7 @@ Message = (
     AccessChanged
     | AlertChanged
     | ArtifactsChanged
-    | ChildBegun
+    | ChildStarted
     | RunChanged
     | LogAppended
     | MemberChanged

@@ -1,4 +1,4 @@
-"""Does a browser's request come from our own page?"""
+"""Checks whether a browser's request comes from a page of this hub."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from starlette.datastructures import Headers
 
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
 def header(scope: Mapping[str, Any], name: str) -> str:
-    """A header of an ASGI scope by lower-case name; "" when absent."""
-    wanted = name.encode()
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == wanted), "")
+    """Returns a header of an ASGI scope; "" if it is absent."""
+    return Headers(raw=scope["headers"]).get(name, "")
 
 
 def same_origin(scope: Mapping[str, Any]) -> bool:
-    """The Origin is the host that was asked, or one of CSRF_TRUSTED_ORIGINS. Without an Origin: no.
-
-    The hub itself sees plain HTTP behind a proxy that speaks TLS, so the scheme of the request says nothing.
-    But where PUBLIC_URL says that people reach this host by TLS, a page at the same host without TLS is
-    another's."""
+    """Returns whether the Origin header names the requested host, or one of CSRF_TRUSTED_ORIGINS. Returns
+    False without an Origin."""
     origin = header(scope, "origin")
     if not origin:
         return False
@@ -30,14 +27,17 @@ def same_origin(scope: Mapping[str, Any]) -> bool:
         return True
     scheme, host = origin.partition(":")[0], header(scope, "host")
     public = urlsplit(settings.PUBLIC_URL)
+    # Behind a proxy that speaks TLS the hub sees plain HTTP, so the scheme of the request says nothing. But
+    # where PUBLIC_URL says that people reach this host by TLS, a page of the same host without TLS may come
+    # from somebody on the network between.
     if public.scheme == "https" and scheme != "https" and host == public.netloc:
         return False
-    asked = _address(f"{scheme}://{host}")
-    return asked is not None and _address(origin) == asked
+    address = _address(f"{scheme}://{host}")
+    return address is not None and _address(origin) == address
 
 
 def _address(url: str) -> tuple[str, int] | None:
-    """Host and port; None for what is no address of a web server, with nothing before or behind these."""
+    """Returns host and port of a URL, or None unless it consists of scheme, host and port only."""
     try:
         parts = urlsplit(url)
         if "@" in parts.netloc or parts.path or parts.query or parts.fragment:

@@ -1,5 +1,5 @@
-"""Telling the sockets of every process. Never raises into the caller: the files and rows are already
-right."""
+"""Publishes messages to the sockets of every process. It never raises into the caller, whose files and rows
+are stored already."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import json
 import logging
 import os
 import threading
-from typing import Any
 
 from channels.layers import get_channel_layer
 from django.db import transaction
 
 from live.messages import Message
 
+# While the channel layer does not answer, each message takes LAYER_TIMEOUT_S. Further ones are dropped rather
+# than let the memory of the process grow: pages fetch again once the layer is back.
 MAX_WAITING = 10_000
 FLUSH_AT_EXIT_S = 2.0
 LAYER_TIMEOUT_S = 5.0
@@ -23,27 +24,29 @@ logger = logging.getLogger(__name__)
 
 
 def publish(topic: str, message: Message) -> None:
-    """From any thread; returns at once. Messages of one process keep their order."""
+    """Queues the message and returns at once. May be called from any thread. Messages of one process keep
+    their order."""
     _sender().put(topic, encode(message))
 
 
 def publish_on_commit(topic: str, message: Message) -> None:
-    """After the present transaction commits; now, outside of one. Nothing if it is rolled back."""
+    """Publishes after the present transaction commits, or at once outside of one. Publishes nothing if it is
+    rolled back."""
     transaction.on_commit(lambda: publish(topic, message))
 
 
 def flush(timeout_s: float = FLUSH_AT_EXIT_S) -> bool:
-    """Wait until what this process published has left it."""
+    """Waits until all messages of this process are sent. Returns False if `timeout_s` passes first."""
     return _sender().flush(timeout_s)
 
 
 def encode(message: Message) -> str:
-    """The text every socket gets: encoded once, by whoever publishes."""
+    """Returns the text that every socket gets. It is encoded once, by the publisher."""
     return json.dumps(message, separators=(",", ":"))
 
 
-def envelope(topic: str, text: str) -> dict[str, Any]:
-    """A message as it travels on the channel layer."""
+def envelope(topic: str, text: str) -> dict[str, str]:
+    """Returns a message in the form in which it travels on the channel layer."""
     return {"type": "live.message", "topic": topic, "text": text}
 
 
@@ -57,7 +60,10 @@ async def _send(topic: str, text: str) -> None:
 
 
 class _Sender:
-    """One thread with one event loop, hence one connection, for all other threads of the process."""
+    """Sends the messages of all threads of a process from one thread with one event loop."""
+
+    # The layer keeps a connection per event loop. async_to_sync in each calling thread would create a loop,
+    # and therefore a connection, for every message.
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -99,11 +105,11 @@ _senders_lock = threading.Lock()
 
 
 def _sender() -> _Sender:
-    """The process's sender, by process id: a forked child needs its own, because threads do not survive a
-    fork."""
+    """Returns the sender of this process."""
+    # By process id: a forked child inherits the table but not the thread, and needs a sender of its own.
     with _senders_lock:
-        found = _senders.get(os.getpid())
-        if found is None:
-            found = _senders[os.getpid()] = _Sender()
-            atexit.register(found.flush, FLUSH_AT_EXIT_S)
-        return found
+        sender = _senders.get(os.getpid())
+        if sender is None:
+            sender = _senders[os.getpid()] = _Sender()
+            atexit.register(sender.flush, FLUSH_AT_EXIT_S)
+        return sender

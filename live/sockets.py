@@ -1,12 +1,11 @@
-"""One browser's socket: written to at once while it keeps up, with a bounded queue while it does not."""
+"""Sends messages to one browser: written at once while the browser keeps up, and queued otherwise."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 
 from live.messages import Hint
 from live.publish import encode
@@ -16,11 +15,12 @@ MAX_QUEUED_CHARS = 1024 * 1024
 HINT = encode(Hint(type="hint"))
 logger = logging.getLogger(__name__)
 
-Send = Callable[[Mapping[str, Any]], Coroutine[Any, Any, None]]
+Send = Callable[[dict[str, str]], Coroutine[object, None, None]]
 
 
 class Socket:
-    """`offer` never waits. A socket too slow for its queue loses the queue and gets one hint instead."""
+    """The socket of one browser. `offer` never blocks. If its queue is full, the queue is dropped and one
+    hint is sent instead."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -31,7 +31,7 @@ class Socket:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """The browser's end is open: what was offered so far may go, and the rest as it comes."""
+        """Begins to send: the handshake is complete. Messages offered before are sent first."""
         self._task = asyncio.create_task(self._empty())
 
     async def stop(self) -> None:
@@ -51,7 +51,7 @@ class Socket:
                 self.miss()
 
     def miss(self) -> None:
-        """Something was lost on the way to this socket: say so, instead of whatever waits."""
+        """Sends a hint instead of the queued messages, because messages to this socket were lost."""
         self._queue.clear()
         self._chars = 0
         self._missed = True
@@ -60,17 +60,16 @@ class Socket:
             self._write(HINT)
 
     def _write(self, text: str) -> None:
-        """Run `send` up to where it would wait, which it does only once the connection's buffer is full.
-
-        Waking a task per socket and message instead costs half as much again as the message itself.
-        """
+        """Runs `send` up to the point where it would wait, and continues it in a task only then."""
+        # It waits only once the connection's buffer is full. A task for each socket and message would cost
+        # half as much again as the message itself.
         sending = self._send({"type": "websocket.send", "text": text})
         try:
             waits_for = sending.send(None)
         except StopIteration:
             return
         except OSError as error:
-            self._gone(error)
+            self._closed_error(error)
             return
         self._is_busy = True
         self._task = asyncio.create_task(self._empty(_Rest(sending, waits_for)))
@@ -82,7 +81,7 @@ class Socket:
             while self._missed or self._queue:
                 await self._send({"type": "websocket.send", "text": self._next()})
         except OSError as error:
-            self._gone(error)
+            self._closed_error(error)
         else:
             self._is_busy = False
 
@@ -94,19 +93,23 @@ class Socket:
         self._chars -= len(text)
         return text
 
-    def _gone(self, error: OSError) -> None:
-        """The server's word for a browser that left; the consumer is told by itself and stops us."""
+    def _closed_error(self, error: OSError) -> None:
+        """Stops writing after the server has reported that the browser left."""
+        # The consumer's `disconnect` is called separately, and stops this socket.
         logger.debug("a socket went away: %r", error)
         self._is_busy = True
 
 
 class _Rest:
-    """What is left of a coroutine that was run up to its first wait."""
+    """The remainder of a coroutine that was run up to its first wait, as an awaitable."""
 
-    def __init__(self, coroutine: Coroutine[Any, Any, None], waits_for: Any) -> None:
+    # A coroutine cannot be awaited once it has started. What it yielded first, the future that it waits for,
+    # has to reach the event loop before the coroutine may continue.
+
+    def __init__(self, coroutine: Coroutine[object, None, None], waits_for: object) -> None:
         self._coroutine = coroutine
         self._waits_for = waits_for
 
-    def __await__(self) -> Generator[Any, Any, None]:
+    def __await__(self) -> Generator[object, None, None]:
         yield self._waits_for
         yield from self._coroutine.__await__()

@@ -1,4 +1,5 @@
-"""The only place where a topic's name is spelled (valid as a channel-layer group)."""
+"""The names of all topics. They are valid names of channel-layer groups: at most 99 ASCII letters, digits,
+dots, dashes and underscores."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ def node_topic(node_id: int) -> str:
 
 
 def telemetry_topic(node_id: int) -> str:
-    """A node's numbers, second by second, while somebody looks."""
+    """Returns the topic of a node's samples, which are sent every second while somebody watches."""
     return f"telemetry.{node_id}"
 
 
 def access_topic(user_id: int) -> str:
-    """What a person may see has changed: every socket of theirs asks again."""
+    """Returns the topic that notifies all sockets of a person of changes of the person's access."""
     return f"access.{user_id}"

@@ -1,4 +1,5 @@
-"""Movable names for versions: `production` is one version today and may be another tomorrow."""
+"""Aliases: movable names for versions of a model. `production` may be version 3 today and version 4
+tomorrow."""
 
 from __future__ import annotations
 
@@ -15,16 +16,19 @@ from workspaces.models import User
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 # Words that a reader would take for a version number, or for the newest one.
-TAKEN = re.compile(r"v?\d+\Z|latest\Z", re.IGNORECASE)
+RESERVED = re.compile(r"v?\d+\Z|latest\Z", re.IGNORECASE)
 
 
 @transaction.atomic
 def set_alias(
     model: RegisteredModel, alias: str, number: int, user: User | None, *, is_owner: bool = False
 ) -> ModelAlias:
-    """Give `alias` to that version; a version that had it loses it. Raises RegistryError; PermissionDenied
-    for one that only owners move."""
-    alias = checked(alias)
+    """Points `alias` to version `number` of the model, and away from any other version.
+
+    Raises RegistryError for an unusable alias or a missing version, and PermissionDenied for a protected
+    alias unless `is_owner`.
+    """
+    alias = check_alias(alias)
     check_protected(model, (alias,), is_owner=is_owner)
     version = ModelVersion.objects.filter(model=model, number=number).first()
     if version is None:
@@ -39,7 +43,8 @@ def set_alias(
 
 @transaction.atomic
 def delete_alias(model: RegisteredModel, alias: str, user: User | None, *, is_owner: bool = False) -> bool:
-    """Whether there was one."""
+    """Deletes the alias and returns whether it existed. Raises PermissionDenied for a protected alias unless
+    `is_owner`."""
     check_protected(model, (alias,), is_owner=is_owner)
     count, _ = ModelAlias.objects.filter(model=model, name=alias).delete()
     if count:
@@ -48,12 +53,12 @@ def delete_alias(model: RegisteredModel, alias: str, user: User | None, *, is_ow
     return bool(count)
 
 
-def checked(alias: str) -> str:
-    """Raises RegistryError for what cannot be an alias."""
+def check_alias(alias: str) -> str:
+    """Returns `alias` without surrounding spaces. Raises RegistryError if it cannot be an alias."""
     alias = alias.strip()
     if not NAME.match(alias):
         raise RegistryError("alias", "use up to 64 letters, digits, '.', '_' and '-', as in 'production'")
-    if TAKEN.match(alias):
+    if RESERVED.match(alias):
         raise RegistryError(
             "alias", f"{alias!r} reads like a version itself; choose a word such as 'production'"
         )
@@ -61,4 +66,6 @@ def checked(alias: str) -> str:
 
 
 def _touched(model: RegisteredModel) -> None:
+    # update() does not apply auto_now, and leaves the other columns alone, which another request may be
+    # changing.
     RegisteredModel.objects.filter(pk=model.pk).update(updated_at=timezone.now())

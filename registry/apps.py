@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
 from django.utils.module_loading import import_string
 
 from workspaces.stored_files import blob_gc
+
+if TYPE_CHECKING:
+    from jobs.models import Run
 
 
 class RegistryConfig(AppConfig):
@@ -11,10 +16,10 @@ class RegistryConfig(AppConfig):
 
     def ready(self) -> None:
         blob_gc.add(self.get_model("ModelFile"), workspace="version__model__workspace")
-        # What they import needs the models, which are there only now.
-        import_string("jobs.run_notifications.END_HOOKS").append(
-            import_string("registry.exports.completion.follow")
-        )
-        import_string("workspaces.settings_sections.SECTIONS").append(
-            import_string("registry.key_settings.SECTION")
-        )
+        # What it imports needs the models, which are there only now.
+        import_string("jobs.run_notifications.END_HOOKS").append(_follow_exports)
+
+
+def _follow_exports(run: Run) -> None:
+    # Imported when the first run ends: `manage.py` commands have no use for what it loads, such as numpy.
+    import_string("registry.exports.completion.follow_exports")(run)

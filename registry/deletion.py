@@ -1,5 +1,5 @@
-"""Taking versions and models away. Numbers are never given again; files that nothing else names go in
-time."""
+"""Deletes versions and models. Their numbers are never reused; blobs that no other row names are deleted
+later."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workspaces.models import User
 
 @transaction.atomic
 def delete_version(version: ModelVersion, user: User | None) -> None:
-    """With its aliases. For owners only: whoever calls has checked that."""
+    """Deletes a version with its aliases and records that. The caller has checked that `user` is an owner."""
     subject = f"{version.model.name} version {version.number}"
     audit.record(
         user or "a job",
@@ -23,12 +23,14 @@ def delete_version(version: ModelVersion, user: User | None) -> None:
         files=version.files.count(),
     )
     RegisteredModel.objects.filter(pk=version.model_id).update(updated_at=timezone.now())
+    # Files and aliases go by cascade; a blob goes later, once blob_gc finds that no row names it.
     version.delete()
 
 
 @transaction.atomic
 def delete_model(model: RegisteredModel, user: User | None) -> None:
-    """With all versions and aliases. For owners only: whoever calls has checked that."""
+    """Deletes a model with its versions and aliases and records that. The caller has checked that `user` is
+    an owner."""
     audit.record(
         user or "a job", "model.deleted", model.name, model.workspace, versions=model.versions.count()
     )

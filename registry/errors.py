@@ -4,4 +4,4 @@ from trainhub_launch.errors import SpecError
 
 
 class RegistryError(SpecError):
-    """A model, version or alias cannot be made as asked; `field` says what to change."""
+    """A model, version or alias cannot be made as requested; `field` names the value to change."""

@@ -8,6 +8,7 @@ from django import forms
 from jobs.models import Run
 from registry.models import RegisteredModel
 from registry.registration import choices_of, outputs_of
+from trainhub_launch.json_types import JsonValue
 from workspaces.models import Workspace
 
 MOST_RUNS = 50
@@ -21,7 +22,8 @@ HELP = {
 
 
 class RegisterForm(forms.Form):
-    """Which output of which run becomes a version of which model; the rules are `registering.register`'s."""
+    """The form that registers outputs of a run as a version. It only reads the values;
+    `registration.register` has the rules."""
 
     run = forms.CharField(required=False, label="Run", widget=forms.Select)
     path = forms.CharField(required=False, label="File or folder")
@@ -32,7 +34,7 @@ class RegisterForm(forms.Form):
 
     def __init__(
         self,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, JsonValue] | None = None,
         *,
         workspace: Workspace,
         initial: dict[str, Any] | None = None,
@@ -46,10 +48,12 @@ class RegisterForm(forms.Form):
             Run.objects.for_workspace(workspace).filter(artifacts__isnull=False).distinct()[:MOST_RUNS]
         )
         chosen = self.chosen_run(workspace)
+        # The run of a link may be older than the newest MOST_RUNS; without this line the select would lose
+        # it.
         if chosen and chosen not in runs:
             runs.insert(0, chosen)
-        shown = [("", "Choose a run"), *((run.pk, f"{run} · {run.display_name}") for run in runs)]
-        self.fields["run"].widget = forms.Select(choices=shown, attrs=self.fields["run"].widget.attrs)
+        choices = [("", "Choose a run"), *((run.pk, f"{run} · {run.display_name}") for run in runs)]
+        self.fields["run"].widget = forms.Select(choices=choices, attrs=self.fields["run"].widget.attrs)
         self.paths = choices_of(outputs_of(chosen))[:MOST_CHOICES] if chosen else []
         self.names = list(
             RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MOST_CHOICES]
@@ -58,7 +62,8 @@ class RegisterForm(forms.Form):
         self.fields["name"].widget.attrs["list"] = "names"
 
     def _name_run_by_id(self, workspace: Workspace) -> None:
-        """A link may name the run as people do, by its number."""
+        """Replaces a run's number in the initial values by its id: links may contain the number that people
+        know."""
         number = str(self.initial.get("run", ""))
         if number.isdecimal() and len(number) < 10:
             self.initial["run"] = (

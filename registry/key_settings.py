@@ -1,4 +1,4 @@
-"""The signing keys as the settings page shows them."""
+"""The section of the settings page that shows the signing keys."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from workspaces.access import Principal
 from workspaces.settings_sections import Section
 
 
-def told(_: Principal) -> dict[str, Any]:
+def context(_: Principal) -> dict[str, Any]:
     try:
-        return {"keys": keys.known(), "error": ""}
+        return {"keys": keys.public_keys(), "error": ""}
     except (RegistryError, OSError) as error:
+        # A damaged key must not make the whole settings page fail; the section shows the error instead.
         return {"keys": [], "error": f"{error}."}
 
 
-SECTION = Section("registry/_keys.html", told)
+SECTION = Section("registry/_keys.html", context)

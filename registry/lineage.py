@@ -1,4 +1,5 @@
-"""What a birth certificate tells, as a page draws it: data -> source -> run -> version. Pure."""
+"""Prepares a birth certificate's origin for the version's page: data -> source -> run -> version. It has no
+side effects."""
 
 from __future__ import annotations
 
@@ -8,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_ROWS = 200
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A metric's last value, as it is in the certificate and short for the eye."""
+    """A metric's last value as text, as the certificate contains it."""
 
     key: str
     value: str
@@ -29,24 +30,27 @@ class Measured:
 
 @dataclass(frozen=True)
 class Lineage:
-    """`made` is the run with the machines: the job of a run that a job's process logged. None for a version
-    of an upload."""
+    """The origin of a version. `created_in` is the run with the machines: the job, if `run` was logged by a
+    process of a job.
 
-    inputs: list[Told]
-    snapshot: Told | None
-    git: Told | None
-    environment: Told | None
-    nodes: list[Told]
-    run: Told | None
-    made: Told | None
-    logged_model: Told | None
-    parent: Told | None
+    `run` and `created_in` are None for an uploaded version.
+    """
+
+    inputs: list[JsonObject]
+    snapshot: JsonObject | None
+    git: JsonObject | None
+    environment: JsonObject | None
+    nodes: list[JsonObject]
+    run: JsonObject | None
+    created_in: JsonObject | None
+    logged_model: JsonObject | None
+    parent: JsonObject | None
     params: list[tuple[str, str]]
     metrics: list[Measured]
 
     @property
     def gpus(self) -> list[str]:
-        """Such as `4 × NVIDIA H100`."""
+        """Numbers and names of the GPUs, such as `4 × NVIDIA H100`."""
         names = Counter(gpu.get("name") or "a GPU" for node in self.nodes for gpu in node["gpus"])
         return [f"{count} × {name}" for name, count in names.items()]
 
@@ -56,21 +60,23 @@ class Lineage:
 
 
 def drawn(origin: Mapping[str, Any]) -> Lineage:
-    """Of a certificate's `origin`."""
-    run: Told = origin.get("run") or {}
-    made: Told = run.get("job") or run
+    """Returns the lineage of a certificate's `origin`."""
+    run: JsonObject = origin.get("run") or {}
+    # A run that a job's process logged has the job's facts under `job`: snapshot, environment and machines
+    # are that job's.
+    created_in: JsonObject = run.get("job") or run
     logged = origin.get("logged_model")
-    params = {**(logged or {}).get("params", {}), **made.get("params", {}), **run.get("params", {})}
-    metrics = {**made.get("metrics", {}), **run.get("metrics", {})}
+    params = {**(logged or {}).get("params", {}), **created_in.get("params", {}), **run.get("params", {})}
+    metrics = {**created_in.get("metrics", {}), **run.get("metrics", {})}
     measured = [Measured(key, str(item["value"]), item["step"]) for key, item in sorted(metrics.items())]
     return Lineage(
-        inputs=[*run.get("inputs", []), *(made.get("inputs", []) if made is not run else [])],
-        snapshot=made.get("snapshot"),
-        git=run.get("git") or made.get("git"),
-        environment=made.get("environment"),
-        nodes=made.get("nodes", []),
+        inputs=[*run.get("inputs", []), *(created_in.get("inputs", []) if created_in is not run else [])],
+        snapshot=created_in.get("snapshot"),
+        git=run.get("git") or created_in.get("git"),
+        environment=created_in.get("environment"),
+        nodes=created_in.get("nodes", []),
         run=run or None,
-        made=made or None,
+        created_in=created_in or None,
         logged_model=logged,
         parent=origin.get("parent"),
         params=sorted(params.items())[:MOST_ROWS],

@@ -10,7 +10,8 @@ LATEST = "latest"
 
 
 def models_of(workspace: Workspace) -> QuerySet[RegisteredModel]:
-    """The workspace's models with their versions, files and aliases at hand, newest version first."""
+    """Returns the workspace's models with prefetched versions (newest first), files and aliases."""
+    # A certificate lists every file of the version and of its source; no list of models needs that text.
     versions = ModelVersion.objects.select_related("run", "created_by", "parent__model").defer("certificate")
     versions = versions.prefetch_related("files", "aliases").order_by("-number")
     models = RegisteredModel.objects.filter(workspace=workspace)
@@ -18,19 +19,21 @@ def models_of(workspace: Workspace) -> QuerySet[RegisteredModel]:
 
 
 def version_of(workspace: Workspace, name: str, which: str) -> ModelVersion | None:
-    """`which`: a number, or an alias."""
+    """Returns the version of model `name` with the number or alias `which`, or None."""
     versions = versions_of(workspace).filter(model__name=name)
     if which.isdecimal():
+        # Nine digits fit into the column's 32 bits, and int() refuses texts of thousands of digits.
         return versions.filter(number=int(which)).first() if len(which) < 10 else None
     return versions.filter(aliases__name=which).first()
 
 
 def version_named(workspace: Workspace, text: str) -> ModelVersion | None:
-    """As MLflow names it: `name/3`, `name/latest`, `name/Production` (the newest of that stage) or
-    `name@alias`."""
+    """Returns the version that an address of MLflow's client names, or None: `name/3`, `name/latest`,
+    `name/Production` (the newest in that stage) or `name@alias`."""
     name, slash, which = text.partition("/")
     if not slash:
         name, at, which = text.partition("@")
+        # An alias of digits alone cannot exist (aliases.RESERVED), so `name@3` must not be read as version 3.
         return version_of(workspace, name, which) if at and not which.isdecimal() else None
     if which.isdecimal():
         return version_of(workspace, name, which)

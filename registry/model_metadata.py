@@ -1,5 +1,4 @@
-"""What people say about models and versions: descriptions, tags, names, and which aliases only owners
-move."""
+"""Descriptions, tags and names of models and versions, and the protected aliases of models."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from registry.aliases import checked
+from registry.aliases import check_alias
 from registry.errors import RegistryError
 from registry.models import ModelVersion, RegisteredModel
 from registry.registration import check_name
@@ -18,14 +17,15 @@ from workspaces.models import User, Workspace
 LONGEST_KEY, LONGEST_VALUE, MOST_TAGS = 250, 100_000, 1000
 LONGEST_DESCRIPTION = 100_000
 MOST_PROTECTED = 50
+# Tags with this beginning are TrainHub's own to set.
 OURS = "trainhub."
-"""Tags with this beginning are TrainHub's own to set."""
+# MLflow's client stores prompts as registered models with this tag.
 PROMPT = "mlflow.prompt.is_prompt"
 Thing = RegisteredModel | ModelVersion
 
 
 class Exists(RegistryError):
-    """There is a model of that name."""
+    """Another model of the workspace has that name."""
 
 
 def create_model(
@@ -36,9 +36,11 @@ def create_model(
     description: str = "",
     tags: Mapping[str, str] | None = None,
 ) -> RegisteredModel:
-    """A model without versions; raises RegistryError, Exists where there is one."""
+    """Creates a model without versions. Raises RegistryError, and Exists if the name is taken."""
     name, tags = check_name(name), checked_tags(tags or {})
     try:
+        # The unique constraint decides: a query before the INSERT could miss a model that another request is
+        # making.
         with transaction.atomic():
             model = RegisteredModel.objects.create(
                 workspace=workspace, name=name, description=checked_description(description), tags=tags
@@ -52,9 +54,12 @@ def create_model(
 
 
 def rename(model: RegisteredModel, name: str, user: User | None) -> RegisteredModel:
-    """Its addresses change with it; certificates keep the name of their day. Raises RegistryError, Exists."""
+    """Renames the model. Its addresses change, its certificates do not. Raises RegistryError, and Exists if
+    the name is taken."""
     before, name = model.name, check_name(name)
     try:
+        # A savepoint where the caller has a transaction: on PostgreSQL the failed UPDATE would otherwise end
+        # that one.
         with transaction.atomic():
             model.name = name
             model.save(update_fields=["name", "updated_at"])
@@ -67,13 +72,14 @@ def rename(model: RegisteredModel, name: str, user: User | None) -> RegisteredMo
 
 def describe(thing: Thing, text: str) -> None:
     thing.description = checked_description(text)
+    # auto_now sets `updated_at` on every save, but only the named fields are written.
     thing.save(update_fields=["description", "updated_at"])
 
 
 @transaction.atomic
 def describe_and_tag(thing: Thing, description: str | None, tags: Mapping[str, str | None]) -> None:
-    """All of it or nothing: a description unless None, and tags, of which None takes one away. Raises
-    RegistryError."""
+    """Sets the description unless it is None, and the tags; a tag with the value None is deleted. Changes
+    everything or, if it raises RegistryError, nothing."""
     if description is not None:
         describe(thing, description)
     for key, value in tags.items():
@@ -84,14 +90,14 @@ def describe_and_tag(thing: Thing, description: str | None, tags: Mapping[str, s
 
 
 def set_tag(thing: Thing, key: str, value: str) -> None:
-    """Raises RegistryError for tags that are too long, too many, or TrainHub's own."""
-    wanted = checked_tags({key: value})
+    """Sets one tag. Raises RegistryError for tags that are too long, too many, or reserved for TrainHub."""
+    tags = checked_tags({key: value})
     with transaction.atomic():
-        _write(thing, {**_tags_now(thing), **wanted})
+        _write(thing, {**_tags_now(thing), **tags})
 
 
 def delete_tag(thing: Thing, key: str) -> bool:
-    """Whether there was one."""
+    """Deletes one tag and returns whether it existed. Raises RegistryError for a key that no tag can have."""
     _check_key(key)
     with transaction.atomic():
         tags = _tags_now(thing)
@@ -102,8 +108,9 @@ def delete_tag(thing: Thing, key: str) -> bool:
 
 
 def protect(model: RegisteredModel, names: Iterable[str], user: User) -> None:
-    """Only owners move these aliases, and stages of these names, from now on. Raises RegistryError."""
-    listed = sorted({checked(name) for name in names if name.strip()})
+    """Replaces the model's protected aliases, which also protect stages of these names. Raises
+    RegistryError."""
+    listed = sorted({check_alias(name) for name in names if name.strip()})
     if len(listed) > MOST_PROTECTED:
         raise RegistryError("protected", f"may hold {MOST_PROTECTED} aliases")
     model.protected = listed
@@ -113,7 +120,7 @@ def protect(model: RegisteredModel, names: Iterable[str], user: User) -> None:
 
 
 def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
-    """Raises RegistryError."""
+    """Returns the tags as a dict. Raises RegistryError for a tag that cannot be stored."""
     for key, value in tags.items():
         _check_key(key)
         _check_text("value", value)
@@ -127,7 +134,7 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
 
 
 def checked_description(text: str) -> str:
-    """Raises RegistryError."""
+    """Returns the description without surrounding spaces. Raises RegistryError if it cannot be stored."""
     _check_text("description", text)
     if len(text) > LONGEST_DESCRIPTION:
         raise RegistryError("description", f"has {len(text)} characters; use at most {LONGEST_DESCRIPTION}")
@@ -135,6 +142,7 @@ def checked_description(text: str) -> str:
 
 
 def _check_text(field: str, text: str) -> None:
+    # PostgreSQL stores no NUL in text.
     if "\x00" in text:
         raise RegistryError(field, "has the character NUL in it; leave that out")
 
@@ -153,7 +161,7 @@ def _check_key(key: str) -> None:
 
 
 def _tags_now(thing: Thing) -> dict[str, str]:
-    """Locked, so that of two that write at once none is lost."""
+    """Returns the stored tags and locks the row, so that no concurrent change is lost."""
     fresh = type(thing).objects.select_for_update().get(pk=thing.pk)
     return dict(fresh.tags)
 
@@ -162,4 +170,5 @@ def _write(thing: Thing, tags: dict[str, str]) -> None:
     if len(tags) > MOST_TAGS:
         raise RegistryError("tags", f"may be {MOST_TAGS} at most; delete some first")
     thing.tags = tags
+    # Only these columns: `thing` was read before the lock, and its other fields may be out of date.
     type(thing).objects.filter(pk=thing.pk).update(tags=tags, updated_at=timezone.now())

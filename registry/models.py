@@ -10,7 +10,7 @@ from workspaces.models import User, Workspace
 
 
 class RegisteredModel(models.Model):
-    """`tags`: {key: value}. `protected`: names of aliases that only owners move."""
+    """A named model of a workspace. `tags`: {key: value}. `protected`: aliases that only owners move."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="registered_models")
     name = models.CharField(max_length=256)
@@ -19,6 +19,7 @@ class RegisteredModel(models.Model):
     protected = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+    # Only grows: the numbers of deleted versions are never reused.
     last_version = models.PositiveIntegerField(default=0)
 
     class Meta:
@@ -30,13 +31,14 @@ class RegisteredModel(models.Model):
 
 
 class ModelVersion(models.Model):
-    """`source_path` is the file or folder below the run's outputs that was registered; `source` the address
-    that a client gave, and `kind` where the bytes came from: run, logged_model, upload or export (from the
-    version `parent`).
+    """A numbered version of a model. `source_path`: the registered file or folder below the run's outputs.
+    `source`: the address that a client gave. `kind`: the origin of the files, which is run, logged_model,
+    upload, export (from the version `parent`) or version (a copy).
 
-    `certificate` is the signed manifest, byte for byte, `signature` its Ed25519 signature in hex. `scan`:
-    what the scanner found in its files ({path: {"verdict", "findings", "note"}}), by the rules of that number
-    (`registry.scanning.verdict_names.RULES`)."""
+    `certificate`: the signed manifest, byte for byte. `signature`: its Ed25519 signature in hex. `scan`: the
+    results of the scan, {path: {"verdict", "findings", "note"}}, by version `scan_rules` of the scanner's
+    rules (`registry.scanning.verdict_names.RULES`).
+    """
 
     model = models.ForeignKey(RegisteredModel, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -48,6 +50,7 @@ class ModelVersion(models.Model):
     parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="derived")
     tags = models.JSONField(default=dict)
     stage = models.CharField(max_length=16, default="None")
+    # Text and not JSON: the signature is over these very bytes, and PostgreSQL rewrites stored JSON.
     certificate = models.TextField(blank=True)
     signature = models.CharField(max_length=128, blank=True)
     scan = models.JSONField(null=True)
@@ -70,6 +73,7 @@ class ModelFile(models.Model):
     version = models.ForeignKey(ModelVersion, models.CASCADE, related_name="files")
     path = models.CharField(max_length=1000)
     size_bytes = models.BigIntegerField()
+    # Indexed, as blob_gc looks up rows by hash before it deletes a blob.
     sha256 = models.CharField(max_length=64, db_index=True)
 
     class Meta:
@@ -89,14 +93,15 @@ class ModelAlias(models.Model):
 
 
 class Export(models.Model):
-    """The conversion of a version into another format by a run of its own (`run`); `result` is the version
-    that it made.
+    """The conversion of `version` into another format by the run `run`; `result` is the version that it made.
 
-    `state`: waiting, done or refused; `report`: what the check found (differences, tolerances, shapes),
-    `message` why not."""
+    `state`: waiting, done or refused. `report`: what the comparison found (differences, tolerances, shapes).
+    `message`: why the export was refused.
+    """
 
     version = models.ForeignKey(ModelVersion, models.CASCADE, related_name="exports")
     format = models.CharField(max_length=16, default="onnx")
+    # Null once the run was deleted; an export that is still waiting is then refused.
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="exports")
     result = models.ForeignKey(ModelVersion, models.SET_NULL, null=True, related_name="made_by")
     options = models.JSONField(default=dict)

@@ -1,4 +1,4 @@
-"""How files become a version of a model."""
+"""Registers files as a version of a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from tracking.models import LoggedModel, LoggedModelFile
 from workspaces import audit
 from workspaces.models import User, Workspace
 from workspaces.stored_files import blobs
+from workspaces.task_names import TaskName
 
+# A name is one segment of addresses such as models:/NAME/3, so it has no slash, and no space at either end.
 MODEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,254}[A-Za-z0-9._-])?\Z")
 OUTPUTS = "outputs/"
 PENDING = "LOGGED_MODEL_PENDING"
@@ -31,7 +33,7 @@ RUN, LOGGED_MODEL, UPLOAD, EXPORT, VERSION = "run", "logged_model", "upload", "e
 
 @dataclass(frozen=True)
 class File:
-    """`path` inside the version; the bytes are the blob `sha256`."""
+    """A file of a version. `path`: inside the version. `sha256`: the blob with its bytes."""
 
     path: str
     size_bytes: int
@@ -40,8 +42,8 @@ class File:
 
 @dataclass(frozen=True)
 class Origin:
-    """What becomes a version: its files, and where they come from. `kind`: run, logged_model, upload, export
-    or version; `source` the address that a client gave, `path` what was chosen below the run's outputs."""
+    """The files of a new version, and where they come from. `kind`: run, logged_model, upload, export or
+    version. `source`: the address that a client gave. `path`: what was chosen below the run's outputs."""
 
     kind: str
     files: tuple[File, ...]
@@ -53,13 +55,13 @@ class Origin:
 
     @property
     def is_pending(self) -> bool:
-        """Whether it is a logged model that is still being uploaded, and has no files yet."""
+        """Whether this is a logged model without files that is still being uploaded."""
         return self.logged_model is not None and not self.files and self.logged_model.status == PENDING
 
 
 @dataclass(frozen=True)
 class Words:
-    """What a person says about a version."""
+    """Texts that a person gives to a version."""
 
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -68,10 +70,10 @@ class Words:
 def register(
     workspace: Workspace, name: str, run: Run, path: str, user: User, *, description: str = ""
 ) -> ModelVersion:
-    """Make the next version of the model `name` (made too, if new) from a file or folder among the run's
-    outputs.
+    """Registers a file or folder of the run's outputs as the next version of the model `name`, and creates
+    the model if it is new.
 
-    Raises RegistryError. Several at once get different numbers.
+    Raises RegistryError. Concurrent calls get different numbers.
     """
     name = check_name(name)
     if run.workspace_id != workspace.pk:
@@ -82,12 +84,12 @@ def register(
 def add_version(
     workspace: Workspace, name: str, origin: Origin, user: User | None, words: Words | None = None
 ) -> ModelVersion:
-    """The next version of the model `name` (made too, if new), with its certificate: all of it, or nothing.
+    """Adds the next version with its certificate to the model `name`, and creates the model if it is new.
 
     A logged model that is still being uploaded may have no files yet; `registry.mlflow.deferred_files` adds
-    them with the certificate.
+    them and the certificate later.
 
-    Raises RegistryError. Several at once get different numbers.
+    Raises RegistryError, and then stores nothing. Concurrent calls get different numbers.
     """
     words = words or Words()
     if not origin.is_pending:
@@ -103,7 +105,9 @@ def add_version(
         tags=dict(words.tags),
         created_by=user,
     )
-    told = issuance.origin_of(version)
+    # Before the transaction: this hashes the files of the run's source, and SQLite admits one writer at a
+    # time.
+    origin_facts = issuance.origin_of(version)
     with transaction.atomic():
         version.model, version.number = _next(workspace, check_name(name))
         version.save()
@@ -112,17 +116,18 @@ def add_version(
             for item in origin.files
         )
         if files:
-            issuance.issue(version, files, told)
+            issuance.issue(version, files, origin_facts)
         actor, run = user or "a job whose owner is gone", origin.run.pk if origin.run else ""
         audit.record(
             actor,
             "model.registered",
-            f"{name} version {version.number}",
+            f"{version.model.name} version {version.number}",
             workspace,
             run=run,
             path=origin.path,
         )
-        send_task_soon("registry.tasks.scan_version", version.pk)
+        # Sent once the transaction has committed; the periodic task scan_missed does the work of a lost one.
+        send_task_soon(TaskName.SCAN_VERSION, version.pk)
     return version
 
 
@@ -138,39 +143,41 @@ def check_name(name: str) -> str:
 
 
 def outputs_of(run: Run) -> list[Artifact]:
-    """What the run has left and logged; of two files with the same path the later attempt's."""
+    """Returns the run's outputs; of several with the same path, that of the latest attempt."""
     return list(latest(run).order_by("path"))
 
 
 def choices_of(artifacts: Iterable[Artifact]) -> list[str]:
-    """Everything that could be registered: each folder and each file."""
+    """Returns the paths of all files, and of all folders with a final slash, sorted."""
     paths = [PurePosixPath(artifact.path) for artifact in artifacts]
     folders = {f"{parent}/" for path in paths for parent in path.parents if parent.name}
     return sorted({*folders, *map(str, paths)})
 
 
 def outputs(run: Run, path: str) -> Origin:
-    """A file or folder among the run's outputs; raises RegistryError naming `path`."""
-    wanted = path.strip().strip("/")
-    if not wanted:
+    """Returns the origin of a file or folder of the run's outputs. Raises RegistryError naming `path`."""
+    folder = path.strip().strip("/")
+    if not folder:
         raise RegistryError("path", "is required: name a file or a folder of the run's outputs")
     present = outputs_of(run)
     if not present:
         raise RegistryError(
             "path", f"{run} has no outputs; what a script writes to outputs/ is saved when the run ends"
         )
-    for source in dict.fromkeys((wanted, wanted.removeprefix(OUTPUTS))):
+    # As given first: a script may itself have made a folder called outputs/ within the run's outputs.
+    for source in dict.fromkeys((folder, folder.removeprefix(OUTPUTS))):
         chosen = files_below(source, present)
         if chosen:
             return Origin(RUN, chosen, source=f"runs:/{run.pk}/{source}", path=source, run=run)
     offered = [*choices_of(present)[:5], *(["…"] if len(present) > 5 else [])]
     raise RegistryError(
-        "path", f"{wanted!r} is not among the outputs of {run}; there are: {', '.join(offered)}"
+        "path", f"{folder!r} is not among the outputs of {run}; there are: {', '.join(offered)}"
     )
 
 
 def files_below(source: str, present: Iterable[Artifact | ModelFile | LoggedModelFile]) -> tuple[File, ...]:
-    """The file `source`, which keeps its own name, or the files of that folder with their paths inside it."""
+    """Returns the file `source` under its own name, or the files of the folder `source` with their paths
+    inside it. An empty `source` stands for all files."""
     files = []
     for item in present:
         if item.path == source:
@@ -183,6 +190,8 @@ def files_below(source: str, present: Iterable[Artifact | ModelFile | LoggedMode
 
 
 def _next(workspace: Workspace, name: str) -> tuple[RegisteredModel, int]:
+    # Of two that make the same model at once, one violates the unique constraint; get_or_create then reads
+    # the other's row.
     model, _ = RegisteredModel.objects.get_or_create(workspace=workspace, name=name)
     # The UPDATE takes the row's lock before the number is read.
     RegisteredModel.objects.filter(pk=model.pk).update(
@@ -196,10 +205,13 @@ def _check_files(files: Sequence[File]) -> None:
     if not files:
         raise RegistryError("path", "holds no files; choose a file, or a folder with files in it")
     for item in files:
+        # Downloads put the certificate's two files beside the version's own, under these names.
         if item.path in (CERTIFICATE, SIGNATURE):
             raise RegistryError(
                 "path", f"{item.path} is what TrainHub calls its own certificate; leave that file out"
             )
+        # `hold` renews the blob's time, so that the sweep spares it until the row that names it has been
+        # committed.
         if not blobs.hold(item.sha256):
             raise RegistryError(
                 "path", f"the bytes of {item.path} are no longer on the hub; run the job again"

@@ -1,4 +1,5 @@
-"""Addresses that clients give as a version's source: files of this hub and workspace, or refused."""
+"""Resolves the address that a client gives as a version's source to files of this hub and workspace, or
+refuses it."""
 
 from __future__ import annotations
 
@@ -23,31 +24,34 @@ from tracking.mlflow.protocol.errors import MlflowError
 from tracking.models import LoggedModel, RunOutput
 
 SCHEMES = ("runs", "models", "mlflow-artifacts")
-SHOWN = 200
+MAX_LISTED = 200
 LONGEST = 2000
 REGISTERED = "models/"
 _RUNS = re.compile(r"/(?P<run>[0-9a-f]{32})(?:/(?P<path>.*))?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a client says: `run_id` and `model_id` are the run and the logged model that it takes the source
-    for, or ""."""
+class SourceRequest:
+    """The source that a client gives. `run_id` and `model_id`: the run and the logged model that it expects
+    there, or ""."""
 
     source: str
     run_id: str = ""
     model_id: str = ""
 
 
-def resolve(caller: Caller, asked: Asked) -> Origin:
-    """The files at that address; raises RegistryError naming `source`, PermissionDenied for a job and
-    another's files."""
-    source = asked.source
+def resolve(caller: Caller, request: SourceRequest) -> Origin:
+    """Returns the files at that address. Raises RegistryError naming `source`, and PermissionDenied if a job
+    names files of another run."""
+    source = request.source
+    # urlsplit drops tabs and line breaks silently: the stored text would differ from the address that was
+    # checked.
     if len(source) > LONGEST or any(ord(sign) < 32 for sign in source):
         raise RegistryError("source", f"is longer than {LONGEST} characters, or has control characters")
     parts = urlsplit(source)
     if parts.scheme not in SCHEMES or parts.query or parts.fragment:
         _refuse(source, "is no address of this TrainHub")
+    # Of these addresses only MLflow's artifact addresses have a host, and clients write this hub's own there.
     if parts.netloc and not (parts.scheme == "mlflow-artifacts" and _is_own(parts.netloc)):
         _refuse(source, f"names the host {parts.netloc[:80]!r}, which is not this TrainHub")
     if parts.scheme == "runs":
@@ -56,32 +60,36 @@ def resolve(caller: Caller, asked: Asked) -> Origin:
         origin = _of_models(caller, source, parts.path.strip("/"))
     else:
         origin = _of_artifacts(caller, source, parts.path.lstrip("/"))
-    _check_told(origin, asked)
+    _check_statement(origin, request)
     _check_own(caller, origin)
     return origin
 
 
 def _is_own(netloc: str) -> bool:
     host = urlsplit(f"//{netloc}").hostname or ""
+    # Nothing connects to that host: the files are looked up in this hub's database.
     return host == urlsplit(settings.PUBLIC_URL).hostname or validate_host(host, settings.ALLOWED_HOSTS)
 
 
 def _of_runs(caller: Caller, source: str, path: str) -> Origin:
-    found = _RUNS.match(path)
-    if found is None:
+    match = _RUNS.match(path)
+    if match is None:
         _refuse(source, "is not of the form runs:/<run id>/<path>")
-    run, wanted = _run(caller, source, found["run"]), _checked(source, (found["path"] or "").strip("/"))
-    if files := files_below(wanted, latest(run)):
-        return Origin(RUN, files, source=source, path=wanted, run=run)
-    name, _, inner = wanted.partition("/")
+    run, path_inside = _run(caller, source, match["run"]), _checked(source, (match["path"] or "").strip("/"))
+    if files := files_below(path_inside, latest(run)):
+        return Origin(RUN, files, source=source, path=path_inside, run=run)
+    # MLflow's client registers a logged model by its name as runs:/ID/NAME, though its files are not among
+    # the run's artifacts.
+    name, _, inner = path_inside.partition("/")
     models = LoggedModel.objects.select_related("run", "experiment").filter(
         run=run, name=name, deleted_at=None
     )
     if models:
+        # Several logged models of a run may have the same name; the one of the latest step is meant.
         steps = dict(RunOutput.objects.filter(run=run, model__in=models).values_list("model_id", "step"))
         newest = max(models, key=lambda model: (steps.get(model.pk, -1), model.created_at))
         return _of_logged(source, newest, inner)
-    return _refuse(source, f"names {wanted!r}, which {run} has not logged")
+    return _refuse(source, f"names {path_inside!r}, which {run} has not logged")
 
 
 def _of_models(caller: Caller, source: str, name: str) -> Origin:
@@ -95,6 +103,7 @@ def _of_models(caller: Caller, source: str, name: str) -> Origin:
 
 def _of_artifacts(caller: Caller, source: str, text: str) -> Origin:
     if text.startswith(REGISTERED):
+        # The name is quoted in these addresses by `registry.mlflow.row_json.address`, which gives them out.
         name, _, number = unquote(text.removeprefix(REGISTERED)).partition("/")
         version = version_named(caller.workspace, f"{name}/{number}")
         if version is None or "/" in number:
@@ -103,7 +112,9 @@ def _of_artifacts(caller: Caller, source: str, text: str) -> Origin:
     try:
         address = paths.parse_address(text, is_folder=True)
     except MlflowError as error:
-        raise RegistryError("source", f"{source[:SHOWN]!r} names nothing here: {error.message}") from error
+        raise RegistryError(
+            "source", f"{source[:MAX_LISTED]!r} names nothing here: {error.message}"
+        ) from error
     if address.is_model:
         model = _logged(caller, source, address.owner)
         owner: Run | LoggedModel = model
@@ -140,7 +151,7 @@ def _of_version(version: ModelVersion) -> Origin:
 
 
 def _run(caller: Caller, source: str, run_id: str) -> Run:
-    run = (
+    run: Run | None = (
         Run.objects.for_workspace(caller.workspace)
         .select_related("experiment", "parent")
         .filter(pk=run_id)
@@ -156,6 +167,7 @@ def _logged(caller: Caller, source: str, model_id: str) -> LoggedModel:
         experiment__workspace=caller.workspace
     )
     model = models.filter(pk=model_id, deleted_at=None).first()
+    # A deleted run can still be restored, so its logged models have rows, but they count as deleted too.
     if model is None or (model.run is not None and model.run.deleted_at is not None):
         _refuse(source, "names no logged model of this workspace")
     return model
@@ -165,17 +177,17 @@ def _checked(source: str, path: str) -> str:
     try:
         return paths.folder_path(path)
     except MlflowError as error:
-        raise RegistryError("source", f"{source[:SHOWN]!r}: {error.message}") from error
+        raise RegistryError("source", f"{source[:MAX_LISTED]!r}: {error.message}") from error
 
 
-def _check_told(origin: Origin, asked: Asked) -> None:
+def _check_statement(origin: Origin, request: SourceRequest) -> None:
     run_id = origin.run.pk if origin.run else ""
     model_id = origin.logged_model.pk if origin.logged_model else ""
-    if asked.run_id and asked.run_id != run_id:
+    if request.run_id and request.run_id != run_id:
         raise RegistryError(
             "run_id", f"must be the run that the source is of ({run_id or 'none'}), or be left out"
         )
-    if asked.model_id and asked.model_id != model_id:
+    if request.model_id and request.model_id != model_id:
         raise RegistryError(
             "model_id",
             f"must be the logged model that the source is of ({model_id or 'none'}), or be left out",
@@ -194,7 +206,7 @@ def _check_own(caller: Caller, origin: Origin) -> None:
 def _refuse(source: str, why: str) -> NoReturn:
     raise RegistryError(
         "source",
-        f"{source[:SHOWN]!r} {why}; give runs:/<run id>/<path>, models:/<logged model's id>, "
+        f"{source[:MAX_LISTED]!r} {why}; give runs:/<run id>/<path>, models:/<logged model's id>, "
         "models:/<name>/<version>, "
         "or an mlflow-artifacts:/ address of a run or logged model of this workspace",
     )

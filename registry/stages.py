@@ -1,4 +1,5 @@
-"""MLflow's stages: older than aliases, and still asked for by `models:/name/Production`."""
+"""MLflow's stages. They are older than aliases, and clients still use them, as in
+`models:/name/Production`."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ ACTIVE = (STAGING, PRODUCTION)
 def move(
     version: ModelVersion, to: str, user: User | None, *, archive: bool = False, is_owner: bool = False
 ) -> ModelVersion:
-    """Move the version to a stage; with `archive` those that were there go to Archived. Raises RegistryError,
-    PermissionDenied.
+    """Moves the version to a stage; with `archive`, other versions in that stage move to Archived.
 
-    A stage whose name is among the model's protected aliases is moved into and out of by owners only.
+    Raises RegistryError, and PermissionDenied if the old or new stage has the name of a protected alias,
+    unless `is_owner`.
     """
     stage = canonical(to)
     if archive and stage not in ACTIVE:
@@ -44,15 +45,16 @@ def move(
 
 
 def canonical(text: str) -> str:
-    """Raises RegistryError for a word that is no stage."""
-    found = STAGES.get(text.lower())
-    if found is None:
+    """Returns the stage in MLflow's spelling. Raises RegistryError for an unknown stage."""
+    stage = STAGES.get(text.lower())
+    if stage is None:
         raise RegistryError("stage", f"{text[:40]!r} is none; use {', '.join(STAGES.values())}")
-    return found
+    return stage
 
 
 def check_protected(model: RegisteredModel, names: tuple[str, ...], *, is_owner: bool) -> None:
-    """Raises PermissionDenied where one of `names` is for owners to move."""
+    """Raises PermissionDenied if one of `names` is a protected alias of the model, unless `is_owner`."""
+    # In lower case, so that the protected alias `production` also guards the stage Production.
     guarded = {str(name).lower() for name in model.protected}
     for name in names:
         if name.lower() in guarded and not is_owner:

@@ -1,4 +1,4 @@
-"""Doorways of the hub's worker: each calls one function, and may be run twice without harm."""
+"""Celery tasks of the registry. Each calls one function, and may run twice without harm."""
 
 from __future__ import annotations
 

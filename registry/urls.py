@@ -2,7 +2,12 @@ from __future__ import annotations
 
 from django.urls import path
 
+from registry.key_settings import SECTION
 from registry.views import creation, models, versions
+from workspaces.settings_sections import SECTIONS
+
+# Here and not in AppConfig.ready, because only processes that serve pages load this module.
+SECTIONS.append(SECTION)
 
 _VERSION = "models/<str:name>/versions/<int:number>/"
 urlpatterns = [

@@ -1,4 +1,5 @@
-"""NVML without a GPU: a small C library that the real pynvml finds and believes, driven by a scenario file.
+"""NVML without a GPU: a small C library that pynvml loads in place of the driver's, driven by a scenario
+file.
 
 For tests and the demo; neither the hub nor a node imports it.
 """
@@ -32,6 +33,9 @@ __all__ = [
 
 
 def environment(scenario: Path, folder: Path | None = None) -> dict[str, str]:
-    """For a process that is to see the GPUs of this scenario file. `folder`: where the library is built, else
-    the cache."""
+    """Returns the environment variables with which a process sees the GPUs of this scenario file. `folder`:
+    where the library is built, by default the cache."""
+    # pynvml loads "libnvidia-ml.so.1" by name, and the dynamic loader searches LD_LIBRARY_PATH before the
+    # system's folders, so this library wins over that of a driver. The loader reads the variable only when a
+    # process starts.
     return {"LD_LIBRARY_PATH": str(library(folder)), "NVML_SIMULATOR": str(scenario)}

@@ -1,4 +1,4 @@
-"""Compiles the library when its sources have changed, once for everybody on this machine."""
+"""Compiles the library when its sources have changed, once for all processes that share the cache."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ FLAGS = (
     "-Wextra",
     "-fPIC",
     "-shared",
+    # Only the marked nvml… functions are exported: helpers must not clash with names of the process that
+    # loads it.
     "-fvisibility=hidden",
     "-Wl,-soname,libnvidia-ml.so.1",
 )
+# The file name that pynvml passes to the dynamic loader.
 NAME = "libnvidia-ml.so.1"
 CACHE = Path(os.environ.get("TRAINHUB_TEST_CACHE") or Path.home() / ".cache" / "trainhub-tests").expanduser()
 
@@ -31,7 +34,8 @@ class NoCompiler(Exception):
 
 
 def library(folder: Path | None = None) -> Path:
-    """The folder that holds `libnvidia-ml.so.1`, built anew only where the sources have changed."""
+    """Returns the folder that holds `libnvidia-ml.so.1`. It is compiled only if the sources have changed.
+    Raises NoCompiler."""
     home = (folder or CACHE / "simulator") / _fingerprint()
     if not (home / NAME).exists():
         _compile(_compiler(), home)
@@ -39,6 +43,8 @@ def library(folder: Path | None = None) -> Path:
 
 
 def _fingerprint() -> str:
+    # The folder's name depends on sources and flags, not on times: a checkout touches files without changing
+    # them, and two checkouts with different sources may share the cache.
     text = repr(FLAGS).encode() + b"".join(path.read_bytes() for path in _inputs())
     return hashlib.sha256(text).hexdigest()[:16]
 
@@ -67,5 +73,6 @@ def _compile(compiler: str, home: Path) -> None:
         if done.returncode:
             raise NoCompiler(f"Simulated GPUs could not be compiled with {compiler}: {done.stderr.strip()}")
         home.mkdir(exist_ok=True)
-        # Several may build at once: each puts a whole library in its place.
+        # Several processes may build at once. Each renames a complete library into place, on the same file
+        # system, so none of them loads a half-written one.
         made.replace(home / NAME)

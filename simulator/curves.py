@@ -9,7 +9,9 @@ from typing import Protocol
 
 class Curve(Protocol):
     def text(self) -> str:
-        """As the scenario file spells it."""
+        """Returns the curve in the syntax of the scenario file."""
+        # The text is a prefix notation: name, numbers, then inner curves, so that the C reader needs no
+        # brackets.
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Sine:
 
 @dataclass(frozen=True)
 class Ramp:
-    """From `first` to `last` within `seconds`, then `last` for good."""
+    """Changes evenly from `first` to `last` within `seconds`, and stays at `last`."""
 
     first: float
     last: float
@@ -44,7 +46,7 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Steps:
-    """(seconds, value) one after the other; then from the beginning again, or the last value for good."""
+    """Pairs of (seconds, value) one after the other. Then it starts again, or stays at the last value."""
 
     steps: Sequence[tuple[float, float]]
     repeat: bool = False
@@ -56,7 +58,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class WhileHeld:
-    """One value while a process is on the GPU, another while it is idle."""
+    """Has one value while a process is on the GPU, and another while it is idle."""
 
     held: Curve | float
     idle: Curve | float
@@ -67,7 +69,8 @@ class WhileHeld:
 
 @dataclass(frozen=True)
 class Noise:
-    """Another curve, up to `amplitude` higher or lower; different for each GPU, the same in every process."""
+    """Another curve plus noise of at most `amplitude`. It differs between GPUs, and is the same in every
+    process."""
 
     amplitude: float
     around: Curve | float

@@ -1,18 +1,19 @@
-"""GPUs as they are in real machines: a full set of values for each model, idle or at work."""
+"""Models of real GPUs with a full set of values for each, idle or at work."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypedDict, TypeVar, Unpack
 
 from simulator.curves import Curve, Noise, WhileHeld
-from simulator.scenario import Process, SimGpu, SimMig
+from simulator.scenario import Event, Process, SimGpu, SimMig
 
 GIB = 2**30
 MIB = 2**20
 
-# Since Ampere rows are remapped, and pages are not retired any more.
+# From Ampere on, GPUs remap bad rows of memory and no longer retire pages, so the counters of retired pages
+# are absent.
 COUNTERS: dict[str, Curve | float] = {
     "energy_mj": 0,
     "ecc_corrected": 0,
@@ -30,14 +31,36 @@ COUNTERS: dict[str, Curve | float] = {
 }
 
 
+Device = TypeVar("Device", SimGpu, SimMig)
+
+
+class GpuChanges(TypedDict, total=False):
+    """Fields of SimGpu that differ from those of the model. `values` are merged into the model's."""
+
+    values: Mapping[str, Curve | float]
+    unsupported: set[str]
+    errors: dict[str, int]
+    delays_ms: dict[str, int]
+    events: list[Event]
+    processes: Sequence[Process] | Literal["visible"]
+    removed: bool
+
+
+class MigChanges(TypedDict, total=False):
+    """Fields of SimMig that differ from the defaults of `mig_device`. `values` are merged in."""
+
+    values: Mapping[str, Curve | float]
+    multiprocessors: int
+    processes: Sequence[Process] | Literal["visible"]
+
+
 def uuid_of(name: str, kind: str = "GPU") -> str:
-    """The same for the same name: "gpu-0 of node a"."""
+    """Returns a UUID in NVML's form. A name such as "gpu-0 of node a" always has the same one."""
     return f"{kind}-{uuid.uuid5(uuid.NAMESPACE_URL, f'trainhub-simulator:{name}')}"
 
 
-def h100(name: str, **changes: Any) -> SimGpu:
-    """An NVIDIA H100 SXM that rests, with every value that it supports. `changes`: fields of SimGpu; `values`
-    are merged in."""
+def h100(name: str, **changes: Unpack[GpuChanges]) -> SimGpu:
+    """Returns an idle NVIDIA H100 SXM with every value that it supports."""
     values: dict[str, Curve | float] = {
         **COUNTERS,
         **_common(total=81559 * MIB, reserved=565 * MIB, power_limit_w=700),
@@ -61,11 +84,12 @@ def h100(name: str, **changes: Any) -> SimGpu:
         "fp32_active_pct": 0,
         "fp16_active_pct": 0,
     }
-    return _made(SimGpu(uuid_of(name), "NVIDIA H100 80GB HBM3", values), changes)
+    return _with_changes(SimGpu(uuid_of(name), "NVIDIA H100 80GB HBM3", values), changes)
 
 
-def a100(name: str, **changes: Any) -> SimGpu:
-    """An NVIDIA A100 SXM 40 GB that rests. It has no GPM."""
+def a100(name: str, **changes: Unpack[GpuChanges]) -> SimGpu:
+    """Returns an idle NVIDIA A100 SXM 40 GB."""
+    # It has no GPM (GPU performance monitoring), which NVML offers from Hopper on.
     values: dict[str, Curve | float] = {
         **COUNTERS,
         **_common(total=40960 * MIB, reserved=617 * MIB, power_limit_w=400),
@@ -81,24 +105,28 @@ def a100(name: str, **changes: Any) -> SimGpu:
         "nvlink_links": 12,
     }
     gpu = SimGpu(uuid_of(name), "NVIDIA A100-SXM4-40GB", values, compute=(8, 0), architecture=7, gpm=False)
-    return _made(gpu, changes)
+    return _with_changes(gpu, changes)
 
 
 def mig_device(
-    name: str, index: int, model: str = "NVIDIA H100 80GB HBM3", profile: str = "1g.10gb", **changes: Any
+    name: str,
+    index: int,
+    model: str = "NVIDIA H100 80GB HBM3",
+    profile: str = "1g.10gb",
+    **changes: Unpack[MigChanges],
 ) -> SimMig:
-    """Part `index` of a GPU in MIG mode: one slice, an eighth of an H100's memory."""
+    """Returns part `index` of a GPU in MIG mode: one slice, with an eighth of an H100's memory."""
     part = SimMig(
         uuid_of(name, "MIG"),
         f"{model} MIG {profile}",
         gpu_instance=7 + index,
         values={"memory_total_bytes": 9856 * MIB, "memory_used_bytes": 12 * MIB, "memory_reserved_bytes": 0},
     )
-    return _made(part, changes)
+    return _with_changes(part, changes)
 
 
 def in_mig_mode(gpu: SimGpu, parts: int, processes: Sequence[Process] | Literal["visible"] = ()) -> SimGpu:
-    """The same GPU, split into as many single slices."""
+    """Splits the GPU into `parts` MIG devices of one slice each, and returns it."""
     gpu.values["mig_mode"] = 1
     gpu.mig = [
         mig_device(f"{gpu.uuid} part {index}", index, gpu.name, processes=processes) for index in range(parts)
@@ -107,7 +135,8 @@ def in_mig_mode(gpu: SimGpu, parts: int, processes: Sequence[Process] | Literal[
 
 
 def works_while_held(gpu: SimGpu, utilization_pct: float = 92, memory_share: float = 0.7) -> SimGpu:
-    """The same GPU, idle as it is and at work, with some noise, while a process holds it."""
+    """Makes the GPU work, with some noise, while a process holds it, and returns it. Without a process it
+    keeps its present values."""
     limit, share = _number(gpu, "power_limit_w"), utilization_pct / 100
     total = _number(gpu, "memory_total_bytes")
     held: dict[str, Curve | float] = {
@@ -164,12 +193,14 @@ def _common(total: int, reserved: int, power_limit_w: int) -> dict[str, Curve | 
     }
 
 
-def _made(device: Any, changes: dict[str, Any]) -> Any:
-    device.values |= changes.pop("values", {})
+def _with_changes(device: Device, changes: GpuChanges | MigChanges) -> Device:
+    device.values |= changes.get("values", {})
     for name, value in changes.items():
+        # mypy checks the names, but scripts that use the simulator need not run it.
         if not hasattr(device, name):
             raise TypeError(f"{type(device).__name__} has no {name}")
-        setattr(device, name, value)
+        if name != "values":
+            setattr(device, name, value)
     return device
 
 

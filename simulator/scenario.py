@@ -1,4 +1,4 @@
-"""A simulated world in values, and the file that the library reads it from; simulator/README.md describes
+"""A scenario as Python values, and the file from which the library reads it. simulator/README.md describes
 both."""
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Literal
 from simulator.curves import Curve, as_curve
 
 HEADER = "nvml-simulator 1"
+# nvmlEventTypeXidCriticalError in nvml.h.
 XID = 8
-"""nvmlEventTypeXidCriticalError."""
 
+# Values of nvmlReturn_t in nvml.h.
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, NO_PERMISSION, LIB_RM_VERSION_MISMATCH = 9, 12, 4, 18
 NOT_SUPPORTED, GPU_IS_LOST, RESET_REQUIRED, UNKNOWN = 3, 15, 16, 999
 
@@ -24,7 +25,7 @@ Values = Mapping[str, Curve | float]
 
 @dataclass(frozen=True)
 class Process:
-    """One on a GPU. `memory_bytes` None: the driver cannot tell, as in a container."""
+    """A process on a GPU. `memory_bytes` None: the driver does not know it, as in a container."""
 
     pid: int
     memory_bytes: int | None = 2**30
@@ -37,7 +38,8 @@ class Process:
 
 @dataclass(frozen=True)
 class Event:
-    """What NVML tells those that wait for it. `at`: Unix time; only who registered before hears it."""
+    """An event that NVML delivers. `at`: Unix time. Only processes that registered before that time receive
+    it."""
 
     at: float
     data: int
@@ -45,13 +47,13 @@ class Event:
 
 
 def xid(code: int, at: float | None = None) -> Event:
-    """An XID error, now unless said otherwise."""
+    """Returns an XID error at the Unix time `at`, by default now."""
     return Event(time.time() if at is None else at, code)
 
 
 @dataclass
 class SimMig:
-    """A MIG device. Without `values` of its own it tells its memory alone."""
+    """A MIG device."""
 
     uuid: str
     name: str
@@ -66,7 +68,7 @@ class SimMig:
 
 @dataclass
 class SimGpu:
-    """One GPU. What has no value here, it does not support.
+    """One GPU. It does not support metrics that have no value here.
 
     `unsupported`: names of calls, also "field:82" and "gpm:5". `errors`: call -> NVML's code. `delays_ms`:
     call -> how long it hangs. `processes` "visible": every process of this machine that was given the UUID in
@@ -108,7 +110,9 @@ class Scenario:
         return "\n".join(self._lines()) + "\n"
 
     def write(self, path: Path) -> Path:
-        """Put it in place in one step: a reader finds the old world or the new one."""
+        """Writes the scenario to `path` and returns the path."""
+        # Renamed in one step: the library reads the file again in the middle of a call, and must find the old
+        # scenario or the new one, never half of one. The process id keeps two writers apart.
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         fresh.write_text(self.text())
         fresh.replace(path)

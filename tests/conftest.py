@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+import redis
 from channels.layers import channel_layers
 from django.conf import settings
 
@@ -24,6 +26,11 @@ from trainhub.up import valkey as embedded
 from trainhub.up.children import end_with_parent
 from workspaces import process_caches
 
+# A busy machine is no fault: what is slow is measured in bench/.
+hypothesis.settings.register_profile(
+    "any-speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any-speed")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -104,7 +111,7 @@ def _usual_umask() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def valkey() -> Iterator[str]:
+def valkey_server() -> Iterator[str]:
     """A real private Valkey for this session: the channel layer and broker of the settings. Its URL."""
     settings.DATA_DIR.joinpath("run").mkdir(parents=True, exist_ok=True)
     settings.DATA_DIR.joinpath("valkey").mkdir(exist_ok=True)
@@ -121,6 +128,14 @@ def valkey() -> Iterator[str]:
     finally:
         process.terminate()
         process.wait(10)
+
+
+@pytest.fixture
+def valkey(valkey_server: str) -> str:
+    """The URL of this session's Valkey, empty: other tests leave wake-ups in the queues of their nodes."""
+    with redis.Redis.from_url(valkey_server) as server:
+        server.flushall()
+    return valkey_server
 
 
 @pytest.fixture(scope="session")

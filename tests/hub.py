@@ -23,8 +23,8 @@ from trainhub.web import cookies
 
 PROJECT = Path(__file__).resolve().parent.parent
 OURS = re.compile(
-    r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_|SECRET_KEY|DATABASE|REDIS|BROKER|RABBITMQ|BIND|OPEN$|TLS|PUBLIC_URL|API_URL|HSTS|ALLOWED"
-    r"|RUN_AS|HUB_AS|TRUSTED)"
+    r"(TRAINHUB_|DJANGO_|DATA_DIR|NODE_|SECRET_KEY|DATABASE|REDIS|BROKER|RABBITMQ|BIND|OPEN$|TLS|PUBLIC_URL"
+    r"|API_URL|HSTS|ALLOWED|RUN_AS|HUB_AS|TRUSTED)"
 )
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
@@ -51,12 +51,14 @@ def free_port() -> int:
 class Hub:
     """`start`, ask with `client`, `kill` a part by name (valkey, web, worker, agent), `stop`.
 
-    `is_new`: it makes its database by itself, as on a machine that never had a TrainHub.
+    `is_new`: it makes its database by itself, as on a machine that never had a TrainHub. `project`: the
+    folder whose code it runs.
     """
 
     arguments: tuple[str, ...] = ("up",)
     python = sys.executable
     is_new = False
+    project = PROJECT
 
     def __init__(self, data_dir: Path, **settings: str) -> None:
         self.data_dir = data_dir
@@ -95,7 +97,7 @@ class Hub:
         with self.console.open("w") as console:
             self.process = subprocess.Popen(
                 [self.python, "manage.py", *self.arguments],
-                cwd=PROJECT,
+                cwd=self.project,
                 env=self.env,
                 stdout=console,
                 stderr=subprocess.STDOUT,
@@ -144,7 +146,7 @@ class Hub:
     def manage(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         command = [self.python, "manage.py", *arguments]
         done = subprocess.run(
-            command, cwd=PROJECT, env=self.env, capture_output=True, text=True, timeout=300, check=False
+            command, cwd=self.project, env=self.env, capture_output=True, text=True, timeout=300, check=False
         )
         assert not check or done.returncode == 0, done.stderr
         return done

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.house_figures import STANDALONE
+
 PROJECT = Path(__file__).resolve().parent.parent
 FLOORS = {
     "trainhub_launch": 0,
@@ -36,11 +38,14 @@ FORBIDDEN_NAMES = {
     "managers",
 }
 LONGEST_FILE = 300
-STANDALONE = {"registry/verifying/trainhub_verify.py": 350}
-"""A script that people download alone, so it has to be one file."""
 MAX_MODULES = 20
 """Modules of a folder, without its `__init__.py`."""
 LONGEST_FUNCTION = 50
+MUTUAL = {
+    # The supervisor prepares the environment, and pip runs under the supervisor's wrapper like a rank.
+    "trainhub_node": frozenset({frozenset({"environments", "supervisor"})}),
+}
+"""Sub-packages that may import each other, by package."""
 LIGHT = ("trainhub.up.command", "trainhub_node.supervisor.rank")
 HEAVY = {"django", "httpx", "celery", "starlette", "rest_framework"}
 
@@ -119,6 +124,39 @@ def test_no_module_imports_inside_a_function() -> None:
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
                 inner = [node for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)]
                 wrong += [f"{relative(path)}:{node.lineno} in {function.name}" for node in inner]
+    assert not wrong, "\n".join(wrong)
+
+
+def subpackage_imports(package: str) -> set[tuple[str, str]]:
+    """Which sub-package of `package` imports which other; modules beside the sub-packages are left out."""
+    folders = {path.name for path in (PROJECT / package).iterdir() if (path / "__init__.py").exists()}
+    pairs = set()
+    for path in modules(package):
+        own = path.relative_to(PROJECT / package).parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                parts = [name.split(".") for name in names]
+                pairs |= {(own, part[1]) for part in parts if part[0] == package and len(part) > 1}
+    return {(own, other) for own, other in pairs if own != other and {own, other} <= folders}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_subpackages_import_each_other_in_one_direction(package: str) -> None:
+    pairs = subpackage_imports(package)
+    mutual = {frozenset(pair) for pair in pairs if pair[::-1] in pairs}
+    assert mutual <= MUTUAL.get(package, frozenset())
+
+
+def test_template_tags_are_for_templates_alone() -> None:
+    """What code needs as well stands in a module of its own, which the tags register."""
+    wrong = [
+        f"{relative(path)}:{node.lineno} imports {node.module}"
+        for path in modules(*PACKAGES)
+        if "templatetags" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and "templatetags" in (node.module or "").split(".")
+    ]
     assert not wrong, "\n".join(wrong)
 
 

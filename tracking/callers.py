@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import binascii
 import threading
-import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+
+from cachetools import TTLCache
+from starlette.types import Scope
 
 from jobs.models import Attempt, Run
 from jobs.tokens import PREFIX as JOB_PREFIX
@@ -19,8 +19,8 @@ from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
 from workspaces.states import Role, TokenScope
 
+# A script logs hundreds of times a second, so its token is cached. A revoked token may work this long.
 CACHE_S = 3.0
-"""A script logs hundreds of times a second, so its token is cached. A revoked token may work this long."""
 MAX_CACHED_CALLERS = 10_000
 
 
@@ -51,33 +51,31 @@ class Caller:
 
 
 _lock = threading.Lock()
-_cache: dict[str, tuple[Caller, float]] = {}
+# By the token's digest: a dump of this process's memory holds no token that could be used.
+_cache: TTLCache[str, Caller] = TTLCache(MAX_CACHED_CALLERS, CACHE_S)
 
 
-async def caller_of(scope: Mapping[str, Any]) -> Caller | None:
+async def caller_of(scope: Scope) -> Caller | None:
     """Returns the caller by token or, for a browser, by session; None without a valid one.
 
     Raises TokenRefused for an expired token, and for a read-only token in a request that changes something.
     """
+    # MLflow's client sends MLFLOW_TRACKING_TOKEN as a bearer token, or name and password as Basic.
     text = bearer(scope) or _basic(scope)
     if text is None:
         principal = await principal_of_scope(scope)
         return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
     key = tokens.digest(text)
-    entry = _cache.get(key)
-    if entry is not None and time.monotonic() < entry[1]:
-        require_scope(entry[0].scope, scope)
-        return entry[0]
-    caller = await in_thread(_authenticate, text)
     with _lock:
-        if len(_cache) > MAX_CACHED_CALLERS:
-            _cache.clear()
+        caller = _cache.get(key)
+    if caller is None:
+        caller = await in_thread(_authenticate, text)
         if caller is None:
-            _cache.pop(key, None)
-        else:
-            _cache[key] = caller, time.monotonic() + CACHE_S
-    if caller is not None:
-        require_scope(caller.scope, scope)
+            return None
+        with _lock:
+            _cache[key] = caller
+    # On every request, also for cached callers, because it depends on the request's method.
+    require_scope(caller.scope, scope)
     return caller
 
 
@@ -90,6 +88,7 @@ def clear_cache() -> None:
 def _authenticate(text: str) -> Caller | None:
     if text.startswith(JOB_PREFIX):
         attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
+        # A job's token expires with its attempt.
         attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()
         return (
             None
@@ -104,8 +103,11 @@ def _authenticate(text: str) -> Caller | None:
     )
 
 
-def _basic(scope: Mapping[str, Any]) -> str | None:
-    """MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD: any name, and the token as the password."""
+def _basic(scope: Scope) -> str | None:
+    """Returns the password of HTTP Basic authentication, which is the token, or None.
+
+    MLflow's client sends MLFLOW_TRACKING_USERNAME, which may be any name, and MLFLOW_TRACKING_PASSWORD.
+    """
     scheme, _, text = header(scope, "authorization").partition(" ")
     if scheme.lower() != "basic":
         return None

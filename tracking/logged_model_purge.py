@@ -15,5 +15,6 @@ def purge_logged_models(now: datetime | None = None) -> None:
     due = LoggedModel.objects.filter(
         deleted_at__lte=(now or timezone.now()) - timedelta(days=settings.PURGE_DAYS)
     )
+    # The files first: if the purge is interrupted, the next one still finds the models.
     run_purge.delete_rows(LoggedModelFile.objects.filter(model__in=due.values("pk")))
     run_purge.delete_rows(due)

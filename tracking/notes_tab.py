@@ -18,8 +18,8 @@ from tracking.notes import MAX_LENGTH, TAG, render
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
+# Session key of a text that could not be saved.
 UNSAVED_KEY = "note-typed"
-"""Session key of a text that could not be saved."""
 
 
 def note_of(run: Run) -> str:
@@ -42,10 +42,12 @@ def context(run: Run, _: int, request: HttpRequest) -> dict[str, Any]:
 @needs(Role.CONTRIBUTOR)
 def save(request: WorkspaceRequest, number: int) -> HttpResponse:
     run = run_numbered(request.principal, number)
+    # Browsers send the line breaks of a text area as CRLF.
     text = request.POST.get("note", "").replace("\r\n", "\n").strip()
     error = _save_error(run, text, request.POST.get("seen", ""))
     page = redirect("run-tab", number, "notes")
     if error:
+        # A text that is too long is returned to its author as well, but a session must stay small.
         request.session[f"{UNSAVED_KEY}-{run.pk}"] = text[: 2 * MAX_LENGTH]
         messages.error(request, error)
         page["Location"] += "?edit=1"
@@ -56,12 +58,14 @@ def save(request: WorkspaceRequest, number: int) -> HttpResponse:
     return page
 
 
-def _save_error(run: Run, text: str, seen: str) -> str:
+def _save_error(run: Run, text: str, version: str) -> str:
     if len(text) > MAX_LENGTH:
         return f"The note is too long: shorten it to {MAX_LENGTH:,} characters. It has {len(text):,}."
     if "\0" in text:
         return "The note has characters that cannot be stored; take them out."
-    if seen != _digest(note_of(run)):
+    # The form contains the digest of the note that it was opened with, so that nobody overwrites a newer one
+    # unseen.
+    if version != _digest(note_of(run)):
         return (
             "The note was changed since you opened it. Yours is below; the stored one is above. "
             "Save to replace it."

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tracking.models import Param
 from trainhub_launch.errors import SpecError
 
+# Characters of a value that the index contains.
 SHORT = 200
-"""Characters of a value that the index contains."""
 MAX_PARAMS_PER_RUN = 10_000
 
 
@@ -35,6 +35,7 @@ def put(run_id: str, experiment_id: int, params: Mapping[str, str]) -> None:
     if not params:
         return
     stored = dict(Param.objects.filter(run_id=run_id, key__in=params).values_list("key", "value"))
+    # Sorted, so that two writers lock the same params in the same order and cannot deadlock.
     new = sorted(params.keys() - stored.keys())
     if new:
         count = Param.objects.filter(run_id=run_id).count()
@@ -60,6 +61,7 @@ def number_of(value: str) -> float | None:
         number = float(value)
     except ValueError:
         return None
+    # Python also parses 1_000 as a number.
     return number if math.isfinite(number) and "_" not in value else None
 
 

@@ -2,11 +2,21 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.views import tabs
 from tracking import notes_tab
+from tracking.artifacts import pages as artifact_pages
 from tracking.comparison import comparison_page
+from tracking.views import logged_data, metrics
+
+# Here and not in AppConfig.ready: only processes that serve pages load this module. The views behind the tabs
+# load numpy and the REST framework, 50 MiB that the worker and manage.py commands have no use for.
+tabs.register("metrics", metrics.TAB, after="logs")
+tabs.register("params", logged_data.TAB, after="metrics")
+tabs.register("notes", notes_tab.TAB, after="plan")
+tabs.register("outputs", artifact_pages.TAB, after="plan")
 
 urlpatterns = [
     path("runs/<int:number>/notes/save/", notes_tab.save, name="note-save"),
     path("compare/", comparison_page.page, name="compare"),
-    path("compare/candidates/", comparison_page.candidates, name="compare-candidates"),
+    path("compare/candidates/", comparison_page.candidates_part, name="compare-candidates"),
 ]

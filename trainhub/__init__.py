@@ -1,3 +1,3 @@
-"""The hub: settings, front door, and what `make up` starts."""
+"""The hub as a whole: settings, web server, worker, and the processes that `make up` starts."""
 
 __version__ = "0.1.0"

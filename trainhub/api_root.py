@@ -1,4 +1,4 @@
-"""`/api/v1/`: what the REST API has, for programs. The page `/api/` lists the same with every operation, for
+"""`/api/v1/`: lists the collections of the REST API for programs. The page `/api/` lists every operation for
 people."""
 
 from __future__ import annotations
@@ -19,16 +19,21 @@ from workspaces.api.permissions import AtLeast
 from workspaces.states import Role
 
 SCHEMA = "schema"
+# The end is part of the pattern: addresses below a collection, such as those of single objects, do not match.
 _COLLECTION = re.compile(r"api/v1/([a-z-]+)/\Z")
 
 
 class ApiRootSerializer(serializers.Serializer[Any]):
     collections = serializers.DictField(
         child=serializers.URLField(),
-        help_text="Name of each collection -> its address, such as that of runs.",
+        help_text="The name of each collection, such as `runs`, mapped to its address.",
     )
-    schema = serializers.URLField(help_text="The OpenAPI document: every operation, parameter and answer.")
-    docs = serializers.URLField(help_text="The page for people, with every operation.")
+    schema = serializers.URLField(
+        help_text="The address of the OpenAPI document, which describes every operation."
+    )
+    docs = serializers.URLField(
+        help_text="The address of the page that documents every operation for people."
+    )
 
 
 class ApiRoot(APIView):
@@ -38,14 +43,15 @@ class ApiRoot(APIView):
     def get(self, request: Request) -> Response:
         """The addresses of all collections, of the OpenAPI document and of the page that lists every
         operation."""
-        found = {name: request.build_absolute_uri(f"/api/v1/{name}/") for name in collections()}
+        addresses = {name: request.build_absolute_uri(f"/api/v1/{name}/") for name in collections()}
         schema, docs = (request.build_absolute_uri(reverse(name)) for name in ("api-schema", "api"))
-        return Response({"collections": found, "schema": schema, "docs": docs})
+        return Response({"collections": addresses, "schema": schema, "docs": docs})
 
 
 @lru_cache(maxsize=1)
 def collections() -> tuple[str, ...]:
-    """The names directly below /api/v1/, in order; routes cannot change while the process lives."""
+    """Returns the names directly below /api/v1/, sorted. Cached, because routes cannot change while the
+    process runs."""
     names = {
         match[1] for route in _routes(get_resolver().url_patterns) if (match := _COLLECTION.match(route))
     }

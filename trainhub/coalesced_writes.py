@@ -1,7 +1,7 @@
-"""How the web server's answers leave: the head waits for the beginning of its body, and both go in one write.
+"""Sends the head of a response together with the beginning of its body, in one write.
 
-Of two writes a client that acknowledges late sees the second one late, and each costs both sides a system
-call."""
+With two writes a client that delays its acknowledgements receives the second one late, and each write costs
+both sides a system call."""
 
 from __future__ import annotations
 
@@ -10,42 +10,45 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+# In bytes. Copying more costs more than a second write.
 WORTH_JOINING = 65536
-"""Bytes; to copy more costs more than a write."""
 
 
 class OneWrite(HttpToolsProtocol):
-    """uvicorn's own protocol on a transport that joins."""
+    """uvicorn's HTTP protocol, on a transport that joins the head of a response with the beginning of its
+    body."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast("asyncio.Transport", _Joining(transport, self.loop)))
 
     def handle_websocket_upgrade(self) -> None:
-        # From here on messages leave, which are written whole.
+        # WebSocket messages are written whole already, and the other protocol would not flush what `_Joining`
+        # holds back.
         self.transport = cast("_Joining", self.transport).plain
         super().handle_websocket_upgrade()
 
 
 class _Joining:
-    """A transport that holds an answer's head back until more is written, at the longest until the loop's
-    next turn."""
+    """A transport that holds the head of a response back until more is written, at most until the loop's next
+    iteration."""
 
     def __init__(self, plain: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self.plain = plain
         self._loop = loop
-        self._held = b""
+        self._buffer = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
 
     def write(self, data: bytes) -> None:
-        if self._held:
+        if self._buffer:
             if len(data) > WORTH_JOINING:
                 self._flush()
             else:
-                data, self._held = self._held + data, b""
+                data, self._buffer = self._buffer + data, b""
+        # uvicorn writes a response's head by itself, ended by an empty line. Everything else passes at once.
         elif data.startswith(b"HTTP/1.1 ") and data.endswith(b"\r\n\r\n"):
-            self._held = data
+            self._buffer = data
             self._loop.call_soon(self._flush)
             return
         self.plain.write(data)
@@ -55,6 +58,6 @@ class _Joining:
         self.plain.close()
 
     def _flush(self) -> None:
-        if self._held:
-            data, self._held = self._held, b""
+        if self._buffer:
+            data, self._buffer = self._buffer, b""
             self.plain.write(data)

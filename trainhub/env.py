@@ -1,4 +1,4 @@
-"""Typed readers of environment variables that fail loudly."""
+"""Readers of environment variables by type. A wrong value raises EnvError."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 
 class EnvError(Exception):
-    """A variable has a value that cannot be used; the message names it and the remedy."""
+    """The value of a variable cannot be used. The message names the variable and the remedy."""
 
 
 def text(name: str, default: str) -> str:
@@ -16,7 +16,8 @@ def text(name: str, default: str) -> str:
 
 
 def secret(name: str, default: str = "") -> str:
-    """The value of NAME, or the content of the file that NAME_FILE names."""
+    """Returns the value of the variable `name`, or the content of the file that the variable `name`_FILE
+    names. Raises EnvError if that file cannot be read."""
     path = os.environ.get(f"{name}_FILE")
     if not path:
         return os.environ.get(name, default)
@@ -52,8 +53,11 @@ def number(name: str, default: float, *, least: float = 0) -> float:
         out = float(value)
     except ValueError as error:
         raise EnvError(f"{name}={value} must be a number") from error
+    # Written this way round so that NaN, which compares as False, is refused.
     if not out >= least:
         raise EnvError(f"{name}={value} must be at least {least:g}")
+    if out == float("inf"):
+        raise EnvError(f"{name}={value} must be a finite number")
     return out
 
 
@@ -64,8 +68,8 @@ def integer(name: str, default: int, *, least: int = 0) -> int:
     return int(out)
 
 
-def words(name: str, default: str = "") -> list[str]:
-    """A comma-separated list, empty items dropped."""
+def split_words(name: str, default: str = "") -> list[str]:
+    """Returns the items of a comma-separated list, without empty ones."""
     return [item.strip() for item in os.environ.get(name, default).split(",") if item.strip()]
 
 
@@ -74,16 +78,17 @@ def folder(name: str, default: Path) -> Path:
 
 
 def url_of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:
-    """`url` where it is empty or of a known kind. The message leaves out the rest of it, which may hold a
-    password."""
+    """Returns `url` if it is empty or its scheme is one of `kinds`. Raises EnvError otherwise, without the
+    rest of the URL, which may contain a password."""
     if url and url.partition("://")[0] not in kinds:
         raise EnvError(f"{name} must start with one of {', '.join(f'{kind}://' for kind in kinds)}")
     return url
 
 
-def web_url(name: str, given: str) -> str:
-    """The address `given` in the variable `name`, without a slash at its end; "" where none is given."""
-    value = given.rstrip("/")
+def web_url(name: str, text: str) -> str:
+    """Returns `text`, the value of the variable `name`, without a slash at its end. Raises EnvError unless it
+    is empty or an http or https address without a path."""
+    value = text.rstrip("/")
     parts = urlsplit(value)
     if value and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path):
         raise EnvError(f"{name}={value} must be like https://trainhub.example.org, without a path")

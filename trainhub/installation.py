@@ -1,5 +1,5 @@
-"""Where this installation keeps and finds things. No Django here: the supervisor reads the same answers as
-settings."""
+"""Paths and addresses of this installation. Imports no Django, because the supervisor reads them as well as
+the settings."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ NODE_TOKEN_FILE = DATA_DIR / "node-token"
 LOGS = DATA_DIR / "logs"
 TLS_DIR = DATA_DIR / "tls"
 NODE_WHEELS = DATA_DIR / "wheels"
+# Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that
+# only this machine reaches apart from those of the programs at its other ports, which people visit as
+# 127.0.0.1 or localhost.
 BROWSER_HOST = "trainhub.localhost"
-"""Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that
-only this machine reaches apart from those of the programs at its other ports, which people visit as 127.0.0.1
-or localhost."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by itself
 
@@ -42,7 +42,7 @@ class Bind(NamedTuple):
 
     @property
     def local_url(self) -> str:
-        """How this machine itself reaches the hub."""
+        """The URL at which this machine itself reaches the hub."""
         return f"{_scheme()}://{self.local_host}:{self.port}"
 
     @property
@@ -51,8 +51,7 @@ class Bind(NamedTuple):
 
 
 class Certificate(NamedTuple):
-    """What the web server shows, and who vouches for it: a file of the hub's own authority, None for one that
-    others know."""
+    """The files of a certificate. `ca` is that of the hub's own authority, None for a public one."""
 
     chain: Path
     key: Path
@@ -63,7 +62,7 @@ OWN_CERTIFICATE = Certificate(TLS_DIR / "server.pem", TLS_DIR / "server-key.pem"
 
 
 def is_open() -> bool:
-    """Whether other machines may reach the hub: the one switch."""
+    """Returns whether other machines may reach the hub (OPEN=1)."""
     return env.boolean("OPEN", False)
 
 
@@ -72,7 +71,8 @@ def bind() -> Bind:
 
 
 def broker_bind() -> Bind | None:
-    """Where the embedded Valkey listens for other machines; None while the hub is not open."""
+    """Returns where the gateway of the embedded Valkey listens for other machines; None while the hub is not
+    open."""
     if not is_open():
         return None
     host, port = bind()
@@ -80,14 +80,15 @@ def broker_bind() -> Bind | None:
 
 
 def is_on_loopback_only() -> bool:
-    """Whether only programs of this machine reach the hub."""
+    """Returns whether only programs on this machine can reach the hub."""
     host = bind().host
+    # All of 127.0.0.0/8 is the loopback.
     return not is_open() and (host in ("localhost", "::1") or host.startswith("127."))
 
 
 def certificate() -> Certificate | None:
-    """None where the web server speaks plain HTTP: on this machine alone, or to a proxy that speaks TLS
-    (TLS=0)."""
+    """Returns the web server's certificate; None if it speaks plain HTTP (on this machine only, or behind a
+    proxy). Raises EnvError for settings that contradict each other."""
     chain, key = env.text("TLS_CERT_FILE", ""), env.text("TLS_KEY_FILE", "")
     if bool(chain) != bool(key):
         raise env.EnvError("TLS_CERT_FILE and TLS_KEY_FILE belong together; set both, or none")
@@ -107,86 +108,85 @@ def certificate() -> Certificate | None:
 
 
 def broker_certificate() -> Certificate | None:
-    """What the embedded broker shows to nodes on other machines: the web server's certificate, else one of
-    the hub's own.
+    """Returns the certificate of the embedded broker for other machines; None while the hub is not open.
 
-    None while the hub is not open. With TLS=0 too the broker speaks TLS, because no proxy stands before it.
-    """
+    With TLS=0 the broker speaks TLS, too, because no proxy stands before it."""
     return certificate() or (OWN_CERTIFICATE if is_open() else None)
 
 
 def outer_address() -> str:
-    """The address under which other machines reach this one, or ""."""
+    """Returns the address at which other machines reach this one, or ""."""
     host = bind().host
     return addresses.in_use() if host in ANY_ADDRESS else host
 
 
 def certificate_hosts() -> list[str]:
-    """Every name and address under which the hub may be asked, for its certificate."""
-    named = [name for name in env.words("ALLOWED_HOSTS") if not name.startswith((".", "*"))]
-    found = {*named, *own_hosts(), "::1", socket.gethostname(), *addresses.local()}
-    return sorted({host.strip("[]") for host in found})
+    """Returns every name and address of the hub, for its certificate."""
+    named = [name for name in env.split_words("ALLOWED_HOSTS") if not name.startswith((".", "*"))]
+    hosts = {*named, *own_hosts(), "::1", socket.gethostname(), *addresses.local()}
+    return sorted({host.strip("[]") for host in hosts})
 
 
 def allowed_hosts() -> list[str]:
-    """The hosts that a request may name: those that the operator lists, the hub's own, and those in its
-    certificate."""
+    """Returns the hosts that a request may name: those that the operator lists, the hub's own, and those in
+    its certificate."""
     certified = certificate_hosts() if certificate() is not None else []
     return sorted(
-        {*env.words("ALLOWED_HOSTS"), *own_hosts(), *(addresses.bracketed(host) for host in certified)}
+        {*env.split_words("ALLOWED_HOSTS"), *own_hosts(), *(addresses.bracketed(host) for host in certified)}
     )
 
 
 def agent_url() -> str:
-    """How this machine's own agent reaches the hub: by a name that the certificate holds."""
-    shown = certificate()
-    return api_url() if shown is not None and shown.ca is None else bind().local_url
+    """Returns the URL at which this machine's own agent reaches the hub, with a host that the certificate
+    contains."""
+    files = certificate()
+    # A certificate of the operator's own names the hub's public name, not the loopback.
+    return api_url() if files is not None and files.ca is None else bind().local_url
 
 
 def public_url() -> str:
-    """How people's browsers reach the hub: PUBLIC_URL, or an address that reaches it from as far as it
+    """Returns the URL at which browsers reach the hub: PUBLIC_URL, otherwise the address at which it
     listens."""
-    given = env.web_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
-    if not given and bind().host in LOOPBACK and not is_open():
+    url = env.web_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
+    if not url and bind().host in LOOPBACK and not is_open():
         return f"{_scheme()}://{BROWSER_HOST}:{bind().port}"
-    return given or _listening_url()
+    return url or _listening_url()
 
 
 def api_url() -> str:
-    """How programs reach the hub, such as nodes and MLflow's clients: API_URL, or PUBLIC_URL where programs
-    find its host too."""
-    given = env.web_url("API_URL", env.text("API_URL", ""))
-    if is_for_browsers_only(given):
+    """Returns the URL at which programs reach the hub: API_URL, PUBLIC_URL if programs can resolve its host,
+    or the address at which it listens."""
+    url = env.web_url("API_URL", env.text("API_URL", ""))
+    if is_for_browsers_only(url):
         raise env.EnvError(
-            f"API_URL={given} names a host that programs often do not find; use {bind().local_url}"
+            f"API_URL={url} names a host that programs often do not find; use {bind().local_url}"
         )
     public = env.web_url("PUBLIC_URL", env.text("PUBLIC_URL", ""))
-    return given or (public if public and not is_for_browsers_only(public) else _listening_url())
+    return url or (public if public and not is_for_browsers_only(public) else _listening_url())
 
 
 def is_for_browsers_only(url: str) -> bool:
-    """Whether the host of `url` is a name below localhost: browsers know these by themselves, programs look
-    them up in vain."""
+    """Returns whether the host of `url` is below localhost, which browsers resolve but other programs often
+    do not."""
     return (urlsplit(url).hostname or "").endswith(".localhost")
 
 
-def known_public_url() -> str:
-    """Like `public_url`, but a command that is given neither PUBLIC_URL nor BIND asks the TrainHub that
-    runs."""
+def stored_public_url() -> str:
+    """Returns `public_url`; without PUBLIC_URL and BIND, that of the TrainHub that is running."""
     if env.text("PUBLIC_URL", "") or env.text("BIND", ""):
         return public_url()
     return services().get("public_url") or public_url()
 
 
-def known_api_url() -> str:
-    """Like `api_url`, but a command that is given no address asks the TrainHub that runs."""
+def stored_api_url() -> str:
+    """Returns `api_url`; without an address in the environment, that of the TrainHub that is running."""
     if any(env.text(name, "") for name in ("API_URL", "PUBLIC_URL", "BIND")):
         return api_url()
     return services().get("api_url") or api_url()
 
 
 def own_hosts() -> list[str]:
-    """The host names and addresses under which this hub may be asked without further setting."""
+    """Returns the host names and addresses at which this hub can be reached without further settings."""
     hosts = {
         "localhost",
         "127.0.0.1",
@@ -201,7 +201,7 @@ def own_hosts() -> list[str]:
 
 
 def services() -> dict[str, str]:
-    """What the running `manage.py up` says about itself; empty when none runs."""
+    """Returns the addresses that the running `manage.py up` has published; empty if none is running."""
     try:
         text = SERVICES_FILE.read_text()
     except FileNotFoundError:
@@ -217,31 +217,31 @@ def services() -> dict[str, str]:
 
 
 def redis_url() -> str:
-    return given_redis_url() or services().get("redis_url") or "redis://127.0.0.1:6379/0"
+    return configured_redis_url() or services().get("redis_url") or "redis://127.0.0.1:6379/0"
 
 
-def given_redis_url() -> str:
+def configured_redis_url() -> str:
     return env.url_of_kind("REDIS_URL", env.secret("REDIS_URL"), REDIS_KINDS)
 
 
 def broker_url() -> str:
-    return given_broker_url() or broker_of(redis_url())
+    return configured_broker_url() or broker_of(redis_url())
 
 
-def given_broker_url() -> str:
+def configured_broker_url() -> str:
     return env.url_of_kind("BROKER_URL", env.secret("BROKER_URL"), BROKER_KINDS)
 
 
 def node_broker_url() -> str:
-    """How other machines reach the broker, where that is not by BROKER_URL; without user or password."""
+    """Returns the URL at which other machines reach the broker, if that is not BROKER_URL; without user and
+    password."""
     return env.url_of_kind(
         "NODE_BROKER_URL", env.text("NODE_BROKER_URL", ""), BROKER_KINDS
     ) or services().get("node_broker_url", "")
 
 
 def broker_ca() -> Path | None:
-    """The authority of the certificate that the embedded broker shows to other machines; None where there is
-    none."""
+    """Returns the authority behind the embedded broker's certificate, as a file; None if there is none."""
     path = "" if env.text("NODE_BROKER_URL", "") else services().get("broker_ca", "")
     return Path(path) if path else None
 
@@ -251,13 +251,14 @@ def rabbitmq_api_url() -> str:
 
 
 def hub_ca() -> Path | None:
-    """The certificate of the authority that the running hub made for itself; None where it needs none."""
+    """Returns the certificate of the authority that the running hub made for itself; None if it needs
+    none."""
     path = services().get("hub_ca")
     return Path(path) if path else None
 
 
 def broker_of(url: str) -> str:
-    """The URL that Celery wants for the Redis server that redis-py finds at `url`."""
+    """Returns the URL with which Celery connects to the Redis server that redis-py finds at `url`."""
     if not url.startswith("unix://"):
         return url
     parts = urlsplit(url)
@@ -267,17 +268,18 @@ def broker_of(url: str) -> str:
 
 
 def secret_key() -> str:
-    """SECRET_KEY, or the key that `up` made; before the first `up` one that lasts as long as the process."""
-    given = env.secret("SECRET_KEY")
-    if given:
-        return given
+    """Returns SECRET_KEY, or the key that `up` has stored. Before the first `up` it is a new one, only for
+    this process."""
+    key = env.secret("SECRET_KEY")
+    if key:
+        return key
     if SECRET_KEY_FILE.exists():
         return SECRET_KEY_FILE.read_text().strip()
     return secrets.token_urlsafe(48)
 
 
 def _listening_url() -> str:
-    """An address that reaches the hub from as far as it listens."""
+    """Returns the URL at which the hub listens, for other machines if they may reach it."""
     host, port = bind()
     if is_open() and host in ANY_ADDRESS:
         return f"{_scheme()}://{addresses.bracketed(outer_address() or socket.gethostname())}:{port}"

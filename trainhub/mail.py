@@ -1,4 +1,4 @@
-"""The mail server that EMAIL_URL names."""
+"""Parses EMAIL_URL, the address of the mail server."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ class MailServer(NamedTuple):
 
 
 def server(url: str) -> MailServer:
-    """`smtp://`, `smtps://` (TLS from the start) or `smtp+tls://` (STARTTLS), `user:password@host:port`; ""
-    is no server."""
+    """Returns the mail server at `url`: `smtp://`, `smtps://` (TLS from the start) or `smtp+tls://`
+    (STARTTLS), then `user:password@host:port`. An empty `url` means no server. Raises EnvError for anything
+    else."""
     if not url:
         return MailServer()
     parts = urlsplit(url)
@@ -35,6 +36,7 @@ def server(url: str) -> MailServer:
     return MailServer(
         parts.hostname,
         port or PORTS[parts.scheme],
+        # Percent-encoding is the only way to write `@`, `:` or `/` in a password within a URL.
         unquote(parts.username or ""),
         unquote(parts.password or ""),
         is_ssl=parts.scheme == "smtps",

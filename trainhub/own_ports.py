@@ -1,4 +1,4 @@
-"""Which ports belong to this installation, for whatever must keep away from them."""
+"""The ports that belong to this installation, for programs that must avoid them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ USUAL_PORTS = {
 
 
 def own_ports() -> set[int]:
-    """The TCP ports on which the hub and what it is made of listen, as far as its settings name them."""
+    """Returns the TCP ports on which the hub, its database and its brokers listen, as far as settings name
+    them."""
     used = {installation.bind().port}
     if (broker := installation.broker_bind()) is not None:
         used.add(broker.port)

@@ -1,9 +1,9 @@
-"""What drf-spectacular cannot see or say by itself: the byte routes in front of Django, every refusal, and
-null.
+"""Completes the OpenAPI document with what drf-spectacular cannot find by itself: byte routes in front of
+Django, all refusals, and null.
 
 The public functions are postprocessing hooks (SPECTACULAR_SETTINGS). Clients are generated from this
-document, so a status or a content type that is missing here is an error that they cannot handle;
-tests/api/contract.py compares answers with it."""
+document, so they cannot handle a status or a content type that is missing here; tests/api/contract.py
+compares answers with it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ NODE_ROUTES = "/api/v1/node/"
 CHANGING_METHODS = ("post", "put", "patch", "delete")
 BYTES_TYPE = "application/octet-stream"
 JSON_TYPE = "application/json"
+# Route name -> content type of a success; any other serves a file, whose type follows from its name.
 CONTENT_TYPES: Mapping[str, str] = {
     "certificate": JSON_TYPE,
     "whole": "application/zip",
@@ -33,11 +34,10 @@ CONTENT_TYPES: Mapping[str, str] = {
     "log": "text/plain",
     "signature": JSON_TYPE,
 }
-"""Route name -> content type of a success; any other serves a file, whose type follows from its name."""
 ANY_TYPE = "*/*"
+# Names of the routes that honour Range and conditional requests.
 PARTIAL_FILES = ("file", "whole", "output", "snapshot")
-"""Names of the routes that honour Range and conditional requests."""
-PROBLEM: dict[str, Any] = {
+PROBLEM: dict[str, object] = {
     "type": "object",
     "description": "RFC 9457 problem details. `errors` names the fields that are wrong.",
     "required": ["type", "title", "status"],
@@ -64,12 +64,13 @@ PROBLEM: dict[str, Any] = {
 }
 
 
-def add_bytes(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Add the byte routes that people's programs use; the nodes' own protocol is not part of the public
+def add_bytes(result: dict[str, Any], **_: object) -> dict[str, Any]:
+    """Adds the byte routes for programs of people. The protocol of the nodes is not part of the public
     API."""
     for route in (*job_bytes, *model_bytes, *curve_files):
         if not route.path.startswith(NODE_ROUTES):
             operations = result["paths"].setdefault(route.path_format, {})
+            # Starlette adds HEAD to every GET route by itself.
             for method in sorted(
                 (route.methods or set()) - ({"HEAD"} if "GET" in (route.methods or ()) else set())
             ):
@@ -78,8 +79,8 @@ def add_bytes(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     return result
 
 
-def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Declare every refusal of every operation as application/problem+json."""
+def add_problems(result: dict[str, Any], **_: object) -> dict[str, Any]:
+    """Declares every refusal of every operation as application/problem+json."""
     result.setdefault("components", {}).setdefault("schemas", {})["Problem"] = PROBLEM
     for path, operations in result["paths"].items():
         for method, operation in operations.items():
@@ -89,15 +90,15 @@ def add_problems(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     return result
 
 
-def null_by_any_of(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Write "this or null" as anyOf: drf-spectacular says oneOf, which null violates where the schema itself
-    allows it."""
+def null_by_any_of(result: dict[str, object], **_: object) -> dict[str, Any]:
+    """Writes "this or null" as anyOf. drf-spectacular writes oneOf, which null violates if the schema itself
+    permits null."""
     _rewrite(result.get("components", {}))
     _rewrite(result["paths"])
     return result
 
 
-def _rewrite(schema: Any) -> None:
+def _rewrite(schema: object) -> None:
     if isinstance(schema, dict):
         if {"type": "null"} in schema.get("oneOf", ()):
             schema["anyOf"] = schema.pop("oneOf")
@@ -108,8 +109,8 @@ def _rewrite(schema: Any) -> None:
             _rewrite(value)
 
 
-def _refusals(path: str, method: str, operation: Mapping[str, Any]) -> list[HTTPStatus]:
-    """The statuses of every refusal that this operation can answer with."""
+def _refusals(path: str, method: str, operation: Mapping[str, object]) -> list[HTTPStatus]:
+    """Returns the statuses of every refusal with which this operation can answer."""
     statuses = [HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND]
     if method in CHANGING_METHODS:
         statuses += [HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS]
@@ -128,11 +129,11 @@ def _problem_response(status: HTTPStatus) -> dict[str, Any]:
 
 
 def _operation(route: Route, method: str) -> dict[str, Any]:
-    told = (inspect.getdoc(route.endpoint) or "").removeprefix(f"{method}: ")
+    description = (inspect.getdoc(route.endpoint) or "").removeprefix(f"{method}: ")
     names = re.findall(r"{(\w+)}", route.path_format)
     return {
         "operationId": f"{route.name}_{method.lower()}",
-        "description": told[:1].upper() + told[1:],
+        "description": description[:1].upper() + description[1:],
         "parameters": [
             {"in": "path", "name": name, "required": True, "schema": {"type": "string"}} for name in names
         ],
@@ -144,19 +145,25 @@ def _operation(route: Route, method: str) -> dict[str, Any]:
 
 def _successes(name: str, method: str) -> dict[str, Any]:
     if method == "HEAD":
-        return {"200": {"description": "As GET, without the bytes."}}
+        return {"200": {"description": "The headers of the response, without content."}}
     if method == "PUT":
-        return {"200": {"description": "The piece is stored; Upload-Complete tells whether it was the last."}}
+        return {
+            "200": {
+                "description": (
+                    "The piece is stored. The header Upload-Complete tells whether it was the last one."
+                )
+            }
+        }
     if method == "POST":
-        return {"201": {"description": "Made.", "content": {JSON_TYPE: {"schema": {"type": "object"}}}}}
+        return {"201": {"description": "Created.", "content": {JSON_TYPE: {"schema": {"type": "object"}}}}}
     content_type = CONTENT_TYPES.get(name, ANY_TYPE)
     schema = {"type": "object"} if content_type == JSON_TYPE else {"type": "string", "format": "binary"}
     content = {content_type: {"schema": schema}}
-    answers: dict[str, Any] = {"200": {"description": "The whole.", "content": content}}
+    answers: dict[str, object] = {"200": {"description": "The complete content.", "content": content}}
     if name in PARTIAL_FILES:
         answers["206"] = {
-            "description": "The range that was asked for.",
+            "description": "The requested range.",
             "content": {ANY_TYPE: {"schema": schema}},
         }
-        answers["304"] = {"description": "Not changed since the ETag or date that was sent."}
+        answers["304"] = {"description": "The content has not changed since the ETag or date in the request."}
     return answers

@@ -17,12 +17,12 @@ DEBUG = env.boolean("DEBUG", False)
 TRAINHUB_VERSION = __version__
 LOG_LEVEL = installation.LOG_LEVEL
 
-PUBLIC_URL = installation.known_public_url()
-API_URL = installation.known_api_url()
+PUBLIC_URL = installation.stored_public_url()
+API_URL = installation.stored_api_url()
 BEHIND_TLS = PUBLIC_URL.startswith("https://")
 SECRET_KEY = installation.secret_key()
 ALLOWED_HOSTS = installation.allowed_hosts()
-CSRF_TRUSTED_ORIGINS = [*env.words("CSRF_TRUSTED_ORIGINS"), *([PUBLIC_URL] if BEHIND_TLS else [])]
+CSRF_TRUSTED_ORIGINS = [*env.split_words("CSRF_TRUSTED_ORIGINS"), *([PUBLIC_URL] if BEHIND_TLS else [])]
 SESSION_COOKIE_SECURE = BEHIND_TLS
 CSRF_COOKIE_SECURE = BEHIND_TLS
 SESSION_COOKIE_NAME = cookies.name("sessionid", PUBLIC_URL)
@@ -43,7 +43,7 @@ PROVIDER_JOIN_TIMEOUT = env.number("PROVIDER_JOIN_TIMEOUT", 900, least=1)
 PROVIDER_TRIES = env.integer("PROVIDER_TRIES", 3, least=1)
 PROVIDER_PAUSE = env.number("PROVIDER_PAUSE", 5, least=0.1)
 PROVIDER_CALLS = env.integer("PROVIDER_CALLS", 4, least=1)
-PROVIDER_ENV = env.words("PROVIDER_ENV")
+PROVIDER_ENV = env.split_words("PROVIDER_ENV")
 
 MAX_SNAPSHOT_BYTES = env.integer("MAX_SNAPSHOT_BYTES", 512 * 2**20, least=1)
 MAX_SNAPSHOT_FILES = env.integer("MAX_SNAPSHOT_FILES", 20_000, least=1)
@@ -90,7 +90,7 @@ ALERT_HOLD_SECONDS = env.number("ALERT_HOLD_SECONDS", 60)
 ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
-WEBHOOK_HOSTS = env.words("WEBHOOK_HOSTS")
+WEBHOOK_HOSTS = env.split_words("WEBHOOK_HOSTS")
 OWN_PORTS = own_ports()
 IS_ON_LOOPBACK_ONLY = installation.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
@@ -126,6 +126,7 @@ INSTALLED_APPS = [
     "heroicons",
 ]
 MIDDLEWARE = [
+    # First, so that it also sees what the other middleware refuses.
     "workspaces.api.middleware.ApiProblems",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -157,6 +158,8 @@ TEMPLATES = [
 
 _SQLITE = {
     "timeout": 20,
+    # Takes SQLite's write lock when a transaction begins: one that reads first and then writes could not wait
+    # for the lock, but would fail at once.
     "transaction_mode": "IMMEDIATE",
     "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=67108864;",
 }
@@ -165,6 +168,9 @@ _database: dict[str, Any] = {
 }
 if _database["ENGINE"] == "django.db.backends.sqlite3":
     _database["OPTIONS"] = {**_database.get("OPTIONS", {}), **_SQLITE}
+    # Opening the file anew for each request, with its pragmas and functions, takes 2 ms of CPU. A connection
+    # that is not in use holds no lock.
+    _database["CONN_MAX_AGE"] = 60
 elif _database["ENGINE"] == "django.db.backends.postgresql":
     _pool = {"min_size": 1, "max_size": env.integer("DATABASE_POOL", 16, least=1), "timeout": 20}
     _database["OPTIONS"] = {**_database.get("OPTIONS", {}), "pool": _pool}
@@ -199,6 +205,8 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_WORKER_CONSUMER = "trainhub.worker.consumer:PatientConsumer"
 CELERY_BROKER_TRANSPORT_OPTIONS = {
+    # Seconds that a worker waits at its queue per request to Valkey; a message ends the wait at once.
+    "polling_interval": 5,
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,

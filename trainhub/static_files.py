@@ -1,4 +1,5 @@
-"""Static files straight from the folders of the project and its apps: no collectstatic, no CDN."""
+"""Serves static files from the folders of the project and its apps, without collectstatic and without a
+CDN."""
 
 from __future__ import annotations
 
@@ -9,9 +10,9 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+# Files of these folders change only with an upgrade. Browsers revalidate our own by ETag, because ES modules
+# import each other by names without a version.
 THIRD_PARTY = ("bootstrap", "django_htmx", "vendor")
-"""Change only with an upgrade. Ours are asked for again by ETag: ES modules import each other by bare
-name."""
 
 
 class HubStatic(StaticFiles):

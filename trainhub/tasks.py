@@ -1,4 +1,4 @@
-"""Housekeeping of the installation as a whole."""
+"""Celery tasks for the installation as a whole."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ def clear_sessions() -> None:
 
 @shared_task(ignore_result=True)
 def purge() -> None:
-    """Also asked for at once, by name, where an owner deletes a run for good (jobs.task_messages)."""
+    """Deletes runs and models whose time is over. Also sent at once, by name, when an owner deletes a run
+    permanently (jobs.task_messages)."""
     run_purge.purge_due(before=accounting.finalize_run)
     purge_logged_models()
 
 
 @shared_task(ignore_result=True)
 def seal_blobs() -> None:
-    """Once after an upgrade: what earlier versions have stored becomes read-only."""
+    """Makes files read-only that earlier versions have stored. It has work only once after an upgrade."""
     blob_sealer.seal_old()
 
 
 @shared_task(ignore_result=True)
 def sweep_blobs() -> None:
-    """Free files that no source, output or model names (any more), and uploads that were given up."""
-    gone = blob_gc.sweep()
-    if gone:
-        log.info("%s stored files that nothing names are deleted", gone)
+    """Deletes stored files that no source, output or model names, and abandoned uploads."""
+    removed = blob_gc.sweep()
+    if removed:
+        log.info("%s stored files that nothing names are deleted", removed)
     forgotten = pieces.sweep() + parts.sweep()
     if forgotten:
         log.info("%s uploads that nobody went on with are deleted", forgotten)

@@ -1,4 +1,4 @@
-"""The page that lists the REST API, made from the same schema that clients read."""
+"""The page that lists the operations of the REST API, made from the same schema that clients read."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ class Operation:
 def api_page(request: WorkspaceRequest) -> HttpResponse:
     # The root itself is in no area; the page names it above the lists.
     areas = groupby((item for item in operations() if item.area), key=lambda operation: operation.area)
-    groups = [(area, list(found)) for area, found in areas]
+    groups = [(area, list(rows)) for area, rows in areas]
     return render(request, "trainhub/api.html", {"groups": groups, "base": settings.API_URL})
 
 
 @lru_cache(maxsize=1)
 def operations() -> tuple[Operation, ...]:
-    """Every operation of the schema by path; the schema cannot change while the process lives."""
+    """Returns every operation of the schema, sorted by area and path. Cached, because the schema cannot
+    change while the process runs."""
     generator: Any = SchemaGenerator
     paths = generator().get_schema(request=None, public=True)["paths"]
-    found = [
+    operations = [
         _operation(method, path, paths[path][method])
         for path in paths
         for method in METHODS
@@ -51,7 +52,7 @@ def operations() -> tuple[Operation, ...]:
     ]
     return tuple(
         sorted(
-            found,
+            operations,
             key=lambda operation: (operation.area, operation.path, METHODS.index(operation.method.lower())),
         )
     )

@@ -1,5 +1,3 @@
-"""Floor 0: what a training job is, where it goes and what will run.
+"""Floor 0: values and pure functions that describe a training job, its placement and the processes to start.
 
-Pure values and pure functions, standard library only. The hub and the nodes both import this
-package and meet in nothing else.
-"""
+Standard library only. The hub and the nodes both import this package and share no other code."""

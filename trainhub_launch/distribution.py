@@ -1,4 +1,4 @@
-"""How a run is spread over processes: what the configurations of all frameworks have in common."""
+"""How a run is distributed over processes: what the configurations of all frameworks have in common."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any, ClassVar, TypeVar
 
 from trainhub_launch.errors import SpecError
 
+# The largest plan that a hub can make, store and show.
 MAX_PROCESSES = 4096
-"""No plan is larger than what a hub can make, store and show."""
 MAX_NODES = 1024
 
 
 class Distribution(ABC):
     """The configuration of one framework: a frozen dataclass in the folder of that framework.
 
-    Its fields are the fields of the JSON, in the same order. `type` is the name of the framework.
-    """
+    Its fields are the fields of the JSON, in the same order. `type` is the name of the framework."""
 
     type: str
     nodes_field: ClassVar[str] = "distribution.node_count"
@@ -24,19 +23,20 @@ class Distribution(ABC):
 
     @abstractmethod
     def nodes(self, requested: int | None) -> int:
-        """The number of nodes of the run. `requested` is `resources.node_count` of the spec."""
+        """Returns the number of nodes of the run. `requested` is `resources.node_count` of the spec, None if
+        absent."""
 
     @abstractmethod
     def check(self, requested: int | None) -> None:
-        """Raises SpecError where fields contradict each other; `requested` as above. `fields` has checked
-        each field alone."""
+        """Raises SpecError if fields contradict each other. `requested` is `resources.node_count` of the
+        spec, None if absent. Each single field has been checked before, by `fields`."""
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
 
 
 class NodeCountDistribution(Distribution):
-    """A configuration that names the number of nodes itself, in its field `node_count`."""
+    """A configuration with its own number of nodes, in the field `node_count`."""
 
     node_count: int
 
@@ -56,15 +56,15 @@ Configuration = TypeVar("Configuration", bound=Distribution)
 
 
 def narrow(distribution: Distribution | None, kind: type[Configuration]) -> Configuration:
-    """`distribution` as the configuration of one framework. Raises SpecError where it belongs to another
-    framework."""
+    """Returns `distribution` as the configuration class of one framework. Raises SpecError if it belongs to
+    another framework or is None."""
     if not isinstance(distribution, kind):
         raise SpecError("distribution.type", f"must be {kind.type!r}")
     return distribution
 
 
 def check_total(field: str, processes: int, maximum: int = MAX_PROCESSES) -> None:
-    """Raises SpecError where a run has more processes than a plan can hold. `field` is the one that makes
-    them."""
+    """Raises SpecError if a run has more processes than a plan can hold. `field` is the field of the spec
+    that determines their number."""
     if processes > maximum:
         raise SpecError(field, f"makes {processes} processes in all; at most {maximum} can run together")

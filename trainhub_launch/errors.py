@@ -2,15 +2,14 @@ from __future__ import annotations
 
 
 class LaunchError(Exception):
-    """Base of this floor's errors; the message is a sentence for the person who must act."""
+    """Base class of this package's errors. The message is a sentence for the person who has to act."""
 
 
 class SpecError(LaunchError):
     """A field of a RunSpec is wrong.
 
-    `field` is the JSON path (`distribution.process_count`), so that a page, the API and the CLI
-    can all put the message where the mistake was made.
-    """
+    `field` is the JSON path (such as `distribution.process_count`), so that a page, the API and the CLI can
+    show the message beside the field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -19,7 +18,7 @@ class SpecError(LaunchError):
 
 
 class WireError(LaunchError):
-    """A message from the other side does not have the agreed shape."""
+    """A message from a node or from the hub does not have the agreed format."""
 
 
 class UnknownVariable(LaunchError):

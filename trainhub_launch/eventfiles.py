@@ -1,9 +1,10 @@
-"""TensorBoard's event files: they travel like logs, and are read as metrics instead of being shown."""
+"""Recognises TensorBoard's event files. Nodes send them like logs, and the hub reads them as metrics instead
+of showing them."""
 
 from __future__ import annotations
 
+# TensorBoard recognises its event files by this part of their names, too.
 MARK = "tfevents"
-"""What TensorBoard itself knows them by."""
 
 
 def is_event_file(path: str) -> bool:

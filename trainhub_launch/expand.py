@@ -1,12 +1,13 @@
-"""`$NAME` and `${NAME}` in arguments, from one process's environment; `$$` is a dollar.
+"""Expands `$NAME` and `${NAME}` in arguments from the environment of one process; `$$` is a dollar.
 
-The rank wrapper imports this before every rank: no imports but our own errors, no regular expressions.
-"""
+Every rank's wrapper imports this module before the rank starts, so it imports nothing but the package's
+errors and uses no regular expressions."""
 
 from __future__ import annotations
 
 from trainhub_launch.errors import UnknownVariable
 
+# Not typing.TYPE_CHECKING: the import of `typing` would delay the start of every rank.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,10 +17,10 @@ _REST = _START | frozenset("0123456789")
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
-    """`text` with its references replaced; a dollar that starts none (`$1`, `$(x)`, a last `$`) stays.
+    """Returns `text` with its references replaced. A dollar that starts no reference (`$1`, `$(x)`, a dollar
+    at the end) is unchanged.
 
-    Raises UnknownVariable for a name that `env` does not have. Values are not expanded again.
-    """
+    Raises UnknownVariable for a name that `env` lacks. Values are not expanded again."""
     out: list[str] = []
     for piece, name in _pieces(text):
         if not name:
@@ -32,17 +33,17 @@ def expand(text: str, env: Mapping[str, str]) -> str:
 
 
 def references(text: str) -> tuple[str, ...]:
-    """The names that `text` refers to, in order, each once."""
+    """Returns the names that `text` refers to, in order of appearance, each once."""
     return tuple(dict.fromkeys(name for _, name in _pieces(text) if name))
 
 
 def literal(text: str) -> str:
-    """`text` written so that `expand` gives it back unchanged."""
+    """Returns `text` escaped so that `expand` yields it unchanged."""
     return text.replace("$", "$$")
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """(literal text, "") and ("", name of a reference), in order."""
+    """Yields (literal text, "") or ("", name of a reference) for each part of `text`, in order."""
     at = 0
     while (dollar := text.find("$", at)) >= 0:
         yield text[at:dollar], ""
@@ -52,6 +53,8 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
         end = _end_of_name(text, start)
         if text[after : after + 1] == "$":
             yield "$", ""
+            # `$$` becomes one dollar here and the scan goes on behind both, so `$$NAME` yields the literal
+            # `$NAME`.
             at = after + 1
         elif end > start and (not braced or text[end : end + 1] == "}"):
             yield "", text[start:end]

@@ -1,22 +1,24 @@
-"""Reading untrusted JSON into typed values, every refusal naming its field."""
+"""Reads untrusted JSON into typed values. Every error names its field."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from trainhub_launch.errors import SpecError
 
+# Linux starts no process with an argument or variable above 128 KiB; room is left for its name.
 MAX_WORD_BYTES = 120_000
-"""Linux starts no process with an argument or variable above 128 KiB; room is left for its name."""
 
 
 def check_text(path: str, text: str) -> None:
-    """Refuses what no process can be given as an argument or a variable."""
+    """Raises SpecError for a text that cannot be an argument or an environment variable of a process. `path`
+    is the JSON path."""
     if "\x00" in text:
         raise SpecError(path, "must not contain a NUL character")
     try:
         size = len(text.encode())
+    # JSON may contain an escaped half of a surrogate pair. Python's decoder accepts it, but no UTF-8 can hold
+    # it.
     except UnicodeEncodeError:
         raise SpecError(path, "is not valid Unicode (half of a surrogate pair)") from None
     if size > MAX_WORD_BYTES:
@@ -27,20 +29,23 @@ def check_text(path: str, text: str) -> None:
 
 
 class Fields:
-    """One JSON object being read; `finish()` refuses whatever was not asked for."""
+    """Reads one JSON object, field by field. `finish()` raises SpecError if the object has a field that was
+    not read."""
 
-    def __init__(self, data: Any, path: str = "") -> None:
+    def __init__(self, data: object, path: str = "") -> None:
         if not isinstance(data, Mapping):
             raise SpecError(path or "spec", "must be a JSON object")
         self._data = data
         self._path = path
-        self._asked: set[str] = set()
+        self._names: set[str] = set()
 
     def path(self, name: str) -> str:
         return f"{self._path}.{name}" if self._path else name
 
-    def raw(self, name: str, default: Any = None) -> Any:
-        self._asked.add(name)
+    def raw(self, name: str, default: object = None) -> object:
+        # Optional fields are recorded even if the object lacks them, so that `finish` can list every name it
+        # knows.
+        self._names.add(name)
         return self._data.get(name, default)
 
     def text(
@@ -64,6 +69,7 @@ class Fields:
         value = self.raw(name)
         if value is None:
             return None
+        # `bool` is a subclass of `int`: without this check `true` would be read as 1.
         if isinstance(value, bool) or not isinstance(value, int):
             raise SpecError(self.path(name), "must be a whole number")
         if not least <= value <= most:
@@ -71,7 +77,7 @@ class Fields:
         return value
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """A list of strings; numbers are accepted too, as in `['--epochs', 50]`."""
+        """Returns a list of strings as a tuple. Numbers are converted to text, as in `['--epochs', 50]`."""
         value = self.raw(name, ())
         if not isinstance(value, list | tuple):
             raise SpecError(self.path(name), "must be a list, one item per argument (never a shell line)")
@@ -88,7 +94,7 @@ class Fields:
         return Fields(self.raw(name, {}), self.path(name))
 
     def finish(self) -> None:
-        unknown = sorted(str(key) for key in self._data if key not in self._asked)
+        unknown = sorted(str(key) for key in self._data if key not in self._names)
         if unknown:
-            known = ", ".join(sorted(self._asked))
-            raise SpecError(self.path(unknown[0]), f"is not a known field; known here: {known}")
+            names = ", ".join(sorted(self._names))
+            raise SpecError(self.path(unknown[0]), f"is not a known field; known here: {names}")

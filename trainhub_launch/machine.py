@@ -1,4 +1,4 @@
-"""What a machine is and how it does, as its node tells the hub."""
+"""The state of a machine and its GPUs, as its node reports it to the hub."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from math import isfinite
 from typing import Any
 
 from trainhub_launch.errors import WireError
+from trainhub_launch.json_types import JsonValue
 from trainhub_launch.telemetry import GpuProcess
 from trainhub_launch.wire import numbers_of, read
 
 GPU_OK, GPU_LOST = "ok", "lost"
 GPU_STATES = (GPU_OK, GPU_LOST)
+# Per node. A report with more of them is refused.
 MAX_INTERPRETERS, MAX_PORTS = 1024, 1024
-"""Of one node; a report that tells of more is refused."""
+# Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
-"""Of one GPU; further ones are left out."""
 
 
 @dataclass(frozen=True)
 class GpuFact:
-    """One device, by UUID.
+    """One device, identified by its UUID.
 
-    `numbers`: the latest value of each metric (`trainhub_launch.metrics.GPU_KEYS`) and `counters` of each
-    counter; what the device does not support is absent, never 0. `state`: ok, or lost: it was there and does
-    not answer any more, and `error` says how. `parent`: of a MIG device, the UUID of the GPU that it is a
-    part of, whose own numbers stand there; `profile` its size, such as "1g.10gb". A GPU in MIG mode is not
-    offered to runs, its MIG devices are."""
+    `numbers`: the latest value of each metric (`trainhub_launch.metrics.GPU_KEYS`); `counters`: the value of
+    each counter. What the device does not support is absent, never 0. `state`: `ok`, or `lost` for a device
+    that has stopped answering, in which case `error` explains it. `parent`: for a MIG device, the UUID of the
+    GPU that it is a part of, which has its own numbers; `profile`: its size, such as "1g.10gb". A GPU in MIG
+    mode (`mig`) is not offered to runs, but its MIG devices are."""
 
     uuid: str
     index: int
@@ -45,7 +46,7 @@ class GpuFact:
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that runs can use as environment `system`."""
+    """A Python interpreter that runs can use as environment `system`."""
 
     path: str
     version: str
@@ -53,8 +54,8 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class NetworkPort:
-    """An InfiniBand or RoCE port as the kernel tells it. `state`: ACTIVE, DOWN, INIT …; `rate`: "400 Gb/sec
-    (4X NDR)"."""
+    """An InfiniBand or RoCE port as the kernel reports it. `state`: ACTIVE, DOWN, INIT …; `rate`: for example
+    "400 Gb/sec (4X NDR)"."""
 
     device: str
     port: int
@@ -65,10 +66,11 @@ class NetworkPort:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """What the node is and how it does. `cores`, `slots`: see FreeNode. Bytes and percent.
+    """The identity and the present state of a node. `cores` and `slots`: see FreeNode. Sizes are in bytes,
+    `cpu_pct` in percent.
 
-    `numbers`: the machine's latest (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: why GPUs cannot be read, a
-    sentence; "" where they can or where there is no driver at all."""
+    `numbers`: the machine's latest values (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: a sentence that
+    explains why GPUs cannot be read; "" if they can, or if there is no driver."""
 
     agent_version: str
     hostname: str
@@ -94,7 +96,7 @@ class Heartbeat:
 
 
 def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
-    """Raises WireError, KeyError or TypeError for anything else."""
+    """Returns the heartbeat in decoded `data`. Raises WireError, KeyError or TypeError for anything else."""
     return read(
         Heartbeat,
         {
@@ -111,7 +113,7 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
     )
 
 
-def _few(data: Mapping[str, Any], name: str, most: int) -> Sequence[Any]:
+def _few(data: Mapping[str, JsonValue], name: str, most: int) -> Sequence[Any]:
     items = data[name]
     if not isinstance(items, list) or len(items) > most:
         raise WireError(f"{name} must be a list of at most {most:,}")
@@ -126,12 +128,13 @@ def _gpu(data: Mapping[str, Any]) -> GpuFact:
         {
             **data,
             "numbers": numbers_of(data["numbers"], "numbers"),
-            # NaN and infinity are no whole numbers: not known.
+            # NaN and infinity cannot become an `int`; such a counter counts as unknown.
             "counters": {
                 name: int(value)
                 for name, value in numbers_of(data["counters"], "counters").items()
                 if isfinite(value)
             },
+            # Cut instead of refused: a GPU with very many processes must not cost the node its whole report.
             "processes": tuple(read(GpuProcess, item) for item in data["processes"][:MAX_PROCESSES]),
         },
     )

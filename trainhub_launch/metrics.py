@@ -1,23 +1,23 @@
-"""What is measured of a GPU and of its machine: one table that the node samples by and the hub stores, draws
-and exports by.
+"""The table of metrics of GPUs and machines, by which nodes sample and the hub stores, draws and exports
+values.
 
-A metric's place in its table is no contract: blocks on the wire and in storage name their columns.
-"""
+The position of a metric in its table may change: blocks on the wire and in storage name their columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+# The three intervals, in seconds, at which a node reads values.
 FAST_S, MEDIUM_S, SLOW_S = 1, 5, 60
-"""The three rhythms at which a node reads."""
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A number over time. `every_s`: how often a node reads it; in between the last reading stands.
+class MetricField:
+    """A number that is recorded over time. `every_s`: seconds between two readings by a node; in between the
+    last value is repeated.
 
-    `dcgm`: the name under which NVIDIA's DCGM exporter publishes it, and `dcgm_scale` what our value is
-    multiplied by for it."""
+    `dcgm`: the name under which NVIDIA's DCGM exporter publishes it, "" if it does not; `dcgm_scale`: the
+    factor from our unit to DCGM's."""
 
     key: str
     label: str
@@ -31,32 +31,32 @@ MIB = 1 / 2**20
 _SHARE = 0.01
 
 GPU_METRICS = (
-    Metric("utilization_pct", "Utilisation", "%", dcgm="DCGM_FI_DEV_GPU_UTIL"),
-    Metric("memory_bandwidth_pct", "Memory bandwidth", "%", dcgm="DCGM_FI_DEV_MEM_COPY_UTIL"),
-    Metric("memory_used_bytes", "Memory used", "B", dcgm="DCGM_FI_DEV_FB_USED", dcgm_scale=MIB),
-    Metric(
+    MetricField("utilization_pct", "Utilisation", "%", dcgm="DCGM_FI_DEV_GPU_UTIL"),
+    MetricField("memory_bandwidth_pct", "Memory bandwidth", "%", dcgm="DCGM_FI_DEV_MEM_COPY_UTIL"),
+    MetricField("memory_used_bytes", "Memory used", "B", dcgm="DCGM_FI_DEV_FB_USED", dcgm_scale=MIB),
+    MetricField(
         "memory_reserved_bytes",
         "Memory reserved by the driver",
         "B",
         dcgm="DCGM_FI_DEV_FB_RESERVED",
         dcgm_scale=MIB,
     ),
-    Metric("power_w", "Power", "W", dcgm="DCGM_FI_DEV_POWER_USAGE"),
-    Metric("power_limit_w", "Power limit", "W", dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT"),
-    Metric("temperature_c", "Temperature", "°C", dcgm="DCGM_FI_DEV_GPU_TEMP"),
-    Metric("sm_clock_mhz", "SM clock", "MHz", dcgm="DCGM_FI_DEV_SM_CLOCK"),
-    Metric("memory_clock_mhz", "Memory clock", "MHz", dcgm="DCGM_FI_DEV_MEM_CLOCK"),
-    Metric("throttled_thermal_pct", "Slowed by heat", "%"),
-    Metric("throttled_power_pct", "Slowed by the power limit", "%"),
-    Metric("throttled_hardware_pct", "Slowed by the hardware", "%"),
-    Metric("memory_temperature_c", "Memory temperature", "°C", MEDIUM_S, dcgm="DCGM_FI_DEV_MEMORY_TEMP"),
-    Metric("encoder_pct", "Encoder", "%", MEDIUM_S, dcgm="DCGM_FI_DEV_ENC_UTIL"),
-    Metric("decoder_pct", "Decoder", "%", MEDIUM_S, dcgm="DCGM_FI_DEV_DEC_UTIL"),
-    Metric("pcie_tx_bytes_s", "PCIe sent", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_PCIE_TX_BYTES"),
-    Metric("pcie_rx_bytes_s", "PCIe received", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_PCIE_RX_BYTES"),
-    Metric("nvlink_tx_bytes_s", "NVLink sent", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_NVLINK_TX_BYTES"),
-    Metric("nvlink_rx_bytes_s", "NVLink received", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_NVLINK_RX_BYTES"),
-    Metric(
+    MetricField("power_w", "Power", "W", dcgm="DCGM_FI_DEV_POWER_USAGE"),
+    MetricField("power_limit_w", "Power limit", "W", dcgm="DCGM_FI_DEV_ENFORCED_POWER_LIMIT"),
+    MetricField("temperature_c", "Temperature", "°C", dcgm="DCGM_FI_DEV_GPU_TEMP"),
+    MetricField("sm_clock_mhz", "SM clock", "MHz", dcgm="DCGM_FI_DEV_SM_CLOCK"),
+    MetricField("memory_clock_mhz", "Memory clock", "MHz", dcgm="DCGM_FI_DEV_MEM_CLOCK"),
+    MetricField("throttled_thermal_pct", "Slowed by heat", "%"),
+    MetricField("throttled_power_pct", "Slowed by the power limit", "%"),
+    MetricField("throttled_hardware_pct", "Slowed by the hardware", "%"),
+    MetricField("memory_temperature_c", "Memory temperature", "°C", MEDIUM_S, dcgm="DCGM_FI_DEV_MEMORY_TEMP"),
+    MetricField("encoder_pct", "Encoder", "%", MEDIUM_S, dcgm="DCGM_FI_DEV_ENC_UTIL"),
+    MetricField("decoder_pct", "Decoder", "%", MEDIUM_S, dcgm="DCGM_FI_DEV_DEC_UTIL"),
+    MetricField("pcie_tx_bytes_s", "PCIe sent", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_PCIE_TX_BYTES"),
+    MetricField("pcie_rx_bytes_s", "PCIe received", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_PCIE_RX_BYTES"),
+    MetricField("nvlink_tx_bytes_s", "NVLink sent", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_NVLINK_TX_BYTES"),
+    MetricField("nvlink_rx_bytes_s", "NVLink received", "B/s", MEDIUM_S, dcgm="DCGM_FI_PROF_NVLINK_RX_BYTES"),
+    MetricField(
         "engine_active_pct",
         "Engine active",
         "%",
@@ -64,11 +64,13 @@ GPU_METRICS = (
         dcgm="DCGM_FI_PROF_GR_ENGINE_ACTIVE",
         dcgm_scale=_SHARE,
     ),
-    Metric("sm_active_pct", "SM active", "%", MEDIUM_S, dcgm="DCGM_FI_PROF_SM_ACTIVE", dcgm_scale=_SHARE),
-    Metric(
+    MetricField(
+        "sm_active_pct", "SM active", "%", MEDIUM_S, dcgm="DCGM_FI_PROF_SM_ACTIVE", dcgm_scale=_SHARE
+    ),
+    MetricField(
         "sm_occupancy_pct", "SM occupancy", "%", MEDIUM_S, dcgm="DCGM_FI_PROF_SM_OCCUPANCY", dcgm_scale=_SHARE
     ),
-    Metric(
+    MetricField(
         "tensor_active_pct",
         "Tensor cores active",
         "%",
@@ -76,10 +78,10 @@ GPU_METRICS = (
         dcgm="DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
         dcgm_scale=_SHARE,
     ),
-    Metric(
+    MetricField(
         "dram_active_pct", "Memory active", "%", MEDIUM_S, dcgm="DCGM_FI_PROF_DRAM_ACTIVE", dcgm_scale=_SHARE
     ),
-    Metric(
+    MetricField(
         "fp64_active_pct",
         "FP64 active",
         "%",
@@ -87,7 +89,7 @@ GPU_METRICS = (
         dcgm="DCGM_FI_PROF_PIPE_FP64_ACTIVE",
         dcgm_scale=_SHARE,
     ),
-    Metric(
+    MetricField(
         "fp32_active_pct",
         "FP32 active",
         "%",
@@ -95,7 +97,7 @@ GPU_METRICS = (
         dcgm="DCGM_FI_PROF_PIPE_FP32_ACTIVE",
         dcgm_scale=_SHARE,
     ),
-    Metric(
+    MetricField(
         "fp16_active_pct",
         "FP16 active",
         "%",
@@ -103,23 +105,25 @@ GPU_METRICS = (
         dcgm="DCGM_FI_PROF_PIPE_FP16_ACTIVE",
         dcgm_scale=_SHARE,
     ),
-    Metric("fan_pct", "Fan", "%", SLOW_S),
+    MetricField("fan_pct", "Fan", "%", SLOW_S),
 )
 
 HOST_METRICS = (
-    Metric("cpu_pct", "CPU", "%"),
-    Metric("memory_used_bytes", "Memory used", "B"),
-    Metric("swap_used_bytes", "Swap used", "B", MEDIUM_S),
-    Metric("load_1", "Load", ""),
-    Metric("disk_free_bytes", "Disk free", "B", MEDIUM_S),
-    Metric("disk_read_bytes_s", "Disk read", "B/s"),
-    Metric("disk_write_bytes_s", "Disk written", "B/s"),
-    Metric("network_tx_bytes_s", "Network sent", "B/s"),
-    Metric("network_rx_bytes_s", "Network received", "B/s"),
-    Metric("infiniband_tx_bytes_s", "InfiniBand sent", "B/s", MEDIUM_S),
-    Metric("infiniband_rx_bytes_s", "InfiniBand received", "B/s", MEDIUM_S),
+    MetricField("cpu_pct", "CPU", "%"),
+    MetricField("memory_used_bytes", "Memory used", "B"),
+    MetricField("swap_used_bytes", "Swap used", "B", MEDIUM_S),
+    MetricField("load_1", "Load", ""),
+    MetricField("disk_free_bytes", "Disk free", "B", MEDIUM_S),
+    MetricField("disk_read_bytes_s", "Disk read", "B/s"),
+    MetricField("disk_write_bytes_s", "Disk written", "B/s"),
+    MetricField("network_tx_bytes_s", "Network sent", "B/s"),
+    MetricField("network_rx_bytes_s", "Network received", "B/s"),
+    MetricField("infiniband_tx_bytes_s", "InfiniBand sent", "B/s", MEDIUM_S),
+    MetricField("infiniband_rx_bytes_s", "InfiniBand received", "B/s", MEDIUM_S),
 )
 
+# Whole numbers that must stay exact: key -> (label, DCGM's name or ""). Only the current value is reported,
+# without a history.
 COUNTERS: dict[str, tuple[str, str]] = {
     "energy_mj": ("Energy since the driver was loaded, mJ", "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"),
     "ecc_corrected": ("ECC errors corrected", "DCGM_FI_DEV_ECC_SBE_AGG_TOTAL"),
@@ -148,8 +152,6 @@ COUNTERS: dict[str, tuple[str, str]] = {
     "xid_last": ("The last XID error", "DCGM_FI_DEV_XID_ERRORS"),
     "xid_count": ("XID errors since the agent started", ""),
 }
-"""Whole numbers that must stay exact: key -> (label, DCGM's name or nothing). Told as they stand now, not
-over time."""
 
 GPU_KEYS = {metric.key: metric for metric in GPU_METRICS}
 HOST_KEYS = {metric.key: metric for metric in HOST_METRICS}

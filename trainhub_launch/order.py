@@ -1,4 +1,4 @@
-"""NodeOrder: the answer to a claim; all that a node needs to run its part of one attempt."""
+"""NodeOrder: the answer to a node's claim, with all that the node needs to run its part of one attempt."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainhub_launch.json_types import JsonObject
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
 VERSION = 2
@@ -15,9 +16,9 @@ VERSION = 2
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """The software of a run. `kind` `system`: the interpreter `python` as it is; `venv`: a cached
-    virtual environment made from `requirements` with pip, `python` = its base interpreter ("" = the
-    node's default). `index_urls`: first is pip's index, the others extra ones."""
+    """The software environment of a run. `kind` `system`: the interpreter `python` as it is; `venv`: a cached
+    virtual environment made from `requirements` with pip, `python` being its base interpreter ("" = the
+    node's default). `index_urls`: the first is pip's index, the others are extra ones."""
 
     name: str
     version: str
@@ -28,11 +29,13 @@ class EnvironmentSpec:
 
     @property
     def digest(self) -> str:
-        """Names the cache folder: equal content, equal environment, whatever it is called."""
+        """The name of the cache folder. Environments of equal content share it, whatever their names are."""
+        # The order of requirements does not matter to pip, but the first index is the main one and the others
+        # are extra.
         content = [self.kind, self.python, sorted(self.requirements), list(self.index_urls)]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {
             "name": self.name,
             "version": self.version,
@@ -56,11 +59,12 @@ class EnvironmentSpec:
 
 @dataclass(frozen=True)
 class NodeOrder:
-    """`values`: what every Reference of the plan stands for, keyed `secret:NAME` and `launch:NAME`.
+    """The part of one node in an attempt. `values`: the value of every Reference in the plan, by
+    `secret:NAME` or `launch:NAME`.
 
-    The node itself adds launch:work_dir and launch:node_dir. `masked`: values never to be shown.
-    `go`: whether the processes may start. An order of several nodes comes twice: first without it (`command`
-    is provisional, and all is to be made ready), then, once every node is ready, with it and the final
+    The node itself adds launch:work_dir and launch:node_dir. `masked`: values that must never be shown. `go`:
+    whether the processes may start. An order of a run on several nodes comes twice: first with `go` False and
+    a provisional `command`, for preparation, and once every node is ready, with `go` True and the final
     `command`."""
 
     run: str
@@ -107,6 +111,7 @@ class NodeOrder:
             timeout_s=data["timeout_s"],
             grace_s=data["grace_s"],
             head=data["head"],
-            # A node that is upgraded takes up what an agent before this word was told.
+            # An upgraded agent still reads orders that an older version stored, which had no `go` and might
+            # start.
             go=data.get("go", True),
         )

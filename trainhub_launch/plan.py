@@ -1,4 +1,4 @@
-"""LaunchPlan: exactly which processes start where, with which arguments and environment."""
+"""LaunchPlan: which processes start on which node, with which arguments and environment."""
 
 from __future__ import annotations
 
@@ -6,27 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from trainhub_launch.json_types import JsonObject
+
 VERSION = 1
 
+# The item of `NodeCommand.launcher` that the node replaces by its own rank wrapper: the argv on one node, on
+# several a name that each of them knows.
 RANK_WRAPPER = "{rank}"
-"""The item of `NodeCommand.launcher` that the node replaces by its own rank wrapper: the argv on one node, on
-several a name that each of them knows."""
 
+# The item of `NodeCommand.launcher` that the node replaces by the one string that Open MPI takes as its
+# remote start command (`plm_rsh_agent`; Open MPI 5 knows it by that name too); only in plans of several
+# nodes.
 RSH_AGENT = "{rsh_agent}"
-"""The item of `NodeCommand.launcher` that the node replaces by the one string that Open MPI takes as its
-remote start command (`plm_rsh_agent`; Open MPI 5 knows it by that name too); only in plans of several
-nodes."""
 
+# What a process gets from its node besides `PlannedProcess.env`; nothing else is passed on.
 BASE_ENVIRONMENT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "USER")
-"""What a process gets from its node besides `PlannedProcess.env`; nothing else is passed on."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """A value that is not in the plan: `kind` is `secret` (by `name`) or `launch` (told at launch).
+    """A value that the plan leaves open. `kind` is `secret` (the secret `name`) or `launch` (assigned when
+    the run is launched).
 
-    `launch` names: run_id, attempt, url, token, port, work_dir, node_dir.
-    """
+    Names of the kind `launch`: run_id, attempt, url, token, port, work_dir, node_dir."""
 
     kind: str
     name: str
@@ -40,17 +42,16 @@ EnvValue = str | Reference
 
 @dataclass(frozen=True)
 class PlannedProcess:
-    """One rank as it will start.
+    """One rank as it will be started.
 
-    `argv` is unexpanded (`$RANK` stays); argv[0] "python" means the environment's interpreter.
-    `env` is the whole contract environment with the user's variables, without BASE_ENVIRONMENT.
-    PYTHONPATH there is what the *user* gave, or Reference("launch", "node_dir"); the node puts its
-    own entry in front of the former and fills in the latter.
-    `provided` exist in the process but are set by someone else (Open MPI): name -> the value it will have.
-    `gpus` are the UUIDs meant for this process; CUDA_VISIBLE_DEVICES in `env` says what it sees, which
-    is every GPU of the node where scripts choose by LOCAL_RANK. `local_rank` is the index on its node.
-    `decides`: the process whose exit decides the run where others only serve (TensorFlow's chief).
-    """
+    `argv` is unexpanded (`$RANK` is still in it); argv[0] "python" means the interpreter of the environment.
+    `env` is the complete environment with the user's variables, without BASE_ENVIRONMENT. Its PYTHONPATH is
+    either the user's value, before which the node puts its own entry, or Reference("launch", "node_dir"),
+    which the node replaces. `provided`: name -> value of variables that another program (Open MPI) sets.
+    `gpus` are the UUIDs meant for this process; CUDA_VISIBLE_DEVICES in `env` lists what it sees, which is
+    every GPU of the node if scripts choose by LOCAL_RANK. `local_rank` is the index on its node. `decides`:
+    whether the exit of the process counts for the outcome of the run; False for processes that only serve
+    others (TensorFlow's workers beside a chief)."""
 
     rank: int
     local_rank: int
@@ -66,10 +67,11 @@ class PlannedProcess:
 
 @dataclass(frozen=True)
 class NodeCommand:
-    """One node's part. `launcher` is the head's mpirun argv, or empty (then the node starts each of
-    `processes` itself, except on the other nodes of an MPI plan); the rank wrapper that mpirun starts finds
-    its process in `processes` by OMPI_COMM_WORLD_RANK. `launcher_env` is for mpirun, or for its daemon on the
-    other nodes; whether these may run as root (OMPI_ALLOW_RUN_AS_ROOT, …_CONFIRM) is for the node to say."""
+    """The part of one node. `launcher` is the argv of mpirun on the head; if it is empty, the node starts
+    each of `processes` itself, except on the other nodes of an MPI plan. The rank wrapper that mpirun starts
+    finds its process in `processes` by OMPI_COMM_WORLD_RANK. `launcher_env` is for mpirun, or for its daemon
+    on the other nodes; the node itself decides whether these may run as root (OMPI_ALLOW_RUN_AS_ROOT,
+    …_CONFIRM)."""
 
     node: str
     node_rank: int
@@ -81,7 +83,8 @@ class NodeCommand:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """`ports`: name -> port on the head (or per task), `notes`: sentences the run page shows."""
+    """The plan of a whole run. `ports`: name -> port on the head (or of a task). `notes`: sentences for the
+    run's page."""
 
     framework: str
     commands: tuple[NodeCommand, ...]
@@ -92,7 +95,7 @@ class LaunchPlan:
     def processes(self) -> tuple[PlannedProcess, ...]:
         return tuple(process for command in self.commands for process in command.processes)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "version": VERSION,
             "framework": self.framework,
@@ -111,7 +114,7 @@ class LaunchPlan:
         )
 
 
-def command_to_json(command: NodeCommand) -> dict[str, Any]:
+def command_to_json(command: NodeCommand) -> dict[str, object]:
     return {
         "node": command.node,
         "node_rank": command.node_rank,
@@ -147,7 +150,7 @@ def env_from_json(data: Mapping[str, Any]) -> dict[str, EnvValue]:
     }
 
 
-def _process_to_json(process: PlannedProcess) -> dict[str, Any]:
+def _process_to_json(process: PlannedProcess) -> JsonObject:
     return {
         "rank": process.rank,
         "local_rank": process.local_rank,

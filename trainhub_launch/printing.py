@@ -1,4 +1,4 @@
-"""The printed form of a plan: what the preview shows and the golden files hold."""
+"""Prints a plan as text, for the preview and for the golden files of the tests."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from trainhub_launch.plan import EnvValue, LaunchPlan, NodeCommand, PlannedProce
 
 
 def show(plan: LaunchPlan) -> str:
-    """A plan for reading: nodes, then processes, with what all processes share printed once.
+    """Returns a plan as text: nodes, then processes. Variables that all processes share are printed once.
 
-    Words are quoted as a shell would need them, to show where each begins and ends; no shell ever
-    reads them. References are printed as `<assigned at launch>` and `<secret NAME>`.
-    """
+    Words are quoted as for a shell, to show where each begins and ends, although no shell reads them.
+    References are printed as `<assigned at launch>` and `<secret NAME>`."""
     return "\n".join(_lines(plan)) + "\n"
 
 
-def shown_argv(process: PlannedProcess) -> tuple[str, ...]:
-    """`process.argv` with every reference replaced whose value is known, or has a name to show."""
-    known = {name: str(value) for name, value in process.env.items()} | dict(process.provided)
-    return tuple(_shown(word, known) for word in process.argv)
+def display_argv(process: PlannedProcess) -> tuple[str, ...]:
+    """Returns `process.argv` with every reference replaced that has a value or a name in the plan."""
+    values = {name: str(value) for name, value in process.env.items()} | dict(process.provided)
+    return tuple(_substituted(word, values) for word in process.argv)
 
 
-def _shown(word: str, known: Mapping[str, str]) -> str:
+def _substituted(word: str, values: Mapping[str, str]) -> str:
     try:
-        return expand(word, known)
+        return expand(word, values)
     except UnknownVariable:
-        # HOME and its like are known on the node alone: the word stays as it was written.
+        # HOME and the rest of BASE_ENVIRONMENT are only known on the node, so the word stays as it was
+        # written.
         return word
 
 
@@ -66,8 +66,8 @@ def _process(process: PlannedProcess, shared: Mapping[str, EnvValue]) -> Iterato
     yield f"    log     {process.log_name}"
     yield f"    GPUs    {', '.join(process.gpus) or 'none'}"
     yield f"    argv    {_line(process.argv)}"
-    if shown_argv(process) != process.argv:
-        yield f"    runs    {_line(shown_argv(process))}"
+    if display_argv(process) != process.argv:
+        yield f"    runs    {_line(display_argv(process))}"
     yield from _environment(
         {name: value for name, value in process.env.items() if name not in shared}, "    "
     )
@@ -85,14 +85,19 @@ def _line(words: tuple[str, ...]) -> str:
 
 
 def _word(text: str) -> str:
-    """Quoted as a shell would need it; what a terminal would obey instead of show is spelled out."""
+    """Returns the text quoted as for a shell, with control characters escaped, which a terminal would
+    obey."""
+    # A newline or an escape sequence in an argument could otherwise imitate further lines of the plan.
     if text.isprintable():
         return shlex.quote(text)
-    shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
-    return f"$'{shown}'"
+    printable = "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+    return f"$'{printable}'"
 
 
 def _shared(processes: tuple[PlannedProcess, ...]) -> dict[str, EnvValue]:
+    # A plan always has a process: every framework starts at least one on each node.
     first, *others = processes
     return {
         name: value

@@ -1,8 +1,7 @@
-"""Report (node -> hub) and Ack (hub -> node): the one road up.
+"""Report (node -> hub) and Ack (hub -> node): the only messages in which a node reports facts.
 
-Everything here is idempotent: a report says how things *are*, so repeating or losing one changes
-nothing. `to_wire()` gives plain lists, dicts, numbers, str and bytes, for msgpack.
-"""
+Everything here is idempotent: a report describes the present state, so repeating or losing one changes
+nothing. `to_wire()` returns plain lists, dicts, numbers, str and bytes, for msgpack."""
 
 from __future__ import annotations
 
@@ -12,26 +11,28 @@ from typing import Any
 
 from trainhub_launch.errors import WireError
 from trainhub_launch.machine import Heartbeat, heartbeat_of
+from trainhub_launch.states import PHASES, Phase, RankState
 from trainhub_launch.telemetry import EVENT_KINDS, Block, GpuEvent, block_of
 from trainhub_launch.wire import read
 
 VERSION = 3
+# Maximum bytes of one log in one report.
 MAX_CHUNK_BYTES = 4 * 1024 * 1024
-"""Most bytes of one log in one report."""
+# Maximum bytes of a whole encoded report; the hub refuses larger ones.
 MAX_REPORT_BYTES = 32 * 1024 * 1024
-"""Most bytes of a whole encoded report; the hub refuses larger ones."""
+# Maximum number of attempts in one report.
 MAX_ATTEMPTS = 4096
-"""Attempts that one report names."""
 MAX_EVENTS = 1000
+# Maximum number of points in time in all blocks of one report. Agents send at most 60 buckets and a minute of
+# samples.
 MAX_BLOCK_STEPS = 20_000
-"""Moments in all blocks of one report; agents send at most 60 buckets and a minute of samples."""
+# A refusal repeats at most this many characters of what was sent.
 MAX_QUOTED = 200
-"""Characters of what was sent that a refusal repeats."""
 
 
 @dataclass(frozen=True)
 class LogChunk:
-    """Bytes of one log from `offset` on. Empty data asks for the wanted offset."""
+    """Bytes of one log from `offset` on. Empty data only requests the offset that the hub expects next."""
 
     run: str
     attempt: int
@@ -42,15 +43,15 @@ class LogChunk:
 
 @dataclass(frozen=True)
 class MemberFact:
-    """One rank as its node knows it. `state`: waiting, running, ended. Times are Unix seconds.
+    """One rank as its node knows it. Times are Unix seconds.
 
-    `exit_code` for a normal end, else `signal`; `log_bytes` is the log's final size, at the end.
-    `ended_by_us`: the node ended it (cancel, gang stop, time out), so its exit is a consequence.
-    `out_of_memory`: only with evidence (the kernel's own count); a bare SIGKILL is a signal.
-    """
+    `exit_code` after a normal end, otherwise `signal`; `log_bytes` is the final size of the log, at the end.
+    `ended_by_us`: the node ended it (cancel, gang stop, time out), so its exit is only a consequence.
+    `out_of_memory`: only with evidence (the kernel's own count); a SIGKILL without it is reported as a
+    signal."""
 
     rank: int
-    state: str
+    state: RankState
     pid: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
@@ -63,22 +64,17 @@ class MemberFact:
 
 @dataclass(frozen=True)
 class OutputFile:
-    """A file under outputs/, already uploaded; `path` is relative, '/'-separated."""
+    """A file under outputs/ that has been uploaded; `path` is relative, separated by '/'."""
 
     path: str
     size: int
     sha256: str
 
 
-PHASES = ("accepted", "preparing", "ready", "running", "uploading", "done")
-READY = "ready"
-
-
 @dataclass(frozen=True)
 class DaemonCall:
-    """On the head of an MPI run: mpirun wants its daemon started on `host`, an address of the plan, with
-    `argv` (the daemon's own name first). Once per attempt and host; what comes later for the same host is
-    refused."""
+    """A request of the head of an MPI run: mpirun needs its daemon on `host`, an address of the plan, with
+    `argv` (the daemon's own name first). The hub accepts one per attempt and host and refuses later ones."""
 
     host: str
     argv: tuple[str, ...]
@@ -86,19 +82,18 @@ class DaemonCall:
 
 @dataclass(frozen=True)
 class AttemptFact:
-    """One attempt as its node knows it; sent again until the hub settles it.
+    """One attempt as its node knows it; repeated until the hub settles it.
 
-    `phase`: one of PHASES. `phase_at`: phase -> Unix seconds, for every phase reached. `error`: why it could
-    not be prepared or started, a sentence; with `error_kind` one of environment, snapshot, launch, upload,
-    internal.
-    `logs`: name -> size now, of every log file. `stopping`: why the node is ending it, "" = it is not:
-    canceled, gang, timeout, orphan, served. `warnings`: sentences (a file in outputs/ left out …). From
-    `ready` on, in a run of several nodes: `ports` are free here and kept for this attempt, and `versions`
-    tells the software that all nodes must agree on ("python", "torch", "openmpi" … -> version)."""
+    `phase_at`: phase -> Unix seconds, for every phase reached. `error`: a sentence that explains why it could
+    not be prepared or started; `error_kind`: an ErrorKind. `logs`: name -> present size of every log file.
+    `stopping`: the StopReason for which the node is ending it, "" if it is not. Both are plain text here,
+    because a newer node may know more of them. `warnings`: sentences (a file in outputs/ left out …). From
+    phase `ready` on, in a run on several nodes: `ports` are free here and reserved for this attempt, and
+    `versions` lists the software that all nodes must agree on ("python", "torch", "openmpi" … -> version)."""
 
     run: str
     attempt: int
-    phase: str
+    phase: Phase
     phase_at: Mapping[str, float] = field(default_factory=dict)
     members: tuple[MemberFact, ...] = ()
     logs: Mapping[str, int] = field(default_factory=dict)
@@ -114,16 +109,17 @@ class AttemptFact:
     def without_growing_logs(self) -> AttemptFact:
         """Returns the fact without the sizes of its logs, which change all the time until the attempt is
         done."""
-        return self if self.phase == "done" else replace(self, logs={})
+        # At the end the sizes are final, and the hub needs them to know that it has all bytes.
+        return self if self.phase is Phase.DONE else replace(self, logs={})
 
 
 @dataclass(frozen=True)
 class Report:
-    """`agent`: random id of this agent process; `sequence` counts its reports from 1.
+    """All facts of a node. `agent`: random id of this agent process; `sequence` counts its reports from 1.
 
-    `living`: (run, attempt) of every attempt this node holds that is not settled, each report.
-    `samples`: every second's numbers since the last report; lost ones are not sent again. `buckets` and
-    `events`: those that no Ack has confirmed yet, a bounded number of the oldest."""
+    `living`: (run, attempt) of every attempt on this node that is not settled, in each report. `samples`: the
+    numbers of every second since the last report; lost ones are not sent again. `buckets` and `events`: those
+    that no Ack has confirmed yet, a bounded number of the oldest."""
 
     agent: str
     sequence: int
@@ -137,11 +133,12 @@ class Report:
     events: tuple[GpuEvent, ...] = ()
 
     def to_wire(self) -> dict[str, Any]:
+        # Dataclasses become dictionaries and tuples stay tuples, which msgpack writes as lists.
         return {"version": VERSION, **asdict(self)}
 
     @classmethod
     def from_wire(cls, data: Any) -> Report:
-        """Raises WireError for anything that is not a report."""
+        """Returns the report in decoded `data`. Raises WireError for anything that is not a report."""
         try:
             if data["version"] != VERSION:
                 raise WireError(
@@ -162,14 +159,17 @@ class Report:
                 buckets=_blocks(data["buckets"]),
                 events=tuple(_event(item) for item in _few(data, "events", MAX_EVENTS)),
             )
+        # Everything that `int`, `float`, unpacking and calls raise for wrong data; int(inf) raises
+        # OverflowError, and deeply nested lists RecursionError.
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+            # The error repeats what was sent, and that may be megabytes.
             raise WireError(f"not a report: {type(error).__name__}: {str(error)[:MAX_QUOTED]}") from error
 
 
 @dataclass(frozen=True)
 class StopOrder:
-    """End this attempt: SIGTERM, `grace_s` seconds, SIGKILL. `why`: canceled, timeout, gang, orphan, or
-    served: every deciding rank has succeeded, and those here only serve."""
+    """An order to end an attempt: SIGTERM, and SIGKILL after `grace_s` seconds. `why`: a StopReason, as plain
+    text because a newer hub may know more of them."""
 
     run: str
     attempt: int
@@ -179,17 +179,16 @@ class StopOrder:
 
 @dataclass(frozen=True)
 class Ack:
-    """`offsets`: next wanted byte of every log named in the report, as (run, attempt, name, offset).
+    """The hub's answer to a report. `offsets`: the next byte that the hub expects of every log in the report,
+    as (run, attempt, name, offset).
 
-    `start`: attempts placed here that wait for a claim: the first one, or, of a node that is ready, the one
-    that brings the final order (a lost wake-up). `stop`: to be ended.
-    `daemons`: (run, attempt, argv) of each MPI daemon that is to be started here.
-    `settled`: attempts the hub knows the whole outcome of; the node may forget and later delete them.
-    `interval_s`: time to the next report when nothing happens.
+    `start`: attempts placed here that wait for a claim: the first claim, or, on a node that is ready, the one
+    that returns the final order (in case a wake-up was lost). `stop`: attempts to end. `daemons`: (run,
+    attempt, argv) of each MPI daemon to start here. `settled`: attempts whose whole outcome the hub knows;
+    the node may forget and later delete them. `interval_s`: seconds until the next report if nothing happens.
     `buckets_until`: every bucket that ends at or before this moment (Unix seconds by the node's clock) is
-    stored, and need not be sent again; `events_until`: so is every event up to this serial.
-    `is_watched`: somebody looks at this node now.
-    """
+    stored and need not be sent again; `events_until`: the same for events, by serial number. `is_watched`:
+    somebody looks at this node at present."""
 
     offsets: tuple[tuple[str, int, str, int], ...] = ()
     start: tuple[tuple[str, int], ...] = ()
@@ -206,8 +205,8 @@ class Ack:
 
     @classmethod
     def from_wire(cls, data: Any) -> Ack:
-        """Run ids and attempts are passed on as they came, and it is for the node to check each before it
-        uses one."""
+        """Returns the ack in decoded `data`; raises WireError for anything else. Run ids and attempts are
+        passed on unchecked: the node must check each before it uses one."""
         try:
             return cls(
                 offsets=tuple((r, a, n, int(o)) for r, a, n, o in data["offsets"]),
@@ -232,18 +231,19 @@ def _few(data: Mapping[str, Any], name: str, most: int) -> Sequence[Any]:
 
 
 def _text(value: Any) -> str:
-    # Not str(value): what a deeply nested list looks like as text may be many times as large as the report.
+    # Not str(value): the text of a deeply nested list may be many times as large as the report.
     if not isinstance(value, str):
         raise WireError(f"a text is {type(value).__name__}, not str")
     return value
 
 
 def _blocks(items: Any) -> tuple[Block, ...]:
-    blocks, left = [], MAX_BLOCK_STEPS
+    blocks, remaining = [], MAX_BLOCK_STEPS
+    # Counted over all blocks: a report of many small blocks would otherwise bypass the limit of each.
     for item in items:
         block = block_of(item)
-        left -= block.steps
-        if left < 0:
+        remaining -= block.steps
+        if remaining < 0:
             raise WireError(f"the blocks of a report may hold {MAX_BLOCK_STEPS:,} moments together")
         blocks.append(block)
     return tuple(blocks)
@@ -255,10 +255,14 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
     return read(
         AttemptFact,
         {
+            # Unknown keys make the constructor raise TypeError, so a new field needs a new VERSION.
             **data,
+            "phase": Phase(data["phase"]),
             "phase_at": {_text(phase): float(at) for phase, at in data["phase_at"].items()},
             "logs": {_text(name): int(size) for name, size in data["logs"].items()},
-            "members": tuple(read(MemberFact, item) for item in data["members"]),
+            "members": tuple(
+                read(MemberFact, {**item, "state": RankState(item["state"])}) for item in data["members"]
+            ),
             "outputs": tuple(read(OutputFile, item) for item in data["outputs"]),
             "warnings": tuple(_text(warning) for warning in data["warnings"]),
             "ports": tuple(int(port) for port in data["ports"]),

@@ -1,4 +1,4 @@
-"""How grave an alert is."""
+"""The severities of alerts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RunSpec: what the user wants (field names are those of Azure ML where one exists)."""
+"""RunSpec: the description of a run by its user. Names of fields are those of Azure ML where it has them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from trainhub_launch.distribution import Distribution
 
 VERSION = 1
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -10, 10
+# `\Z` instead of `$`, which would also accept a newline at the end.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,127}\Z")
 
 
 @dataclass(frozen=True)
 class SnapshotSource:
-    """A folder frozen on the hub; `id` is the SHA-256 of its canonical zip."""
+    """A source folder stored on the hub; `id` is the SHA-256 of its canonical zip."""
 
     id: str
     type: str = "snapshot"
@@ -25,7 +26,7 @@ class SnapshotSource:
 
 @dataclass(frozen=True)
 class ExampleSource:
-    """One of the built-in examples; the hub turns it into a snapshot on submit."""
+    """One of the built-in examples; the hub turns it into a snapshot when the run is submitted."""
 
     name: str
     type: str = "example"
@@ -36,7 +37,8 @@ Source = SnapshotSource | ExampleSource
 
 @dataclass(frozen=True)
 class Resources:
-    """`gpus_per_node` 0 = a CPU run; `node_count` None = what the distribution says."""
+    """The resources of a run. `gpus_per_node` 0 = a CPU run; `node_count` None = the distribution sets the
+    number."""
 
     cluster: str = "local"
     node_count: int | None = None
@@ -45,7 +47,8 @@ class Resources:
 
 @dataclass(frozen=True)
 class EnvironmentRef:
-    """`system` (with `version` = an interpreter the node reports, or "") or a named environment."""
+    """The environment of a run: `system` (with `version` = an interpreter that the node reports, or "") or a
+    named one."""
 
     name: str = "system"
     version: str = ""
@@ -53,7 +56,7 @@ class EnvironmentRef:
 
 @dataclass(frozen=True)
 class Variable:
-    """A plain value, or the name of a secret; exactly one of the two is set."""
+    """An environment variable: a plain value, or the name of a secret. Exactly one of the two is set."""
 
     value: str | None = None
     secret: str | None = None
@@ -84,7 +87,8 @@ class RunSpec:
 
     @property
     def node_count(self) -> int:
-        """Nodes the run needs: the distribution rules, then the resources, then one."""
+        """The number of nodes that the run needs: from the distribution if there is one, otherwise from the
+        resources, otherwise 1."""
         requested = self.resources.node_count
         return (requested or 1) if self.distribution is None else self.distribution.nodes(requested)
 

@@ -1,4 +1,4 @@
-"""Reads a RunSpec from the JSON that a person or a client wrote. Every refusal names its field."""
+"""Reads a RunSpec from JSON that a person or a client wrote. Every error names its field."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trainhub_launch.spec import (
 
 
 def read_spec(data: Any) -> RunSpec:
-    """The spec that `data` describes; raises SpecError naming the field that is wrong."""
+    """Returns the spec in `data`. Raises SpecError that names the wrong field."""
     fields = Fields(data)
     fields.integer("version", VERSION, least=1, most=VERSION)
     experiment = fields.text("experiment", "default", required=True)
@@ -51,6 +51,8 @@ def read_spec(data: Any) -> RunSpec:
         tags=_read_tags(fields),
     )
     fields.finish()
+    # Only after `finish`: a misspelled field is the more useful message than the contradiction that it
+    # causes.
     _check_whole(spec)
     return spec
 
@@ -125,12 +127,13 @@ def _read_tags(fields: Fields) -> dict[str, str]:
     ):
         raise SpecError("tags", "must be a JSON object of strings")
     for name, value in raw.items():
+        # Tags become rows of the database, and PostgreSQL accepts no NUL in a text.
         check_text(f"tags.{name}", name + value)
     return dict(raw)
 
 
 def _check_whole(spec: RunSpec) -> None:
-    """Rules between fields that no placement can change."""
+    """Raises SpecError if fields contradict each other, whatever the placement is."""
     if spec.command and (spec.script or spec.arguments):
         raise SpecError("command", "give either a script with arguments, or a command, not both")
     if not spec.command and not spec.script:

@@ -1,4 +1,4 @@
-"""Values from the wire: what came as plain data, checked field by field."""
+"""Checks decoded messages, field by field, and makes dataclasses of them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,30 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 _NUMBERS, _NAMES = frozenset((int, float)), frozenset((str,))
 
 
-def read(kind: type[_T], data: Mapping[str, Any]) -> _T:
-    """Build `kind`, refusing a plain field of another type: what follows puts these into paths, files and
-    rows."""
-    made = kind(**data)
-    for name, allowed, told in _plain_fields(cast("Hashable", kind)):
-        value = getattr(made, name)
-        if not isinstance(value, allowed):
-            raise WireError(f"{kind.__name__}.{name} is {type(value).__name__}, not {told}")
-    return made
+def read(kind: type[_T], data: Mapping[str, object]) -> _T:
+    """Returns a `kind` (a dataclass) made from `data`. Raises WireError for a plain field of a wrong type,
+    because the values are used in paths, files and rows; raises TypeError for unknown or missing fields."""
+    # Unknown names raise TypeError. Both sides must have the same fields, which the version of a message
+    # ensures.
+    message = kind(**data)
+    for name, allowed, content in _plain_fields(cast("Hashable", kind)):
+        value = getattr(message, name)
+        # `bool` is a subclass of `int`, but True is no number of bytes.
+        if not isinstance(value, allowed) or (type(value) is bool and bool not in allowed):
+            raise WireError(f"{kind.__name__}.{name} is {type(value).__name__}, not {content}")
+    return message
 
 
-def numbers_of(data: Any, what: str) -> dict[str, float]:
-    """A mapping of names to numbers."""
+def numbers_of(data: object, what: str) -> dict[str, float]:
+    """Returns `data` as a mapping of names to numbers. Raises WireError for anything else; `what` is its name
+    in the message."""
     if (
         type(data) is dict
         and _NUMBERS.issuperset(map(type, data.values()))
         and _NAMES.issuperset(map(type, data))
     ):
-        # Thousands of them come each second: no look at each by Python's own hand.
+        # Thousands of mappings arrive each second, so the usual case is checked by C code, without a loop in
+        # Python.
         return data
     if not isinstance(data, Mapping):
         raise WireError(f"{what} must be a mapping")
@@ -51,11 +56,13 @@ def numbers_of(data: Any, what: str) -> dict[str, float]:
 
 
 @cache
-def _plain_fields(kind: Any) -> tuple[tuple[str, tuple[type, ...], str], ...]:
-    """Name, types and annotation of each field that holds plain data."""
-    found = []
+def _plain_fields(kind: object) -> tuple[tuple[str, tuple[type, ...], str], ...]:
+    """Returns name, permitted types and annotation of each field that holds plain data."""
+    plain = []
     for spot in fields(cast("Any", kind)):
+        # Annotations are strings in modules that import `annotations` from __future__, as all of ours do.
+        # Names that are no plain type, such as tuple[…], are checked by the caller.
         allowed = [_PLAIN[name] for name in str(spot.type).split(" | ") if name in _PLAIN]
         if allowed:
-            found.append((spot.name, tuple(chain(*allowed)), str(spot.type)))
-    return tuple(found)
+            plain.append((spot.name, tuple(chain(*allowed)), str(spot.type)))
+    return tuple(plain)

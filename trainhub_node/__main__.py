@@ -82,8 +82,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """The console script. Threads of libraries may still wait for a broker or a hub; they need no orderly
-    end."""
+    """Runs the console script. It exits without waiting for threads of libraries, which may still wait for a
+    broker or a hub."""
     code = run_command()
     logging.shutdown()
     sys.stdout.flush()

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from trainhub_launch.report import StopOrder
+from trainhub_launch.states import Phase
 from trainhub_node import proc, records
 from trainhub_node.attempts import attempt_list, crash_cleanup
 from trainhub_node.attempts.attempt_list import Attempts, Key
@@ -78,6 +79,7 @@ class Agent:
         """Runs until `close`. Attempts of an earlier agent are resumed first."""
         for folder in self._attempts.scan():
             self._starter.prepare(folder)
+        # An earlier agent may have ended between storing the order and starting the child.
         for folder in self._attempts.all():
             if not Path(folder.child).exists():
                 self._starter.prepare(folder)
@@ -124,7 +126,7 @@ class Agent:
     def _advance(self, tracked: TrackedAttempt) -> None:
         """Does the next step of an attempt, depending on its state."""
         state = tracked.state
-        if "done" in state.agent()["phase_at"]:
+        if Phase.DONE in state.agent()["phase_at"]:
             return
         child = state.child()
         if state.is_over:
@@ -177,7 +179,7 @@ def prepare_folders(settings: NodeSettings) -> None:
 
 
 def _has_ended(folder: RunDir) -> bool:
-    """Reads the state again after the child was found dead: it may have written its last record just
-    before."""
+    """Returns whether the child recorded its end. The state is read again, because a child that was found
+    dead may have written its last record just before."""
     state = attempt_list.read_state(folder)
     return bool(state and state.get("ended"))

@@ -16,7 +16,7 @@ class Backoff:
 
     def next_s(self) -> float:
         """Returns the seconds to wait after one more failure."""
-        pause_s = min(self._max_s, FIRST_S * 2 ** min(self._failures, 20))
+        pause_s = min(self._max_s, FIRST_S * 2.0 ** min(self._failures, 20))
         self._failures += 1
         return pause_s * random.uniform(0.5, 1.0)  # noqa: S311 - spreads nodes over time, hides nothing
 

@@ -1,5 +1,5 @@
-"""The settings of a node in its folder, beside the hub's certificate. `join` writes them and `run` reads
-them."""
+"""The settings of a node as files in its folder: node.json and the hub's certificate. `join` writes them, and
+`run` reads them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from trainhub_node.settings import SettingsError
 
 FILE = "node.json"
 HUB_CA = "hub-ca.pem"
+# Names in node.json -> the environment variable of that setting, which has priority.
 NAMES = {
     "hub_url": "TRAINHUB_HUB_URL",
     "token": "TRAINHUB_NODE_TOKEN",
@@ -24,7 +25,6 @@ NAMES = {
     "cache_bytes": "TRAINHUB_NODE_CACHE_BYTES",
     "python": "TRAINHUB_NODE_PYTHON",
 }
-"""Names in node.json -> the environment variable of that setting, which has priority."""
 
 
 def default_folder() -> Path:
@@ -40,9 +40,10 @@ def folder(option: str, env: Mapping[str, str]) -> Path:
 
 
 def environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """Returns `env`, completed by the settings in the folder. Raises SettingsError."""
+    """Returns the variables `env`, completed by the settings that the folder stores. Raises SettingsError."""
     stored = {NAMES[name]: value for name, value in read(folder).items() if name in NAMES}
     if env.get("TRAINHUB_NODE_TOKEN_FILE"):
+        # `settings.read` prefers a token to a file with one, but the environment has priority over node.json.
         stored.pop("TRAINHUB_NODE_TOKEN", None)
     if (folder / HUB_CA).exists():
         stored["TRAINHUB_HUB_CA"] = str(folder / HUB_CA)
@@ -73,7 +74,8 @@ def read(folder: Path) -> dict[str, str]:
 
 
 def write(folder: Path, values: Mapping[str, str], ca: str) -> None:
-    """Writes both files, private and each atomically. `run` needs node.json first, so it is written last."""
+    """Writes node.json and the hub's certificate (PEM; "" for none). Each file is private and replaced
+    atomically. `run` needs node.json first, so it is written last."""
     if ca:
         _write(folder / HUB_CA, ca)
     else:

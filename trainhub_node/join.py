@@ -34,8 +34,8 @@ from trainhub_node.settings import NodeSettings, SettingsError
 
 TOKEN = re.compile(r"(thj_[A-Za-z0-9_-]{8,})(?:\.([0-9a-f]{64}))?\Z")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}\Z")
+# With a larger offset, no time from this machine is useful, and certificates fail.
 MAX_CLOCK_OFFSET_S = 300.0
-"""With a larger offset, no time from this machine is useful, and certificates fail."""
 
 
 class JoinError(Exception):
@@ -44,7 +44,8 @@ class JoinError(Exception):
 
 @dataclass(frozen=True)
 class JoinRequest:
-    """`environment`: the node's settings as variables, from options and from the environment."""
+    """The parameters of `join_hub`. `environment`: the node's settings as variables, from options and from
+    the environment."""
 
     url: str
     token: str
@@ -199,6 +200,7 @@ def _check_machine(node_settings: NodeSettings) -> None:
 
 def _fetch_authority(url: str, fingerprint: str) -> str:
     """Returns the hub's own authority as PEM. The token's fingerprint proves it, whichever server answers."""
+    # Nothing secret is sent over this connection, and its answer is compared with the token's fingerprint.
     unverified = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     unverified.check_hostname = False
     unverified.verify_mode = ssl.CERT_NONE
@@ -282,4 +284,4 @@ def _unreachable(url: str, error: str) -> str:
         )
     else:
         remedy = "check URL, and that a firewall lets this machine reach that port"
-    return f"the hub at {url} cannot be asked: {error}; {remedy}"
+    return f"the hub at {url} cannot be reached: {error}; {remedy}"

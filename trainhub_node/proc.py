@@ -1,4 +1,4 @@
-"""Processes as /proc shows them."""
+"""Reads processes from /proc."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class ProcessStat:
         self.pid = pid
         self.state = fields[0].decode()
         self.parent, self.group, self.session = (int(field) for field in fields[1:4])
+        # Field 22 of the file, in clock ticks since the boot (proc(5)).
         self.start = int(fields[19])
 
     @property
@@ -69,8 +70,8 @@ def boot_id() -> str:
 
 
 def identity(pid: int) -> str | None:
-    """Returns boot id and start time of a process, which distinguish it after a reused pid or a reboot.
-    None without it."""
+    """Returns "boot id/start time" of a process, which distinguishes it from a later one with the same id,
+    also after a reboot; None if there is no such living process."""
     entry = read_process(pid)
     return None if entry is None or entry.is_dead else f"{boot_id()}/{entry.start}"
 

@@ -43,18 +43,18 @@ _scan = make_scanner(_ScannerOptions())  # type: ignore[arg-type]  # any object 
 _encode = make_encoder(None, _reject_value, encode_basestring_ascii, None, ": ", ", ", False, False, False)
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: object) -> bytes:
     return "".join(_encode(value, 0)).encode("ascii")
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes) -> object:
     try:
         return _scan(data.decode("ascii"), 0)[0]
     except (StopIteration, ValueError, RecursionError) as error:
         raise ValueError("not a record") from error
 
 
-def write(path: str, value: Any, *, patient: bool = True) -> None:
+def write(path: str, value: object, *, patient: bool = True) -> None:
     """Writes `value` to `path` atomically. While the disk is full it waits, because a record must not be
     lost.
 

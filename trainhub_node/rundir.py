@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-ENVIRONMENT_LOG = "20_environment_build_log.txt"
-PREPARATION_LOG = "55_preparation_log.txt"
-LAUNCHER_LOG = "60_launcher_log.txt"
 DAEMON_CALL = "daemon-"
 RUN_ID_LENGTH = 32
 RUN_ID_CHARACTERS = "0123456789abcdef"
@@ -65,17 +62,18 @@ class RunDir:
 
     @property
     def go(self) -> str:
-        """The final order of a run on several nodes: with it the processes may start."""
+        """The final order of a run on several nodes; the processes may start once this file exists."""
         return f"{self.path}/go.json"
 
     @property
     def daemon(self) -> str:
-        """The arguments with which mpirun, on the head, wants its daemon started here."""
+        """The arguments with which mpirun, on the run's head node, requests its daemon on this node."""
         return f"{self.path}/daemon.json"
 
     @property
     def bin(self) -> str:
-        """Programs of ours that mpirun and its daemons find by name: paths may differ from node to node."""
+        """The folder of our programs that mpirun and its daemons find by name, because paths may differ from
+        node to node."""
         return f"{self.path}/bin"
 
     @property
@@ -108,7 +106,7 @@ class RunDir:
 
     @property
     def child_log(self) -> str:
-        """The child's own errors; empty otherwise."""
+        """The standard output and error of the child, empty unless it failed."""
         return f"{self.path}/child.log"
 
     @property
@@ -121,7 +119,7 @@ class RunDir:
 
     @property
     def starts(self) -> str:
-        """How each rank is started, for wrappers that mpirun starts."""
+        """The start parameters of each rank, for wrappers that mpirun starts."""
         return f"{self.path}/ranks/starts.json"
 
     def daemon_call(self, host: str) -> str:
@@ -134,8 +132,8 @@ class RunDir:
         return f"{self.path}/ranks/{rank}.ended.json"
 
     def supervisor_ended(self, rank: int) -> str:
-        """How a rank ended as the child saw it. Where this exists it has priority over the wrapper's
-        record."""
+        """The end of a rank as the child recorded it. Where this file exists it has priority over the
+        wrapper's record."""
         return f"{self.path}/{rank}.ended.json"
 
     @property

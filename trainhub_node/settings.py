@@ -72,7 +72,7 @@ class NodeSettings:
 
 
 def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
-    """The settings in `env`. Raises SettingsError."""
+    """Returns the settings that the variables `env` contain. Raises SettingsError."""
     cores = len(os.sched_getaffinity(0))
     account = _account(env.get("TRAINHUB_NODE_RUN_AS", ""))
     return NodeSettings(

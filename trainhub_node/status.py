@@ -43,7 +43,7 @@ def _hub(settings: NodeSettings) -> Iterator[StatusFinding]:
         )
         return
     except HubError as error:
-        yield StatusFinding(False, "hub", f"{settings.hub_url} cannot be asked: {error}")
+        yield StatusFinding(False, "hub", f"{settings.hub_url} cannot be reached: {error}")
         return
     finally:
         hub.close()

@@ -1,4 +1,4 @@
-"""Who is asking, in which workspace, with which role; the guard of every page."""
+"""Determines who sends a request, in which workspace and with which role; guards every page."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from workspaces.models import Invitation, Membership, User, Workspace
 from workspaces.states import Role, TokenScope
 
 P = ParamSpec("P")
+# Name in a session of the workspace (its primary key) in which the person acts.
 SESSION_WORKSPACE = "workspace"
-"""Name in a session of the workspace (its primary key) in which the person acts."""
 
 
 @dataclass(frozen=True)
 class Principal:
-    """A person acting in one workspace. `scope` is that of the API token in use; a session may do all that
-    the role allows."""
+    """A person acting in one workspace. `scope` is that of the API token in use; a session may do everything
+    that the role permits."""
 
     user: User
     workspace: Workspace
@@ -38,7 +38,7 @@ class Principal:
 
 
 class WorkspaceRequest(HttpRequest):
-    """What a view behind `needs` receives."""
+    """The request that a view behind `needs` receives."""
 
     user: User
     principal: Principal
@@ -51,21 +51,23 @@ Open = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 def membership_principal(
     user: User, workspace: Workspace | None = None, scope: TokenScope = TokenScope.WRITE
 ) -> Principal | None:
-    """`user` in `workspace`, or in the workspace that they joined first; None for a stranger."""
+    """Returns `user` acting in `workspace`, or in the workspace that they joined first; None without such a
+    membership."""
     memberships = Membership.objects.select_related("workspace").filter(user=user)
     if workspace is not None:
         memberships = memberships.filter(workspace=workspace)
     # Memberships are numbered as people join, so nobody can make a workspace come first by adding somebody to
     # it.
-    found = memberships.order_by("pk").first()
-    return None if found is None else Principal(user, found.workspace, Role(found.role), scope)
+    membership = memberships.order_by("pk").first()
+    return None if membership is None else Principal(user, membership.workspace, Role(membership.role), scope)
 
 
 def session_principal(user: User, session: Mapping[str, Any]) -> Principal | None:
-    """`user` in the workspace that their session names, or in the one they joined first where it names none.
+    """Returns `user` acting in the workspace that their session names, or, if it names none, in the one that
+    they joined first.
 
-    None for a stranger, and for somebody who has left the workspace that the session names: nothing may
-    silently act in another one."""
+    None for a person without membership, and for one who has left the workspace that the session names: the
+    session must not silently act in another one."""
     chosen = session.get(SESSION_WORKSPACE)
     if chosen is None:
         return membership_principal(user)
@@ -74,41 +76,41 @@ def session_principal(user: User, session: Mapping[str, Any]) -> Principal | Non
 
 
 def access_changed(user: User) -> None:
-    """Once this transaction has committed, have every open socket of `user` asked again whether it may
-    stay."""
+    """After the present transaction has committed, makes every open socket of `user` check again whether it
+    may stay open."""
     publish_on_commit(access_topic(user.pk), {"type": "access.changed"})
 
 
 def principal(request: HttpRequest) -> Principal:
-    """Who asks for this page. A person without membership learns nothing: 404.
+    """Returns the person who requests this page. Raises Http404 for a person without membership.
 
-    A session keeps its workspace from the first page on. When that membership has ended, the next page that
-    is opened moves to the workspace joined first; a form that was drawn before is refused."""
+    A session keeps its workspace from the first page on. If that membership has ended, the next page that is
+    opened changes to the workspace joined first; a form of an earlier page raises PermissionDenied."""
     if isinstance(request.user, AnonymousUser):
         raise Http404
     session = getattr(request, "session", {})
-    found = session_principal(request.user, session)
-    if found is None:
-        found = _other_workspace(request)
-    if session.get(SESSION_WORKSPACE) != found.workspace.pk:
-        session[SESSION_WORKSPACE] = found.workspace.pk
-    return found
+    principal_of_session = session_principal(request.user, session)
+    if principal_of_session is None:
+        principal_of_session = _other_workspace(request)
+    if session.get(SESSION_WORKSPACE) != principal_of_session.workspace.pk:
+        session[SESSION_WORKSPACE] = principal_of_session.workspace.pk
+    return principal_of_session
 
 
 def _other_workspace(request: HttpRequest) -> Principal:
-    found = membership_principal(cast("User", request.user))
-    if found is None:
+    other = membership_principal(cast("User", request.user))
+    if other is None:
         raise Http404
     if request.method not in ("GET", "HEAD"):
         raise PermissionDenied(
             "You are no longer a member of the workspace in which this page was opened. Open it again in "
-            f"{found.workspace}."
+            f"{other.workspace}."
         )
-    return found
+    return other
 
 
 def choose_workspace(request: HttpRequest, workspace: Workspace) -> None:
-    """From now on the session acts in `workspace`, of which its person is a member."""
+    """Makes the session act in `workspace` from now on. Its person must be a member."""
     request.session[SESSION_WORKSPACE] = workspace.pk
     if isinstance(request.user, User):
         # What is open in other tabs shows the other workspace.
@@ -116,17 +118,19 @@ def choose_workspace(request: HttpRequest, workspace: Workspace) -> None:
 
 
 def is_invited(user: object) -> bool:
-    """Whether `user` may look at the page of invitations though they are a member of nothing yet."""
+    """Returns whether `user` has an invitation, and may therefore open the page of invitations without any
+    membership."""
     return isinstance(user, User) and Invitation.objects.filter(user=user).exists()
 
 
 def lacking(who: Principal, needed: Role) -> str:
-    """The sentence for somebody whose role does not suffice."""
+    """Returns the message for a person whose role does not suffice."""
     return f"This needs the role {needed}; you are {who.role} of {who.workspace}. Ask one of its owners."
 
 
 def needs(role: Role) -> Callable[[Guarded[P]], Open[P]]:
-    """Guard a view: 404 without membership, 403 below `role`; sets `request.principal`."""
+    """Returns a decorator that guards a view: 404 without membership, 403 below `role`; sets
+    `request.principal`."""
 
     def guard(view: Guarded[P]) -> Open[P]:
         @wraps(view)
@@ -151,5 +155,5 @@ def needs(role: Role) -> Callable[[Guarded[P]], Open[P]]:
 
 
 def redirect_to_password() -> HttpResponse:
-    """A one-time password opens one door only: the page that replaces it."""
+    """Redirects to the page that replaces a one-time password, the only page that such a password opens."""
     return redirect("password")

@@ -1,4 +1,4 @@
-"""The audit trail: append-only, one line per act that changes who may do what, or destroys something."""
+"""The audit trail: append-only, one row for each action that changes permissions or destroys something."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from workspaces.models import AuditEvent, User, Workspace
 def record(
     actor: User | str, verb: str, subject: str, workspace: Workspace | None = None, **detail: object
 ) -> AuditEvent:
-    """`actor` a person, or a name such as 'node alpha'; `detail` must be JSON and hold nothing secret."""
+    """Adds an event to the audit trail. `actor` is a person, or a name such as 'node alpha'; `detail` must be
+    JSON and contain nothing secret."""
     name = actor if isinstance(actor, str) else actor.get_username()
     return AuditEvent.objects.create(
         actor=name, verb=verb, subject=subject[:200], workspace=workspace, detail=detail

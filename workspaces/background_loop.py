@@ -1,8 +1,8 @@
-"""What this process does for all nodes together, about once a second, in one thread: so that a report costs
-nobody a query.
+"""Runs the work of this process for all nodes together, about once a second in one thread, so that a report
+needs no query.
 
-Only the web server has such a thread. Elsewhere (tests, shell, worker) whoever would leave something to it
-does it at once."""
+Only the web server has such a thread. Elsewhere (tests, shell, worker) `is_running` is False, and callers do
+such work at once."""
 
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ class BackgroundLoop(threading.Thread):
             connections.close_all()
 
     def _go(self) -> None:
-        # Rows must not be so far behind that a node looks silent.
+        # Rows must not be written so late that a node looks silent.
         every_s = min(INTERVAL_S, settings.NODE_UNREACHABLE_AFTER / 8)
         while not self._closing.is_set():
-            begun = time.monotonic()
+            started = time.monotonic()
             run_once(self._work)
-            # One that took long is no reason to hurry with the next.
-            self._closing.wait(max(every_s / 4, every_s - (time.monotonic() - begun)))
+            # A round that took long is followed by a pause all the same, so that this thread never runs
+            # without one.
+            self._closing.wait(max(every_s / 4, every_s - (time.monotonic() - started)))
+        # Once more after the end was requested: reports that arrived since the last round are written, too.
         run_once(self._work)
 
     def close(self) -> None:
@@ -55,25 +57,29 @@ def is_running() -> bool:
 
 @contextmanager
 def going(*work: Work) -> Iterator[None]:
-    """In the lifespan of a server: `work` in turn, once a second; what is left is done at its end."""
+    """Context manager for the lifespan of a server: runs all of `work` once a second, and once more at the
+    end."""
     rounds = BackgroundLoop(work)
     rounds.start()
     _going.append(rounds)
     try:
         yield
     finally:
+        # First, so that work which arrives from now on is done at once and not left to a thread that ends.
         _going.remove(rounds)
         rounds.close()
         rounds.join(END_WITHIN_S)
 
 
 def run_once(work: Sequence[Work]) -> None:
-    """Each once; one that fails keeps none of the others back. The thread's connection stays open from round
-    to round: to make one each second costs more than the work."""
+    """Calls each function once; an error in one does not prevent the others. The thread's database connection
+    stays open between rounds, because opening one each second costs more than the work."""
     for one in work:
         try:
             one()
         except Exception as error:
+            # A broken connection is not repaired by Django outside of a request, so the next round opens a
+            # new one.
             if isinstance(error, DatabaseError | InterfaceError):
                 connections.close_all()
             _complain(one, error)
@@ -83,7 +89,8 @@ def run_once(work: Sequence[Work]) -> None:
 
 
 def _complain(one: Work, error: Exception) -> None:
-    """Once for each trouble: a disk that is full all night must not fill with the same sentence."""
+    """Logs an error once, not in each round, until it changes: an error that lasts all night must not fill
+    the disk."""
     if _failing.get(one) == repr(error):
         return
     _failing[one] = repr(error)

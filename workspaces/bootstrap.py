@@ -16,7 +16,8 @@ OWNER = "admin"
 
 @transaction.atomic
 def ensure_owner() -> str | None:
-    """Create workspace `default` and owner `admin` unless somebody exists; their password, this one time."""
+    """Creates the workspace `default` and, if there is no person yet, the owner `admin`. Returns the owner's
+    new password, otherwise None."""
     workspace, _ = Workspace.objects.get_or_create(slug=WORKSPACE, defaults={"name": "Default"})
     if User.objects.exists():
         return None

@@ -1,5 +1,5 @@
-"""System checks that ask the database: `migrate` runs them, so every start does, and `check --database
-default`."""
+"""System checks that query the database. `migrate` runs them, so every start does, and so does `check
+--database default`."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from workspaces.tokens import DEFAULT_LIFETIME_DAYS, LIFETIMES_DAYS
 
 ROLE_CHOICES = [(role.value, role.value) for role in Role]
 ROLE_HELP = (
-    "A viewer reads everything here, a contributor also runs programs on the nodes, an owner also "
-    "manages people."
+    "A viewer can read everything here, a contributor can also run programs on the nodes, and an "
+    "owner can also manage people."
 )
 SCOPE_CHOICES = [(TokenScope.WRITE.value, "read and write"), (TokenScope.READ.value, "read only")]
 NO_END = "none"
@@ -28,8 +28,8 @@ LIFETIME_CHOICES = [*((str(days), f"in {days} days") for days in LIFETIMES_DAYS)
 
 
 class SignInForm(AuthenticationForm):
-    """Django's form behind the throttle of sign-in. `retry_after_s`: the password was not looked at, and when
-    it may be."""
+    """Django's form, with the throttle of sign-ins. `retry_after_s`: not 0 if the password was not checked,
+    and may be tried again after so many seconds."""
 
     retry_after_s = 0
     error_messages = {
@@ -38,7 +38,7 @@ class SignInForm(AuthenticationForm):
     }
 
     @sensitive_variables()
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
         if name is None or not password:
             return self.cleaned_data
@@ -62,19 +62,19 @@ class SignInForm(AuthenticationForm):
 
 
 class ChangePasswordForm(PasswordChangeForm):
-    """Django's form behind the same throttle, with the question what becomes of API tokens."""
+    """Django's form, with the same throttle and the question whether API tokens are to be revoked."""
 
     revoke_tokens = forms.BooleanField(
         required=False,
         initial=True,
         label="Revoke my API tokens too",
         help_text=(
-            "Leave this on if somebody else may know your password. Programs that use a token then "
+            "Leave this on if somebody else may know your password. Programs that use a token will then "
             "need a new one."
         ),
     )
 
-    def __init__(self, request: HttpRequest, user: User, data: Any = None) -> None:
+    def __init__(self, request: HttpRequest, user: User, data: object = None) -> None:
         super().__init__(user, data, label_suffix="")
         self._request = request
         self.retry_after_s = 0
@@ -97,27 +97,29 @@ class ChangePasswordForm(PasswordChangeForm):
 
 
 class TokenForm(forms.Form):
-    name = forms.CharField(max_length=100, help_text="Where you will use it, for example: laptop.")
+    name = forms.CharField(
+        max_length=100, help_text="A name that tells where you will use the token, for example: laptop."
+    )
     scope = forms.TypedChoiceField(
         choices=SCOPE_CHOICES,
         coerce=TokenScope,
         initial=TokenScope.WRITE,
         required=False,
         empty_value=TokenScope.WRITE,
-        label="May",
-        help_text="Reading suffices for dashboards and reports.",
+        label="Access",
+        help_text="Read access is enough for dashboards and reports.",
     )
     expires = forms.ChoiceField(
         choices=LIFETIME_CHOICES,
         initial=str(DEFAULT_LIFETIME_DAYS),
         required=False,
         label="Expires",
-        help_text="It is refused from then on.",
+        help_text="The token is refused after this time.",
     )
 
     @property
     def lifetime(self) -> timedelta | None:
-        """How long the token shall live; None for ever."""
+        """For how long the token is to be valid; None = without end."""
         chosen = self.cleaned_data["expires"] or str(DEFAULT_LIFETIME_DAYS)
         return None if chosen == NO_END else timedelta(days=int(chosen))
 
@@ -127,8 +129,8 @@ class MemberForm(forms.Form):
         max_length=150,
         label="User name",
         help_text=(
-            "Somebody new gets a one-time password, shown here once. Who has an account is invited, "
-            "and decides."
+            "A new user gets a one-time password, which is shown here once. An existing user is invited "
+            "and can accept or decline."
         ),
     )
     role = forms.TypedChoiceField(

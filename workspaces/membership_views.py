@@ -1,4 +1,4 @@
-"""Pages of a person who belongs to several workspaces, or is invited to one: accept, decline, switch."""
+"""Pages for a person who belongs to several workspaces, or is invited to one: accept, decline, switch."""
 
 from __future__ import annotations
 
@@ -23,13 +23,15 @@ from workspaces.states import Role
 
 
 def invitations(request: HttpRequest) -> HttpResponse:
-    """Not behind `needs`: somebody who is a member of nothing yet may answer an invitation. A stranger finds
-    nothing."""
+    """Lists invitations. Not behind `needs`, because a person without membership may answer an invitation.
+    Without either the answer is 404."""
     user = _member_or_invited(request)
     if user.password_is_one_time:
         return redirect_to_password()
-    found = Invitation.objects.filter(user=user).select_related("workspace", "invited_by").order_by("pk")
-    context = {"invitations": found, "is_alone": membership_principal(user) is None}
+    invitations = (
+        Invitation.objects.filter(user=user).select_related("workspace", "invited_by").order_by("pk")
+    )
+    context = {"invitations": invitations, "is_alone": membership_principal(user) is None}
     return render(request, "workspaces/invitations.html", context)
 
 
@@ -39,7 +41,7 @@ def invitation_accept(request: WorkspaceRequest, pk: int) -> HttpResponse:
     page = ask_for_password(request)
     if page is not None:
         return page
-    membership = people.accept(request.user, invitation)
+    membership = people.accept_invitation(request.user, invitation)
     if membership is None:
         raise Http404
     choose_workspace(request, membership.workspace)
@@ -75,7 +77,7 @@ def invitation_withdraw(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @needs(Role.VIEWER)
 @require_POST
 def workspace_choose(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    """From now on every page of this session shows the workspace, until another one is chosen."""
+    """Changes the workspace that every page of this session shows."""
     membership = get_object_or_404(
         Membership.objects.select_related("workspace"), user=request.user, workspace_id=pk
     )
@@ -95,6 +97,6 @@ def _member_or_invited(request: HttpRequest) -> User:
 
 
 def _invitation(request: HttpRequest, pk: int) -> Invitation:
-    """One for this person; anybody else's is not there."""
+    """Returns an invitation of this person; 404 for anybody else's."""
     user = _member_or_invited(request)
     return get_object_or_404(Invitation.objects.select_related("workspace"), pk=pk, user=user)

@@ -1,5 +1,5 @@
-"""Who may do what where: people, workspaces, memberships, API tokens, the audit trail; and whom to tell of
-what happens."""
+"""Permissions (people, workspaces, memberships, API tokens), the audit trail, and channels for
+notifications."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class User(AbstractUser):
 
 class SignInAttempts(models.Model):
     """Failed attempts to sign in that `workspaces.authentication.login_throttle` counts under one key. Times
-    are in seconds since 1970; until `known_until` the key is that of a name at an address from which its
+    are in seconds since 1970. Until `known_until` the key is that of a name at an address from which its
     person has signed in."""
 
     key = models.CharField(max_length=64, primary_key=True)
@@ -57,7 +57,7 @@ class Membership(models.Model):
 
 
 class Invitation(models.Model):
-    """An owner asks a person who has an account to become a member. It changes nothing until the person
+    """An owner's invitation of a person with an account to become a member. It has no effect until the person
     accepts."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="invitations")
@@ -75,7 +75,7 @@ class Invitation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A person's token for one workspace; only its SHA-256 is kept. A token without `expires_at` does not
+    """A person's token for one workspace; only its SHA-256 is stored. A token without `expires_at` does not
     expire."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
@@ -93,7 +93,7 @@ class ApiToken(models.Model):
 
 
 class AuditEvent(models.Model):
-    """Append-only: who did what to which object."""
+    """One action: who did what to which object. Rows are only added, never changed."""
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     actor = models.CharField(max_length=150)
@@ -104,12 +104,13 @@ class AuditEvent(models.Model):
 
 
 class Channel(models.Model):
-    """A way to tell people outside of the pages: a webhook's URL or a mail address, in `target`.
+    """A way to notify people outside of the pages. `target` is a webhook's URL or a mail address.
 
-    `user` None: the workspace's own, else that person's for this workspace. `events`: words of
-    `workspaces.notifications.events.CHOICES`. `ours_only`: of alerts only those that concern a run of this
-    workspace. `secret` signs what a webhook gets. While it fails: since when, with which error, and when it
-    is tried again; after a day it is paused. `busy_until`: somebody is sending."""
+    `user` None: the channel is the workspace's own, otherwise that person's for this workspace. `events`:
+    keys of `workspaces.notifications.events.CHOICES`. `ours_only`: of alerts only those that concern a run of
+    this workspace. `secret` signs the messages of a webhook. While it fails, `failing_since`, `last_error`
+    and `try_at` are the beginning, the error and the time of the next try; after a day it is paused.
+    `busy_until`: a worker is sending."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="channels")
     user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="channels")
@@ -133,7 +134,7 @@ class Channel(models.Model):
 
 
 class Delivery(models.Model):
-    """One event for one channel. `state`: waiting, sent, or failed: given up."""
+    """One event for one channel. `state`: waiting, sent, or failed (given up)."""
 
     channel = models.ForeignKey(Channel, models.CASCADE, related_name="deliveries")
     key = models.CharField(max_length=100)

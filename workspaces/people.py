@@ -1,8 +1,8 @@
-"""Who belongs to a workspace, and as what: add, invite, change, remove. A workspace always keeps an owner.
+"""Manages the members of a workspace: add, invite, change, remove. A workspace always has an owner.
 
-Nobody becomes a member without consent: an account that exists is invited, and its person accepts or
-declines. An account that an owner makes belongs to that workspace alone until its person has chosen a
-password of their own."""
+Nobody becomes a member without consent: a person with an account is invited, and accepts or declines. An
+account that an owner creates belongs to that workspace only, until its person has chosen a password of their
+own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workspaces.states import Role
 
 
 class PeopleError(Exception):
-    """What cannot be done to a membership; `field` is the form field it concerns."""
+    """A membership cannot be changed as requested; `field` is the form field that it concerns."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class PeopleError(Exception):
 
 
 class Added(NamedTuple):
-    """What became of a name: a new member with a one-time password, or (`password` None) a person who is now
+    """The result of `add`: a new member with a one-time password, or (`password` None) a person who is now
     invited."""
 
     user: User
@@ -40,8 +40,8 @@ class Added(NamedTuple):
 
 
 def add(who: Principal, username: str, role: Role) -> Added:
-    """Makes an account and a member of a name that is new here; invites the person where the account
-    exists."""
+    """Creates an account and a membership for a name that is new here; invites the person if the account
+    exists. Raises PeopleError."""
     user = User.objects.filter(username__iexact=username).first()
     if user is None:
         _check_name(username)
@@ -60,8 +60,10 @@ def add(who: Principal, username: str, role: Role) -> Added:
 
 
 @transaction.atomic
-def accept(user: User, invitation: Invitation) -> Membership | None:
-    """Makes `user` a member as the invitation says; None where it was withdrawn meanwhile."""
+def accept_invitation(user: User, invitation: Invitation) -> Membership | None:
+    """Makes `user` a member as the invitation says. Returns None if it was withdrawn meanwhile."""
+    # Who deletes the row has accepted the invitation: a second request, or a withdrawal meanwhile, finds
+    # none.
     if not Invitation.objects.filter(pk=invitation.pk, user=user).delete()[0]:
         return None
     membership, _ = Membership.objects.get_or_create(
@@ -96,7 +98,8 @@ def change_role(who: Principal, membership: Membership, role: Role) -> None:
 
 @transaction.atomic
 def remove(who: Principal, membership: Membership) -> None:
-    """End a membership and every token of that person for this workspace; the person remains."""
+    """Ends a membership and every token of that person for this workspace. The account remains. Raises
+    PeopleError for the only owner."""
     _keep_an_owner(membership)
     _withdraw_invitations_by(membership)
     tokens = ApiToken.objects.filter(workspace=who.workspace, user=membership.user, revoked_at=None)
@@ -107,11 +110,13 @@ def remove(who: Principal, membership: Membership) -> None:
 
 
 def _withdraw_invitations_by(membership: Membership) -> None:
-    """Whoever is no owner any more must not come back, or bring others, by an invitation of their own."""
+    """Deletes the invitations of a person who is no longer an owner, who could otherwise return, or bring
+    others, by one of them."""
     Invitation.objects.filter(workspace=membership.workspace, invited_by=membership.user).delete()
 
 
 def _keep_an_owner(membership: Membership) -> None:
+    # Locks the rows of all owners, so that two owners cannot remove each other at the same moment.
     owners = Membership.objects.select_for_update().filter(workspace=membership.workspace, role=Role.OWNER)
     if [owner.pk for owner in owners] == [membership.pk]:
         raise PeopleError("role", f"{membership.user} is the only owner; make somebody else owner first")
@@ -140,8 +145,8 @@ def _invite(who: Principal, user: User, role: Role) -> None:
 
 @transaction.atomic
 def _add_new(who: Principal, username: str, user: User | None, encoded: str, role: Role) -> User:
-    """A new account, or one that nobody has ever made their own; whoever knew an older first password of it
-    knows it no more."""
+    """Makes a member of a new account, or of one that nobody has ever used, which gets a new one-time
+    password."""
     if user is None:
         try:
             with transaction.atomic():
@@ -159,7 +164,7 @@ def _add_new(who: Principal, username: str, user: User | None, encoded: str, rol
 
 
 def _is_unclaimed(user: User) -> bool:
-    """An account that belongs to no workspace, and never had a password of its person's choice."""
+    """Returns whether the account belongs to no workspace, and its person has never chosen a password."""
     return user.password_is_one_time and not Membership.objects.filter(user=user).exists()
 
 

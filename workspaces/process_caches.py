@@ -1,5 +1,4 @@
-"""The caches of this process, so that tests can empty all of them at once: each test meets a hub that has
-just started."""
+"""Registers the caches of this process, so that tests can empty all of them at once."""
 
 from __future__ import annotations
 

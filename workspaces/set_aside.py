@@ -1,8 +1,9 @@
-"""Stored bytes that this hub cannot read are set aside: they stay as they are and hold nothing up.
+"""Stored bytes that this hub cannot read are set aside: they are not changed and do not block the processing
+of others.
 
-A newer hub may have written them, in a format that this one does not know; that one folds them once it is
-back. Bytes of a known format that cannot be read stay too: the fault may lie in the reader, and whoever mends
-it needs them."""
+A newer hub may have written them, in a format that this version does not know; that hub processes them once
+it runs again. Bytes of a known format that cannot be read are preserved, too: the fault may lie in the
+reader, and its correction needs them."""
 
 from __future__ import annotations
 
@@ -16,13 +17,14 @@ from django.db import models
 from django.db.models import Q
 
 log = logging.getLogger(__name__)
+# Stands for the version of bytes that cannot be read although this hub knows their format.
 CORRUPT = -1
-"""Stands for the version of bytes that cannot be read although this hub knows their format."""
 _logged: set[tuple[str, int]] = set()
 
 
 class UnreadableError(Exception):
-    """Stored bytes cannot be read. `version`: of their format, where this code does not know it."""
+    """Stored bytes cannot be read. `version`: that of their format if this code does not know it, otherwise
+    CORRUPT."""
 
     def __init__(self, message: str, version: int = CORRUPT) -> None:
         super().__init__(message)
@@ -30,8 +32,8 @@ class UnreadableError(Exception):
 
 
 class SetAsideModel(models.Model):
-    """Rows of packed bytes. `set_aside`: the version that a hub must know to use the row, or CORRUPT; null:
-    use it."""
+    """A model of packed bytes. `set_aside`: the version that a hub must know to use the row, or CORRUPT;
+    null: the row is used."""
 
     # Without a default in the database, and null: a hub of the version before inserts rows without this
     # column.
@@ -42,12 +44,12 @@ class SetAsideModel(models.Model):
 
 
 def usable(version: int) -> Q:
-    """The rows for a hub that knows formats up to this version."""
+    """Returns the condition of rows that a hub can use which knows formats up to this version."""
     return Q(set_aside=None) | Q(set_aside__range=(1, version))
 
 
 def set_aside(table: type[SetAsideModel], versions: Mapping[int, int]) -> None:
-    """Set these rows aside, {primary key: version or CORRUPT}. The log tells of each table and version
+    """Sets these rows aside, {primary key: version or CORRUPT}. Logs each combination of table and version
     once."""
     keys: defaultdict[int, list[int]] = defaultdict(list)
     for key, version in versions.items():
@@ -62,7 +64,7 @@ def set_aside(table: type[SetAsideModel], versions: Mapping[int, int]) -> None:
 
 
 def sentences() -> Iterable[str]:
-    """What is set aside in this database, for its operator."""
+    """Yields a sentence for the operator about each table and version of rows that are set aside."""
     for table in apps.get_models():
         if not issubclass(table, SetAsideModel):
             continue

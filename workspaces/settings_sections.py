@@ -1,4 +1,4 @@
-"""What higher floors show on the settings page: each app adds its own when it is ready."""
+"""Sections that higher floors add to the settings page: each app adds its own when it is ready."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from workspaces.access import Principal
 
 @dataclass(frozen=True)
 class Section:
-    """`template` finds what `told` says as `told`."""
+    """A section of the settings page. `context` returns the data of a person, which `template` finds under
+    the name `section`."""
 
     template: str
-    told: Callable[[Principal], Any]
+    context: Callable[[Principal], Any]
 
 
 SECTIONS: list[Section] = []

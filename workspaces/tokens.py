@@ -1,4 +1,4 @@
-"""API tokens of people: random, shown once, kept as SHA-256. A token has a scope, and may expire."""
+"""API tokens of people: random, shown once, stored as SHA-256. A token has a scope, and may expire."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ USE_IS_NOTED_EVERY = timedelta(minutes=1)
 LIFETIMES_DAYS = (30, 90, 365)
 DEFAULT_LIFETIME_DAYS = 90
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+# Requests that only ask a question which is too long for an address.
 READS_BY_POST = re.compile(
     r"/api/v1/runs/preview/"
     r"|/(ajax-)?api/[23]\.0/(preview/)?mlflow/"
-    r"(runs/search|experiments/search|experiments/search-datasets|logged-models/search|registered-models/get-latest-versions)"
+    r"(runs/search|experiments/search|experiments/search-datasets|logged-models/search"
+    r"|registered-models/get-latest-versions)"
 )
-"""Requests that only ask a question which is too long for an address."""
 
 
 class TokenRefused(Exception):
-    """The token is known, but not good for this request. `message` is a sentence with the remedy."""
+    """The token is known, but not valid for this request. `message` is a sentence with the remedy."""
 
     status = 403
 
@@ -53,12 +54,13 @@ class TokenOnlyReads(TokenRefused):
 
 
 def new_token(prefix: str) -> str:
-    """32 random bytes; the prefix tells a person (and a secret scanner) what it is."""
+    """Returns a new token of 32 random bytes. Its prefix shows people (and secret scanners) what it is."""
     return f"{prefix}_{secrets.token_urlsafe(32)}"
 
 
 def digest(text: str) -> str:
-    """What is stored of a token; a plain hash is enough because tokens are random, not chosen."""
+    """Returns the form in which a token is stored. A plain hash is enough because tokens are random, not
+    chosen."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -70,8 +72,8 @@ def issue(
     scope: TokenScope = TokenScope.WRITE,
     lifetime: timedelta | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new token of `user` for `workspace`, and its text, which exists nowhere else. `lifetime` None:
-    without an end."""
+    """Creates a token of `user` for `workspace`. Returns it with its text, which is stored nowhere.
+    `lifetime` None: it does not expire."""
     text = new_token(PREFIX)
     expires_at = None if lifetime is None else timezone.now() + lifetime
     token = ApiToken.objects.create(
@@ -87,10 +89,10 @@ def issue(
 
 
 def authenticate(text: str) -> Principal | None:
-    """Who holds this token now; None when it is unknown or revoked, or its person left or was switched off.
+    """Returns the person to whom this token belongs; None if it is unknown or revoked, or its person has left
+    or was deactivated.
 
-    Raises TokenExpired. What the token may do is for `require_scope` to check.
-    """
+    Raises TokenExpired. `require_scope` checks what the token may do."""
     token = (
         ApiToken.objects.select_related("user", "workspace")
         .filter(digest=digest(text), revoked_at=None, user__is_active=True)
@@ -108,7 +110,7 @@ def authenticate(text: str) -> Principal | None:
 
 
 def require_scope(scope: TokenScope, method: str, path: str) -> None:
-    """The one check of what a token may do. Raises TokenOnlyReads where a token that only reads would change
+    """Checks what a token may do. Raises TokenOnlyReads if a token that may only read would change
     something."""
     if scope is TokenScope.WRITE or method in SAFE_METHODS:
         return
@@ -122,7 +124,7 @@ def revoke(token: ApiToken) -> None:
 
 
 def revoke_all(user: User) -> int:
-    """Every token of `user` in every workspace; returns how many were still good."""
+    """Revokes every token of `user` in every workspace; returns how many were still valid."""
     now = timezone.now()
     valid = ApiToken.objects.filter(Q(expires_at=None) | Q(expires_at__gt=now), user=user, revoked_at=None)
     revoked = valid.update(revoked_at=now)
@@ -133,5 +135,6 @@ def revoke_all(user: User) -> int:
 def _note_use(token: ApiToken, now: datetime) -> None:
     # A write per request would make every reader queue for SQLite's one writer.
     if token.last_used_at is None or now - token.last_used_at > USE_IS_NOTED_EVERY:
+        # The condition is repeated in the UPDATE, so that requests at the same moment write once.
         stale = Q(last_used_at=None) | Q(last_used_at__lt=now - USE_IS_NOTED_EVERY)
         ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)

@@ -1,4 +1,4 @@
-"""Pages: one's own settings and tokens, the workspace's people."""
+"""Pages for a person's own settings and tokens, and for the members of the workspace."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def token_create(request: WorkspaceRequest) -> HttpResponse:
     if not form.is_valid():
         return _settings(request, token_form=form)
     who = request.principal
-    given = form.cleaned_data
+    fields = form.cleaned_data
     token, text = tokens.issue(
-        who.user, who.workspace, given["name"], scope=given["scope"], lifetime=form.lifetime
+        who.user, who.workspace, fields["name"], scope=fields["scope"], lifetime=form.lifetime
     )
     audit.record(who.user, "token.created", token.name, who.workspace, scope=token.scope)
     return _settings(request, new_token=text)
@@ -104,9 +104,9 @@ def member_remove(request: WorkspaceRequest, pk: int) -> HttpResponse:
     return redirect("settings")
 
 
-def _settings(request: WorkspaceRequest, **shown: object) -> HttpResponse:
+def _settings(request: WorkspaceRequest, **extra: object) -> HttpResponse:
     who = request.principal
-    found = list(channels.of(who))
+    rows = list(channels.of(who))
     own = ApiToken.objects.filter(user=who.user, workspace=who.workspace, revoked_at=None)
     context = {
         "principal": who,
@@ -120,12 +120,12 @@ def _settings(request: WorkspaceRequest, **shown: object) -> HttpResponse:
         "may_manage": who.may(Role.OWNER),
         "member_form": MemberForm(label_suffix=""),
         "roles": list(Role),
-        "channel_count": len(found),
-        "channels_paused": sum(channel.paused_at is not None for channel in found),
-        "sections": [(section.template, section.told(who)) for section in SECTIONS],
-        **shown,
+        "channel_count": len(rows),
+        "channels_paused": sum(channel.paused_at is not None for channel in rows),
+        "sections": [(section.template, section.context(who)) for section in SECTIONS],
+        **extra,
     }
-    is_wrong = any(getattr(form, "is_bound", False) for form in shown.values())
+    is_wrong = any(getattr(form, "is_bound", False) for form in extra.values())
     response = render(request, "workspaces/settings.html", context, status=400 if is_wrong else 200)
     # It may hold a token or a password that is shown once.
     response.headers["Cache-Control"] = "no-store"

@@ -20,9 +20,9 @@ from bench.comparison.ratios import ratio
 from bench.support.stack import ROOT
 
 ALONE = ("launch", "log", "artifact", "download")
+# Seconds of a core, which both hubs may take at the same time. The nodes of `ingest` report until the end, so
+# it is last.
 TOGETHER = ("idle", "ingest")
-"""Seconds of a core, which both hubs may take at the same time. The nodes of `ingest` report until the end,
-so it is last."""
 LIMIT = 1.10
 DEFAULT_PAIRS = 15
 FILE_MB = 200

@@ -26,9 +26,13 @@ from bench.scale import enrolled
 try:
     from bench.support.reporting_fleet import Road, Teller, Told
     from bench.support.stack import Stack, script_ready, stack
+
+    MLFLOW_ARTIFACTS = "bench.support.mlflow_artifacts"
 except ModuleNotFoundError:  # a checkout from before the benchmarks' parts had a folder of their own
     from bench.fleet import Road, Teller, Told  # type: ignore[import-not-found, no-redef]
     from bench.stack import Stack, script_ready, stack  # type: ignore[import-not-found, no-redef]
+
+    MLFLOW_ARTIFACTS = "bench.mlflow_artifacts"
 
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true"}
 LEAVES_FILE = (
@@ -94,7 +98,7 @@ class Subject:
             "MLFLOW_TRACKING_URI": self._hub.url,
             "MLFLOW_TRACKING_TOKEN": self._hub.token,
         }
-        argv = [self._mlflow_python, "-m", "bench.support.mlflow_artifacts", str(self._file)]
+        argv = [self._mlflow_python, "-m", MLFLOW_ARTIFACTS, str(self._file)]
         before = cpu_s(self._web)
         done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
         spent = cpu_s(self._web) - before

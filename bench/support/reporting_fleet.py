@@ -23,8 +23,8 @@ GIB = 1024**3
 MOST_BUCKETS = 6
 GPU_NAMES = tuple(metric.key for metric in GPU_METRICS)
 HOST_NAMES = tuple(metric.key for metric in HOST_METRICS)
+# Stand in encoded bodies where the times belong.
 SENT_AT, BUCKET_START, SAMPLE_START = 1234567890.125, 2_000_000_010, 2_000_000_007
-"""Stand in encoded bodies where the times belong."""
 
 
 @dataclass

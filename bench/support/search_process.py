@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,11 +18,14 @@ django.setup()
 
 from django.test import Client  # noqa: E402 - only now are the models there
 
+from bench.support.limits import Limits  # noqa: E402
 from bench.support.run_filler import analyze, fill  # noqa: E402
 from tracking.search import find_runs  # noqa: E402
 from workspaces.models import Membership, User, Workspace  # noqa: E402
 
 TIMES = 7
+# A search over all runs to reading the newest one.
+MAX_SEARCH_RATIO = 60.0
 ASKED: tuple[tuple[str, str, str], ...] = (
     ("metric and param, by the metric", "metrics.acc > 0.5 AND params.opt = 'adam'", "metrics.acc DESC"),
     (
@@ -55,7 +59,7 @@ PAGES: tuple[tuple[str, dict[str, object]], ...] = (
 )
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=100_000)
     runs = parser.parse_args().runs
@@ -66,22 +70,31 @@ def main() -> None:
     fill(runs, workspace, user=user)
     analyze()
     print(f"  {runs} runs filled in {time.perf_counter() - begun:.0f} s")
+    limits = Limits()
+    newest_s = _measure("no filter, newest, one run", partial(find_runs, workspace, text="", limit=1))
     for name, text, order in ASKED:
-        _measure(name, partial(find_runs, workspace, text=text, order_by=[order] if order else [], limit=50))
+        took_s = _measure(
+            name, partial(find_runs, workspace, text=text, order_by=[order] if order else [], limit=50)
+        )
+        limits.at_most(f"{name} to the newest run", took_s / newest_s, MAX_SEARCH_RATIO)
     client = Client()
     client.force_login(user)
     for name, asked in PAGES:
         _measure(name, partial(client.get, f"/runs/?{urlencode(asked, doseq=True)}"))
+    return limits.exit_code()
 
 
-def _measure(name: str, act: Callable[[], object]) -> None:
+def _measure(name: str, act: Callable[[], object]) -> float:
+    """Returns the median in seconds."""
     took = []
     for _ in range(TIMES):
         begun = time.perf_counter()
         act()
         took.append(time.perf_counter() - begun)
+    middle = sorted(took)[TIMES // 2]
     print(f"  {name:<36} median {sorted(took)[TIMES // 2] * 1e3:7.1f} ms   first {took[0] * 1e3:7.1f} ms")
+    return middle
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

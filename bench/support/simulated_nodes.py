@@ -14,6 +14,7 @@ import msgpack
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, Report
+from trainhub_launch.states import Phase, RankState
 
 Key = tuple[str, int]
 GIB = 1024**3
@@ -176,7 +177,9 @@ class SimulatedNode:
         order = NodeOrder.from_json(answer.json())
         now = time.time()
         fact = (
-            held.fact if held else AttemptFact(*key, "accepted", phase_at={"accepted": now, "preparing": now})
+            held.fact
+            if held
+            else AttemptFact(*key, Phase.ACCEPTED, phase_at={"accepted": now, "preparing": now})
         )
         self._parts[key] = Part(nonce, fact, order)
         if order.go:
@@ -190,7 +193,9 @@ class SimulatedNode:
         part.logs = {process.log_name: 0 for process in part.order.command.processes}
         now = time.time()
         ranks = [process.rank for process in part.order.command.processes]
-        members = tuple(MemberFact(rank, "running", pid=1000 + rank, started_at=now) for rank in ranks)
+        members = tuple(
+            MemberFact(rank, RankState.RUNNING, pid=1000 + rank, started_at=now) for rank in ranks
+        )
         self._tell(
             key, replace(part.fact, members=members, logs=dict.fromkeys(part.logs, len(LINE))), "running"
         )
@@ -202,13 +207,15 @@ class SimulatedNode:
             return
         now = time.time()
         members = tuple(
-            replace(member, state="ended", ended_at=now, exit_code=0, log_bytes=len(LINE))
+            replace(member, state=RankState.ENDED, ended_at=now, exit_code=0, log_bytes=len(LINE))
             for member in part.fact.members
         )
         self._tell(key, replace(part.fact, members=members), "done")
 
     def _tell(self, key: Key, fact: AttemptFact, phase: str) -> None:
-        self._parts[key].fact = replace(fact, phase=phase, phase_at={**fact.phase_at, phase: time.time()})
+        self._parts[key].fact = replace(
+            fact, phase=Phase(phase), phase_at={**fact.phase_at, phase: time.time()}
+        )
         self._news.set()
 
     def _note(self, what: str) -> None:

@@ -14,7 +14,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ class Stack:
     data: Path
     supervisor: subprocess.Popen[bytes]
     started_s: float
+    started_cpu_s: float = 0.0
+    """CPU seconds of all processes until the first answer."""
     settings: dict[str, str] = field(default_factory=dict)
     token: str = ""
     client: httpx.Client = field(default_factory=httpx.Client)
@@ -93,6 +95,12 @@ class Stack:
         return found
 
 
+def _cpu_s(pid: int) -> float:
+    """Returns the CPU seconds of the process and of those of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -100,9 +108,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def stack(**settings: str) -> Iterator[Stack]:
+def stack(data: Path | None = None, /, **settings: str) -> Iterator[Stack]:
+    """A running TrainHub on the folder `data`, or on a new one."""
     guard.start()
-    with tempfile.TemporaryDirectory(prefix="th-bench-") as folder:
+    with ExitStack() as held:
+        folder = str(data or held.enter_context(tempfile.TemporaryDirectory(prefix="th-bench-")))
         guard.own_folder(folder)
         port = free_port()
         env = {**os.environ, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
@@ -113,7 +123,8 @@ def stack(**settings: str) -> Iterator[Stack]:
         try:
             url = f"http://127.0.0.1:{port}"
             _await_answer(f"{url}/healthz", supervisor)
-            out = Stack(url, Path(folder), supervisor, time.monotonic() - begun, settings)
+            out = Stack(url, Path(folder), supervisor, time.monotonic() - begun, settings=settings)
+            out.started_cpu_s = sum(_cpu_s(pid) for pid in out.pids())
             out.token = _token(env)
             out.client = httpx.Client(headers={"Authorization": f"Bearer {out.token}"}, timeout=60)
             _await_node(out)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 
@@ -14,6 +13,7 @@ from clusters.alerts import presenters
 from clusters.models import Alert, Cluster, Gpu
 from live.publish import publish_on_commit
 from live.topics import node_topic, run_topic
+from trainhub_launch.json_types import JsonObject
 from workspaces.models import Workspace
 from workspaces.notifications import outbox
 from workspaces.notifications.events import ALERT_CLEARED, ALERT_FIRED, Event
@@ -33,15 +33,16 @@ def notify(alert: Alert, at: datetime) -> None:
             name=ALERT_FIRED if has_fired else ALERT_CLEARED,
             key=f"alert:{alert.pk}:{alert.state}",
             at=at,
-            asked_as=event_names,
+            subscriptions=event_names,
             workspaces=_workspace_ids(alert),
+            # Built once for each workspace, because each may read different holders in it.
             body=partial(body, alert, gpu, at),
             theirs=alert.facts.get("holder_workspace"),
         )
     )
 
 
-def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> dict[str, Any]:
+def body(alert: Alert, gpu: Gpu | None, at: datetime, workspace_id: int) -> JsonObject:
     """Returns the JSON of docs/alerts.md for one workspace, which learns holders of its own runs only."""
     summary = presenters.summarize(alert, workspace_id, gpu)
     event = ALERT_FIRED if alert.state == "firing" else ALERT_CLEARED
@@ -81,6 +82,7 @@ def _workspace_ids(alert: Alert) -> list[int]:
     cluster: Cluster | None = None if alert.node is None else alert.node.cluster
     if cluster is None:
         return []
+    # A cluster without listed workspaces is open to all of them.
     allowed = list(cluster.workspaces.values_list("pk", flat=True))
     return allowed or list(Workspace.objects.values_list("pk", flat=True))
 

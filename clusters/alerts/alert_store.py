@@ -24,11 +24,11 @@ from clusters.models import Alert, Node
 
 log = logging.getLogger(__name__)
 PENDING, FIRING, CLEARED = "pending", "firing", "cleared"
+# A pending condition that was not evaluated for longer than this starts its delay again.
 MAX_UNSEEN = timedelta(seconds=60)
-"""A pending condition that was not evaluated for longer than this starts its delay again."""
 BATCH = 500
+# Alerts that one transaction changes: few, because on SQLite every other writer waits for it.
 CHANGES_PER_TRANSACTION = 50
-"""Alerts that one transaction changes: few, because on SQLite every other writer waits for it."""
 _logged_failures: set[str] = set()
 T = TypeVar("T")
 AlertChange = Callable[[], None]
@@ -46,12 +46,15 @@ def apply_evaluation(evaluation: RuleEvaluation, now: datetime) -> None:
     new = [case for key, case in evaluation.cases.items() if key not in open_by_key]
     if new:
         _create_pending(new, now)
+        # Read again: another worker may have created the same alerts, and rows that were ignored as conflicts
+        # have no primary key here.
         open_by_key = _open()
     changes = [
         change
         for alert in open_by_key.values()
         if (change := _next_change(alert, evaluation, now)) is not None
     ]
+    # A crash between two batches leaves the rest as it was; the next evaluation finds and changes it.
     for batch in _batches(changes, CHANGES_PER_TRANSACTION):
         with transaction.atomic():
             for change in batch:
@@ -80,12 +83,13 @@ def delete_old(now: datetime) -> None:
     ).delete()
 
 
+# By its name "critical" comes before "warning".
 BY_SEVERITY: tuple[OrderBy | str, ...] = ("severity", F("fired_at").desc(nulls_last=True), "-pk")
-"""By its name "critical" comes before "warning"."""
 
 
 def _log_failures(failures: Mapping[str, Exception]) -> None:
-    """Each rule once in the life of this process: it would fail at every look."""
+    """Logs the failure of each rule once in the life of this process."""
+    # A rule that fails over odd facts fails at every evaluation, every few seconds.
     for kind, error in failures.items():
         if kind not in _logged_failures:
             _logged_failures.add(kind)
@@ -116,6 +120,7 @@ def _create_pending(cases: Sequence[AlertCase], now: datetime) -> None:
 
 def _update_seen_at(alert_ids: Sequence[int], now: datetime) -> None:
     for batch in _batches(alert_ids, BATCH):
+        # A slower worker must not set the time back.
         Alert.objects.filter(pk__in=batch, seen_at__lt=now).update(seen_at=now)
 
 
@@ -124,8 +129,10 @@ def _next_change(alert: Alert, evaluation: RuleEvaluation, now: datetime) -> Ale
     case = evaluation.cases.get(alert.key)
     if case is None:
         return None if _is_unknown(alert, evaluation) else _change_for_absent(alert, now)
+    # A firing alert keeps the sentence and the holder of the moment when it fired.
     if alert.state != PENDING:
         return None
+    # While no worker evaluated, the condition may have been absent: its delay has not been observed.
     if now - alert.seen_at > MAX_UNSEEN:
         return partial(_restart_pending, alert, now)
     return (
@@ -156,11 +163,12 @@ def _restart_pending(alert: Alert, now: datetime) -> None:
 
 
 def _delete_pending(alert: Alert) -> None:
-    """An alert that never fired does not belong in the history."""
+    """Deletes a pending alert, because an alert that never fired does not belong in the history."""
     Alert.objects.filter(pk=alert.pk, state=PENDING).delete()
 
 
 def _clear(alert: Alert, now: datetime) -> None:
+    # The filter on the state decides between two workers: only the one whose UPDATE counts a row notifies.
     if Alert.objects.filter(pk=alert.pk, state=FIRING).update(state=CLEARED, cleared_at=now):
         notify(with_nodes().get(pk=alert.pk), now)
 
@@ -187,9 +195,12 @@ def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
 
 def _is_unknown(alert: Alert, evaluation: RuleEvaluation) -> bool:
     rule = RULES.get(alert.kind)
+    # An alert of a rule that no longer exists or was disabled clears, instead of firing for ever.
     if rule is None or alert.kind not in evaluation.enabled_kinds:
         return False
     if isinstance(rule, GpuRule):
+        # Even while the node is silent the hub knows that the GPU has another holder now, so the old case is
+        # over.
         if rule.per_holder and evaluation.holders.get(alert.subject, alert.holder) != alert.holder:
             return False
         return alert.node_id in evaluation.unreadable_nodes or _scope(alert) in evaluation.unknown_scopes
@@ -199,6 +210,7 @@ def _is_unknown(alert: Alert, evaluation: RuleEvaluation) -> bool:
 
 
 def _scope(alert: Alert) -> str:
+    # A key begins with its scope, which is the rule's kind and the subject (`AlertCase.key`).
     return ":".join(alert.key.split(":")[:2])
 
 

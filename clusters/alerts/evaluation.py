@@ -1,4 +1,5 @@
-"""Applies all rules to the facts, without side effects: which cases hold, and which are unknown."""
+"""Applies all rules to the facts, without side effects. The result contains the cases that match and the
+scopes that cannot be decided."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from clusters.alerts.rules import GPU_RULES, NODE_RULES, RUN_RULES, AlertRule, G
 
 @dataclass(frozen=True)
 class AlertCase:
-    """A rule that matched a subject; an open Alert stands for one case. `scope` names the rule and its
+    """A match of a rule for a subject; an open Alert stands for one case. `scope` names the rule and its
     subject, `key` the case."""
 
     rule: AlertRule
@@ -88,6 +89,7 @@ def _conditions(nodes: Sequence[NodeFacts], limits: AlertLimits) -> Iterator[_Ru
     for node in nodes:
         yield from _node_conditions(node, node_rules, limits)
         if node.is_reporting:
+            # GPUs of a silent node are skipped: their last numbers say nothing about now.
             for gpu in node.gpus:
                 yield from _gpu_conditions(gpu, node, gpu_rules, limits)
     for run in _runs(nodes):

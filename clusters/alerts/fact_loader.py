@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 from django.utils.dateparse import parse_datetime
@@ -17,20 +16,22 @@ from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts, RecentEvent
 from clusters.models import Baseline, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
+from clusters.node_reports.inventory import Vitals
 from clusters.states import NodeStatus
 from clusters.telemetry import latest
 from clusters.telemetry.latest import LatestBucket
 
+# A node whose numbers are older counts as not reporting.
 MAX_AGE = timedelta(seconds=60)
-"""A node whose numbers are older counts as not reporting."""
+# Kind of a journal entry -> kind of a RecentEvent.
 GPU_KINDS = {"xid": "xid", "ecc": "ecc", "gpu_back": "back"}
-"""Kind of a journal entry -> kind of a RecentEvent."""
 EVENT_WINDOW = timedelta(days=1)
 MAX_EVENTS = 10_000
 
 
 def load_nodes(now: datetime) -> list[NodeFacts]:
     """Returns the facts of all nodes that have ever reported and are not revoked."""
+    # The interpreters of a node may be large, and no rule reads them.
     rows = list(
         Node.objects.filter(revoked_at=None).exclude(last_report_at=None).defer("interpreters").order_by("pk")
     )
@@ -62,7 +63,7 @@ class _Loaded:
 
 
 def _node(node: Node, data: _Loaded) -> NodeFacts:
-    vitals: dict[str, Any] = node.vitals
+    vitals: Vitals = node.vitals
     rows = data.leases.get(node.pk, ())
     leases = [
         (lease, LeaseFacts(lease.holder, lease.attempt, lease.label, lease.workspace_id)) for lease in rows
@@ -90,7 +91,7 @@ def _node(node: Node, data: _Loaded) -> NodeFacts:
 
 
 def _gpu(gpu: Gpu, node: Node, lease: LeaseFacts | None, data: _Loaded) -> GpuFacts:
-    vitals: dict[str, Any] = node.vitals
+    vitals: Vitals = node.vitals
     heartbeat = vitals.get("gpus", {}).get(gpu.uuid, {})
     newest = data.newest.get(node.pk)
     bucket = {} if newest is None else newest.gpus.get(gpu.uuid, {})
@@ -118,7 +119,7 @@ def _numbers(heartbeat: Mapping[str, float], bucket: Mapping[str, float]) -> dic
     return {**heartbeat, **{metric: value for metric, value in bucket.items() if not math.isnan(value)}}
 
 
-def _is_fresh(vitals: Mapping[str, Any], now: datetime) -> bool:
+def _is_fresh(vitals: Vitals, now: datetime) -> bool:
     at = parse_datetime(vitals.get("at") or "")
     return at is not None and now - at <= MAX_AGE
 
@@ -132,6 +133,7 @@ def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
             changed.append(baselines[node.pk])
     if changed:
         with transaction.atomic():
+            # Another worker may store the baseline of the same node at the same time.
             Baseline.objects.bulk_create(
                 changed,
                 update_conflicts=True,

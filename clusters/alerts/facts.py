@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from clusters.node_reports.inventory import ProcessVitals
+from trainhub_launch.json_types import JsonValue
+
+# Placeholder in stored sentences for the holder of the GPU; it is filled in for each workspace.
 HOLDER = "{holder}"
-"""Placeholder in stored sentences for the holder of the GPU; it is filled in for each workspace."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,8 @@ class CounterGrowth:
 
 @dataclass(frozen=True)
 class GpuFacts:
-    """`mean` and `peak`: values of the newest bucket by metric; unknown metrics are absent. `ecc_growth`: the
-    last growth of its uncorrected memory errors."""
+    """The facts about one GPU. `mean` and `peak`: values of the newest bucket by metric; unknown metrics are
+    absent. `ecc_growth`: the last growth of its uncorrected memory errors."""
 
     uuid: str
     index: int
@@ -54,7 +56,7 @@ class GpuFacts:
     mean: Mapping[str, float] = field(default_factory=dict)
     peak: Mapping[str, float] = field(default_factory=dict)
     counters: Mapping[str, int] = field(default_factory=dict)
-    processes: Sequence[Mapping[str, Any]] = ()
+    processes: Sequence[ProcessVitals] = ()
     lease: LeaseFacts | None = None
     events: Sequence[RecentEvent] = ()
     ecc_growth: CounterGrowth | None = None
@@ -62,8 +64,8 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """`is_reporting`: its numbers are current. `ports`: recently active ports, and whether each is active
-    now."""
+    """The facts about one node. `is_reporting`: its numbers are current. `ports`: recently active ports, and
+    whether each is active now."""
 
     pk: int
     name: str
@@ -83,16 +85,16 @@ class NodeFacts:
 
 @dataclass(frozen=True)
 class RuleMatch:
-    """A rule's condition holds. `subkey` distinguishes several matches of one rule for one subject;
+    """One match of a rule's condition. `subkey` distinguishes several matches of one rule for one subject;
     `severity` overrides that of the rule; `node` and `gpu` name the place for a rule about runs."""
 
     sentence: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, JsonValue] = field(default_factory=dict)
     severity: str = ""
     subkey: str = ""
     node: int | None = None
     gpu: str = ""
 
 
+# None: unknown. Empty: the condition does not hold.
 RuleResult = Sequence[RuleMatch] | None
-"""None: unknown. Empty: the condition does not hold."""

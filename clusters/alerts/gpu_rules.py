@@ -1,4 +1,5 @@
-"""Conditions of one GPU. Each returns its matches, which may be none, or None if the facts do not decide."""
+"""Alert conditions of one GPU. Each function returns its matches, which may be none, or None if the facts are
+not sufficient to decide."""
 # ruff: noqa: ARG001 - all conditions share one signature
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from trainhub_launch.machine import GPU_LOST
 from trainhub_launch.severity import CRITICAL, WARNING
 
 BUSY_PCT = 95.0
+# Share of the time with lowered clocks from which the loss of speed is noticeable.
 THROTTLED_PCT = 10.0
-"""Share of the time with lowered clocks from which the loss of speed is noticeable."""
 QUIET_MINUTES = 60.0
 DRAIN_AND_RESET = "Drain the node and reset the GPU when it is free."
 GIB = 2**30
+# A desktop session or the context of a monitoring tool uses less memory.
 MIN_STRAY_BYTES = GIB
-"""A desktop session or the context of a monitoring tool uses less memory."""
 
 
 def gpu_name(gpu: GpuFacts, node: NodeFacts) -> str:
@@ -24,10 +25,13 @@ def gpu_name(gpu: GpuFacts, node: NodeFacts) -> str:
 
 
 def idle(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """The GPU is leased, and no process uses it."""
+    """Matches a leased GPU that no process uses."""
     if gpu.lease is None:
         return ()
+    # The maximum of the bucket: a GPU that was used for one of its seconds is not idle. Without it, the
+    # processes decide.
     highest = gpu.peak.get("utilization_pct", _busiest(gpu))
+    # Without a measured utilisation the GPU may be at work: unknown, which neither opens nor clears an alert.
     if highest is None:
         return None
     if highest >= limits.idle_pct:
@@ -43,8 +47,8 @@ def idle(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
 
 
 def hang(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """A kernel runs all the time but draws little power, which is typical of ranks that wait for each
-    other."""
+    """Matches a GPU on which a kernel runs all the time but draws little power, which is typical of ranks
+    that wait for each other."""
     busy, power, limit = (
         gpu.mean.get("utilization_pct"),
         gpu.mean.get("power_w"),
@@ -64,6 +68,7 @@ def hang(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
 
 
 def throttled(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
+    # The power limit is left out, because many GPUs run at it by design.
     heat, hardware = gpu.mean.get("throttled_thermal_pct"), gpu.mean.get("throttled_hardware_pct")
     if heat is None and hardware is None:
         return None
@@ -101,10 +106,11 @@ def hot(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     return (RuleMatch(sentence, {"temperature_c": core, "memory_temperature_c": memory}),)
 
 
-def memory(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
+def gpu_memory(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     used = gpu.mean.get("memory_used_bytes")
     if used is None or not gpu.memory_bytes:
         return None
+    # The first number does not include the driver's own memory, which no run can use either.
     used_total = used + gpu.mean.get("memory_reserved_bytes", 0.0)
     share = 100 * used_total / gpu.memory_bytes
     if share < limits.gpu_memory_pct:
@@ -119,7 +125,7 @@ def memory(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
 
 
 def ecc(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """Holds from the first uncorrected error until a quiet time has passed or the GPU was reset."""
+    """Matches from the first uncorrected error until a quiet time has passed or the GPU was reset."""
     events = [item for item in _since_reset(gpu, limits) if item.kind == "ecc"]
     growth = (
         gpu.ecc_growth
@@ -170,7 +176,8 @@ def retired_pages(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleRe
 
 
 def pcie_width(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """Compares the width only: the PCIe generation drops by design while a GPU is idle."""
+    """Matches a link with fewer lanes than possible. The PCIe generation is not compared, because it drops by
+    design while a GPU is idle."""
     lanes, max_lanes = gpu.counters.get("pcie_width"), gpu.counters.get("pcie_width_max")
     if lanes is None or max_lanes is None:
         return None
@@ -197,24 +204,24 @@ def lost(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
 
 
 def stray(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
-    """The GPU is offered as free, but a process outside TrainHub uses it."""
+    """Matches a GPU that is offered as free although a process outside TrainHub uses it."""
     if gpu.lease is not None or node.is_monitor_only:
         return ()
     stray_processes = [
-        item
+        (item["memory_bytes"] or 0, item)
         for item in gpu.processes
         if not item.get("run") and (item.get("memory_bytes") or 0) >= MIN_STRAY_BYTES
     ]
     if not stray_processes:
         return ()
-    largest = max(stray_processes, key=lambda item: item["memory_bytes"])
+    used_bytes, largest = max(stray_processes, key=lambda item: item[0])
     owner = f" of {largest['user']}" if largest.get("user") else ""
     sentence = (
         f"{gpu_name(gpu, node)} is free for TrainHub, but process {largest['pid']} "
-        f"({largest['name']}{owner}) uses {largest['memory_bytes'] / GIB:.1f} GiB of it. "
+        f"({largest['name']}{owner}) uses {used_bytes / GIB:.1f} GiB of it. "
         "A run that gets this GPU may run out of memory: end the process, or drain the node."
     )
-    return (RuleMatch(sentence, {"pid": largest["pid"], "memory_bytes": largest["memory_bytes"]}),)
+    return (RuleMatch(sentence, {"pid": largest["pid"], "memory_bytes": used_bytes}),)
 
 
 def _xid(gpu: GpuFacts, node: NodeFacts, code: int, times: int) -> RuleMatch:
@@ -228,9 +235,9 @@ def _xid(gpu: GpuFacts, node: NodeFacts, code: int, times: int) -> RuleMatch:
 
 
 def _busiest(gpu: GpuFacts) -> float | None:
-    """Returns the utilisation of the busiest process, or None unless all processes report one.
+    """Returns the utilization in percent of the busiest process, or None unless all processes report one.
 
-    MIG devices report no utilisation of their own."""
+    It stands in for MIG devices, which report no utilization of their own."""
     shares = [item.get("sm_pct") for item in gpu.processes]
     values = [share for share in shares if share is not None]
     return max(values) if values and len(values) == len(shares) else None

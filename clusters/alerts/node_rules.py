@@ -1,4 +1,4 @@
-"""Conditions of one node, and of runs, whose GPUs may be on several nodes."""
+"""Alert conditions of one node, and of runs, whose GPUs may be on several nodes."""
 # ruff: noqa: ARG001 - all conditions share one signature
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from clusters.alerts.facts import HOLDER, GpuFacts, LeaseFacts, NodeFacts, RuleM
 from clusters.alerts.limits import AlertLimits
 from clusters.node_reports import node_clock, node_events
 
+# Below this mean utilisation of the other GPUs a slow GPU does not hold them up.
 MIN_OTHERS_PCT = 30.0
-"""Below this mean utilisation of the other GPUs a slow GPU does not hold them up."""
 GIB = 2**30
 
 
@@ -24,6 +24,7 @@ class RunFacts:
 
 
 def silent(node: NodeFacts, limits: AlertLimits) -> RuleResult:
+    # Operators drain a machine before they switch it off.
     if node.is_drained:
         return ()
     if node.silence_s < limits.silent_s:
@@ -93,11 +94,12 @@ def clock(node: NodeFacts, limits: AlertLimits) -> RuleResult:
 
 
 def unbalanced(run: RunFacts, limits: AlertLimits) -> RuleResult:
-    """One GPU of a run has less than half the utilisation of the others: they wait for it, or it lacks
-    work."""
+    """Matches a run of which one GPU has less than half the utilization of the others: they wait for it, or
+    it lacks work."""
     readings = [
         (gpu.mean["utilization_pct"], node, gpu) for node, gpu in run.gpus if "utilization_pct" in gpu.mean
     ]
+    # A GPU without numbers, on a silent node for example, may be the slow one.
     if len(readings) < len(run.gpus) or len(readings) < 2:
         return () if len(run.gpus) < 2 else None
     readings.sort(key=lambda item: item[0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -52,6 +51,7 @@ def visible(workspace: Workspace, run: str = "") -> QuerySet[Alert]:
         state__in=VISIBLE_STATES, node__cluster__in=clusters_of(workspace).order_by().values("pk")
     )
     if run:
+        # Without the workspace, a guessed run id would show which alerts another workspace's run caused.
         alerts = alerts.filter(holder=run, facts__holder_workspace=workspace.pk)
     return alerts.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
 
@@ -80,14 +80,16 @@ def all_firing(workspace: Workspace, limit: int) -> list[AlertSummary]:
 
 def summarize_all(alerts: Iterable[Alert], workspace_id: int) -> list[AlertSummary]:
     listed = list(alerts)
+    # One query for the GPUs of all alerts instead of one for each.
     gpus = Gpu.objects.in_bulk({uuid for alert in listed if (uuid := _gpu_uuid(alert))})
     return [summarize(alert, workspace_id, gpus.get(_gpu_uuid(alert))) for alert in listed]
 
 
 def summarize(alert: Alert, workspace_id: int, gpu: Gpu | None) -> AlertSummary:
-    facts: dict[str, Any] = alert.facts
-    is_ours = facts.get("holder_workspace") == workspace_id
-    label = facts.get("holder_label", "")
+    # The text is stored with a placeholder and completed here: a member of one workspace must not learn which
+    # run of another one holds a GPU.
+    is_ours = alert.facts.get("holder_workspace") == workspace_id
+    label = str(alert.facts.get("holder_label", ""))
     holder = (label if is_ours else OTHER_WORKSPACE_RUN) if alert.holder else NO_HOLDER
     return AlertSummary(
         alert=alert,

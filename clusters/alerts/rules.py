@@ -21,9 +21,10 @@ def no_delay(_: AlertLimits) -> float:
 
 @dataclass(frozen=True)
 class AlertRule:
-    """`delay_s`: how long the condition has to hold before the alert fires; `max_gap_s`: a shorter absence
-    does not restart the delay. `clear_after_s`: how long the condition has to be absent before the alert
-    clears, so that an unstable condition fires once; ALERT_HOLD_SECONDS is the upper bound."""
+    """A row of the table of rules. `delay_s`: how long the condition has to hold before the alert fires;
+    `max_gap_s`: a shorter absence does not restart the delay. `clear_after_s`: how long the condition has to
+    be absent before the alert clears, so that an unstable condition fires once; ALERT_HOLD_SECONDS is the
+    upper bound."""
 
     kind: str
     title: str
@@ -36,7 +37,7 @@ class AlertRule:
 
 @dataclass(frozen=True)
 class GpuRule(AlertRule):
-    """`per_holder`: each holder of the GPU is a case of its own."""
+    """A rule about one GPU. `per_holder`: each holder of the GPU is a case of its own."""
 
     condition: Callable[[GpuFacts, NodeFacts, AlertLimits], RuleResult] = gpu_rules.lost
     per_holder: bool = False
@@ -44,7 +45,7 @@ class GpuRule(AlertRule):
 
 @dataclass(frozen=True)
 class NodeRule(AlertRule):
-    """`applies_to_silent`: the rule is evaluated for nodes that do not report as well."""
+    """A rule about one node. `applies_to_silent`: the rule is also evaluated for nodes that do not report."""
 
     condition: Callable[[NodeFacts, AlertLimits], RuleResult] = node_rules.silent
     applies_to_silent: bool = False
@@ -80,6 +81,7 @@ GPU_RULES = (
         lambda on: on.throttle_s,
         WARNING,
         lambda on: on.throttle_s,
+        # Two buckets of telemetry: a GPU that is slowed by heat recovers for moments.
         max_gap_s=20.0,
         condition=gpu_rules.throttled,
     ),
@@ -97,10 +99,11 @@ GPU_RULES = (
         lambda on: on.gpu_memory_pct,
         WARNING,
         lambda on: on.lasting_s,
-        condition=gpu_rules.memory,
+        condition=gpu_rules.gpu_memory,
         per_holder=True,
     ),
     GpuRule(
+        # The condition itself lasts until a quiet time has passed, so no further delay before it clears.
         "gpu_ecc",
         "Memory errors not corrected",
         lambda on: on.ecc,

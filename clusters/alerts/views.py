@@ -1,9 +1,8 @@
-"""The page of alerts: those that fire, then the history."""
+"""The page of alerts: firing ones first, then those that have cleared."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
@@ -58,7 +57,7 @@ class AlertFilter:
 
 
 @needs(Role.VIEWER)
-def alerts(request: WorkspaceRequest) -> HttpResponse:
+def alerts_page(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
     filters = AlertFilter.read(request.GET)
     matching = filters.apply(presenters.visible(workspace, filters.run))
@@ -68,7 +67,7 @@ def alerts(request: WorkspaceRequest) -> HttpResponse:
     page = Paginator(
         matching.filter(state=alert_store.CLEARED).order_by("-cleared_at", "-pk"), PAGE_SIZE
     ).get_page(request.GET.get("page"))
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "alerts": firing,
         "page": page,
         "history": presenters.summarize_all(page.object_list, workspace.pk),
@@ -76,10 +75,12 @@ def alerts(request: WorkspaceRequest) -> HttpResponse:
         "kinds": presenters.KINDS.items(),
         "severities": SEVERITIES,
     }
+    # htmx asks for a whole page when it restores one from the history.
     is_fragment = "HX-Request" in request.headers and "HX-History-Restore-Request" not in request.headers
     response = render(
         request, "clusters/_alert_lists.html" if is_fragment else "clusters/alerts.html", context
     )
+    # Page and fragment share an address: without these headers the back button could show the bare fragment.
     patch_vary_headers(response, ["HX-Request"])
     patch_cache_control(response, no_store=True)
     return response

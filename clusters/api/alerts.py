@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import cast
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -21,29 +22,36 @@ from workspaces.states import Role
 
 PARAMETERS = [
     OpenApiParameter("state", str, enum=presenters.VISIBLE_STATES),
-    OpenApiParameter("kind", str, description="A rule.", enum=list(presenters.KINDS)),
+    OpenApiParameter("kind", str, description="Only alerts of this rule.", enum=list(presenters.KINDS)),
     OpenApiParameter("severity", str, enum=SEVERITIES),
-    OpenApiParameter("node", str, description="A node's name."),
-    OpenApiParameter("run", str, description="The id of a run of this workspace."),
+    OpenApiParameter("node", str, description="Only alerts on the node with this name."),
+    OpenApiParameter(
+        "run", str, description="Only alerts about the run with this id, which must belong to this workspace."
+    ),
 ]
 CHOICES = {"state": presenters.VISIBLE_STATES, "kind": tuple(presenters.KINDS), "severity": SEVERITIES}
 
 
-class AlertSerializer(serializers.Serializer[Any]):
-    """An alert as this workspace may read it: `run` is empty for a run of another workspace."""
+class AlertSerializer(serializers.Serializer[presenters.AlertSummary | Sequence[presenters.AlertSummary]]):
+    """An alert as this workspace may see it. `run` and `run_title` are empty for a run of another
+    workspace."""
 
     id = serializers.IntegerField(source="alert.pk")
     kind = serializers.CharField(source="alert.kind")
     title = serializers.CharField()
     severity = serializers.ChoiceField(source="alert.severity", choices=list(SEVERITIES))
     state = serializers.ChoiceField(source="alert.state", choices=list(presenters.VISIBLE_STATES))
-    sentence = serializers.CharField(help_text="What, where, who holds it, and what to do.")
+    sentence = serializers.CharField(
+        help_text="What happened and where, which run holds the GPU, and what to do."
+    )
     node = serializers.CharField(source="alert.node.name")
     cluster = serializers.CharField(source="alert.node.cluster.name")
     gpu = serializers.SerializerMethodField(help_text="The GPU's UUID; empty for an alert about a node.")
     gpu_index = serializers.IntegerField(source="gpu.index", allow_null=True, default=None)
     run = serializers.CharField()
-    run_title = serializers.CharField(help_text="'run 41'.")
+    run_title = serializers.CharField(
+        help_text="The run that holds the GPU or that the alert is about, such as 'run 41'; may be empty."
+    )
     since = serializers.DateTimeField(help_text="When the condition was first seen.")
     fired_at = serializers.DateTimeField(source="alert.fired_at")
     cleared_at = serializers.DateTimeField(source="alert.cleared_at", allow_null=True)
@@ -52,7 +60,7 @@ class AlertSerializer(serializers.Serializer[Any]):
         return line.gpu.uuid if line.gpu is not None else str(line.alert.facts.get("gpu", ""))
 
 
-class AlertPageSerializer(serializers.Serializer[Any]):
+class AlertPageSerializer(serializers.Serializer[object]):
     next = serializers.CharField(allow_null=True)
     previous = serializers.CharField(allow_null=True)
     results = AlertSerializer(many=True)
@@ -70,7 +78,7 @@ class AlertList(APIView):
 
     @extend_schema(operation_id="alerts_list", parameters=PARAMETERS, responses=AlertPageSerializer)
     def get(self, request: Request) -> Response:
-        """Firing and past alerts, the latest first."""
+        """Firing and cleared alerts, the latest first."""
         workspace = cast("PrincipalRequest", request).principal.workspace
         pages = AlertPages()
         page = pages.paginate_queryset(
@@ -100,4 +108,5 @@ def _selected(alerts: QuerySet[Alert], request: Request) -> QuerySet[Alert]:
 
 
 def _query_value(request: Request, name: str) -> str:
+    # PostgreSQL refuses texts with NUL, which would end in an error 500.
     return str(request.query_params.get(name, "")).replace("\x00", "")[:100]

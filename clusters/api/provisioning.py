@@ -71,7 +71,8 @@ class _ClusterAdminView(APIView):
 class Clusters(_ClusterAdminView, ClusterList):
     @extend_schema(request=NewClusterSerializer, responses={201: ClusterDetailSerializer})
     def post(self, request: Request) -> Response:
-        """Create a cluster. 409 if one of that name exists; nothing is changed then. For operators."""
+        """Create a cluster. If one with this name exists, the status is 409 and nothing is changed. For
+        operators."""
         who = self.operator(request)
         serializer = NewClusterSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -82,12 +83,12 @@ class Clusters(_ClusterAdminView, ClusterList):
 class ClusterDetail(_ClusterAdminView):
     @extend_schema(responses=ClusterDetailSerializer)
     def get(self, request: Request, name: str) -> Response:
-        """One cluster by its name, with its settings, machines and journal."""
+        """One cluster by its name, with its settings, machines and events."""
         return self.respond(request, self.cluster(request, name))
 
     @extend_schema(request=SettingsSerializer, responses=ClusterDetailSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Change the given settings. For operators."""
+        """Change the given settings of a cluster; the others are kept. For operators."""
         who, cluster = self.operator(request), self.cluster(request, name)
         serializer = SettingsSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
@@ -96,7 +97,8 @@ class ClusterDetail(_ClusterAdminView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete a cluster that has no nodes; 409 names those that it has. For operators."""
+        """Delete a cluster without nodes. If it has nodes, the status is 409 and the message names them. For
+        operators."""
         who = self.operator(request)
         cluster_admin.delete(self.cluster(request, name), who)
         return Response(status=204)
@@ -105,7 +107,7 @@ class ClusterDetail(_ClusterAdminView):
 class ClusterDrain(_ClusterAdminView):
     @extend_schema(request=None, responses=ClusterDetailSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Stop new runs on the cluster; present runs continue. Idempotent. For operators."""
+        """Drain the cluster: it takes no new runs, and current runs continue. Idempotent. For operators."""
         who, cluster = self.operator(request), self.cluster(request, name)
         cluster_admin.drain(cluster, who)
         return self.respond(request, cluster)
@@ -137,7 +139,7 @@ class _NodeView(_ClusterAdminView):
 class NodeDrain(_NodeView):
     @extend_schema(request=None, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Stop new runs on the node; present runs continue. Idempotent. For operators."""
+        """Drain the node: it takes no new runs, and current runs continue. Idempotent. For operators."""
         return self.do(request, name, node_admin.drain)
 
 
@@ -151,7 +153,7 @@ class NodeResume(_NodeView):
 class NodeMonitorOnly(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Set whether the node is monitored only and never takes runs. For operators."""
+        """Set whether the node is only monitored and takes no runs. For operators."""
         self.operator(request)  # checked before the body, so that others get 403
         on = _switch(request)
         return self.do(request, name, lambda node, who: node_admin.set_monitor_only(node, on, who))
@@ -160,8 +162,8 @@ class NodeMonitorOnly(_NodeView):
 class NodeLowPriority(_NodeView):
     @extend_schema(request=SwitchSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Set whether the node may disappear at any time; its runs then restart without using up a retry. For
-        operators."""
+        """Set whether the node has low priority, so that it may disappear at any time. Its runs then restart
+        without using up a retry. For operators."""
         self.operator(request)  # checked before the body, so that others get 403
         on = _switch(request)
         return self.do(request, name, lambda node, who: node_admin.set_low_priority(node, on, who))
@@ -170,8 +172,8 @@ class NodeLowPriority(_NodeView):
 class NodeRemove(_NodeView):
     @extend_schema(request=RemovalSerializer, responses=NodeSerializer)
     def post(self, request: Request, name: str) -> Response:
-        """Remove the node from all lists; 409 while runs are on it, unless forced. The history of its runs
-        stays. For operators."""
+        """Remove the node from all lists. If runs are on it, the status is 409 unless `force` is set. The
+        history of its runs is kept. For operators."""
         self.operator(request)
         serializer = RemovalSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)

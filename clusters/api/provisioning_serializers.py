@@ -1,26 +1,34 @@
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rest_framework import serializers
 
 from clusters.api.serializers import ClusterSerializer
-from clusters.models import Cluster
+from clusters.models import Cluster, ClusterEvent, ProvidedMachine
 from clusters.overview import ClusterCard
 from clusters.provisioning import cluster_admin, cluster_journal, machines
 
 
-class SettingsSerializer(serializers.Serializer[Any]):
+class SettingsSerializer(serializers.Serializer[Mapping[str, object]]):
     """The settings of a cluster; see docs/clusters.md."""
 
     description = serializers.CharField(max_length=200, allow_blank=True, required=False)
     workspaces = serializers.ListField(
         child=serializers.SlugField(),
         required=False,
-        help_text="Slugs of the workspaces that may use it; none = all.",
+        help_text=(
+            "The slugs of the workspaces that may use the cluster; an empty list means all workspaces."
+        ),
     )
     provider = serializers.SlugField(
-        allow_blank=True, required=False, help_text="A folder of NODE_PROVIDERS, or empty."
+        allow_blank=True,
+        required=False,
+        help_text=(
+            "The provider that creates the cluster's nodes: the name of a folder in NODE_PROVIDERS. If "
+            "empty, nodes are joined by hand."
+        ),
     )
     min_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_NODES, required=False)
     max_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_NODES, required=False)
@@ -30,7 +38,8 @@ class SettingsSerializer(serializers.Serializer[Any]):
     node_slots = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_SLOTS, required=False)
     low_priority = serializers.BooleanField(required=False)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+    def validate(self, attrs: dict[str, object]) -> dict[str, object]:
+        # REST framework ignores unknown fields. A misspelt setting would look as if it had been changed.
         unknown = sorted(set(self.initial_data) - set(self.fields))
         if unknown:
             raise serializers.ValidationError(
@@ -43,11 +52,13 @@ class NewClusterSerializer(SettingsSerializer):
     name = serializers.CharField(max_length=50)
 
 
-class MachineSerializer(serializers.Serializer[Any]):
+class MachineSerializer(serializers.Serializer[ProvidedMachine | Sequence[ProvidedMachine]]):
     """A machine of the cluster's provider."""
 
     name = serializers.CharField()
-    state = serializers.CharField(help_text="wanted, provisioning, joining, up or releasing")
+    state = serializers.CharField(
+        help_text="The machine's state: wanted, provisioning, joining, up or releasing."
+    )
     id = serializers.CharField(source="provider_id", help_text="The provider's id of the machine.")
     error = serializers.CharField()
     asked_at = serializers.DateTimeField()
@@ -55,7 +66,7 @@ class MachineSerializer(serializers.Serializer[Any]):
     try_again_at = serializers.DateTimeField(allow_null=True)
 
 
-class ClusterEventSerializer(serializers.Serializer[Any]):
+class ClusterEventSerializer(serializers.Serializer[ClusterEvent | Sequence[ClusterEvent]]):
     at = serializers.DateTimeField()
     kind = serializers.CharField()
     message = serializers.CharField()
@@ -70,6 +81,8 @@ class ClusterDetailSerializer(ClusterSerializer):
     machines = serializers.SerializerMethodField()
     events = serializers.SerializerMethodField()
 
+    # drf-spectacular derives the schema of these three from their return types; `object` would become a
+    # string.
     def get_settings(self, card: ClusterCard) -> dict[str, Any]:
         cluster: Cluster = card.cluster
         slugs = list(cluster.workspaces.order_by("slug").values_list("slug", flat=True))
@@ -82,11 +95,11 @@ class ClusterDetailSerializer(ClusterSerializer):
         return list(ClusterEventSerializer(cluster_journal.recent(card.cluster), many=True).data)
 
 
-class SwitchSerializer(serializers.Serializer[Any]):
+class SwitchSerializer(serializers.Serializer[Mapping[str, bool]]):
     on = serializers.BooleanField()
 
 
-class RemovalSerializer(serializers.Serializer[Any]):
+class RemovalSerializer(serializers.Serializer[Mapping[str, bool]]):
     force = serializers.BooleanField(
-        default=False, help_text="Remove the node although runs are on it; they end as lost."
+        default=False, help_text="Remove the node even if runs are on it. These runs end as lost."
     )

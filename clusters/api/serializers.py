@@ -1,29 +1,32 @@
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from clusters.gpus.gpu_models import count_models
-from clusters.gpus.gpu_process_list import process_lines
-from clusters.overview import ClusterCard, NodeCard
+from clusters.gpus.gpu_models import ModelCount, count_models
+from clusters.gpus.gpu_process_list import GpuProcessRow, process_lines
+from clusters.overview import ClusterCard, GpuCell, LeaseSummary, NodeCard
+from trainhub_launch.gpus.catalogue import GpuModel
 
 
-class LeaseSerializer(serializers.Serializer[Any]):
-    """A lease of GPUs or slots; a run of another workspace appears only as busy."""
+class LeaseSerializer(serializers.Serializer[LeaseSummary]):
+    """A lease of GPUs or slots to a run. The run of another workspace appears only as busy."""
 
     run = serializers.CharField(
         source="holder", help_text="The run's id; empty for a run of another workspace."
     )
-    title = serializers.CharField(source="label", help_text="'run 41', or 'busy'.")
+    title = serializers.CharField(
+        source="label", help_text="The run, such as 'run 41'; 'busy' for a run of another workspace."
+    )
     gpus = serializers.ListField(child=serializers.CharField())
     slots = serializers.IntegerField()
     since = serializers.DateTimeField()
 
 
-class GpuSerializer(serializers.Serializer[Any]):
-    """A device and its latest numbers; null = the device does not report it."""
+class GpuSerializer(serializers.Serializer[GpuCell]):
+    """A GPU and its latest measurements; null if the device does not report a value."""
 
     uuid = serializers.CharField(source="gpu.uuid")
     index = serializers.IntegerField(source="gpu.index")
@@ -33,26 +36,35 @@ class GpuSerializer(serializers.Serializer[Any]):
     utilization_pct = serializers.FloatField(allow_null=True)
     power_w = serializers.FloatField(allow_null=True)
     temperature_c = serializers.FloatField(allow_null=True)
-    state = serializers.CharField(source="gpu.state", help_text="ok, or lost: it does not respond any more")
+    state = serializers.CharField(
+        source="gpu.state", help_text="ok, or lost if the device no longer responds."
+    )
     error = serializers.CharField(source="gpu.error")
-    part_of = serializers.CharField(source="gpu.parent", help_text="For a MIG device the UUID of its GPU.")
+    part_of = serializers.CharField(
+        source="gpu.parent",
+        help_text="For a MIG device, the UUID of the GPU that it is part of; otherwise empty.",
+    )
     profile = serializers.CharField(
-        source="gpu.profile", help_text="For a MIG device its size, like 1g.10gb."
+        source="gpu.profile", help_text="For a MIG device, its profile, such as 1g.10gb; otherwise empty."
     )
     mig = serializers.BooleanField(
-        source="gpu.mig", help_text="It is split into MIG devices, which runs get instead."
+        source="gpu.mig",
+        help_text="True if the GPU is split into MIG devices. Runs then get the MIG devices, not the GPU.",
     )
     numbers = serializers.DictField(
         child=serializers.FloatField(),
-        help_text="Its latest values by metric (/api/v1/metrics/); unknown ones are absent.",
+        help_text=(
+            "The latest value of each metric (see /api/v1/metrics/). Metrics without a value are absent."
+        ),
     )
     counters = serializers.DictField(
-        child=serializers.IntegerField(), help_text="Current values of its counters."
+        child=serializers.IntegerField(),
+        help_text="The current value of each of the GPU's counters, by name.",
     )
     held = LeaseSerializer(source="lease", allow_null=True)
 
 
-class ProcessSerializer(serializers.Serializer[Any]):
+class ProcessSerializer(serializers.Serializer[GpuProcessRow | Sequence[GpuProcessRow]]):
     """A process on a GPU; for a run of another workspace its name, user and run are hidden."""
 
     gpu = serializers.CharField(source="gpu.uuid")
@@ -64,22 +76,24 @@ class ProcessSerializer(serializers.Serializer[Any]):
     run = serializers.CharField(
         source="lease.holder",
         default="",
-        help_text="The run's id; empty for a process of no run of this workspace.",
+        help_text="The run's id; empty if the process does not belong to a run of this workspace.",
     )
     rank = serializers.IntegerField(allow_null=True)
 
 
-class NodeSerializer(serializers.Serializer[Any]):
+class NodeSerializer(serializers.Serializer[NodeCard | Sequence[NodeCard]]):
     name = serializers.CharField(source="node.name")
     cluster = serializers.CharField(source="node.cluster.name")
-    status = serializers.CharField(help_text="ready, unreachable, lost, new or revoked")
+    status = serializers.CharField(help_text="The node's state: ready, unreachable, lost, new or revoked.")
     last_report_at = serializers.DateTimeField(source="node.last_report_at", allow_null=True)
     hostname = serializers.CharField(source="node.hostname")
     address = serializers.CharField(source="node.address")
     interface = serializers.CharField(source="node.interface")
     agent_version = serializers.CharField(source="node.agent_version")
     cores = serializers.IntegerField(source="node.cores")
-    slots = serializers.IntegerField(source="node.slots", help_text="Places for processes without a GPU.")
+    slots = serializers.IntegerField(
+        source="node.slots", help_text="The number of slots. Each slot can hold one process without a GPU."
+    )
     slots_free = serializers.IntegerField()
     memory_bytes = serializers.IntegerField(source="node.memory_bytes")
     memory_used_bytes = serializers.IntegerField(allow_null=True)
@@ -87,7 +101,7 @@ class NodeSerializer(serializers.Serializer[Any]):
     disk_free_bytes = serializers.IntegerField(allow_null=True)
     infiniband = serializers.BooleanField(source="node.infiniband")
     monitor_only = serializers.BooleanField(
-        source="node.monitor_only", help_text="It is monitored and takes no runs."
+        source="node.monitor_only", help_text="True if the node is monitored only and takes no runs."
     )
     mpi = serializers.CharField(source="node.mpi")
     run_as = serializers.CharField(source="node.run_as")
@@ -97,61 +111,71 @@ class NodeSerializer(serializers.Serializer[Any]):
     driver = serializers.CharField(source="node.driver")
     cuda = serializers.CharField(source="node.cuda")
     nvml = serializers.CharField(
-        source="node.nvml", help_text="Why its GPUs cannot be read; empty if they can."
+        source="node.nvml", help_text="Why the node's GPUs cannot be read; empty if they can."
     )
     drained_at = serializers.DateTimeField(source="node.drained_at", allow_null=True)
     low_priority = serializers.BooleanField(
-        source="node.low_priority", help_text="It may disappear at any time."
+        source="node.low_priority", help_text="True if the node may disappear at any time."
     )
     removed_at = serializers.DateTimeField(
-        source="node.removed_at", allow_null=True, help_text="When it was removed from all lists."
+        source="node.removed_at",
+        allow_null=True,
+        help_text="When the node was removed from all lists; null if it was not.",
     )
     numbers = serializers.DictField(source="node.vitals.host", child=serializers.FloatField(), default=dict)
     gpus = GpuSerializer(many=True)
-    processes = serializers.SerializerMethodField(help_text="On its GPUs.")
+    processes = serializers.SerializerMethodField(help_text="The processes on the node's GPUs.")
     leases = LeaseSerializer(many=True)
 
     @extend_schema_field(ProcessSerializer(many=True))
-    def get_processes(self, card: NodeCard) -> list[dict[str, Any]]:
+    def get_processes(self, card: NodeCard) -> list[dict[str, object]]:
         lines = process_lines(card, self.context["workspace"])
         return [dict(item) for item in ProcessSerializer(lines, many=True).data]
 
 
-class StockSerializer(serializers.Serializer[Any]):
-    """GPUs of one model."""
+class StockSerializer(serializers.Serializer[ModelCount | Sequence[ModelCount]]):
+    """The physical GPUs of one model."""
 
-    name = serializers.CharField(help_text="As the devices report it.")
+    name = serializers.CharField(help_text="The model's name as the devices report it.")
     count = serializers.IntegerField()
     memory_bytes = serializers.IntegerField(allow_null=True)
     model = serializers.CharField(
-        source="model.name", default=None, allow_null=True, help_text="In /api/v1/gpu-models/."
+        source="model.name",
+        default=None,
+        allow_null=True,
+        help_text="The model's name in /api/v1/gpu-models/; null if TrainHub does not know the model.",
     )
 
 
-class GpuModelSerializer(serializers.Serializer[Any]):
+class GpuModelSerializer(serializers.Serializer[GpuModel | Sequence[GpuModel]]):
     name = serializers.CharField()
     memory_gib = serializers.IntegerField()
     peak_tflops = serializers.FloatField(
-        help_text="Dense 16-bit matrix products according to the data sheet; for ordering."
+        help_text=(
+            "Peak TFLOPS of dense 16-bit matrix products according to the data sheet; used to order the "
+            "models."
+        )
     )
     nvlink = serializers.BooleanField()
-    azure = serializers.CharField(help_text="The Azure machine series that has it; empty if there is none.")
+    azure = serializers.CharField(
+        help_text="The Azure machine series with this GPU model; empty if there is none."
+    )
 
 
-class ClusterSerializer(serializers.Serializer[Any]):
+class ClusterSerializer(serializers.Serializer[ClusterCard | Sequence[ClusterCard]]):
     name = serializers.CharField(source="cluster.name")
     kind = serializers.CharField(source="cluster.kind")
-    gpus = serializers.IntegerField(help_text="On its ready nodes.")
+    gpus = serializers.IntegerField(help_text="The number of GPUs on the cluster's ready nodes.")
     gpus_free = serializers.IntegerField()
     slots = serializers.IntegerField()
     slots_free = serializers.IntegerField()
     gpu_models = serializers.SerializerMethodField(
-        help_text="The GPU models of its nodes, the slowest first."
+        help_text="The GPUs of the cluster's nodes, counted by model, the slowest model first."
     )
-    nodes = serializers.SerializerMethodField(help_text="Their names.")
+    nodes = serializers.SerializerMethodField(help_text="The names of the cluster's nodes.")
 
     @extend_schema_field(StockSerializer(many=True))
-    def get_gpu_models(self, card: ClusterCard) -> list[dict[str, Any]]:
+    def get_gpu_models(self, card: ClusterCard) -> list[dict[str, object]]:
         return [
             dict(item)
             for item in StockSerializer(count_models(node.node for node in card.nodes), many=True).data
@@ -161,19 +185,26 @@ class ClusterSerializer(serializers.Serializer[Any]):
         return [node.node.name for node in card.nodes]
 
 
-class InvitationSerializer(serializers.Serializer[Any]):
+class InvitationSerializer(serializers.Serializer[Mapping[str, object]]):
     cluster = serializers.CharField(
-        max_length=50, default="local", help_text="Created when the machine joins, if it does not exist."
+        max_length=50,
+        default="local",
+        help_text="The name of the cluster. If it does not exist, it is created when the machine joins.",
     )
     name = serializers.CharField(
-        max_length=50, default="", allow_blank=True, help_text="Empty: the host name of the machine."
+        max_length=50,
+        default="",
+        allow_blank=True,
+        help_text="The name of the node; if empty, the machine's host name is used.",
     )
-    monitor_only = serializers.BooleanField(default=False, help_text="It is monitored and takes no runs.")
+    monitor_only = serializers.BooleanField(
+        default=False, help_text="True if the node is monitored only and takes no runs."
+    )
 
 
-class InvitedSerializer(serializers.Serializer[Any]):
-    token = serializers.CharField(help_text="For `trainhub-node join`; shown only once.")
-    command = serializers.CharField(help_text="One line for a shell on that machine.")
+class InvitedSerializer(serializers.Serializer[Mapping[str, object]]):
+    token = serializers.CharField(help_text="The token for `trainhub-node join`; it is shown only once.")
+    command = serializers.CharField(help_text="The shell command, in one line, that joins the machine.")
     cluster = serializers.CharField()
     name = serializers.CharField()
     expires_at = serializers.DateTimeField()

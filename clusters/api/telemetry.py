@@ -29,14 +29,18 @@ from clusters.models import Gpu, Node, TelemetryChunk
 from clusters.telemetry import heat, series
 from clusters.visibility import clusters_of, visible_nodes
 from trainhub_launch.errors import SpecError
-from trainhub_launch.metrics import GPU_METRICS, HOST_METRICS, Metric
+from trainhub_launch.metrics import GPU_METRICS, HOST_METRICS, MetricField
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.models import Workspace
 from workspaces.states import Role
 
-GPUS = OpenApiParameter("gpus", str, description="UUIDs, comma-separated; all of the node's unless named.")
+GPUS = OpenApiParameter(
+    "gpus", str, description="The UUIDs of GPUs of the node, comma-separated; all of them by default."
+)
 METRIC = OpenApiParameter(
-    "metric", str, description="One of the GPUs' metrics; utilization_pct unless named."
+    "metric",
+    str,
+    description="The key of one GPU metric (see GET /api/v1/metrics/); utilization_pct by default.",
 )
 
 
@@ -54,7 +58,7 @@ class NodeSeriesView(_TelemetryView):
         operation_id="nodes_series_retrieve",
     )
     def get(self, request: Request, name: str) -> HttpResponse:
-        """Means and maxima of a node and its GPUs over time, gaps as null."""
+        """Means and maxima of the metrics of a node and its GPUs over time; gaps are null."""
         node = visible_nodes(self.workspace(request)).filter(name=name).first()
         if node is None:
             raise Http404
@@ -84,8 +88,8 @@ class GpuSeriesView(_TelemetryView):
         parameters=[*SPAN, *METRICS], responses=response_schemas(SERIES), operation_id="gpus_series_retrieve"
     )
     def get(self, request: Request, uuid: str) -> HttpResponse:
-        """Means and maxima of a GPU on all nodes where it was; `node` is its present node, and `host` are the
-        values of that node."""
+        """Means and maxima of a GPU's metrics over time, on every node that it was in. `node` is its current
+        node, and `host` holds the metrics of that node."""
         nodes = visible_nodes(self.workspace(request))
         gpu = Gpu.objects.select_related("node").filter(uuid=uuid, node__in=nodes.values("pk")).first()
         if gpu is None:
@@ -158,7 +162,7 @@ class ClusterHeat(_TelemetryView):
 class MetricTables(_TelemetryView):
     @extend_schema(responses={(200, "application/json"): METRIC_TABLES})
     def get(self, request: Request) -> Response:  # noqa: ARG002 - DRF's signature
-        """The metrics of GPUs and of machines with key, label and unit."""
+        """The metrics of GPUs and of hosts, each with its key, label and unit."""
         return Response({"gpu": _table(GPU_METRICS), "host": _table(HOST_METRICS)})
 
 
@@ -206,5 +210,5 @@ def _gpus_of(node: Node, text: str | None) -> list[str] | None:
     return requested
 
 
-def _table(metrics: Iterable[Metric]) -> list[dict[str, str]]:
+def _table(metrics: Iterable[MetricField]) -> list[dict[str, str]]:
     return [{"key": metric.key, "label": metric.label, "unit": metric.unit} for metric in metrics]

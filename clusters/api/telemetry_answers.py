@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import orjson
 from django.http import HttpResponse
@@ -37,13 +36,13 @@ class SeriesAnswer:
     devices: Sequence[GpuLabel]
 
 
-def json_response(body: Mapping[str, Any]) -> HttpResponse:
+def json_response(body: Mapping[str, object]) -> HttpResponse:
     return HttpResponse(
         orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY), content_type="application/json"
     )
 
 
-def node_json(answer: SeriesAnswer) -> dict[str, Any]:
+def node_json(answer: SeriesAnswer) -> dict[str, object]:
     grid, gpu_curves = answer.series.grid, answer.series.gpus
     gpus = [
         {
@@ -63,7 +62,7 @@ def node_json(answer: SeriesAnswer) -> dict[str, Any]:
     }
 
 
-def span_json(grid: Grid) -> dict[str, Any]:
+def span_json(grid: Grid) -> dict[str, int]:
     return {"from": grid.start, "to": grid.end}
 
 
@@ -82,6 +81,7 @@ def heat_csv_response(
     name: str, metric: str, grid: Grid, rows: Iterable[tuple[str, GpuLabel, Numbers | None]]
 ) -> HttpResponse:
     times = [iso_time(moment) for moment in grid.times.tolist()]
+    # Names come from machines: a spreadsheet would run a text that begins with = or + as a formula.
     lines = (
         (at, plain_text(node), plain_text(device.uuid), device.index, value)
         for node, device, mean in rows
@@ -125,6 +125,7 @@ def _node_rows(answer: SeriesAnswer, columns: Sequence[tuple[str, str]]) -> Iter
 
 def _number_texts(numbers: Numbers | None, grid: Grid) -> list[str]:
     """Returns the shortest decimal texts of the numbers; "" for NaN."""
+    # numpy formats a float32 by its own precision: 0.1, where a Python float would give 0.10000000149011612.
     if numbers is None:
         return [""] * grid.points
     return ["" if word == "nan" else word for word in numbers.astype(str).tolist()]

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from django.utils.dateparse import parse_datetime
 from drf_spectacular.utils import OpenApiParameter
 
+from clusters.telemetry import heat
 from clusters.telemetry.series import MAX_POINTS
 from trainhub_launch.errors import SpecError
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
@@ -33,31 +34,63 @@ DEFAULT_HOST_METRICS = (
     "network_tx_bytes_s",
     "network_rx_bytes_s",
 )
+# In the year 4147: `datetime` can represent every smaller number, and a time in milliseconds is refused.
 MAX_TIME = 2.0**36
 ALL = "all"
 
-_TIME = "Unix seconds or ISO 8601 (UTC where it names no zone)"
+_TIME = "Unix seconds or ISO 8601 (UTC if it has no time zone)"
 SPAN = [
-    OpenApiParameter("from", str, description=f"{_TIME}; default: an hour before `to`."),
-    OpenApiParameter("to", str, description=f"{_TIME}; default: now."),
+    OpenApiParameter(
+        "from",
+        str,
+        description=(
+            f"The start of the time span: {_TIME}. Default: one hour before `to`, or for a run the start "
+            "of the attempt."
+        ),
+    ),
+    OpenApiParameter(
+        "to",
+        str,
+        description=f"The end of the time span: {_TIME}. Default: now, or for a run the end of the attempt.",
+    ),
     OpenApiParameter(
         "points",
         int,
-        description=f"At most so many points, 1 to {MAX_POINTS}; {DEFAULT_POINTS} unless named.",
+        description=(
+            f"The maximum number of points, 1 to {MAX_POINTS} (at most {heat.MAX_POINTS} for a heat map); "
+            f"{DEFAULT_POINTS} by default."
+        ),
     ),
-    OpenApiParameter("as", str, enum=["json", "csv"], description="`csv`: a file to download."),
+    OpenApiParameter(
+        "as",
+        str,
+        enum=["json", "csv"],
+        description="The format of the response: `json` (the default), or `csv` as a file to download.",
+    ),
 ]
 METRICS = [
     OpenApiParameter(
-        "metrics", str, description="Of GPUs, comma-separated (GET /api/v1/metrics/ lists them), or `all`."
+        "metrics",
+        str,
+        description=(
+            "The keys of GPU metrics, comma-separated (see GET /api/v1/metrics/), or `all`; by default a "
+            "selection."
+        ),
     ),
-    OpenApiParameter("host", str, description="Of the machine, in the same way."),
+    OpenApiParameter(
+        "host",
+        str,
+        description=(
+            "The keys of host metrics, comma-separated (see GET /api/v1/metrics/), or `all`; by default a "
+            "selection."
+        ),
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class TelemetryQuery:
-    """`start`, `end`: Unix seconds."""
+    """A parsed query of telemetry. `start`, `end`: Unix seconds; `points`: the maximum number of points."""
 
     start: float
     end: float
@@ -134,6 +167,7 @@ def _from_iso(text: str) -> float:
 def _points(text: str, max_points: int) -> int:
     if not text:
         return DEFAULT_POINTS
+    # The length first, because `int` refuses thousands of digits with an error of its own.
     if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= max_points:
         raise SpecError("points", f"must be a whole number from 1 to {max_points}")
     return int(text)

@@ -29,12 +29,12 @@ MOMENT: Schema = {"type": "integer", "description": "Unix seconds by the hub's c
 _INDEX: Schema = {"type": ["integer", "null"]}
 _NUMBERS: Schema = {
     **list_of({"type": ["number", "null"]}),
-    "description": "One for each time; null = unknown.",
+    "description": "One value for each of `times`; null if it is unknown.",
 }
 _CURVES: Schema = {
     "type": "object",
     "additionalProperties": object_of(mean=_NUMBERS, max=_NUMBERS),
-    "description": "By metric; metrics without values are absent.",
+    "description": "The curve of each metric, by key; metrics without values are absent.",
 }
 _GRID = {"step_s": WHOLE, "times": list_of(MOMENT)}
 NODE = object_of(

@@ -15,7 +15,8 @@ urlpatterns = [
     path("nodes/invitations/", views.Invitations.as_view()),
     path("nodes/<slug:name>/", views.NodeDetail.as_view()),
     path("nodes/<slug:name>/series/", telemetry.NodeSeriesView.as_view()),
-    path("gpus/<str:uuid>/series/", telemetry.GpuSeriesView.as_view()),
+    # A MIG device of an older driver has slashes in its UUID: MIG-GPU-<uuid>/1/0.
+    path("gpus/<path:uuid>/series/", telemetry.GpuSeriesView.as_view()),
     path("clusters/<slug:name>/heat/", telemetry.ClusterHeat.as_view()),
     path("metrics/", telemetry.MetricTables.as_view()),
     path("nodes/<slug:name>/revoke/", views.NodeRevoke.as_view()),

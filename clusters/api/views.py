@@ -51,7 +51,7 @@ class GpuModels(_ReadView):
 class NodeList(_ReadView):
     @extend_schema(responses=NodeSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """All nodes of these clusters with their GPUs and free resources."""
+        """All nodes of the clusters that the workspace may use, with their GPUs and free resources."""
         workspace = self.workspace(request)
         cards = node_cards(visible_nodes(workspace).filter(removed_at=None), workspace)
         return Response(NodeSerializer(cards, many=True, context={"workspace": workspace}).data)
@@ -81,8 +81,8 @@ class _OperatorView(APIView):
 class Invitations(_OperatorView):
     @extend_schema(request=InvitationSerializer, responses={201: InvitedSerializer})
     def post(self, request: Request) -> Response:
-        """Create a join token for one machine. It works once, within 24 hours, and is shown only once. For
-        operators."""
+        """Create a join token for one machine. It is valid for 24 hours, works once, and is shown only once.
+        For operators."""
         operator = self.operator(request)
         serializer = InvitationSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)

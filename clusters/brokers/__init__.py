@@ -9,30 +9,34 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, quote, urlsplit
 
 from django.conf import settings
 from django.utils.crypto import salted_hmac
+from django.utils.module_loading import import_string
 
 from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
-from clusters.brokers.rabbitmq import RabbitMqBroker
 from clusters.brokers.valkey import ValkeyBroker
 from clusters.models import Node
 from trainhub_launch.addresses import is_loopback
 from workspaces.tokens import digest
+
+if TYPE_CHECKING:
+    from clusters.brokers.rabbitmq import RabbitMqBroker
 
 log = logging.getLogger(__name__)
 REDIS = ("redis", "rediss", "redis+socket")
 RABBITMQ = ("amqp", "amqps")
 UNENCRYPTED = ("redis", "amqp")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
+# The host of a broker URL that names none.
 DEFAULT_HOST = "localhost"
-"""The host of a broker URL that names none."""
+# Capability of agents that only read their queue. Older agents also write to it and would fail at once.
 READ_ONLY = "wake-ups:read-only"
-"""Capability of agents that only read their queue. Older agents also write to it and would fail at once."""
 _logged: set[str] = set()
+# URLs of brokers whose users have received the permissions of this version from this process.
 _renewed_brokers: set[str] = set()
-"""URLs of brokers whose users have received the permissions of this version from this process."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class BrokerLogin:
 def login_for_node(node: Node, hub_host: str, capabilities: Collection[str] = (READ_ONLY,)) -> BrokerLogin:
     """Creates the node's user at the broker and returns its connection. Raises BrokerUnavailable.
 
-    `asked_host`: the host name or address under which the node reached the hub. `capabilities`: those that
+    `hub_host`: the host name or address under which the node reached the hub. `capabilities`: those that
     the agent announces."""
     if READ_ONLY not in capabilities:
         _warn_once(
@@ -115,7 +119,11 @@ def _broker() -> ValkeyBroker | RabbitMqBroker | None:
     scheme = urlsplit(settings.BROKER_URL).scheme
     if scheme in REDIS:
         return ValkeyBroker(settings.BROKER_URL)
-    return RabbitMqBroker(settings.BROKER_URL, settings.RABBITMQ_API_URL) if scheme in RABBITMQ else None
+    if scheme not in RABBITMQ:
+        return None
+    # Its HTTP client takes 70 ms and 10 MiB to load, also where the broker is Valkey.
+    rabbitmq: type[RabbitMqBroker] = import_string("clusters.brokers.rabbitmq.RabbitMqBroker")
+    return rabbitmq(settings.BROKER_URL, settings.RABBITMQ_API_URL)
 
 
 def _password(node: Node) -> str:
@@ -134,6 +142,8 @@ def _base(node: Node, hub_host: str) -> SplitResult | None:
         host = hub_host if public_url.hostname in ANY_ADDRESS else public_url.hostname or hub_host
         return public_url._replace(
             netloc=_netloc(host, public_url.port),
+            # The path is the database or virtual host, which all addresses of one broker share; in the URL of
+            # a socket it is the path of a file.
             path=own.path if own.scheme != "redis+socket" else public_url.path,
         )
     is_here_alone = own.scheme == "redis+socket" or is_loopback(own.hostname or DEFAULT_HOST)
@@ -159,6 +169,8 @@ def _warn_of_plain_text(url: str) -> None:
 
 
 def _is_of_this_machine(node: Node) -> bool:
+    # The token of the node that `up` starts beside the hub is in a file here; tokens of other nodes exist
+    # only there.
     file = Path(settings.OWN_NODE_TOKEN_FILE)
     try:
         return digest(file.read_text().strip()) == node.token_digest

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote, unquote, urlsplit
 
 import httpx
@@ -11,10 +11,11 @@ import httpx
 from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
 
 PREFIX = "node."
+# A permission is a regular expression over the names of queues and exchanges; "^$" matches no name.
 MATCH_NOTHING = "^$"
+# Limits of a node's user. An agent has one connection with a few channels; those of a killed agent may stay
+# open for some time.
 LIMITS = {"max-connections": 8, "max-channels": 32}
-"""Limits of a node's user. An agent has one connection with a few channels; those of a killed agent may stay
-open for some time."""
 API_URL_HELP = (
     "set RABBITMQ_API_URL to the address of RabbitMQ's management plugin, with a user that is an "
     "administrator there"
@@ -22,7 +23,8 @@ API_URL_HELP = (
 
 
 class RabbitMqBroker:
-    """The virtual host of Celery's `url`, managed at `api_url` (http://user:password@host:15672)."""
+    """Manages the users of nodes on the virtual host of Celery's `url`, through the management plugin at
+    `api_url` (http://user:password@host:15672). Methods raise BrokerUnavailable and BrokerPermissionError."""
 
     def __init__(self, url: str, api_url: str) -> None:
         self._vhost = quote(unquote(urlsplit(url).path.removeprefix("/")) or "/", safe="")
@@ -47,14 +49,18 @@ class RabbitMqBroker:
         self._ask("PUT", f"/api/permissions/{self._vhost}/{user}", rights)
 
     def delete_user(self, name: str) -> None:
-        """The server ends the user's connections together with the user."""
+        """Deletes the user of the node `name`; the server then closes the user's connections."""
         self._ask("DELETE", f"/api/users/{PREFIX}{name}")
 
     def user_names(self) -> set[str]:
         users = [str(user["name"]) for user in self._ask("GET", "/api/users")]
         return {user.removeprefix(PREFIX) for user in users if user.startswith(PREFIX)}
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+    def _ask(
+        self, method: str, path: str, body: Mapping[str, object] | None = None
+    ) -> Sequence[Mapping[str, object]]:
+        """Sends a request to the management plugin. Returns the listed objects for GET, and nothing for other
+        methods."""
         if not self._api_url:
             raise BrokerPermissionError(API_URL_HELP)
         try:
@@ -67,6 +73,8 @@ class RabbitMqBroker:
             raise BrokerPermissionError(
                 f"RabbitMQ's management plugin refuses the user of RABBITMQ_API_URL; {API_URL_HELP}"
             )
+        # Deleting a user that is gone already is no error.
         if answer.is_error and answer.status_code != httpx.codes.NOT_FOUND:
             raise BrokerUnavailable(f"RabbitMQ's management plugin answered {answer.status_code}")
-        return answer.json() if method == "GET" and answer.is_success else []
+        items: Sequence[Mapping[str, object]] = answer.json() if method == "GET" and answer.is_success else []
+        return items

@@ -13,20 +13,21 @@ from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
 
 PREFIX = "node."
 QUEUE_SUFFIX = ".wake"
+# The commands that a node's Celery worker needs. Both are cheap: they store nothing and run no script, so a
+# node cannot block the server for other clients. Transactions are not allowed, because they run any number of
+# commands while other clients wait. Writing is not allowed, because the hub would have to read the data.
 COMMANDS = ("ping", "brpop")
-"""The commands that a node's Celery worker needs. Both are cheap: they store nothing and run no script, so a
-node cannot block the server for other clients. Transactions are not allowed, because they run any number of
-commands while other clients wait. Writing is not allowed, because the hub would have to read the data."""
 GRANT_HELP = (
     "the hub's user at the broker may not manage users there. Let it (ACL SETUSER <user> +acl), "
     "and give it the rights that it is to pass on"
 )
+# Prefixes of temporary errors.
 TEMPORARY_ERRORS = ("BUSY", "LOADING", "MASTERDOWN", "OOM", "READONLY", "TRYAGAIN")
-"""Prefixes of temporary errors."""
 
 
 class ValkeyBroker:
-    """The server at Celery's `url`, with the hub's permissions."""
+    """Manages the users of nodes on the server at Celery's `url`. Methods raise BrokerUnavailable and
+    BrokerPermissionError."""
 
     def __init__(self, url: str) -> None:
         self._url = _url_of_client(url)
@@ -34,17 +35,19 @@ class ValkeyBroker:
 
     def put_user(self, name: str, password: str) -> None:
         """Creates or updates the user of the node `name`."""
+        # "reset" first: the user may exist with wider rights, or passwords, of an older version of the hub.
         user = PREFIX + name
         commands = [f"+{command}" for command in COMMANDS]
         if self._database != "0":
             # A client selects the database first.
             commands.append("+select")
         rules = ("reset", "resetchannels", f"~{user}{QUEUE_SUFFIX}", *commands, f">{password}", "on")
+        # One command, hence atomic: there is no moment in which the user has no limits.
         with self._client() as server:
             server.execute_command("ACL SETUSER", user, *rules)
 
     def delete_user(self, name: str) -> None:
-        """The server ends the user's connections together with the user."""
+        """Deletes the user of the node `name`; the server then closes the user's connections."""
         with self._client() as server:
             server.execute_command("ACL DELUSER", PREFIX + name)
 
@@ -75,6 +78,7 @@ def _url_of_client(url: str) -> str:
     """Returns the URL for redis-py of the server at Celery's `url`."""
     if not url.startswith("redis+socket://"):
         return url
+    # Kombu names the database of a socket `virtual_host`, and redis-py names it `db`.
     parts = urlsplit(url)
     database = parse_qs(parts.query).get("virtual_host")
     return parts._replace(scheme="unix", query=f"db={database[0]}" if database else "").geturl()

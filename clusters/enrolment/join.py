@@ -25,6 +25,8 @@ from workspaces.tokens import digest, new_token
 
 PREFIX = "thj"
 LIFETIME = timedelta(hours=24)
+# Nodes that nobody misses are replaced by a machine that joins under their name. Others only on request, and
+# never one that still reports.
 REPLACEABLE = {NodeStatus.REVOKED, NodeStatus.LOST}
 REPLACEABLE_BY_REQUEST = REPLACEABLE | {NodeStatus.UNREACHABLE, NodeStatus.NEW}
 
@@ -66,13 +68,15 @@ def invite(
     )
     purpose: dict[str, Any] = {"monitor_only": True} if monitor_only else {}
     audit.record(by or actor, "node.invited", name or "any name", cluster=cluster, **purpose)
+    # The machine learns the hub's authority with its token, over a channel that the operator trusts. It can
+    # then verify its first connection, which nobody on the network can redirect.
     fingerprint = ca_fingerprint()
     return invitation, f"{text}.{fingerprint}" if fingerprint else text
 
 
 @transaction.atomic
 def join(text: str, name: str, hostname: str, *, replace: bool = False, address: str = "") -> JoinResult:
-    """Enrols the machine as a node. Raises TokenNotUsable, NameTaken or EnrolmentError, and leaves the token
+    """Enrols the machine as a node. Raises TokenNotUsable, NameInUse or EnrolmentError, and leaves the token
     unchanged then."""
     token = _usable_token(text)
     node_name = _name(token, name, hostname)
@@ -111,7 +115,8 @@ def ca_pem() -> str:
 
 
 def ca_fingerprint() -> str:
-    """Returns the SHA-256 of that certificate in DER form as hexadecimal digits, which nodes pin, or ""."""
+    """Returns the SHA-256 of the certificate of the hub's own authority (in DER form) as hexadecimal digits,
+    which nodes pin; empty if the hub has none."""
     pem = ca_pem()
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest() if pem else ""
 
@@ -139,6 +144,8 @@ def _inviter(token: JoinToken) -> str:
 
 
 def _usable_token(text: str) -> JoinToken:
+    # The row stays locked until `join` has committed: of two machines with the same token, the second sees it
+    # used.
     tokens = JoinToken.objects.select_for_update(of=("self",)).select_related("node", "created_by")
     token = tokens.filter(digest=digest(_secret(text))).first()
     remedy = "create a new one on the hub, under Clusters or with manage.py node token"

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from clusters.enrolment.node_wheel import sha256, wheel
+from clusters.enrolment.node_wheel import node_wheel, sha256
 from trainhub_launch.addresses import is_loopback
 
 FOLDER = "trainhub-node"
@@ -49,7 +49,7 @@ def reaches_only_this_machine() -> bool:
 def _install() -> tuple[str, ...]:
     """Returns the install commands. pip does not know the hub's own authority, so the address contains the
     hash of the package."""
-    package = wheel()
+    package = node_wheel()
     if package is None:
         return ()
     trust_option = f" --trusted-host {urlsplit(settings.API_URL).netloc}" if settings.HUB_CA else ""

@@ -32,6 +32,7 @@ def enrol_node(cluster_name: str, node_name: str) -> tuple[Node, str]:
     check_name("cluster", cluster_name)
     check_name("name", node_name)
     cluster, _ = Cluster.objects.get_or_create(name=cluster_name)
+    # A deleted cluster with a history is only hidden; a machine that joins makes it visible again.
     Cluster.objects.filter(pk=cluster.pk, deleted_at__isnull=False).update(deleted_at=None)
     token = new_token(PREFIX)
     node, is_new = Node.objects.select_for_update().get_or_create(
@@ -44,10 +45,13 @@ def enrol_node(cluster_name: str, node_name: str) -> tuple[Node, str]:
             )
         node.cluster = cluster
         node.token_digest = digest(token)
+        # A removed node returns as a new one. A node that only gets a new token stays drained.
         if node.removed_at is not None:
             node.drained_at = node.removed_at = None
         node.revoked_at = None
         node.save(update_fields=["cluster", "token_digest", "revoked_at", "removed_at", "drained_at"])
+        # Its broker password is derived from the replaced token; removing the user also ends open
+        # connections.
         _leave_broker(node)
     _announce(node)
     return node, token
@@ -62,8 +66,8 @@ def node_for_token(text: str) -> Node | None:
 
 @transaction.atomic
 def revoke_node(node: Node, by: User | str = "command line") -> None:
-    """Rejects the node from now on, here and at the broker. Its runs become lost after some time; its history
-    stays."""
+    """Revokes the node's token, so that the hub and the broker reject the node from now on. Its runs become
+    lost after some time; its history stays."""
     node.revoked_at = timezone.now()
     node.save(update_fields=["revoked_at"])
     journal.add(node, "revoked", f"Revoked by {by}; the hub rejects its reports from now on.")

@@ -19,13 +19,14 @@ BUILDER = Path(settings.BASE_DIR) / "packaging" / "build_wheel.py"
 SOURCES = ("packaging", "trainhub_launch", "trainhub_node")
 PATTERN = "trainhub_node-*-py3-none-any.whl"
 BUILD_TIMEOUT_S = 120
+# Delay after the start of the web server, which is busy at first.
 BUILD_AFTER_SECONDS = 15.0
-"""Delay after the start of the web server, which is busy at first."""
 _build_lock = threading.Lock()
 
 
-def wheel() -> Path | None:
+def node_wheel() -> Path | None:
     """Returns the wheel, which is built on first use, or None if it cannot be built (the log says why)."""
+    # Held during the build: a second caller waits for the package instead of building it again.
     with _build_lock:
         folder = Path(settings.NODE_WHEELS) / sources_digest()
         return _built_wheel(folder) or (_build(folder) if BUILDER.exists() else None)
@@ -35,7 +36,7 @@ def wheel() -> Path | None:
 def build_after_start(after_seconds: float = BUILD_AFTER_SECONDS) -> Iterator[None]:
     """Lifespan hook of the web server that builds the package in the background, so that the first invitation
     does not wait for it."""
-    timer = threading.Timer(after_seconds, wheel)
+    timer = threading.Timer(after_seconds, node_wheel)
     timer.name, timer.daemon = "node-wheel", True
     timer.start()
     try:
@@ -52,6 +53,7 @@ def sources_digest() -> str:
     """Returns a digest of the sources, so that an upgraded hub does not provide an older package."""
     content = hashlib.sha256()
     files = (path for name in SOURCES for path in Path(settings.BASE_DIR, name).rglob("*") if path.is_file())
+    # Compiled files appear while the hub runs, and would change the digest.
     for file in sorted(file for file in files if file.suffix != ".pyc"):
         content.update(f"{file.relative_to(settings.BASE_DIR)}\0".encode() + file.read_bytes())
     return content.hexdigest()[:16]

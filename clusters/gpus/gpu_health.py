@@ -22,6 +22,7 @@ HEALTH = (
     "nvlink_replays",
     "xid_count",
 )
+# Counters for which any value above 0 is a problem.
 SERIOUS = {
     "ecc_uncorrected",
     "retired_pages_dbe",
@@ -30,7 +31,6 @@ SERIOUS = {
     "remapped_rows_pending",
     "remapped_rows_failed",
 }
-"""Counters for which any value above 0 is a problem."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class HealthCount:
 
 @dataclass(frozen=True)
 class GpuHealth:
-    """The error counters that the device reports."""
+    """The error counters that a GPU reports, those above 0 apart from the others."""
 
     nonzero: tuple[HealthCount, ...]
     zero: tuple[HealthCount, ...]

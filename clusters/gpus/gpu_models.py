@@ -12,7 +12,7 @@ from trainhub_launch.gpus.catalogue import GpuModel, model_of, order
 
 @dataclass(frozen=True)
 class ModelCount:
-    """GPUs of one model. `name` as the devices report it; `model` if it is in the catalogue."""
+    """The number of GPUs of one model. `name` as the devices report it; `model` if it is in the catalogue."""
 
     name: str
     count: int

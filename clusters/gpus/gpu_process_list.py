@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from clusters.models import Gpu, Lease
+from clusters.node_reports.inventory import ProcessVitals
 from clusters.overview import LeaseSummary, NodeCard, lease_summary
 from workspaces.models import Workspace
 
@@ -34,14 +34,14 @@ def process_lines(
     card: NodeCard, workspace: Workspace, gpus: Collection[str] | None = None
 ) -> list[GpuProcessRow]:
     """Returns the processes in the order of the GPUs; `gpus` limits them to these UUIDs."""
-    by_gpu: Mapping[str, list[dict[str, Any]]] = card.node.vitals.get("processes", {})
+    by_gpu: Mapping[str, list[ProcessVitals]] = card.node.vitals.get("processes", {})
     processes = [(cell.gpu, item) for cell in card.gpus for item in by_gpu.get(cell.gpu.uuid, [])]
     selected = [(gpu, item) for gpu, item in processes if gpus is None or gpu.uuid in gpus]
     holders = _holders(card, workspace, {_key(item) for _, item in selected if item["run"]})
     return [_line(gpu, item, holders) for gpu, item in selected]
 
 
-def _line(gpu: Gpu, item: Mapping[str, Any], holders: Mapping[Key, LeaseSummary]) -> GpuProcessRow:
+def _line(gpu: Gpu, item: ProcessVitals, holders: Mapping[Key, LeaseSummary]) -> GpuProcessRow:
     lease = holders.get(_key(item))
     # The workspace of a run without a lease on this node is unknown, so its process is hidden.
     is_hidden = bool(item["run"]) and (lease is None or not lease.holder)
@@ -67,5 +67,5 @@ def _holders(card: NodeCard, workspace: Workspace, keys: set[Key]) -> dict[Key, 
     return by_key
 
 
-def _key(item: Mapping[str, Any]) -> Key:
+def _key(item: ProcessVitals) -> Key:
     return str(item["run"]), int(item["attempt"])

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 from urllib.parse import quote
 
 from django.http import Http404, HttpResponse
@@ -14,7 +13,7 @@ from clusters.gpus.gpu_history import GpuHistory, history
 from clusters.gpus.gpu_process_list import process_lines
 from clusters.models import Gpu, NodeEvent
 from clusters.overview import node_cards
-from clusters.ranges import read_span
+from clusters.ranges import read_time_range
 from clusters.visibility import visible_nodes
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
@@ -61,22 +60,24 @@ def gpu_history(request: WorkspaceRequest, uuid: str) -> HttpResponse:
 
 
 def _visible_gpu(uuid: str, workspace: Workspace) -> Gpu:
+    # 404 for GPUs of other workspaces as well, so that the answer does not reveal which ones exist.
     gpu = Gpu.objects.filter(uuid=uuid, node__in=visible_nodes(workspace)).select_related("node").first()
     if gpu is None:
         raise Http404
     return gpu
 
 
-def _history(request: WorkspaceRequest, gpu: Gpu) -> dict[str, Any]:
+def _history(request: WorkspaceRequest, gpu: Gpu) -> dict[str, object]:
     now = time.time()
-    gpu_history = history(gpu, read_span(request.GET.dict(), now), request.principal.workspace, now)
+    gpu_history = history(gpu, read_time_range(request.GET.dict(), now), request.principal.workspace, now)
     return {"gpu": gpu, "history": gpu_history, "bands": _bands(gpu_history, now)}
 
 
-def _bands(gpu_history: GpuHistory, now: float) -> list[dict[str, Any]]:
+def _bands(gpu_history: GpuHistory, now: float) -> list[dict[str, object]]:
     return [
         {
             "from": use.start,
+            # A use that goes on reaches beyond the end of a live chart, which moves on without a new request.
             "to": now + 3600 if use.end is None else use.end,
             "label": use.line.label,
             "url": _run_url(use.line.holder),

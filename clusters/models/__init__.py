@@ -6,7 +6,7 @@ from clusters.models.alerts import Alert, Baseline
 from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
-from clusters.models.telemetry import KeptSeries, TelemetryChunk, TelemetrySlice
+from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
 
 __all__ = [
     "Alert",
@@ -16,11 +16,11 @@ __all__ = [
     "Gpu",
     "Hearing",
     "JoinToken",
-    "KeptSeries",
     "Lease",
     "Node",
     "NodeEvent",
     "ProvidedMachine",
+    "StoredSeries",
     "TelemetryChunk",
     "TelemetrySlice",
 ]

@@ -46,7 +46,7 @@ class TelemetryChunk(models.Model):
         ]
 
 
-class KeptSeries(models.Model):
+class StoredSeries(models.Model):
     """The curves of an attempt, stored as long as its run exists. `holder` is the run's id, because this app
     does not depend on runs."""
 

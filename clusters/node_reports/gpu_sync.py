@@ -1,4 +1,4 @@
-"""Keeps the rows of GPUs in step with the reports of their nodes, and knows which GPUs a node owns."""
+"""Stores the GPUs that nodes report, and determines which node owns a GPU."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import cast
 
 from django.db import transaction
 from django.db.models import Q
 
 from clusters.models import Gpu, Node
+from clusters.node_reports.inventory import GpuFields
 from trainhub_launch.machine import GPU_LOST
 from workspaces import background_loop, process_caches
 
 log = logging.getLogger(__name__)
 REFRESH_INTERVAL_S = 10.0
 FIELDS = ("index", "name", "memory_bytes", "state", "error", "parent", "profile", "mig")
-GpuFieldsByUuid = dict[str, dict[str, Any]]
-"""UUID -> the fields of Gpu (`inventory.devices`)."""
+# UUID -> the fields of Gpu (`inventory.devices`).
+GpuFieldsByUuid = dict[str, GpuFields]
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,7 @@ def are_stored(node: Node, reported: GpuFieldsByUuid) -> bool:
     """Returns whether the rows equal the reported GPUs, according to this process's cache; False while two
     nodes report the same GPU."""
     cached = _cached(node)
+    # Without the loop nothing refreshes the cache, although other processes may change the rows.
     return (
         cached is not None
         and not cached.elsewhere
@@ -51,7 +53,8 @@ def are_stored(node: Node, reported: GpuFieldsByUuid) -> bool:
 
 
 def own_uuids(node: Node) -> frozenset[str]:
-    """Returns the UUIDs of all GPUs that this node owns, also of absent ones; it may report their numbers."""
+    """Returns the UUIDs of all GPUs that the node owns, including absent ones. The node may report numbers of
+    these only."""
     cached = _cached(node)
     if cached is not None and background_loop.is_running():
         return cached.own
@@ -87,6 +90,7 @@ def store(node: Node, reported: GpuFieldsByUuid, is_alive: Callable[[Node], bool
         if gpu is None:
             continue
         if gpu.node_id != node.pk and gpu.present and is_alive(gpu.node):
+            # Otherwise its former node is gone or no longer has it, so the device was moved to this node.
             elsewhere.append(uuid)
         elif (
             gpu.node_id != node.pk
@@ -97,9 +101,12 @@ def store(node: Node, reported: GpuFieldsByUuid, is_alive: Callable[[Node], bool
     absent = [uuid for uuid, gpu in by_uuid.items() if gpu.present and uuid not in reported]
     if absent:
         Gpu.objects.filter(pk__in=absent).update(present=False)
+    # Logged only when the list changes, and not with each report.
     if elsewhere and elsewhere != node.vitals.get("gpus_elsewhere"):
         log.warning("Node %s reports GPUs that belong to another node: %s", node.name, ", ".join(elsewhere))
     own = {uuid for uuid, gpu in by_uuid.items() if gpu.node_id == node.pk} | reported.keys()
+    # Only after the commit: a cache that is ahead of a transaction that rolls back would never write the
+    # rows.
     transaction.on_commit(
         partial(_remember, node.pk, _CachedGpus(reported, elsewhere, frozenset(own.difference(elsewhere))))
     )
@@ -119,7 +126,7 @@ def refresh() -> None:
     for uuid, node_id, present, *values in Gpu.objects.values_list("uuid", "node_id", "present", *FIELDS):
         own_by_node[node_id].add(uuid)
         if present:
-            fields_by_node[node_id][uuid] = dict(zip(FIELDS, values, strict=True))
+            fields_by_node[node_id][uuid] = cast("GpuFields", dict(zip(FIELDS, values, strict=True)))
     with _lock:
         for node_id in own_by_node.keys() | before.keys():
             cached = before.get(node_id)

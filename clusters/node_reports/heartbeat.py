@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -56,6 +55,8 @@ def apply(
         changed["last_report_at"] = at
         Node.objects.filter(pk=node.pk).update(**changed)
         publish_on_commit(node_topic(node.pk), {"type": "node.changed", "node": node.name})
+    # Only after the transaction: if it fails, the caller's object still equals the row, and the agent's next
+    # report makes the same changes.
     for name, value in changed.items():
         setattr(node, name, value)
     return silence_before
@@ -78,6 +79,7 @@ def apply_numbers(
     if node.last_report_at is None or _changed_fields(node, beat, agent, clock_moved_s):
         return False
     if not background_loop.is_running():
+        # Numbers that follow within a second are dropped here; the next heartbeat brings newer ones.
         return timedelta(0) <= at - node.last_report_at < MIN_WRITE_INTERVAL
     silence_s = _cached_silence_s(node, at)
     if silence_s is None or (silence_s and has_runs):
@@ -87,6 +89,7 @@ def apply_numbers(
         if not gpu_sync.are_stored(node, inventory.devices(beat)):
             return False
         vitals = inventory.vitals(beat, at)
+        # A journal entry needs a transaction, so the slow path takes this heartbeat.
         if any(node_events.detect(node, beat, {"vitals": vitals}, silence_s=0.0, clock_moved_s=0.0)):
             return False
         node.vitals = vitals
@@ -98,7 +101,8 @@ def apply_numbers(
 
 
 def _cached_silence_s(node: Node, at: datetime) -> float | None:
-    """Returns the same as `_silence_s` without a query, or None when the listening window is not cached."""
+    """Returns the seconds for which the node was unreachable, 0 between two regular reports, without a query;
+    None when the listening window is not cached."""
     patience = timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     if node.last_report_at is not None and at - node.last_report_at < patience:
         return 0.0
@@ -109,13 +113,16 @@ def _cached_silence_s(node: Node, at: datetime) -> float | None:
     return silence.total_seconds() if silence >= patience else 0.0
 
 
-def _changed_fields(node: Node, beat: Heartbeat | None, agent: str, clock_moved_s: float) -> dict[str, Any]:
+def _changed_fields(
+    node: Node, beat: Heartbeat | None, agent: str, clock_moved_s: float
+) -> dict[str, object]:
     """Returns the fields of the node that a report changes, without its numbers."""
     changed = (
         {}
         if beat is None
         else {name: value for name, value in inventory.facts(beat).items() if getattr(node, name) != value}
     )
+    # The agent chooses this text: cut to the column, and without NUL, which PostgreSQL refuses.
     agent = agent[:MAX_AGENT_ID_LENGTH].replace("\0", "")
     if agent and agent != node.agent_id:
         changed["agent_id"] = agent
@@ -129,7 +136,8 @@ def _is_alive(node: Node, at: datetime) -> bool:
 
 
 def _silence_s(node: Node, at: datetime) -> float:
-    """Returns the seconds for which the node was unreachable; 0 between two regular reports."""
+    """Returns the seconds for which the node was unreachable, 0 between two regular reports. Takes a query
+    unless the last report is recent."""
     patience = timedelta(seconds=settings.NODE_UNREACHABLE_AFTER)
     if node.last_report_at is None or at - node.last_report_at < patience:
         return 0.0

@@ -7,30 +7,30 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import orjson
 from django.db import connection, transaction
 
 from clusters import journal
 from clusters.models import Node
+from clusters.node_reports.inventory import Vitals
 from clusters.node_reports.node_events import BACK
 from live.fanout import is_watched
 from live.publish import publish
 from live.topics import node_topic
 from workspaces import process_caches
 
+# Rows of numbers written at once. With more nodes each node's numbers are written every few seconds.
 MAX_VITALS = 250
-"""Rows of numbers written at once. With more nodes each node's numbers are written every few seconds."""
+# A heartbeat whose row cannot be written for this time is dropped, because the node was deleted.
 RETRY_FOR = timedelta(seconds=30)
-"""A heartbeat whose row cannot be written for this time is dropped, because the node was deleted."""
 
 
 @dataclass(frozen=True)
 class PendingHeartbeat:
     name: str
     at: datetime
-    vitals: dict[str, Any] | None
+    vitals: Vitals | None
     returned: str = ""
 
 
@@ -39,11 +39,12 @@ _pending: dict[int, PendingHeartbeat] = {}
 _last_heartbeat: dict[int, datetime] = {}
 
 
-def record(node: Node, at: datetime, vitals: dict[str, Any] | None, *, returned: str = "") -> None:
+def record(node: Node, at: datetime, vitals: Vitals | None, *, returned: str = "") -> None:
     """Queues a heartbeat. `vitals` None: the report had no numbers. `returned`: the journal entry for the
     node's return from silence, or empty."""
     with _lock:
         previous = _pending.get(node.pk, PendingHeartbeat(node.name, at, None))
+        # Two threads may handle reports of one node, and the older one may come here last.
         if previous.at <= at:
             _last_heartbeat[node.pk] = at
             latest_vitals = previous.vitals if vitals is None else vitals
@@ -62,16 +63,19 @@ def write() -> None:
         _pending.clear()
     if not batch:
         return
+    # Dictionaries keep the order of insertion, and `_requeue` inserts what still waits first.
     with_numbers = [key for key, sign in batch.items() if sign.vitals is not None]
     chosen = set(with_numbers[:MAX_VITALS])
     written: set[int] = set()
     try:
         with transaction.atomic():
-            for group in (sorted(chosen), sorted(batch.keys() - chosen)):
-                written |= _write(group, batch, with_vitals=group != [] and group[0] in chosen)
+            rows = _write(sorted(chosen), batch, with_vitals=True)
+            rows |= _write(sorted(batch.keys() - chosen), batch, with_vitals=False)
             journal.record_events(
-                BACK, {key: (batch[key].returned, batch[key].at) for key in written if batch[key].returned}
+                BACK, {key: (batch[key].returned, batch[key].at) for key in rows if batch[key].returned}
             )
+        # Only now: an error above undoes all of it, and then everything is queued again.
+        written = rows
     finally:
         _requeue(batch, written, chosen)
     for key in written & chosen:
@@ -87,8 +91,8 @@ def clear_cache() -> None:
 
 
 def _requeue(batch: dict[int, PendingHeartbeat], written: set[int], with_vitals: set[int]) -> None:
-    """Queues again what was not written, before newer heartbeats; newer values replace those of the same
-    node."""
+    """Queues again what was not written, in front of newer heartbeats. If a node has both, the newer values
+    are queued."""
     if not batch:
         return
     newest = max(heartbeat.at for heartbeat in batch.values())
@@ -98,6 +102,7 @@ def _requeue(batch: dict[int, PendingHeartbeat], written: set[int], with_vitals:
         for key, heartbeat in batch.items():
             is_skipped = heartbeat.vitals is not None and key not in with_vitals
             if (is_skipped or key not in written) and newest - heartbeat.at < RETRY_FOR:
+                # The row is written and the return journaled already; only the numbers wait.
                 _pending[key] = replace(heartbeat, returned="") if key in written else heartbeat
         for key, heartbeat in newer.items():
             previous = _pending.get(key)
@@ -113,7 +118,8 @@ def _requeue(batch: dict[int, PendingHeartbeat], written: set[int], with_vitals:
 
 
 def _write(keys: list[int], heartbeats: dict[int, PendingHeartbeat], *, with_vitals: bool) -> set[int]:
-    """Returns those of `keys` whose rows were written. An older heartbeat never replaces a newer one."""
+    """Writes the heartbeats of these nodes, except where the row is newer. Returns the ids whose rows were
+    written."""
     if not keys:
         return set()
     with connection.cursor() as cursor:

@@ -19,6 +19,7 @@ from clusters.models import Hearing, Node
 
 log = logging.getLogger(__name__)
 PULSE_S = 5.0
+# Two pulses may fail or be late before the window counts as interrupted.
 MAX_PULSE_GAP = timedelta(seconds=3 * PULSE_S)
 _PROCESS_STARTED = timezone.now()
 _reports_in_progress: Counter[int] = Counter()
@@ -33,7 +34,7 @@ class ListeningWindow:
     until: datetime | None
 
     def silence(self, node: Node, now: datetime) -> timedelta:
-        """Returns for how long the node has not reported within the window."""
+        """Returns for how long the node has not reported within the window, at least 0."""
         until = self.until or now
         begin = max(self.since, node.last_report_at or self.since)
         return max(until - begin, timedelta(0))
@@ -87,6 +88,7 @@ async def pulse_while_serving(_: object) -> AsyncIterator[None]:
     """Lifespan hook of the server that receives reports: it pulses as long as the server runs."""
     task = asyncio.create_task(_pulse_forever())
     yield
+    # The last pulse stays as the end of the window: silence does not grow while the hub is down.
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task

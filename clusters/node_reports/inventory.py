@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TypedDict
 
 from clusters.models import Node
 from trainhub_launch.errors import WireError
@@ -13,16 +13,71 @@ from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS, HOST_KEYS
 from trainhub_launch.telemetry import GpuProcess
 
+# Bounds on what one node can make the hub store. They are far above real machines: a faulty or hostile agent
+# must not fill the database or the pages of everybody.
 MAX_GPUS = 64
 MAX_SLOTS = 100_000
 MAX_BYTES = 2**62
+# GPUs and their MIG devices.
 MAX_DEVICES = 512
-"""GPUs and their MIG devices."""
 MAX_PROCESSES = 256
 MAX_PORTS = 64
 
 
-def facts(beat: Heartbeat) -> dict[str, Any]:
+class GpuFields(TypedDict, total=False):
+    """Fields of a Gpu row that a heartbeat sets. Those of a GPU that cannot be read lack the last three."""
+
+    index: int
+    name: str
+    memory_bytes: int | None
+    state: str
+    error: str
+    parent: str
+    profile: str
+    mig: bool
+
+
+class ProcessVitals(TypedDict):
+    """A process on a GPU, as stored in `Node.vitals`. `run` is empty for a process outside TrainHub."""
+
+    pid: int
+    name: str
+    user: str
+    memory_bytes: int | None
+    sm_pct: float | None
+    run: str
+    attempt: int
+    rank: int | None
+
+
+class PortVitals(TypedDict):
+    """A fast network port, as stored in `Node.vitals`."""
+
+    device: str
+    port: int
+    state: str
+    rate: str
+    link_layer: str
+
+
+class Vitals(TypedDict, total=False):
+    """`Node.vitals`: the numbers of the last heartbeat; empty before the first one. `gpus`, `counters` and
+    `processes` are by UUID. `gpus_elsewhere` and `disk_low` are present only while they apply."""
+
+    at: str
+    cpu_pct: float | None
+    memory_used_bytes: int
+    disk_free_bytes: int
+    host: dict[str, float]
+    gpus: dict[str, dict[str, float]]
+    counters: dict[str, dict[str, int]]
+    processes: dict[str, list[ProcessVitals]]
+    network_ports: list[PortVitals]
+    gpus_elsewhere: list[str]
+    disk_low: bool
+
+
+def facts(beat: Heartbeat) -> dict[str, object]:
     """Returns the fields of Node that a heartbeat sets. Raises WireError that names the invalid field."""
     return {
         "hostname": _text("hostname", beat.hostname, 255),
@@ -38,6 +93,7 @@ def facts(beat: Heartbeat) -> dict[str, Any]:
         "driver": _text("driver", beat.driver, 64),
         "cuda": _text("cuda", beat.cuda, 32),
         "nvml": _text("nvml", beat.nvml, 500),
+        # An agent that cannot read the boot id must not look like a machine that was restarted.
         **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [
             {
@@ -49,7 +105,7 @@ def facts(beat: Heartbeat) -> dict[str, Any]:
     }
 
 
-def devices(beat: Heartbeat) -> dict[str, dict[str, Any]]:
+def devices(beat: Heartbeat) -> dict[str, GpuFields]:
     """Returns UUID -> fields of Gpu. Raises WireError for invalid values."""
     whole = sum(not gpu.parent for gpu in beat.gpus)
     if whole > MAX_GPUS:
@@ -73,7 +129,7 @@ def devices(beat: Heartbeat) -> dict[str, dict[str, Any]]:
     }
 
 
-def vitals(beat: Heartbeat, at: datetime) -> dict[str, Any]:
+def vitals(beat: Heartbeat, at: datetime) -> Vitals:
     """Returns the latest numbers for `Node.vitals`. Metrics that the machine cannot measure are absent."""
     return {
         "at": at.isoformat(),
@@ -100,11 +156,11 @@ def _counters(gpu: GpuFact) -> dict[str, int]:
     return {name: value for name, value in counters.items() if name in COUNTERS}
 
 
-def _processes(gpu: GpuFact) -> list[dict[str, Any]]:
+def _processes(gpu: GpuFact) -> list[ProcessVitals]:
     return [_process(item) for item in gpu.processes[:MAX_PROCESSES]]
 
 
-def _process(process: GpuProcess) -> dict[str, Any]:
+def _process(process: GpuProcess) -> ProcessVitals:
     return {
         "pid": _whole("pid", process.pid, 2**31),
         "name": _text("process name", process.name, 200),
@@ -117,7 +173,7 @@ def _process(process: GpuProcess) -> dict[str, Any]:
     }
 
 
-def _port(port: NetworkPort) -> dict[str, Any]:
+def _port(port: NetworkPort) -> PortVitals:
     return {
         "device": _text("port device", port.device, 64),
         "port": _whole("port", port.port, 1024),
@@ -131,19 +187,21 @@ def _bytes_or_none(value: int | None) -> int | None:
     return None if value is None else _whole("gpu memory_bytes", value, MAX_BYTES)
 
 
-def _text(field: str, value: Any, max_length: int) -> str:
+def _text(field: str, value: object, max_length: int) -> str:
+    # PostgreSQL cannot store NUL in a text: one node's report must be refused here, not fail in the database.
     if not isinstance(value, str) or len(value) > max_length or "\x00" in value:
         raise WireError(f"{field} must be a string of at most {max_length} characters")
     return value
 
 
-def _whole(field: str, value: Any, maximum: int) -> int:
+def _whole(field: str, value: object, maximum: int) -> int:
+    # In Python, True is an int.
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= maximum:
         raise WireError(f"{field} must be a whole number between 0 and {maximum}")
     return value
 
 
-def _number(field: str, value: Any) -> float | None:
+def _number(field: str, value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):

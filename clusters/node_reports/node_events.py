@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import cast
 
 from clusters.models import Node
 from clusters.node_reports import node_clock
+from clusters.node_reports.inventory import Vitals
 from trainhub_launch.machine import Heartbeat
 
 BACK = "back"
 GIB = 1024**3
 LOW_DISK_BYTES = 2 * GIB
+# More than LOW_DISK_BYTES, so that a disk that stays at the limit is journaled once and not at every report.
 SUFFICIENT_DISK_BYTES = 3 * GIB
 
 
 def detect(
-    node: Node, beat: Heartbeat | None, changed: dict[str, Any], *, silence_s: float, clock_moved_s: float
+    node: Node,
+    beat: Heartbeat | None,
+    changed: Mapping[str, object],
+    *,
+    silence_s: float,
+    clock_moved_s: float,
 ) -> Iterator[tuple[str, str]]:
     """Yields kind and sentence of each event. `node` has its old values except for its clock. Low disk space
     is marked in the new vitals, so that it is journaled once."""
@@ -26,6 +33,7 @@ def detect(
         yield BACK, return_sentence(silence_s)
     if node.boot_id and "boot_id" in changed:
         yield "restarted", "The machine was restarted."
+    # A restarted machine always has a new agent process, too; one entry is enough.
     elif node.agent_id and "agent_id" in changed:
         yield "agent", "Its agent was restarted."
     if node.hostname and "hostname" in changed:
@@ -36,9 +44,9 @@ def detect(
     if node.driver and changed.get("driver"):
         yield "driver", f"The NVIDIA driver is now {changed['driver']}; it was {node.driver}."
     if "nvml" in changed:
-        yield _nvml(changed["nvml"])
+        yield _nvml(str(changed["nvml"]))
     if beat is not None:
-        yield from _disk(node, beat, changed["vitals"])
+        yield from _disk(node, beat, cast("Vitals", changed["vitals"]))
 
 
 def return_sentence(silence_s: float) -> str:
@@ -58,7 +66,7 @@ def _nvml(error: str) -> tuple[str, str]:
     return "nvml_lost", f"Its GPUs cannot be read: {error.rstrip('.')}."
 
 
-def _disk(node: Node, beat: Heartbeat, vitals: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _disk(node: Node, beat: Heartbeat, vitals: Vitals) -> Iterator[tuple[str, str]]:
     was_low = bool(node.vitals.get("disk_low"))
     if beat.disk_free_bytes >= (SUFFICIENT_DISK_BYTES if was_low else LOW_DISK_BYTES):
         return

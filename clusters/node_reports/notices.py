@@ -17,7 +17,7 @@ VERSION = re.compile(r'^__version__ = "([^"]+)"', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Notice:
-    """`tone` and `icon` are names of the component library."""
+    """A notice on a node's page. `tone` and `icon` are names of the component library."""
 
     tone: str
     icon: str
@@ -32,6 +32,7 @@ def notices(node: Node, slots_free: int) -> tuple[Notice, ...]:
 @cache
 def agent_version() -> str:
     """Returns the version of the agent package that this hub provides."""
+    # Read as text, because the hub imports nothing from the package of the nodes.
     match = VERSION.search((Path(settings.BASE_DIR) / "trainhub_node" / "__init__.py").read_text())
     return match[1] if match else ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -29,8 +29,8 @@ SETTINGS = (
     "low_priority",
 )
 DEFAULTS = {name: getattr(Cluster(), name) for name in SETTINGS}
+# Words that page addresses use in the place of a cluster's name.
 RESERVED = ("add", "add-cluster", "invitations")
-"""Words that page addresses use in the place of a cluster's name."""
 MAX_NODES, MAX_GPUS, MAX_SLOTS, MAX_IDLE_S = 1000, 64, 100_000, 30 * 86400
 
 
@@ -75,6 +75,7 @@ def change(cluster: Cluster, values: Mapping[str, Any], who: User) -> tuple[str,
             "provider", "has machines of this cluster; set max_nodes to 0 and wait until they are released"
         )
     with transaction.atomic():
+        # Placement locks the same row: no run is placed by the old settings after this.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         Cluster.objects.filter(pk=cluster.pk).update(**changed)
         changes = [f"{name} is {_value_text(value)}" for name, value in changed.items()]
@@ -133,6 +134,7 @@ def delete(cluster: Cluster, who: User) -> None:
             "creating or releasing."
         )
     audit.record(who, "cluster.deleted", current.name)
+    # Journals and leases refer to nodes, so a cluster that ever had a node is hidden and not deleted.
     if not current.nodes.exists():
         current.delete()
         return
@@ -172,7 +174,7 @@ def _checked(values: Mapping[str, Any], current_provider: str | None = None) -> 
     return settings
 
 
-def _workspaces(slugs: Any) -> list[Workspace]:
+def _workspaces(slugs: Iterable[str]) -> list[Workspace]:
     requested = set(slugs)
     workspaces = list(Workspace.objects.filter(slug__in=requested).order_by("slug"))
     unknown = requested - {item.slug for item in workspaces}

@@ -6,7 +6,8 @@ from clusters.models import Cluster, ClusterEvent
 
 
 def record_event(cluster: Cluster, kind: str, message: str, actor: str = "hub") -> None:
-    """`kind`: made, changed, drained, resumed, grows, grown, shrinks, shrunk or trouble."""
+    """Adds an entry to the cluster's journal. `kind`: made, changed, drained, resumed, grows, grown, shrinks,
+    shrunk or trouble."""
     ClusterEvent.objects.create(cluster=cluster, kind=kind, message=message, actor=actor)
 
 

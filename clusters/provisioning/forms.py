@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 
 from clusters.models import Cluster
 from clusters.provisioning import cluster_admin, providers
@@ -22,65 +23,73 @@ class ClusterForm(forms.Form):
         required=False,
         to_field_name="slug",
         widget=forms.CheckboxSelectMultiple,
-        help_text="Workspaces that may use it. None selected: all of them.",
+        help_text=(
+            "The workspaces that may use the cluster. If none is selected, all workspaces may use it."
+        ),
     )
     provider = forms.ChoiceField(
-        required=False, help_text="Creates and releases its nodes. None: machines are joined by hand."
+        required=False,
+        help_text=(
+            "The provider creates and releases the cluster's nodes. Without one, machines are joined by hand."
+        ),
     )
     min_nodes = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_NODES,
-        label="Nodes at least",
-        help_text="This number of nodes is always kept.",
+        label="Minimum number of nodes",
+        help_text="The cluster always keeps this number of nodes.",
     )
     max_nodes = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_NODES,
-        label="Nodes at most",
+        label="Maximum number of nodes",
         help_text="The cluster grows up to this number when runs wait, not counting nodes joined by hand.",
     )
     idle_s = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_IDLE_S,
-        label="Idle seconds",
+        label="Idle time in seconds",
         help_text="A node is released after it has been unused for this time.",
     )
     node_gpus = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_GPUS,
-        label="GPUs of a node",
-        help_text="GPUs of a node that the provider creates.",
+        label="GPUs per node",
+        help_text="The number of GPUs of each node that the provider creates.",
     )
     node_gpu_model = forms.CharField(
         max_length=64,
         required=False,
         label="GPU model",
         widget=forms.TextInput(attrs=PLAIN_TEXT),
-        help_text="Passed to the provider, for example H200.",
+        help_text="The GPU model to request from the provider, for example H200.",
     )
     node_slots = forms.IntegerField(
         min_value=0,
         max_value=cluster_admin.MAX_SLOTS,
-        label="Process slots of a node",
-        help_text="Places for processes without a GPU.",
+        label="Process slots per node",
+        help_text="The number of slots per node. Each slot can hold one process without a GPU.",
     )
     low_priority = forms.BooleanField(
         required=False,
         label="Low priority",
         help_text=(
-            "Its nodes may disappear at any time. Their runs then restart, up to 10 times without "
-            "using up a retry."
+            "The cluster's nodes may disappear at any time. Their runs then restart, up to 10 times "
+            "without using up a retry."
         ),
     )
 
-    def __init__(self, data: Any = None, *, cluster: Cluster | None = None) -> None:
+    def __init__(self, data: QueryDict | None = None, *, cluster: Cluster | None = None) -> None:
         current = dict(cluster_admin.DEFAULTS)
         if cluster is not None:
             current = {name: getattr(cluster, name) for name in cluster_admin.SETTINGS}
             current["workspaces"] = cluster.workspaces.all()
         super().__init__(data, initial=current, label_suffix="")
+        # The present provider stays a choice if its folder is missing, as no other setting could be saved
+        # otherwise.
         choices = {*providers.names(), *([cluster.provider] if cluster and cluster.provider else [])}
-        self.fields["provider"].choices = [("", "none"), *((name, name) for name in sorted(choices))]  # type: ignore[attr-defined]
+        options = [("", "none"), *((name, name) for name in sorted(choices))]
+        self.fields["provider"].choices = options  # type: ignore[attr-defined]
 
     @property
     def values(self) -> dict[str, Any]:
@@ -91,7 +100,9 @@ class ClusterForm(forms.Form):
 class NewClusterForm(ClusterForm):
     name = forms.CharField(
         max_length=50,
-        help_text="Letters, digits, '-' and '_'. Runs name it; it cannot be changed.",
+        help_text=(
+            "Letters, digits, '-' and '_'. Runs refer to the cluster by this name; it cannot be changed."
+        ),
         widget=forms.TextInput(attrs=PLAIN_TEXT),
     )
     field_order = ("name",)

@@ -18,6 +18,7 @@ from live.publish import publish_on_commit
 from live.topics import node_topic
 
 MAX_RETRY_DELAY_S = 600.0
+# With a dash and six hexadecimal digits the name fits into the 50 characters of `Node.name`.
 MAX_NAME_PREFIX = 42
 
 
@@ -30,6 +31,8 @@ def advance(machine: ProvidedMachine, to: MachineState, now: datetime, **fields:
     if to is not before:
         fields = {"changed_at": now, "calling_until": None, **fields}
     rows = ProvidedMachine.objects.filter(pk=machine.pk, state=before, calling_until=machine.calling_until)
+    # Compare and set: of two workers that have read the same row, one writes and the other one changes
+    # nothing.
     if not rows.update(state=to, **fields):
         return False
     for name, value in {"state": to.value, **fields}.items():

@@ -89,6 +89,8 @@ def remove(node: Node, who: User, *, force: bool = False) -> None:
         .first()
     )
     if machine is not None:
+        # Without this the reconciler would find its node revoked and release it later, with a misleading
+        # reason.
         machines.release(machine, f"{who} removed its node", timezone.now(), who.get_username())
     suffix = f", with {counted(len(labels), 'run')} on it" if labels else ""
     retire(current, f"Removed by {who}{suffix}.", who)

@@ -31,6 +31,7 @@ def _run(name: str, work: Callable[[], None]) -> None:
     except Exception:
         log.exception("The provider call for machine %s failed; it will be repeated", name)
     finally:
+        # Django closes connections at the end of requests and tasks, but not at the end of a plain thread.
         connections.close_all()
         with _lock:
             _running.discard(name)

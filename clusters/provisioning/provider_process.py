@@ -12,11 +12,12 @@ import subprocess
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from django.conf import settings
 
 from clusters.provisioning.providers import ProviderError
+from trainhub_launch.json_types import JsonObject, JsonValue
 
 PASSED_VARIABLES = (
     "PATH",
@@ -32,17 +33,19 @@ PASSED_VARIABLES = (
     "NO_PROXY",
 )
 MAX_ANSWER_BYTES = 64 * 2**10
+# Limit of standard error, of which only the end is quoted.
 MAX_STDERR_BYTES = 1 * 2**20
-"""Limit of standard error, of which only the end is quoted."""
 MAX_QUOTED = 500
 POLL_INTERVAL_S = 0.1
 
 
 def call(
-    program: Path, request: Mapping[str, Any], *, seconds: float, secrets: Collection[str] = ()
-) -> dict[str, Any]:
+    program: Path, request: Mapping[str, JsonValue], *, seconds: float, secrets: Collection[str] = ()
+) -> JsonObject:
     """Returns the program's answer. Raises ProviderError if it fails, times out or does not answer a JSON
     object; messages never contain `secrets`. Unless the program succeeds, its process group is killed."""
+    # A chosen few variables: the hub's environment holds its secret key and the passwords of database and
+    # broker.
     env = {
         name: os.environ[name] for name in (*PASSED_VARIABLES, *settings.PROVIDER_ENV) if name in os.environ
     }
@@ -54,6 +57,7 @@ def call(
             stderr=subprocess.PIPE,
             cwd=program.parent,
             env=env,
+            # A group of its own, so that a call that times out ends together with its child processes.
             start_new_session=True,
         )
     except OSError as error:
@@ -65,6 +69,7 @@ def call(
         except ProviderError as error:
             raise ProviderError(f"{program.name} {error}{_quoted(errors, secrets)}") from None
         finally:
+            # None counts as well: after an error of the exchange the program may still run.
             if process.returncode != 0:
                 _kill(process)
             for pipe in (process.stdout, process.stderr):
@@ -95,6 +100,7 @@ def _exchange(
             (process.stderr, errors, MAX_STDERR_BYTES),
         ):
             assert pipe is not None  # noqa: S101
+            # A read must not block past the deadline.
             os.set_blocking(pipe.fileno(), False)
             selector.register(pipe, selectors.EVENT_READ, (buffer, max_bytes))
         # The request fits into the buffer of a pipe, so this does not block.
@@ -106,6 +112,7 @@ def _exchange(
             if time.monotonic() >= deadline:
                 raise ProviderError("did not answer in time and was ended")
             _read(selector, POLL_INTERVAL_S)
+        # What the program wrote between the last read and its end.
         _read(selector, 0)
 
 
@@ -117,6 +124,8 @@ def _read(selector: selectors.BaseSelector, seconds: float) -> None:
             buffer += chunk
             if len(buffer) > max_bytes:
                 raise ProviderError(f"wrote more than {max_bytes} bytes and was ended")
+        # A non-blocking read returns None without data, and empty bytes at the end of the pipe, which stays
+        # readable for ever.
         if chunk == b"":
             selector.unregister(pipe)
 
@@ -128,6 +137,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _quoted(errors: bytearray, secrets: Collection[str]) -> str:
+    # A character takes up to four bytes in UTF-8.
     words = " ".join(bytes(errors[-4 * MAX_QUOTED :]).decode(errors="replace").split())
     # The text reaches terminals and logs, where escape sequences would take effect.
     text = _masked(
@@ -138,12 +148,13 @@ def _quoted(errors: bytearray, secrets: Collection[str]) -> str:
 
 
 def _masked(text: str, secrets: Collection[str]) -> str:
+    # A provider's error message may quote its input, and the journal of the cluster is read by all members.
     for secret in filter(None, secrets):
         text = text.replace(secret, "***")
     return text
 
 
-def _parse_answer(program: Path, answer: bytes, secrets: Collection[str]) -> dict[str, Any]:
+def _parse_answer(program: Path, answer: bytes, secrets: Collection[str]) -> JsonObject:
     try:
         parsed = json.loads(answer)
     except (ValueError, RecursionError):

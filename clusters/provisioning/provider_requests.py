@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -15,11 +14,12 @@ from clusters.models import ProvidedMachine
 from clusters.provisioning import cluster_journal, machines, provider_process, providers
 from clusters.provisioning.providers import ProviderError
 from clusters.provisioning.states import MachineState
+from trainhub_launch.json_types import JsonObject
 
 CONTRACT_VERSION = 1
 MAX_ID_LENGTH = 200
+# Time beyond its own limit after which a call counts as interrupted.
 GRACE_S = 10.0
-"""Time beyond its own limit after which a call counts as interrupted."""
 
 
 def provision(pk: int) -> None:
@@ -28,8 +28,11 @@ def provision(pk: int) -> None:
     if machine is None:
         return
     invitation, token = invite(machine.cluster.name, machine.name, None, actor="hub")
+    # Before the call: if this process dies during it, the row shows that a machine may exist, and it is
+    # released.
     ProvidedMachine.objects.filter(pk=machine.pk).update(token=invitation)
     try:
+        # The part of the token before the dot is usable by itself, so it is masked as well.
         answer = _call(
             machine, "provision", {**_machine_spec(machine, token)}, secrets=(token, token.partition(".")[0])
         )
@@ -63,6 +66,7 @@ def _claim(pk: int, state: MachineState, to: MachineState) -> ProvidedMachine | 
     machine = ProvidedMachine.objects.select_related("cluster").filter(pk=pk, state=state).first()
     if (
         machine is None
+        # The provider has confirmed the release already; the reconciler only waits for the node's silence.
         or machine.released_at is not None
         or (machine.calling_until is not None and machine.calling_until > now)
     ):
@@ -71,9 +75,7 @@ def _claim(pk: int, state: MachineState, to: MachineState) -> ProvidedMachine | 
     return machine if machines.advance(machine, to, now, calling_until=until) else None
 
 
-def _call(
-    machine: ProvidedMachine, verb: str, request: dict[str, Any], secrets: tuple[str, ...]
-) -> dict[str, Any]:
+def _call(machine: ProvidedMachine, verb: str, request: JsonObject, secrets: tuple[str, ...]) -> JsonObject:
     provider = providers.find(machine.cluster.provider)
     message = {"contract": CONTRACT_VERSION, "cluster": machine.cluster.name, "name": machine.name, **request}
     return provider_process.call(
@@ -81,7 +83,7 @@ def _call(
     )
 
 
-def _machine_spec(machine: ProvidedMachine, token: str) -> dict[str, Any]:
+def _machine_spec(machine: ProvidedMachine, token: str) -> JsonObject:
     cluster = machine.cluster
     return {
         "hub_url": settings.API_URL,
@@ -95,7 +97,7 @@ def _machine_spec(machine: ProvidedMachine, token: str) -> dict[str, Any]:
     }
 
 
-def _provider_id(answer: dict[str, Any]) -> str:
+def _provider_id(answer: JsonObject) -> str:
     name = answer.get("id")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_ID_LENGTH or not name.isprintable():
         raise ProviderError(

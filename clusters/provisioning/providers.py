@@ -45,6 +45,7 @@ def find(name: str) -> Provider:
     if name not in names():
         existing = ", ".join(names()) or "none"
         raise ProviderError(f"There is no provider {name!r} in {root}; there are: {existing}.")
+    # Who may rename a parent folder can put another program in the place of the checked one.
     for parent in root.parents:
         _check_owner(parent, is_shared=True)
     for path in (root, root / name):
@@ -67,8 +68,11 @@ def _check_program(path: Path) -> None:
 
 
 def _check_owner(path: Path, *, is_shared: bool = False) -> None:
-    """`is_shared`: allows a folder with the sticky bit such as /tmp, where accounts cannot replace the files
-    of others."""
+    """Raises ProviderError unless only the hub's account and root may change the file or folder.
+
+    `is_shared`: also accepts a folder with the sticky bit such as /tmp, where accounts cannot replace the
+    files of others."""
+    # lstat does not follow links: a link of the hub's account may point to a file of somebody else.
     info = path.lstat()
     if stat.S_ISLNK(info.st_mode):
         raise ProviderError(f"{path} is a link; a provider's folder and programs must not be links.")

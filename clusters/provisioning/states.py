@@ -6,8 +6,10 @@ from enum import StrEnum
 
 
 class MachineState(StrEnum):
-    """In `provisioning` and `releasing` a call to the provider runs, or the next try is at `try_again_at`."""
+    """The state of a provided machine. In `provisioning` and `releasing` a call to the provider runs, or the
+    next try is at `try_again_at`."""
 
+    # Rows and the API contain the values, so a value stays when its name here changes.
     REQUESTED = "wanted"
     PROVISIONING = "provisioning"
     JOINING = "joining"
@@ -18,6 +20,7 @@ class MachineState(StrEnum):
 
 
 _S = MachineState
+# State -> allowed next states. A machine is gone without a release only if the provider was never called.
 TRANSITIONS: dict[MachineState, frozenset[MachineState]] = {
     _S.REQUESTED: frozenset({_S.PROVISIONING, _S.RELEASING, _S.RELEASED}),
     _S.PROVISIONING: frozenset({_S.REQUESTED, _S.JOINING, _S.RELEASING}),
@@ -27,7 +30,6 @@ TRANSITIONS: dict[MachineState, frozenset[MachineState]] = {
     _S.RELEASED: frozenset(),
     _S.FAILED: frozenset(),
 }
-"""State -> allowed next states. A machine is gone without a release only if the provider was never called."""
 
 STARTING = frozenset({_S.REQUESTED, _S.PROVISIONING, _S.JOINING})
 LEAVING = frozenset({_S.RELEASING, _S.RELEASED, _S.FAILED})

@@ -1,4 +1,5 @@
-"""The curves of an attempt: the values of its nodes and all their GPUs, stored as long as the run exists."""
+"""Stores and reads the curves of an attempt: the values of its nodes and all their GPUs, stored as long as
+the run exists."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clusters.models import KeptSeries, Node
+from clusters.models import Node, StoredSeries
 from clusters.telemetry import series
 from clusters.telemetry.bins import Bins, Grid, grid
 from clusters.telemetry.chunks import Chunk, chunk_bytes, empty_chunk, read_chunk
@@ -50,7 +51,7 @@ def store_curves(
     ]
     for row in rows:
         row.holder, row.attempt, row.node_name = holder, attempt, node.name
-    KeptSeries.objects.bulk_create(
+    StoredSeries.objects.bulk_create(
         rows,
         update_conflicts=True,
         update_fields=["step_s", "start", "data"],
@@ -61,10 +62,11 @@ def store_curves(
 def load_curves(holder: str, attempt: int) -> dict[str, StoredCurves]:
     """Returns the stored curves by node name; nodes without stored curves are absent."""
     curves: dict[str, StoredCurves] = {}
-    for row in KeptSeries.objects.filter(holder=holder, attempt=attempt).order_by("node_name", "subject"):
+    for row in StoredSeries.objects.filter(holder=holder, attempt=attempt).order_by("node_name", "subject"):
         try:
             chunk = read_chunk(bytes(row.data), row.start)
         except PackingError as error:
+            # One unreadable row must not hide the curves of all other devices.
             log.error("The stored curves of run %s for %r cannot be read: %s", holder, row.subject, error)
             continue
         subjects = (
@@ -86,7 +88,8 @@ def read_stored(
     end: float,
     points: int,
 ) -> NodeSeries:
-    """Returns the same as `series.read_node`, from stored curves."""
+    """Returns the curves of a node and of these GPUs (None: all) from the stored curves, on a grid of at most
+    `points` points. `start` and `end`: Unix seconds."""
     points_grid = grid(start, end, points, stored.step_s)
     curves = {
         subject: _curves(chunk, points_grid, host_metrics if subject == HOST else gpu_metrics)
@@ -98,14 +101,16 @@ def read_stored(
 
 def delete_curves(holder: str) -> None:
     """Deletes the curves of a deleted run."""
-    KeptSeries.objects.filter(holder=holder).delete()
+    StoredSeries.objects.filter(holder=holder).delete()
 
 
-def _row(row_grid: Grid, subject: str, curves: Curves) -> KeptSeries:
+def _row(row_grid: Grid, subject: str, curves: Curves) -> StoredSeries:
     chunk = empty_chunk(row_grid.start, row_grid.step_s, row_grid.points, tuple(curves))
     for row, curve in enumerate(curves.values()):
         chunk.mean[row], chunk.max[row], chunk.count[row] = curve.mean, curve.max, ~np.isnan(curve.mean)
-    return KeptSeries(subject=subject, step_s=row_grid.step_s, start=row_grid.start, data=chunk_bytes(chunk))
+    return StoredSeries(
+        subject=subject, step_s=row_grid.step_s, start=row_grid.start, data=chunk_bytes(chunk)
+    )
 
 
 def _curves(chunk: Chunk, curve_grid: Grid, metrics: Sequence[str]) -> dict[str, MetricCurve]:

@@ -32,7 +32,9 @@ class Grid:
 def grid(start: float, end: float, points: int, unit_s: int) -> Grid:
     """Returns the finest grid over the span with at most `points` points and a step that is a multiple of
     `unit_s`."""
+    # -(-a // b) rounds up.
     step_s = max(1, -(-(end - start) // (points * unit_s))) * unit_s
+    # Aligning the ends to multiples of the step may need one more point than the span alone.
     while True:
         step_s = int(step_s)
         first = int(start // step_s)
@@ -58,13 +60,15 @@ class Bins:
         self.peak = np.full(shape, np.nan, np.float32)
 
     def add(self, chunk: Chunk, rows: Sequence[int]) -> None:
-        """Row i of the chunk goes to `rows[i]`. The chunk's step divides the grid's."""
+        """Merges a chunk into the bins: row i of the chunk into row `rows[i]`. The chunk's step must divide
+        the grid's."""
         grid = self.grid
         first = max(0, -(-(grid.start - chunk.start) // chunk.step_s))
         last = min(chunk.points, -(-(grid.end - chunk.start) // chunk.step_s))
         if first >= last or not rows:
             return
         bin_of_point = (chunk.start + np.arange(first, last) * chunk.step_s - grid.start) // grid.step_s
+        # Points are sorted, so those of one bin are neighbours, and reduceat sums each run of them.
         edges = np.flatnonzero(np.diff(bin_of_point, prepend=-1))
         touched_bins = bin_of_point[edges]
         mean, count = chunk.mean[:, first:last], chunk.count[:, first:last].astype(np.float64)

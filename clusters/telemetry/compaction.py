@@ -24,16 +24,16 @@ from trainhub_launch.telemetry import BUCKET_S
 from workspaces.set_aside import CORRUPT, set_aside, usable
 
 log = logging.getLogger(__name__)
+# Age of the oldest slice at which a node is folded. Each fold rewrites the chunk: a longer time writes less,
+# a shorter one leaves fewer slices to readers.
 FOLD_AFTER_S = 1200
-"""Age of the oldest slice at which a node is folded. Each fold rewrites the chunk: a longer time writes less,
-a shorter one leaves fewer slices to readers."""
+# Spreads the folds of nodes that started at the same moment over this time.
 SPREAD_S = 300
-"""Spreads the folds of nodes that started at the same moment over this time."""
+# Younger slices are not folded, because `latest` reads them.
 MIN_AGE_S = 120
-"""Younger slices are not folded, because `latest` reads them."""
 MAX_SLICES = 720
+# A tick that has run for longer leaves the remaining nodes to the next one.
 TICK_BUDGET_S = 20.0
-"""A tick that has run for longer leaves the remaining nodes to the next one."""
 LONGEST_STEP_S = max(POINTS)
 
 _Key = tuple[str, int, int]
@@ -42,6 +42,7 @@ _tick_lock = threading.Lock()
 
 def fold_due_nodes(now: float) -> int:
     """Folds the nodes that are due, the longest waiting first. Returns how many were folded."""
+    # A tick that outlasts its interval must not pile up further ones behind it.
     if not _tick_lock.acquire(blocking=False):
         return 0
     try:
@@ -72,11 +73,13 @@ def _fold_due(now: float, until: float) -> int:
     for node_id, first in due:
         if time.monotonic() > until:
             break
+        # 37 and SPREAD_S have no common divisor, so that nodes with neighbouring ids are folded far apart.
         if first >= now - FOLD_AFTER_S - node_id * 37 % SPREAD_S:
             continue
         try:
             folded += bool(fold(node_id, now))
         except DatabaseError:
+            # The other nodes would fail as well.
             raise
         except Exception:
             log.exception("The telemetry of node %s could not be folded; other nodes are folded", node_id)
@@ -88,6 +91,7 @@ def _fold_batch(node_id: int, since: int, until: int) -> int:
         # The row locks serialise two folds of one node: the second finds these slices deleted.
         foldable = TelemetrySlice.objects.select_for_update().filter(
             usable(SLICE_VERSION),
+            # Slices that were set aside have waited for a hub that can read them, and count at any age.
             Q(start__gte=since) | Q(set_aside__isnull=False),
             node_id=node_id,
             start__lt=until,

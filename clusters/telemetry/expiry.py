@@ -10,8 +10,8 @@ from clusters.telemetry.chunks import span_s
 from trainhub_launch.telemetry import BUCKET_S
 
 DAY_S = 86400
+# Rows that one statement deletes: few, so that other writers do not wait long.
 BATCH = 1000
-"""Rows that one statement deletes: few, so that other writers do not wait long."""
 MAX_BATCHES = 200
 
 

@@ -11,9 +11,9 @@ from clusters.models import Gpu, Node
 from trainhub_launch.gpus.xid import xid
 from trainhub_launch.telemetry import GpuEvent
 
+# Kind of an event -> kind of the journal entry. The loss of the whole driver library is detected from
+# heartbeats (`clusters.node_reports.node_events`).
 JOURNAL_KINDS = {"xid": "xid", "lost": "gpu_lost", "back": "gpu_back", "ecc": "ecc"}
-"""Kind of an event -> kind of the journal entry. The loss of the whole driver library is detected from
-heartbeats (`clusters.node_reports.node_events`)."""
 MAX_AGE = timedelta(days=30)
 MAX_DETAIL = 1000
 MAX_CODE = 2**31 - 1
@@ -34,6 +34,7 @@ def record_gpu_events(node: Node, agent: str, events: Iterable[GpuEvent], now: d
                 JOURNAL_KINDS[event.kind],
                 _sentence(event, names.get(event.gpu, "A GPU")),
                 _event_time(node, event.at, now),
+                # Serials begin again with each agent process, whose id makes the key unique.
                 key=f"{agent}:{event.serial}"[:80].replace("\0", ""),
                 gpu=_clean(event.gpu, 96),
                 code=event.code if 0 <= event.code <= MAX_CODE else 0,

@@ -30,11 +30,11 @@ from trainhub_launch.telemetry import BUCKET_S, HOST
 from workspaces.set_aside import usable
 
 log = logging.getLogger(__name__)
+# Per GPU; there may be thousands of GPUs.
 MAX_POINTS = 500
-"""Per GPU; there may be thousands of GPUs."""
+# Above this number only a sample of the slices is read: a thousand nodes have 150,000 that are not folded
+# yet.
 MAX_SLICES = 20_000
-"""Above this number only a sample of the slices is read: a thousand nodes have 150,000 that are not folded
-yet."""
 SAMPLING_STEPS_S = (10, 20, 30, 60, 120, 300, 600)
 
 Key = tuple[int, str]
@@ -122,6 +122,7 @@ def _chunks(rows: QuerySet[TelemetryChunk], metric: str) -> Iterable[_ChunkHead]
         "pk", "node", "subject", "start", "head"
     ).iterator(2000):
         data = bytes(head)
+        # A value shorter than the requested prefix is the whole chunk.
         if len(data) < likely_bytes_needed(metric) or bytes_needed(data, metric) <= len(data):
             yield node, subject, start, data
         else:

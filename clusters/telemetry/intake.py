@@ -19,9 +19,9 @@ from trainhub_launch.telemetry import BUCKET_S, ITEM_BYTES, SAMPLE_S, Block
 from workspaces import process_caches
 
 log = logging.getLogger(__name__)
+# Tolerance for buckets ahead of the hub's clock: the possible error of a node's clock offset plus a bucket's
+# length.
 MAX_AHEAD_S = 15
-"""Tolerance for buckets ahead of the hub's clock: the possible error of a node's clock offset plus a bucket's
-length."""
 _logged: set[tuple[int, str]] = set()
 
 
@@ -58,8 +58,8 @@ def clear_cache() -> None:
 
 
 def _take_buckets(node: Node, blocks: list[Block], own_gpus: Collection[str], now: float) -> int:
-    """Returns the time by the node's clock up to which every bucket of the report is stored or finally
-    rejected."""
+    """Queues or stores new buckets. Returns the time by the node's clock up to which every bucket of the
+    report is stored or finally rejected."""
     stored, missing = set(slice_writer.stored_starts(node.pk)), set()
     ends: dict[int, int] = {}
     for block in blocks:
@@ -82,6 +82,7 @@ def _take_buckets(node: Node, blocks: list[Block], own_gpus: Collection[str], no
     until = 0
     for end in sorted(ends):
         start = ends[end]
+        # The node drops everything up to the confirmed time, so the first bucket that is not stored ends it.
         if (start in missing or slice_writer.is_waiting(node.pk, start)) and start not in stored:
             break
         until = end

@@ -20,8 +20,8 @@ MeanAndMax = tuple[float, float]
 
 @dataclass(frozen=True)
 class LatestBucket:
-    """`host` and `gpus` (by UUID): metric -> (mean, max) over the bucket that begins at `start`. Unknown
-    metrics are absent."""
+    """The newest bucket of a node. `host` and `gpus` (by UUID): metric -> (mean, max) over the bucket that
+    begins at `start`. Unknown metrics are absent."""
 
     start: int
     host: Mapping[str, MeanAndMax] = field(default_factory=dict)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import orjson
@@ -17,10 +16,10 @@ from live.topics import telemetry_topic
 from trainhub_launch.telemetry import Block
 from workspaces import process_caches
 
+# A node counts as watched for this time after its last socket closed: a reloaded page reconnects.
 GRACE_S = 5.0
-"""A node counts as watched for this time after its last socket closed: a reloaded page reconnects."""
+# Steps of one block that are published.
 MAX_STEPS = 120
-"""Steps of one block that are published."""
 DIGITS = 2
 
 _lock = threading.Lock()
@@ -52,12 +51,13 @@ def publish_samples(node: Node, blocks: Iterable[Block]) -> None:
 def messages(node: Node, blocks: Iterable[Block]) -> Iterator[str]:
     """Yields `live.messages.TelemetrySampled` messages by the hub's clock: one per time span, or several
     where GPUs differ in their metrics, as MIG devices do."""
-    open_messages: dict[tuple[int, int, int], dict[str, Any]] = {}
+    open_messages: dict[tuple[int, int, int], dict[str, object]] = {}
     for block in blocks:
         first = max(0, block.steps - MAX_STEPS)
         span = (block.start, block.steps, block.step_s)
         message = open_messages.get(span)
         part = "host" if block.is_host else "gpus"
+        # The page merges messages of one span by part; a second part of the same kind needs its own message.
         if message is None or part in message:
             if message is not None:
                 yield _text(message)
@@ -79,7 +79,7 @@ def clear_cache() -> None:
         _watched_at.clear()
 
 
-def _numbers(block: Block, first: int) -> dict[str, Any]:
+def _numbers(block: Block, first: int) -> dict[str, object]:
     # The values stay float32: orjson writes their shortest form, and null for NaN.
     numbers = np.round(
         np.frombuffer(block.values, "<f4").reshape(-1, len(block.subjects), len(block.metrics))[first:],
@@ -90,5 +90,5 @@ def _numbers(block: Block, first: int) -> dict[str, Any]:
     return {"subjects": block.subjects, "metrics": block.metrics, "values": numbers}
 
 
-def _text(message: dict[str, Any]) -> str:
+def _text(message: Mapping[str, object]) -> str:
     return orjson.dumps(message, option=orjson.OPT_SERIALIZE_NUMPY).decode()

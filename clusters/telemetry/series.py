@@ -29,7 +29,7 @@ MAX_POINTS = 2000
 
 @dataclass(frozen=True)
 class MetricCurve:
-    """A metric on a grid; NaN = unknown."""
+    """The means and maxima of one metric at the points of a grid; NaN = unknown."""
 
     mean: Numbers
     max: Numbers
@@ -40,7 +40,8 @@ Curves = Mapping[str, MetricCurve]
 
 @dataclass(frozen=True)
 class NodeSeries:
-    """`gpus`: UUID -> metric -> curve. Metrics without values in the span are absent."""
+    """The curves of one node on a common grid. `gpus`: UUID -> metric -> curve. Metrics without values in the
+    span are absent."""
 
     grid: Grid
     host: Curves
@@ -86,6 +87,7 @@ def read_gpu(
     series_grid, step = _grid_and_step(start, end, points, now)
     builder = _SeriesBuilder(series_grid, gpu_metrics, ())
     chunks = TelemetryChunk.objects.filter(subject=gpu.uuid, node__in=nodes.values("pk"))
+    # Chunks of the longest step are stored longest, so they name every node where the GPU has values.
     former = chunks.filter(step_s=max(POINTS), start__gt=series_grid.start - span_s(max(POINTS))).values_list(
         "node", flat=True
     )

@@ -17,11 +17,11 @@ from workspaces import background_loop, process_caches
 
 log = logging.getLogger(__name__)
 MAX_WAITING_BYTES = 64 * 2**20
+# Stored buckets that are remembered per node: slightly more than the hour that the node keeps.
 MAX_REMEMBERED = 400
-"""Stored buckets that are remembered per node: slightly more than the hour that the node keeps."""
 BATCH = 500
+# Node id and start of the bucket.
 SliceKey = tuple[int, int]
-"""Node id and start of the bucket."""
 
 _lock = threading.Lock()
 _waiting: dict[SliceKey, bytes] = {}
@@ -40,8 +40,8 @@ def is_waiting(node_id: int, start: int) -> bool:
 
 
 def put(node_id: int, slices: Mapping[int, bytes]) -> Collection[int]:
-    """Queues slices for the next write and returns no starts. Without a background loop it writes them at
-    once and returns the starts of all."""
+    """Queues slices for the next write and returns no starts. Without a background loop it writes the slices
+    at once and returns all their starts."""
     global _waiting_bytes, _is_full  # noqa: PLW0603 - guarded by the lock
     if not background_loop.is_running():
         _write({(node_id, start): data for start, data in slices.items()})
@@ -70,6 +70,8 @@ def write() -> None:
         batch = dict(_waiting)
     if not batch:
         return
+    # Outside the lock, so that reports do not wait for the database. The entries stay in `_waiting` until
+    # they are stored, so that `is_waiting` always finds them.
     _write(batch)
     with _lock:
         for key, data in batch.items():
@@ -102,4 +104,5 @@ def _write(slices: Mapping[SliceKey, bytes]) -> None:
 
 def _insert(slices: Mapping[SliceKey, bytes]) -> None:
     rows = [TelemetrySlice(node_id=node, start=start, data=data) for (node, start), data in slices.items()]
+    # A bucket that a node sends again is stored already, and its first version stays.
     TelemetrySlice.objects.bulk_create(rows, batch_size=BATCH, ignore_conflicts=True)

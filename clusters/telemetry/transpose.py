@@ -21,12 +21,13 @@ def gather(
     host_metrics: Collection[str] | None = None,
     unreadable: dict[int, int] | None = None,
 ) -> dict[str, Chunk]:
-    """Returns subject -> chunk with all its buckets, NaN for missing values, from (start, bytes) pairs.
+    """Returns subject -> chunk with all its buckets, NaN for missing values, from (start, bytes) pairs of one
+    node.
 
     `gpu_metrics` and `host_metrics` limit the metrics; None means all.
 
-    A slice that cannot be read is logged, left out, and named in `unreadable`: its start and version
-    (workspaces.set_aside)."""
+    A slice that cannot be read is logged and left out. Its start and version (see workspaces.set_aside) are
+    added to `unreadable`."""
     by_shape: dict[PartShape, list[tuple[int, Numbers, Numbers]]] = {}
     for start, data in slices:
         try:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from django import template
+from django.template import Context
 
 from clusters.alerts import presenters
 from clusters.models import Node
@@ -16,13 +14,13 @@ MAX_ALERTS = 8
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_node(context: Mapping[str, Any], node: Node) -> list[presenters.AlertSummary]:
+def alerts_of_node(context: Context, node: Node) -> list[presenters.AlertSummary]:
     workspace = _workspace(context)
     return presenters.firing_on([node], workspace) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[presenters.AlertSummary]:
+def alerts_of_gpu(context: Context, node: Node, uuid: str) -> list[presenters.AlertSummary]:
     workspace = _workspace(context)
     return (
         [line for line in presenters.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid]
@@ -32,26 +30,26 @@ def alerts_of_gpu(context: Mapping[str, Any], node: Node, uuid: str) -> list[pre
 
 
 @register.simple_tag(takes_context=True)
-def alerts_of_run(context: Mapping[str, Any], run: str) -> list[presenters.AlertSummary]:
-    """Returns the alerts that fire on GPUs that the run holds or held at that time."""
+def alerts_of_run(context: Context, run: str) -> list[presenters.AlertSummary]:
+    """Returns the firing alerts about the run and about GPUs that it held when they fired."""
     workspace = _workspace(context)
     return presenters.firing_of_run(run, workspace) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def firing_alerts(context: Mapping[str, Any], most: int = MAX_ALERTS) -> list[presenters.AlertSummary]:
-    """Returns the most severe alerts."""
+def firing_alerts(context: Context, most: int = MAX_ALERTS) -> list[presenters.AlertSummary]:
+    """Returns the most severe firing alerts, up to `most`."""
     workspace = _workspace(context)
     return presenters.all_firing(workspace, most) if workspace else []
 
 
 @register.simple_tag(takes_context=True)
-def firing_count(context: Mapping[str, Any]) -> int:
+def firing_count(context: Context) -> int:
     workspace = _workspace(context)
     return presenters.firing_count(workspace) if workspace else 0
 
 
-def _workspace(context: Mapping[str, Any]) -> Workspace | None:
+def _workspace(context: Context) -> Workspace | None:
     """Returns the workspace, or None if nobody is signed in or the page is open with a one-time password."""
     principal = getattr(context.get("request"), "principal", None)
     return principal.workspace if principal is not None else None

@@ -1,18 +1,14 @@
+"""Filters for devices."""
+
 from __future__ import annotations
 
 from django import template
 
-from clusters.overview import GpuCell
-from clusters.states import GpuUsage
+from clusters.gpu_display import gpu_summary, heat
 
 register = template.Library()
-STEPS = 10
-
-
-@register.filter
-def heat(cell: GpuCell) -> int:
-    """Returns the load as 0 to 10, which selects a colour between background and accent."""
-    return 0 if cell.utilization_pct is None else round(min(cell.utilization_pct, 100) * STEPS / 100)
+register.filter("heat", heat)
+register.filter("gpu_summary", gpu_summary)
 
 
 @register.filter
@@ -21,25 +17,3 @@ def with_unit(value: float | None, unit: str = "") -> str:
     if value is None:
         return "–"
     return f"{value:.0f} {unit}".rstrip()
-
-
-@register.filter
-def gpu_summary(cell: GpuCell) -> str:
-    """Returns a description of a device in one line, for the title of its cell."""
-    parts = [f"GPU {cell.gpu.index} {cell.gpu.name}", *_usage_texts(cell)]
-    if cell.utilization_pct is not None:
-        parts.append(f"{cell.utilization_pct:.0f} % load")
-    if cell.memory_pct is not None:
-        parts.append(f"{cell.memory_pct:.0f} % of its memory used")
-    return ", ".join(parts)
-
-
-def _usage_texts(cell: GpuCell) -> list[str]:
-    holder = [cell.lease.label] if cell.lease else []
-    return {
-        GpuUsage.FREE: ["free"],
-        GpuUsage.BUSY: holder,
-        GpuUsage.IDLE: [*holder, "held but idle"],
-        GpuUsage.FOREIGN: ["held by no run, but used by another process"],
-        GpuUsage.LOST: [*holder, "does not respond any more"],
-    }[cell.usage]

@@ -16,5 +16,6 @@ def range_presets() -> tuple[tuple[str, str], ...]:
 
 @register.simple_tag
 def hub_now() -> str:
-    """Unix seconds: a browser's own clock may be off."""
+    """Returns the hub's time in Unix seconds with milliseconds, because the clock of a browser may be
+    wrong."""
     return f"{time.time():.3f}"

@@ -24,8 +24,8 @@ from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.states import Role
 
+# A run's id has 32 digits; anything decimal and this short is its number.
 MAX_NUMBER_DIGITS = 9
-"""A run's id has 32 digits; anything decimal and this short is its number."""
 
 
 class JobsView(APIView):
@@ -52,7 +52,8 @@ class JobsView(APIView):
         return cast("Run", instance)
 
     def attempt(self, request: Request, run: Run) -> int:
-        """The attempt that is asked about: the last one unless `?attempt=` names another."""
+        """Returns the number of the requested attempt, by default the latest one. Raises SpecError if it does
+        not exist."""
         text = request.query_params.get("attempt")
         if text is None:
             return run.attempt
@@ -81,7 +82,7 @@ def _body(request: Request) -> Any:
         raise SpecError("spec", "is nested too deeply") from error
 
 
-def _storable(data: Any) -> Any:
+def _storable(data: object) -> Any:
     """Returns the data. Raises SpecError for lone surrogates (`\\ud800`), which cannot be stored as text."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
@@ -92,7 +93,7 @@ def _storable(data: Any) -> Any:
     return data
 
 
-def _wrong_field(data: Any) -> str:
+def _wrong_field(data: object) -> str:
     for name, value in data.items() if isinstance(data, Mapping) else ():
         try:
             json.dumps([name, value], ensure_ascii=False).encode()

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from clusters.visibility import visible_nodes
 from jobs import environments
 from jobs.api.base import JobsView
-from jobs.api.serializers import (
+from jobs.api.catalog_serializers import (
     EnvironmentSerializer,
     ExampleSerializer,
     SnapshotSerializer,
@@ -21,8 +21,8 @@ from jobs.sources import snapshots
 from workspaces.api.problems import ApiProblem
 from workspaces.models import Workspace
 
+# Upper limit for what a multipart form adds to the file it carries.
 FORM_BYTES = 64 * 1024
-"""Upper limit for what a multipart form adds to the file it carries."""
 
 
 class SnapshotList(JobsView):
@@ -32,8 +32,9 @@ class SnapshotList(JobsView):
         request={"multipart/form-data": SnapshotUploadSerializer}, responses={201: SnapshotSerializer}
     )
     def post(self, request: Request) -> Response:
-        """Freeze a source folder, sent as a zip in the form field `file`. The same content is the same
-        snapshot."""
+        """Store a source folder, sent as a zip in the form field `file`, as a snapshot. The same content
+        always gives the same snapshot."""
+        # Checked before `request.FILES`, which would first store the whole body in a temporary file.
         length = request.headers.get("Content-Length", "")
         if length.isdecimal() and int(length) > settings.MAX_SNAPSHOT_BYTES + FORM_BYTES:
             limit = f"{settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB"
@@ -50,7 +51,7 @@ class SnapshotList(JobsView):
 class EnvironmentList(JobsView):
     @extend_schema(responses=EnvironmentSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The curated environments, and the interpreters that the workspace's nodes have."""
+        """The curated environments, and the Python interpreters installed on the workspace's nodes."""
         curated = [
             {
                 "name": item.name,
@@ -76,9 +77,11 @@ class ExampleList(JobsView):
 
 
 def _interpreters(workspace: Workspace) -> list[dict[str, object]]:
+    # The empty version stands for each node's default interpreter, which every node has.
     nodes: dict[str, list[str]] = {"": []}
     for node in visible_nodes(workspace).filter(revoked_at=None):
         nodes[""].append(node.name)
+        # A node may have several interpreters of one version, but is listed once for it.
         for version in dict.fromkeys(item["version"] for item in node.interpreters):
             nodes.setdefault(version, []).append(node.name)
     return [

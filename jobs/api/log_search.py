@@ -1,4 +1,4 @@
-"""Searches all logs of a run."""
+"""The API for searching all logs of a run."""
 
 from __future__ import annotations
 
@@ -25,18 +25,37 @@ LIMIT = 100
 MAX_LIMIT = 1000
 ORDERS = ("time", "rank")
 PARAMETERS = [
-    OpenApiParameter("q", str, required=True, description="What to look for, in every line by itself."),
-    OpenApiParameter("regex", bool, description="1: `q` is an RE2 expression."),
-    OpenApiParameter("case", bool, description="1: upper and lower case differ."),
-    OpenApiParameter("rank", str, description="Only the logs of these ranks: 0,3. With `log`: these too."),
-    OpenApiParameter("log", str, many=True, description="Only the logs of these names."),
     OpenApiParameter(
-        "order", str, enum=ORDERS, description="By the lines' arrival (the default), or rank by rank."
+        "q",
+        str,
+        required=True,
+        description="The text or expression to search for. Each line is matched separately.",
+    ),
+    OpenApiParameter("regex", bool, description="1: `q` is a regular expression in RE2 syntax."),
+    OpenApiParameter("case", bool, description="1: the search is case-sensitive."),
+    OpenApiParameter(
+        "rank",
+        str,
+        description=(
+            "Search only the logs of these ranks, such as 0,3. If `log` is also given, logs that match "
+            "either are searched."
+        ),
+    ),
+    OpenApiParameter("log", str, many=True, description="Search only the logs with these names."),
+    OpenApiParameter(
+        "order",
+        str,
+        enum=ORDERS,
+        description=(
+            "The order of the results: `time` by arrival of the lines (the default), `rank` log by log."
+        ),
     ),
     OpenApiParameter(
-        "limit", int, description=f"Most results of a page, up to {MAX_LIMIT}; {LIMIT} unless given."
+        "limit",
+        int,
+        description=f"The maximum number of results per page, 1 to {MAX_LIMIT}; {LIMIT} by default.",
     ),
-    OpenApiParameter("cursor", str, description="`next` of the page before."),
+    OpenApiParameter("cursor", str, description="The value of `next` in the previous page."),
     ATTEMPT,
 ]
 
@@ -44,8 +63,8 @@ PARAMETERS = [
 class RunLogSearch(JobsView):
     @extend_schema(parameters=PARAMETERS, responses=LogSearchSerializer)
     def get(self, request: Request, run: str) -> Response:
-        """A page of the lines that match, in all logs of an attempt. It takes about a second at most: a page
-        may be short, or empty, and have a `next` nevertheless."""
+        """A page of the matching lines in all logs of an attempt. A request searches for about one second at
+        most, so a page may be short or empty although `next` is set."""
         instance = self.run(request, run)
         attempt = self.attempt(request, instance)
         query = request.query_params
@@ -79,7 +98,8 @@ class RunLogSearch(JobsView):
 def _logs(
     run: Run, attempt: int, members: Iterable[Member], ranks: set[int], names: Sequence[str]
 ) -> list[SearchedLog]:
-    """Those asked for, all unless any is named; raises SpecError for one that is not there."""
+    """Returns the requested logs that have content, by default all. Raises SpecError for a rank or name that
+    does not exist."""
     rank_of = {member.log_name: member.rank for member in members}
     stored = log_store.log_sizes(run.pk, attempt) if attempt else {}
     if unknown := ranks - set(rank_of.values()):
@@ -101,6 +121,7 @@ def _hit_json(hit: LogHit, node: str | None) -> dict[str, Any]:
         "line": hit.line,
         "offset": hit.match.offset,
         "at": datetime.fromtimestamp(arrival.last_ms / 1000, UTC),
+        # The arrival of a record spans up to 250 ms, or more in a long log that was thinned out.
         "resolution_s": None if arrival.late else max(0.001, (arrival.last_ms - arrival.first_ms) / 1000),
         "late": arrival.late,
         "text": hit.match.text,
@@ -141,8 +162,11 @@ def _decode_cursor(text: str, logs: Iterable[SearchedLog]) -> LogCursor | None:
     except (ValueError, TypeError, binascii.Error) as error:
         raise SpecError("cursor", "is not the `next` of a page") from error
     numbers = [moment, at, 0 if line is None else line]
-    if not all(isinstance(number, int) and 0 <= number < 2**53 for number in numbers):
+    if not isinstance(name, str) or not all(
+        isinstance(number, int) and 0 <= number < 2**53 for number in numbers
+    ):
         raise SpecError("cursor", "is not the `next` of a page")
+    # With an unknown log the search would silently start again at the first one.
     if name and name not in {log.name for log in logs}:
         raise SpecError("cursor", "belongs to another search: its log is not among these")
     return LogCursor(moment, name, at, line)

@@ -1,54 +1,71 @@
-"""The shapes of logs and of hits in them."""
+"""The JSON shapes of logs and search results."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from rest_framework import serializers
 
 
-class LogSerializer(serializers.Serializer[Any]):
+class LogSerializer(serializers.Serializer[object]):
     name = serializers.CharField()
     rank = serializers.IntegerField(
-        allow_null=True, help_text="Whose output it is; null for the preparation's and the script's own."
+        allow_null=True,
+        help_text=(
+            "The rank whose output the log contains; null for a log of no rank, such as that of the "
+            "preparation."
+        ),
     )
-    size = serializers.IntegerField(help_text="Bytes that have arrived.")
-    complete = serializers.BooleanField(help_text="Whether every byte it will ever have has arrived.")
-    url = serializers.CharField(help_text="Its bytes: ?offset=&limit=&attempt=, or download=1.")
+    size = serializers.IntegerField(help_text="The number of bytes that the hub has received.")
+    complete = serializers.BooleanField(
+        help_text="True if the log is final and all its bytes have been received."
+    )
+    url = serializers.CharField(
+        help_text=(
+            "The address of the log's content. It takes `offset`, `limit` and `attempt`, or `download=1`."
+        )
+    )
 
 
-class LogListSerializer(serializers.Serializer[Any]):
+class LogListSerializer(serializers.Serializer[object]):
     attempt = serializers.IntegerField()
     logs = LogSerializer(many=True)
 
 
-class LogHitSerializer(serializers.Serializer[Any]):
+class LogHitSerializer(serializers.Serializer[object]):
     log = serializers.CharField()
     rank = serializers.IntegerField(allow_null=True)
     node = serializers.CharField(allow_null=True)
-    line = serializers.IntegerField(help_text="From 1.")
-    offset = serializers.IntegerField(help_text="Of the line's first byte in the log.")
-    at = serializers.DateTimeField(help_text="When the line had arrived, by the hub's clock.")
-    resolution_s = serializers.FloatField(
-        allow_null=True, help_text="It arrived in this time before `at`; null where late."
+    line = serializers.IntegerField(help_text="The line number, starting at 1.")
+    offset = serializers.IntegerField(help_text="The offset of the line's first byte in the log.")
+    at = serializers.DateTimeField(
+        help_text="The latest possible time of the line's arrival, by the hub's clock."
     )
-    late = serializers.BooleanField(help_text="It had waited on its node: when it was written is not known.")
+    resolution_s = serializers.FloatField(
+        allow_null=True, help_text="The line arrived within this many seconds before `at`; null if `late`."
+    )
+    late = serializers.BooleanField(
+        help_text=(
+            "True if the line was held back because node and hub could not reach each other, so that the "
+            "time of its writing is unknown."
+        )
+    )
     text = serializers.CharField(
-        help_text="As seen: without escape sequences, trimmed around the first match."
+        help_text="The line without escape sequences; a long line is trimmed around the first match."
     )
     spans = serializers.ListField(
         child=serializers.ListField(child=serializers.IntegerField()),
-        help_text="[begin, end) of every match in `text`, in characters (code points).",
+        help_text="The half-open range [begin, end) of each match in `text`, in characters (code points).",
     )
 
 
-class LogSearchSerializer(serializers.Serializer[Any]):
+class LogSearchSerializer(serializers.Serializer[object]):
     attempt = serializers.IntegerField()
     order = serializers.CharField()
-    logs = serializers.IntegerField(help_text="How many are looked through.")
+    logs = serializers.IntegerField(help_text="The number of logs that are searched.")
     results = LogHitSerializer(many=True)
     next = serializers.CharField(
-        allow_null=True, help_text="The cursor to go on with; null when everything is looked through."
+        allow_null=True, help_text="The cursor of the next page; null if everything has been searched."
     )
-    searched_bytes = serializers.IntegerField(help_text="Looked through so far, by the pages before too.")
-    total_bytes = serializers.IntegerField(help_text="Of all these logs.")
+    searched_bytes = serializers.IntegerField(
+        help_text="The number of bytes searched so far, including those of earlier pages."
+    )
+    total_bytes = serializers.IntegerField(help_text="The total size of the searched logs, in bytes.")

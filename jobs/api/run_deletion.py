@@ -1,5 +1,4 @@
-"""Deleted and archived runs: bring them back, or have them go for good. Deleting itself is DELETE of a
-run."""
+"""The API for deleted and archived runs. Deleting a run itself is DELETE of the run."""
 
 from __future__ import annotations
 
@@ -23,7 +22,9 @@ from workspaces.states import Role
 
 class DeletedRunSerializer(RunSerializer):
     deleted_at = serializers.DateTimeField()
-    purged_at = serializers.SerializerMethodField(help_text="When it goes for good; null: it is on its way.")
+    purged_at = serializers.SerializerMethodField(
+        help_text="When the run will be purged permanently; null if the purge has already begun."
+    )
 
     def get_purged_at(self, run: Run) -> str | None:
         if run.deleted_at is None or run.deleted_at == deletion.PURGE_STARTED:
@@ -45,7 +46,7 @@ class _DeletedRunsView(JobsView):
 class DeletedRunList(_DeletedRunsView):
     @extend_schema(operation_id="runs_deleted", responses=DeletedRunPageSerializer)
     def get(self, request: Request) -> Response:
-        """Runs that are deleted and not gone for good yet, newest first."""
+        """Deleted runs that are not purged yet, newest first."""
         pages = RunPages()
         runs = self.runs(request).select_related("experiment", "created_by").prefetch_related("tags")
         page = pages.paginate_queryset(causes.annotate_lines(runs), request, view=self)
@@ -55,7 +56,7 @@ class DeletedRunList(_DeletedRunsView):
 class RunRestore(_DeletedRunsView):
     @extend_schema(request=None, responses=RunDetailSerializer)
     def post(self, request: Request, run: str) -> Response:
-        """Bring a deleted run back, with what is part of it."""
+        """Restore a deleted run, with its parents and the nested runs that were deleted together with it."""
         instance = self.run(request, run)
         deletion.restore(instance, self.principal(request).user)
         instance.refresh_from_db()
@@ -67,7 +68,8 @@ class RunPurge(_DeletedRunsView):
 
     @extend_schema(request=None, responses={202: None})
     def post(self, request: Request, run: str) -> Response:
-        """Have a deleted run go for good now, with its logs, metrics and files. Registered versions stay."""
+        """Purge a deleted run permanently now, with its logs, metrics and files. Registered model versions
+        are kept."""
         run_purge.purge_now(self.run(request, run), self.principal(request).user)
         return Response(status=202)
 
@@ -75,7 +77,7 @@ class RunPurge(_DeletedRunsView):
 class RunArchive(JobsView):
     @extend_schema(request=None, responses=RunDetailSerializer)
     def post(self, request: Request, run: str) -> Response:
-        """Take an ended run, and what is part of it, out of the lists."""
+        """Archive an ended run and its nested runs, so that lists omit them."""
         instance = self.run(request, run)
         deletion.archive(instance, self.principal(request).user)
         return Response(RunDetailSerializer(self.run(request, run)).data)
@@ -84,7 +86,7 @@ class RunArchive(JobsView):
 class RunUnarchive(JobsView):
     @extend_schema(request=None, responses=RunDetailSerializer)
     def post(self, request: Request, run: str) -> Response:
-        """Put an archived run into the lists again."""
+        """Unarchive a run and its nested runs, so that lists show them again."""
         instance = self.run(request, run)
         deletion.unarchive(instance, self.principal(request).user)
         return Response(RunDetailSerializer(self.run(request, run)).data)

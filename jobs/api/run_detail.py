@@ -1,5 +1,5 @@
-"""One run: look, cancel, clone, delete; its journal, members, logs and outputs (the bytes are served by
-jobs.transfer)."""
+"""The API for one run: detail, cancel, clone, delete, events, members, logs and outputs. jobs.transfer serves
+the bytes of files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workspaces.api.permissions import AtLeast
 from workspaces.states import Role
 
 ATTEMPT = OpenApiParameter(
-    "attempt", int, description="Of a run that was retried; the last one unless named."
+    "attempt", int, description="The number of the attempt; by default the latest one."
 )
 
 
@@ -35,7 +35,7 @@ class RunDetail(JobsView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, run: str) -> Response:
-        """Delete an ended run: it is out of sight, and can be restored until it is purged days later."""
+        """Delete an ended run. It is hidden, and can be restored until it is purged some days later."""
         run_actions.delete(self.run(request, run), self.principal(request).user)
         return Response(status=204)
 
@@ -43,10 +43,11 @@ class RunDetail(JobsView):
 class RunCancel(JobsView):
     @extend_schema(request=None, responses={202: RunDetailSerializer})
     def post(self, request: Request, run: str) -> Response:
-        """Ask for the run's end; asking again changes nothing."""
+        """Request that the run be canceled. Repeating the request has no effect."""
         instance = self.run(request, run)
         is_requested = run_actions.cancel(instance, self.principal(request).user)
         instance.refresh_from_db()
+        # A repeated request succeeds as long as the cancel is pending or complete.
         if not is_requested and instance.state not in (RunState.CANCEL_REQUESTED, RunState.CANCELED):
             raise Conflict(f"Run {instance.number} is {instance.state} already; there is nothing to cancel.")
         return Response(RunDetailSerializer(instance).data, status=202)
@@ -57,14 +58,14 @@ class RunClone(JobsView):
 
     @extend_schema(request=None, responses={200: OpenApiTypes.OBJECT})
     def post(self, request: Request, run: str) -> Response:
-        """The spec to start from again. Nothing is submitted."""
+        """The run's spec, for submitting a similar run. Nothing is submitted."""
         return Response(run_actions.clone_spec(self.run(request, run)).to_json())
 
 
 class RunEvents(JobsView):
     @extend_schema(responses=EventSerializer(many=True))
     def get(self, request: Request, run: str) -> Response:
-        """The run's journal, oldest first."""
+        """The events of the run, oldest first."""
         return Response(EventSerializer(self.run(request, run).events.all(), many=True).data)
 
 
@@ -82,11 +83,12 @@ class RunMembers(JobsView):
 class RunLogs(JobsView):
     @extend_schema(parameters=[ATTEMPT], responses=LogListSerializer)
     def get(self, request: Request, run: str) -> Response:
-        """The logs of an attempt, those planned but not begun included."""
+        """The logs of an attempt, including planned ones that are still empty."""
         instance = self.run(request, run)
         attempt = self.attempt(request, instance)
         members = Member.objects.filter(attempt__run=instance, attempt__number=attempt)
         ranks = {member.log_name: member.rank for member in members}
+        # Logs without bytes have no file yet.
         sizes = dict.fromkeys(ranks, 0) | log_store.log_sizes(instance.pk, attempt)
         logs = [
             {
@@ -96,6 +98,7 @@ class RunLogs(JobsView):
                 "complete": log_store.is_complete(instance.pk, attempt, name),
                 "url": f"/api/v1/runs/{instance.pk}/logs/{quote(name)}?attempt={attempt}",
             }
+            # Logs without a rank, such as that of the environment build, come first.
             for name, size in sorted(sizes.items(), key=lambda item: (ranks.get(item[0], -1), item[0]))
         ]
         return Response({"attempt": attempt, "logs": logs})
@@ -104,8 +107,8 @@ class RunLogs(JobsView):
 class RunOutputs(JobsView):
     @extend_schema(parameters=[ATTEMPT], responses=OutputListSerializer)
     def get(self, request: Request, run: str) -> Response:
-        """What an attempt left in outputs/ and logs/, or logged; of the last one, what earlier ones left
-        besides."""
+        """The files that an attempt left in outputs/ and logs/, or logged. For the latest attempt, files that
+        only earlier attempts left are included."""
         instance = self.run(request, run)
         attempt = self.attempt(request, instance)
         listed = [

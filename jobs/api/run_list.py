@@ -46,18 +46,23 @@ class RunList(JobsView):
                 KEY,
                 str,
                 OpenApiParameter.HEADER,
-                description="A retry with the same key makes no second run.",
+                description=(
+                    "An arbitrary key. A repeated request with the same key does not create a second run."
+                ),
             )
         ],
         responses={201: RunDetailSerializer, 200: RunDetailSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Submit a run. 200 instead of 201: this key had made it before."""
+        """Submit a run. The status is 201, or 200 if an earlier request with the same Idempotency-Key already
+        created it."""
         who, spec, key = self.principal(request), self.spec(request), _key(request)
+        # Determined before the submission, after which the key exists in any case.
         is_repeat = key is not None and _run_with_key(who, key) is not None
         try:
             run = run_actions.submit(spec, who, idempotency_key=key)
         except SpecError as error:
+            # The key was used with another spec, or its run is deleted.
             if error.field == KEY:
                 raise ApiProblem(409, f"{KEY}: {error.message}", [(error.field, error.message)]) from error
             raise
@@ -73,8 +78,8 @@ class RunPreview(JobsView):
 
     @extend_schema(request=RUN_SPEC, responses=PreviewSerializer)
     def post(self, request: Request) -> Response:
-        """What a spec would run here and now, and everything that is wrong or doubtful about it. Changes
-        nothing."""
+        """Preview a spec: the plan that it would get now, and all errors and warnings. Nothing is created or
+        changed."""
         reviewed = run_actions.preview(self.spec(request), self.principal(request))
         laid_out: dict[str, Any] = (
             {"plan": None, "printed": ""} if reviewed.plan is None else plan_json(reviewed.plan.to_json())

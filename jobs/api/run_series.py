@@ -1,4 +1,4 @@
-"""The measurements of a run's GPUs and machines, its ranks and its phases."""
+"""The API for the measurements of a run's GPUs and machines, with its ranks and phases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from jobs.views import timeline
 from trainhub_launch.telemetry import BUCKET_S
 
 ALL_GPUS = OpenApiParameter(
-    "all_gpus", int, enum=[0, 1], description="1: all GPUs of its nodes, not only its own."
+    "all_gpus",
+    int,
+    enum=[0, 1],
+    description="1: include all GPUs of the run's nodes, not only those that the run uses.",
 )
 RUN_SERIES = object_of(
     attempt=WHOLE,
@@ -42,7 +45,8 @@ class RunSeries(JobsView):
         operation_id="runs_series_retrieve",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
-        """The curves of an attempt, from its placement to its end; they stay for as long as the run does."""
+        """The GPU and host metrics of an attempt over time, by default from its placement to its end. They
+        are kept as long as the run."""
         instance, now = self.run(request, run), datetime.now(UTC)
         number = self.attempt(request, instance)
         attempt = Attempt.objects.filter(run=instance, number=number).first()
@@ -86,12 +90,12 @@ class RunSeries(JobsView):
             if wants_all
             else set()
         )
-        own, reader = run_curves.own_gpus(members), run_curves.CurveReader(attempt)
+        own, reader = run_curves.gpus_of_run(members), run_curves.CurveReader(attempt)
         curve_query = run_curves.CurveQuery(
             query.gpu_metrics, query.host_metrics, query.start, query.end, query.points
         )
         answers_by_node = []
-        for node in run_curves.nodes_of(attempt):
+        for node in run_curves.nodes_of_run(attempt):
             # A workspace that may not use the cluster any more sees what was its own, not what others do
             # there.
             is_all = wants_all and node.pk in visible
@@ -106,7 +110,7 @@ class RunSeries(JobsView):
 
 
 def _phases(run: Run, attempt: int, whole: tuple[float, float], now: datetime) -> list[dict[str, Any]]:
-    """Those that fall into the attempt's time."""
+    """Returns the phases that overlap the attempt, cut to its time span."""
     phases = []
     for phase in timeline.phases(run.created_at, run.events.all(), now):
         start = max(phase.since.timestamp(), whole[0])

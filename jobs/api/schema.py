@@ -1,15 +1,15 @@
-"""RunSpec as the OpenAPI schema shows it. What is accepted is decided by trainhub_launch.spec_reader alone;
-a test compares."""
+"""RunSpec as the OpenAPI schema documents it. trainhub_launch.spec_reader alone decides what is accepted; a
+test compares both."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.frameworks.json_schema import COUNT_OR_NULL
 
-_DISTRIBUTION: dict[str, Any] = {
-    "description": "Nothing: one process.",
+_DISTRIBUTION: dict[str, object] = {
+    "description": (
+        "How the run's processes are distributed. If it is omitted, the run is a single process."
+    ),
     "oneOf": [
         {"type": "null"},
         *(item.configuration.json_schema for item in FRAMEWORKS.values() if item.configuration is not None),
@@ -29,7 +29,7 @@ _SOURCE = {
         },
     ],
 }
-_SPEC: dict[str, Any] = {
+_SPEC: dict[str, object] = {
     "type": "object",
     "required": ["source"],
     "additionalProperties": False,
@@ -38,11 +38,14 @@ _SPEC: dict[str, Any] = {
         "experiment": {"type": "string", "default": "default"},
         "display_name": {"type": "string"},
         "source": _SOURCE,
-        "script": {"type": "string", "description": "A path in the source; or give `command`."},
+        "script": {
+            "type": "string",
+            "description": "The path of the script in the source. Use either `script` or `command`.",
+        },
         "arguments": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "One item per argument, never a shell line.",
+            "description": "The arguments, one item for each. No shell interprets them.",
         },
         "command": {"type": "array", "items": {"type": "string"}},
         "distribution": _DISTRIBUTION,
@@ -81,8 +84,8 @@ _SPEC: dict[str, Any] = {
             "maximum": 10,
             "default": 0,
             "description": (
-                "Of the runs that wait, the highest is placed first. Above 0 only for owners of "
-                "the workspace."
+                "Waiting runs with a higher priority are placed first. A value above 0 requires the role "
+                "owner in the workspace."
             ),
         },
         "tags": {"type": "object", "additionalProperties": {"type": "string"}},

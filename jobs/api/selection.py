@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.pagination import CursorPagination
@@ -17,19 +16,26 @@ ACTIVE = "active"
 STATES = (ACTIVE, *(state.value for state in RunState))
 ORDERS = ("created_at", "number", "display_name", "state_since")
 PARAMETERS = [
-    OpenApiParameter("state", str, description="A state, or `active`.", enum=STATES),
-    OpenApiParameter("experiment", str, description="An experiment's name."),
-    OpenApiParameter("created_by", str, description="A person's user name."),
+    OpenApiParameter(
+        "state",
+        str,
+        description="Only runs in this state; `active` selects all runs that have not ended.",
+        enum=STATES,
+    ),
+    OpenApiParameter("experiment", str, description="Only runs of the experiment with this name."),
+    OpenApiParameter("created_by", str, description="Only runs created by the user with this name."),
     OpenApiParameter(
         "parent",
         str,
-        description="A run's id: what its processes logged beside it, and what is nested in it.",
+        description="A run's id. Only runs that its processes logged, and runs nested in it.",
     ),
-    OpenApiParameter("search", str, description="Part of the name or experiment, or the number."),
+    OpenApiParameter(
+        "search", str, description="Part of the run's name or of its experiment's name, or the run's number."
+    ),
     OpenApiParameter(
         "order",
         str,
-        description="`-` in front: descending.",
+        description="The field to sort by; a leading `-` sorts in descending order.",
         enum=[f"{sign}{name}" for name in ORDERS for sign in ("", "-")],
     ),
 ]
@@ -41,7 +47,13 @@ class RunPages(CursorPagination):
     page_size_query_param = "page_size"
     ordering = ("-created_at", "-number")
 
-    def get_ordering(self, request: Request, queryset: Any, view: Any) -> tuple[str, ...]:  # noqa: ARG002 - DRF's signature
+    # The parameters are those that the REST framework passes.
+    def get_ordering(
+        self,
+        request: Request,
+        queryset: object,  # noqa: ARG002
+        view: object,  # noqa: ARG002
+    ) -> tuple[str, ...]:
         order = request.query_params.get("order", "-created_at")
         if order.removeprefix("-") not in ORDERS:
             raise SpecError("order", f"must be one of {', '.join(ORDERS)}, or -NAME")
@@ -70,6 +82,7 @@ def filter_runs(
         queryset = queryset.filter(created_by__username=created_by)
     if parent := params.get("parent", ""):
         queryset = queryset.filter(parent=parent)
+    # Runs that a job's processes logged are listed only for their parent.
     elif not flat:
         queryset = queryset.leading()
     return queryset.select_related("experiment", "created_by").prefetch_related("tags")

@@ -9,78 +9,83 @@ from rest_framework import serializers
 from jobs import causes
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Run
+from jobs.states import RunKind
 from trainhub_launch.findings import Finding
 from trainhub_launch.frameworks import stored_framework
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.printing import show
 
 
-class SnapshotSerializer(serializers.Serializer[Any]):
-    id = serializers.CharField(
-        source="sha256", help_text='For a spec: "source": {"type": "snapshot", "id": …}.'
-    )
-    sha256 = serializers.CharField()
-    files = serializers.SerializerMethodField(help_text="How many.")
-    size_bytes = serializers.IntegerField()
-    warnings = serializers.ListField(child=serializers.CharField(), help_text="What was left out, and why.")
-
-    def get_files(self, snapshot: Any) -> int:
-        return len(snapshot.manifest)
-
-
-class SnapshotUploadSerializer(serializers.Serializer[Any]):
-    file = serializers.FileField(help_text="The source folder as a zip.")
-
-
 class FindingSerializer(serializers.Serializer[Finding]):
     level = serializers.ChoiceField(["error", "warning", "hint"])
-    field = serializers.CharField(help_text="The JSON path in the spec.")
+    field = serializers.CharField(help_text="The JSON path of the field in the spec.")
     message = serializers.CharField()
 
 
 class PlanSerializer(serializers.Serializer[Any]):
-    """What runs where: as JSON, and printed for reading."""
+    """The launch plan (which process runs on which node), as JSON and as readable text."""
 
     plan = serializers.JSONField(
-        allow_null=True, help_text="Node by node, process by process; null where it cannot be laid out."
+        allow_null=True,
+        help_text="The planned processes of each node; null if no plan is possible for this spec.",
     )
     printed = serializers.CharField()
 
 
 class PreviewSerializer(PlanSerializer):
-    ok = serializers.BooleanField(help_text="Whether this spec would be accepted.")
+    ok = serializers.BooleanField(help_text="True if the spec would be accepted.")
     findings = FindingSerializer(many=True)
 
 
 class RunSerializer(serializers.Serializer[Any]):
-    """A run as lists show it."""
+    """A run with the fields that lists show."""
 
-    id = serializers.CharField(help_text="32 hex digits, unique everywhere.")
-    number = serializers.IntegerField(help_text="Unique in its workspace; serves as the id in addresses.")
+    id = serializers.CharField(help_text="The run's id: 32 hexadecimal digits, globally unique.")
+    number = serializers.IntegerField(
+        help_text="The run's number, unique in its workspace. URLs accept it in place of the id."
+    )
     display_name = serializers.CharField()
     experiment = serializers.CharField(source="experiment.name")
     kind = serializers.CharField(
-        help_text="`job`, or `external`: logged from elsewhere; no spec, no attempts."
+        help_text=(
+            "`job`: started by TrainHub. `external`: logged by a program that TrainHub did not start; it "
+            "has no spec and no attempts."
+        )
     )
     # Every field has an attribute of this name too, which is not set on the class.
     parent = serializers.CharField(  # type: ignore[assignment]
         source="parent_id",
         allow_null=True,
-        help_text="The job whose process logged it, or the run that it is nested in: its id.",
+        help_text=(
+            "The id of the parent run: the job whose process logged this run, or the run that this run is "
+            "nested in. Null if it has none."
+        ),
     )
-    framework = serializers.SerializerMethodField(help_text="Empty for a run from elsewhere.")
+    framework = serializers.SerializerMethodField(
+        help_text="The name of the training framework; empty for an external run."
+    )
     cluster = serializers.CharField(
-        source="spec.resources.cluster", default="", help_text="Empty for a run from elsewhere."
+        source="spec.resources.cluster",
+        default="",
+        help_text="The name of the requested cluster; empty for an external run.",
     )
     tags = serializers.SerializerMethodField()
-    priority = serializers.IntegerField(help_text="Of the runs that wait, the highest is placed first.")
-    state = serializers.CharField()
-    reason = serializers.CharField(help_text="A word for programs; empty while nothing is to be said.")
-    sentence = serializers.CharField(help_text="The reason for people.")
-    cause_line = serializers.SerializerMethodField(
-        help_text="Why it failed, in one line; empty where that is not known."
+    priority = serializers.IntegerField(
+        help_text="The scheduling priority; waiting runs with a higher value are placed first."
     )
-    attempt = serializers.IntegerField(help_text="Of retries the latest; 0 before the first.")
+    state = serializers.CharField()
+    reason = serializers.CharField(
+        help_text="A code for programs that explains the state; empty if there is nothing to explain."
+    )
+    sentence = serializers.CharField(help_text="The reason as a sentence for people.")
+    cause_line = serializers.SerializerMethodField(
+        help_text=(
+            "The cause of the failure in one line; empty if the run did not fail or the cause is unknown."
+        )
+    )
+    attempt = serializers.IntegerField(
+        help_text="The number of the latest attempt, starting at 1; 0 before the first attempt."
+    )
     created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
     started_at = serializers.DateTimeField(allow_null=True)
@@ -88,73 +93,101 @@ class RunSerializer(serializers.Serializer[Any]):
     state_since = serializers.DateTimeField()
 
     def get_cause_line(self, run: Any) -> str:
+        # The line is of the latest attempt, which may have failed before the run was canceled.
         return (run.cause_line or "") if run.state not in WITHOUT_CAUSE else ""
 
     def get_tags(self, run: Run) -> dict[str, str]:
         return {tag.key: tag.value for tag in run.tags.all()}
 
     def get_framework(self, run: Run) -> str:
-        return "" if run.kind == "external" else stored_framework(run.spec)
+        return "" if run.kind == RunKind.EXTERNAL else stored_framework(run.spec)
 
 
-class OtherSerializer(serializers.Serializer[Any]):
+class OtherSerializer(serializers.Serializer[object]):
     rank = serializers.IntegerField()
     node = serializers.CharField()
-    why = serializers.CharField(help_text="Why it ended, in a few words.")
+    why = serializers.CharField(help_text="A short reason why this rank ended.")
 
 
-class CauseSerializer(serializers.Serializer[Any]):
-    """Why a run failed, or is about to: the rank that failed first, what it said, and what to do."""
+class CauseSerializer(serializers.Serializer[object]):
+    """Why a run failed or is failing: the rank that failed first, its error, and what to do."""
 
-    line = serializers.CharField(help_text="All of it in one line.")
+    line = serializers.CharField(help_text="The cause in one line.")
     rank = serializers.IntegerField(
-        allow_null=True, help_text="Null where none is to blame: a node, the environment, the time."
+        allow_null=True,
+        help_text=(
+            "The rank that failed first; null if no rank caused the failure, but a node, the environment "
+            "or the time limit."
+        ),
     )
     local_rank = serializers.IntegerField(allow_null=True)
     node = serializers.CharField()
     child = serializers.IntegerField(
-        allow_null=True, help_text="Of a launcher such as torchrun: its own number of the process."
+        allow_null=True,
+        help_text=(
+            "The number that a launcher such as torchrun gave to the process that failed first; null if "
+            "unknown."
+        ),
     )
     sentence = serializers.CharField()
     message = serializers.CharField(
-        help_text="The exception where there is one, else the best short word for what happened."
+        help_text=(
+            "The exception, if there is one; otherwise the title of the known failure, or the sentence."
+        )
     )
     exception = serializers.CharField(
-        help_text="Type and message, or the line that names the error; else empty."
+        help_text=(
+            "The exception's type and message, or the log line that names the error; empty if there is "
+            "neither."
+        )
     )
     began = serializers.CharField(
-        help_text="The exception that led to this one, where that is a known failure."
+        help_text="The earlier exception that led to this one, if it is a known failure; otherwise empty."
     )
     kind = serializers.CharField(
-        help_text="A known failure's word for programs (docs/failures.md); else empty."
+        help_text=(
+            "The code of a known failure (see docs/failures.md); empty if the failure is not a known one."
+        )
     )
     title = serializers.CharField()
     meaning = serializers.CharField()
-    remedy = serializers.CharField(help_text="What to do.")
-    log = serializers.CharField(help_text="The log that is quoted; empty where none is.")
-    offset = serializers.IntegerField(help_text="Where in that log the quoted lines begin.")
+    remedy = serializers.CharField(help_text="What to do about the failure.")
+    log = serializers.CharField(help_text="The name of the log that is quoted; empty if none is.")
+    offset = serializers.IntegerField(
+        help_text="The byte offset in that log at which the quoted lines begin."
+    )
     quote = serializers.CharField()
-    at = serializers.DateTimeField(allow_null=True, help_text="When, by the hub's clock.")
-    is_certain = serializers.BooleanField(help_text="False if no rank has an error of its own.")
-    others = OtherSerializer(many=True, help_text="The other ranks that ended with it.")
+    at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="When the failed rank or the run ended, by the hub's clock; null if unknown.",
+    )
+    is_certain = serializers.BooleanField(
+        help_text=(
+            "False if no rank reported an error of its own. This rank was then only the first to lose the "
+            "others."
+        )
+    )
+    others = OtherSerializer(many=True, help_text="The other ranks that ended because of the same failure.")
 
 
-class RunPageSerializer(serializers.Serializer[Any]):
+class RunPageSerializer(serializers.Serializer[object]):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
     results = RunSerializer(many=True)
 
 
-class MemberSerializer(serializers.Serializer[Any]):
-    """One process as planned, and what became of it."""
+class MemberSerializer(serializers.Serializer[object]):
+    """A planned process of an attempt, with its present state."""
 
     rank = serializers.IntegerField()
     local_rank = serializers.IntegerField()
     role = serializers.CharField()
     node = serializers.CharField(source="node.name")
-    gpus = serializers.ListField(child=serializers.CharField(), help_text="UUIDs.")
+    gpus = serializers.ListField(
+        child=serializers.CharField(), help_text="The UUIDs of the GPUs that the process can use."
+    )
     log_name = serializers.CharField()
-    decides = serializers.BooleanField(help_text="Whether its exit decides the run.")
+    decides = serializers.BooleanField(help_text="True if the exit of this process decides how the run ends.")
     state = serializers.CharField()
     pid = serializers.IntegerField(allow_null=True)
     exit_code = serializers.IntegerField(allow_null=True)
@@ -163,11 +196,13 @@ class MemberSerializer(serializers.Serializer[Any]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class AttemptSerializer(serializers.Serializer[Any]):
+class AttemptSerializer(serializers.Serializer[object]):
     number = serializers.IntegerField()
-    nodes = serializers.SerializerMethodField(help_text="In node-rank order; the first is the head.")
+    nodes = serializers.SerializerMethodField(
+        help_text="The names of the nodes, ordered by node rank; the first is the head node."
+    )
     plan = serializers.SerializerMethodField(
-        allow_null=True, help_text="What ran; null until a node has claimed it."
+        allow_null=True, help_text="The plan that was executed; null until a node has claimed the attempt."
     )
     warnings = serializers.ListField(child=serializers.CharField())
     created_at = serializers.DateTimeField()
@@ -182,14 +217,18 @@ class AttemptSerializer(serializers.Serializer[Any]):
 
 
 class RunDetailSerializer(RunSerializer):
-    """A run whole; `members` are those of the latest attempt."""
+    """A run with all its details. `members` are the processes of the latest attempt."""
 
-    spec = serializers.JSONField(help_text="The RunSpec, its source frozen as a snapshot.")
+    spec = serializers.JSONField(help_text="The RunSpec, with its source stored as a snapshot.")
     preview = serializers.SerializerMethodField(
-        allow_null=True, help_text="The plan as it was when the run was submitted."
+        allow_null=True, help_text="The plan at the time of submission; null if there is none."
     )
     cause = serializers.SerializerMethodField(
-        allow_null=True, help_text="Of the latest attempt; null unless it failed or is failing."
+        allow_null=True,
+        help_text=(
+            "The cause of the failure of the latest attempt; null unless the attempt has failed or is "
+            "failing."
+        ),
     )
     attempts = serializers.SerializerMethodField()
     members = serializers.SerializerMethodField()
@@ -217,49 +256,31 @@ class RunDetailSerializer(RunSerializer):
         return MemberSerializer(latest.members.select_related("node"), many=True).data if latest else []
 
 
-class EventSerializer(serializers.Serializer[Any]):
+class EventSerializer(serializers.Serializer[object]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     attempt = serializers.IntegerField()
     from_state = serializers.CharField()
-    to_state = serializers.CharField(help_text="Empty: something happened, the state stayed.")
+    to_state = serializers.CharField(
+        help_text="The state after the event; empty if the event did not change the state."
+    )
     reason = serializers.CharField()
     message = serializers.CharField()
-    actor = serializers.CharField(help_text="A person, 'node NAME', or 'hub'.")
+    actor = serializers.CharField(help_text="Who caused the event: a user name, 'node NAME', or 'hub'.")
 
 
-class OutputSerializer(serializers.Serializer[Any]):
+class OutputSerializer(serializers.Serializer[object]):
     path = serializers.CharField()
     size_bytes = serializers.IntegerField()
     sha256 = serializers.CharField()
-    url = serializers.CharField(help_text="Its bytes; understands Range.")
+    url = serializers.CharField(help_text="The address of the file's content; supports Range requests.")
 
 
-class OutputListSerializer(serializers.Serializer[Any]):
+class OutputListSerializer(serializers.Serializer[object]):
     attempt = serializers.IntegerField()
     outputs = OutputSerializer(many=True)
 
 
-class EnvironmentSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    version = serializers.CharField()
-    kind = serializers.CharField(
-        help_text="venv: made on the node from `requirements`; system: an interpreter that the node has."
-    )
-    requirements = serializers.ListField(child=serializers.CharField())
-    nodes = serializers.ListField(
-        child=serializers.CharField(), help_text="system: the nodes that have it. venv: empty, all."
-    )
-
-
-class ExampleSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    title = serializers.CharField()
-    sentence = serializers.CharField()
-    framework = serializers.CharField()
-    spec = serializers.DictField(help_text="A RunSpec to submit as it is, or changed.")
-
-
-def plan_json(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored plan as PlanSerializer shows it."""
+def plan_json(plan: Mapping[str, object]) -> dict[str, Any]:
+    """Returns a stored plan as data for PlanSerializer."""
     return {"plan": dict(plan), "printed": show(LaunchPlan.from_json(plan))}

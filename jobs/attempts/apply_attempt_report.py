@@ -10,23 +10,23 @@ from django.db import transaction
 
 from clusters import leases
 from clusters.models import Node
-from jobs import causes
+from jobs import causes, outcomes
 from jobs.attempts import (
     attempt_report_json,
     attempt_warnings,
     final_plan,
     mpi_daemons,
-    outcomes,
+    output_recorder,
     readiness,
     run_transitions,
 )
 from jobs.models import AttemptNode, Member, Run
-from jobs.node_outputs import output_recorder
 from jobs.states import MEMBER_FINAL, MemberState
 from jobs.task_messages import launch_soon
 from live.publish import publish_on_commit
 from live.topics import run_topic
-from trainhub_launch.report import PHASES, READY, AttemptFact
+from trainhub_launch.report import AttemptFact
+from trainhub_launch.states import PHASES, Phase
 
 
 def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> bool:
@@ -35,6 +35,8 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
     Returns False if an output that the report names is not stored yet: the node must report it again."""
     fact = attempt_report_json.normalize(fact, node.clock_offset_s)
     with transaction.atomic():
+        # All writers lock the run first: two nodes that report their end at the same moment are applied one
+        # after the other.
         run = Run.objects.select_for_update().get(pk=fact.run)
         part = AttemptNode.objects.select_related("attempt", "node").get(pk=part_id)
         # Reports can overtake each other on the way: an older one must not move the part back.
@@ -45,14 +47,16 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
         _update_members(run, part, fact)
         attempt_warnings.add(part.attempt, fact.warnings, actor=f"node {node.name}")
         has_all_outputs = output_recorder.record_outputs(run, part, fact)
+        # Nothing of the attempt runs on this node any more. The run may have ended before, by a cancel or a
+        # lost node.
         if (
-            fact.phase == "done"
+            fact.phase is Phase.DONE
             and part.attempt.ended_at is not None
             and leases.release(run.pk, fact.attempt, node)
         ):
             launch_soon()
         mpi_daemons.store_calls(run, part, fact)
-        if fact.phase != READY or not readiness.start_if_ready(run, part, is_first=is_new_phase):
+        if fact.phase is not Phase.READY or not readiness.start_if_ready(run, part, is_first=is_new_phase):
             run_transitions.apply_reports(run, part.attempt, node, now)
     return has_all_outputs
 
@@ -62,7 +66,7 @@ def _store(part: AttemptNode, fact: AttemptFact) -> None:
     if stored == part.fact:
         return
     part.fact, part.phase = stored, fact.phase
-    if fact.phase == READY:
+    if fact.phase is Phase.READY:
         part.ports = final_plan.usable_ports(fact.ports)
     AttemptNode.objects.filter(pk=part.pk).update(fact=stored, phase=part.phase, ports=part.ports)
 
@@ -72,6 +76,7 @@ def _update_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
     for row in Member.objects.filter(attempt=part.attempt, node_id=part.node_id, rank__in=fact_by_rank):
         member = fact_by_rank[row.rank]
         state = outcomes.member_state(member)
+        # A report that was overtaken must not bring a rank back to life.
         if row.state in MEMBER_FINAL and state not in MEMBER_FINAL:
             continue
         fields = {
@@ -83,6 +88,8 @@ def _update_members(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
             "started_at": run_transitions.to_datetime(member.started_at),
             "ended_at": run_transitions.to_datetime(member.ended_at),
         }
+        # Most reports change no rank; an UPDATE for each of them would be most of what the database has to
+        # do.
         if all(getattr(row, name) == value for name, value in fields.items()):
             continue
         Member.objects.filter(pk=row.pk).update(**fields)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
@@ -12,19 +11,20 @@ from jobs import causes, lifecycle
 from jobs.models import Run, RunEvent
 from jobs.states import Reason, RunState
 
+# A time limit is among them: the same work would take as long again.
+# Reasons that another attempt cannot change.
 FINAL_REASONS = frozenset(
     {Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.MISMATCH, Reason.TIMED_OUT}
 )
-"""Reasons that another attempt cannot change."""
+# How often a run may be queued again after the loss of a low-priority node without using up a retry.
 MAX_PREEMPTIONS = 10
-"""How often a run may be queued again after the loss of a low-priority node without using up a retry."""
 
 
 def end_attempt(
     run_id: str,
     attempt: int,
     reason: Reason,
-    facts: Mapping[str, Any],
+    facts: Mapping[str, object],
     *,
     actor: str = "hub",
     at: datetime | None = None,
@@ -35,6 +35,7 @@ def end_attempt(
     precedence over `reason`.
     """
     with transaction.atomic():
+        # `attempt` in the filter: an end of an earlier attempt, told late, must not end the present one.
         run = Run.objects.select_for_update().filter(pk=run_id, attempt=attempt).first()
         if run is None:
             return False
@@ -50,6 +51,7 @@ def end_attempt(
                 f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again; this takes no retry."
             )
             return _queue_again(run, reason, facts, message, actor=actor, at=at)
+        # The first attempt is no retry, and neither are those that followed a preemption.
         retries = int(run.spec["limits"]["retries"]) - max(0, attempt - 1 - preemptions)
         if reason in FINAL_REASONS or retries <= 0:
             return lifecycle.advance(
@@ -63,7 +65,7 @@ def end_attempt(
 
 
 def _queue_again(
-    run: Run, reason: Reason, facts: Mapping[str, Any], message: str, *, actor: str, at: datetime | None
+    run: Run, reason: Reason, facts: Mapping[str, object], message: str, *, actor: str, at: datetime | None
 ) -> bool:
     return lifecycle.advance(
         run.pk, RunState.QUEUED, reason, facts=facts, actor=actor, message=message, attempt=run.attempt, at=at

@@ -7,14 +7,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jobs.attempts import outcomes
+from jobs import outcomes
 from jobs.models import AttemptNode
 from jobs.redaction import mask
 from jobs.tokens import attempt_token
+from trainhub_launch.json_types import JsonObject
 from trainhub_launch.report import AttemptFact, DaemonCall, MemberFact
+from trainhub_launch.states import Phase, RankState
 
+# Times beyond this Unix time (the year 2096) are treated as invalid.
 MAX_UNIX_S = 4e9
-"""Times beyond this Unix time (the year 2096) are treated as invalid."""
 
 
 def normalize(fact: AttemptFact, offset_s: float) -> AttemptFact:
@@ -34,11 +36,12 @@ def normalize(fact: AttemptFact, offset_s: float) -> AttemptFact:
             for member in fact.members
         ),
         error=_cleaned_text(fact.error, secrets)[:4000],
+        # Of what a node sends, only so much is stored: the texts may quote a script's whole output.
         warnings=tuple(_cleaned_text(item, secrets)[:1000] for item in fact.warnings),
     )
 
 
-def to_json(fact: AttemptFact) -> dict[str, Any]:
+def to_json(fact: AttemptFact) -> JsonObject:
     """Returns the report as JSON without its outputs, which are stored as Artifact rows."""
     text = json.dumps(dataclasses.asdict(fact) | {"outputs": []})
     # PostgreSQL cannot store NUL characters, not even inside JSON.
@@ -49,8 +52,12 @@ def from_json(stored: Mapping[str, Any]) -> AttemptFact:
     return AttemptFact(
         **{
             **stored,
-            "members": tuple(MemberFact(**item) for item in stored["members"]),
+            "phase": Phase(stored["phase"]),
+            "members": tuple(
+                MemberFact(**{**item, "state": RankState(item["state"])}) for item in stored["members"]
+            ),
             "warnings": tuple(stored["warnings"]),
+            # Fields that nodes or hubs of earlier versions did not write.
             "ports": tuple(stored.get("ports", ())),
             "daemons": tuple(
                 DaemonCall(item["host"], tuple(item["argv"])) for item in stored.get("daemons", ())

@@ -16,6 +16,7 @@ def add(attempt: Attempt, sentences: Sequence[str], *, actor: str) -> None:
     The caller must have locked the run's row: several nodes may add to the same attempt at once."""
     new = [sentence for sentence in dict.fromkeys(sentences) if sentence not in attempt.warnings]
     if not new or len(attempt.warnings) >= MAX_WARNINGS:
+        # A script that warns in a loop must not fill the run's journal.
         return
     attempt.warnings = [*attempt.warnings, *new][:MAX_WARNINGS]
     Attempt.objects.filter(pk=attempt.pk).update(warnings=attempt.warnings)

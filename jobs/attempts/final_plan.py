@@ -32,6 +32,7 @@ def finalize_plan(run: Run, attempt: Attempt, ports: Mapping[str, Sequence[int]]
 
 
 def usable_ports(ports: Sequence[int]) -> list[int]:
+    # Lower ports need root, and no honest node offers them.
     return [port for port in ports if 1024 <= port <= 65535][:MAX_PORTS]
 
 

@@ -16,13 +16,14 @@ from jobs.models import Attempt, AttemptNode, Run
 from jobs.states import RunState
 from jobs.task_messages import wake_soon
 from trainhub_launch.plan import RSH_AGENT
-from trainhub_launch.report import READY, AttemptFact, DaemonCall
+from trainhub_launch.report import AttemptFact, DaemonCall
+from trainhub_launch.states import Phase
 
 log = logging.getLogger(__name__)
 PROGRAMS = frozenset({"orted", "prted"})
 MAX_ARGUMENTS = 256
 MAX_CHARACTERS = 64 * 1024
-LAUNCHING = (READY, "running")
+LAUNCHING = (Phase.READY, Phase.RUNNING)
 
 
 def store_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
@@ -32,11 +33,13 @@ def store_calls(run: Run, part: AttemptNode, fact: AttemptFact) -> None:
     parts = list(
         AttemptNode.objects.filter(attempt=part.attempt).select_related("node").order_by("node_rank")
     )
+    # At most one call for each node; a run that controls its head could send any number.
     for call in fact.daemons[: len(parts)]:
         target = _target_part(part, parts, call)
         if target is None:
             log.warning("Run %s: ignored a call for an MPI daemon on %r", run.pk, call.host[:100])
-        elif not target.daemon and target.phase == READY:
+        # Only the first call counts: mpirun makes one, and a later one could start another program.
+        elif not target.daemon and target.phase == Phase.READY:
             target.daemon = list(call.argv)
             AttemptNode.objects.filter(pk=target.pk).update(daemon=target.daemon)
             wake_soon(target.node, run.pk, part.attempt.number)
@@ -52,7 +55,7 @@ def _may_call(run: Run, part: AttemptNode) -> bool:
 
 
 def _launcher_calls_daemons(attempt: Attempt) -> bool:
-    """Whether the plan has the head start a launcher that needs our help to reach the other nodes."""
+    """Returns whether the plan's launcher on the head needs the hub's help to reach the other nodes."""
     commands = (attempt.plan or {}).get("commands") or [{}]
     return RSH_AGENT in commands[0].get("launcher", ())
 

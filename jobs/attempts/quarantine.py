@@ -9,5 +9,6 @@ from jobs.models import Attempt
 
 def quarantined_leases() -> frozenset[AttemptKey]:
     """Returns the attempts as lease keys."""
+    # Over for the hub, but a node has not confirmed that its processes are gone; they may still use the GPUs.
     attempts = Attempt.objects.filter(ended_at__isnull=False, parts__settled_at=None, parts__isnull=False)
     return frozenset(attempts.values_list("run_id", "number"))

@@ -14,16 +14,18 @@ from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.processes.environment import MASTER_PORT
-from trainhub_launch.report import READY
+from trainhub_launch.states import Phase
 
+# Phase of a part -> activity of its node, for sentences.
 BEFORE_READY = {
     "": "starting to prepare",
-    "accepted": "fetching the source",
-    "preparing": "preparing its environment",
+    Phase.ACCEPTED: "fetching the source",
+    Phase.PREPARING: "preparing its environment",
 }
-"""Phase of a part -> activity of its node, for sentences."""
+# The minor version of Python decides about pickles and extensions, the major one of Open MPI about its wire
+# protocol; frameworks talk to each other in ways that change with any release.
+# Software that must be the same on all nodes -> how many parts of its version must match (0: all parts).
 SIGNIFICANT_PARTS = {"python": 2, "openmpi": 1, "torch": 0, "tensorflow": 0, "horovod": 0, "deepspeed": 0}
-"""Software that must be the same on all nodes -> how many parts of its version must match (0: all parts)."""
 
 
 def start_if_ready(run: Run, part: AttemptNode, *, is_first: bool) -> bool:
@@ -43,9 +45,10 @@ def start_if_ready(run: Run, part: AttemptNode, *, is_first: bool) -> bool:
     if run.state != RunState.PREPARING:
         return False
     rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
-    behind = [row for row in rows if row.phase != READY]
+    behind = [row for row in rows if row.phase != Phase.READY]
     if not behind:
         return not _start(run, attempt, part, rows)
+    # Once per node, not with each repetition of its report.
     if is_first and all(row.phase in BEFORE_READY for row in behind):
         lifecycle.record_event(
             run.pk, _still_waiting(part, behind), actor=f"node {part.node.name}", attempt=attempt.number
@@ -69,6 +72,7 @@ def version_mismatch(versions_by_node: Mapping[str, Mapping[str, str]]) -> str:
         }
         kinds = {node: _significant(version, places) for node, version in versions.items()}
         first = next(iter(kinds), "")
+        # The order of the nodes is that of their ranks, so the sentence is the same at every start.
         other = next((node for node, kind in kinds.items() if kind != kinds[first]), None)
         if other is not None:
             return f"{name} is {versions[first][:60]} on {first} and {versions[other][:60]} on {other}"

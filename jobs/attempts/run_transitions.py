@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from clusters.models import Node
-from jobs import lifecycle
-from jobs.attempts import attempt_report_json, outcomes
+from jobs import lifecycle, outcomes
+from jobs.attempts import attempt_report_json
 from jobs.attempts.attempt_end import end_attempt
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
+from trainhub_launch.states import Phase
 
-_STATE_OF_PHASE = {"running": RunState.RUNNING, "uploading": RunState.FINALIZING}
+_STATE_OF_PHASE = {Phase.RUNNING: RunState.RUNNING, Phase.UPLOADING: RunState.FINALIZING}
 
 
 def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None:
@@ -34,15 +35,17 @@ def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None
         parts = [part for part, row in zip(parts, rows, strict=True) if row.claimed_at is not None]
         verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
     actor, since = f"node {node.name}", run.state_since
+    # In the order of the phases: a run that was faster than its reports still passes through every state.
     for phase, state in _STATE_OF_PHASE.items():
         if not _reached(parts, phase, verdict):
             continue
-        times = _times(parts, phase) or _times(parts, "done") or [now.timestamp()]
-        at = _clamped(min(times) if phase == "running" else max(times), since, now)
+        times = _times(parts, phase) or _times(parts, Phase.DONE) or [now.timestamp()]
+        # Running begins with the first node, Finalizing with the last.
+        at = _clamped(min(times) if phase is Phase.RUNNING else max(times), since, now)
         if lifecycle.advance(run.pk, state, actor=actor, attempt=attempt.number, at=at):
             since = at
     if verdict.reason:
-        at = _clamped(max(_times(parts, "done"), default=now.timestamp()), since, now)
+        at = _clamped(max(_times(parts, Phase.DONE), default=now.timestamp()), since, now)
         end_attempt(run.pk, attempt.number, verdict.reason, verdict.facts, actor=actor, at=at)
 
 
@@ -56,15 +59,15 @@ def load_parts(attempt: Attempt, rows: Sequence[AttemptNode]) -> list[outcomes.N
     return [attempt_report_json.load_part(row, decides.get(row.node_id, {})) for row in rows]
 
 
-def _reached(parts: Sequence[outcomes.NodePart], phase: str, verdict: outcomes.RunVerdict) -> bool:
+def _reached(parts: Sequence[outcomes.NodePart], phase: Phase, verdict: outcomes.RunVerdict) -> bool:
     if verdict.reason is Reason.COMPLETED:
         return True
-    if phase == "uploading" and verdict.state is RunState.FINALIZING:
+    if phase is Phase.UPLOADING and verdict.state is RunState.FINALIZING:
         return True
-    return bool(_times(parts, phase)) and (phase == "running" or bool(verdict.reason))
+    return bool(_times(parts, phase)) and (phase is Phase.RUNNING or bool(verdict.reason))
 
 
-def _times(parts: Sequence[outcomes.NodePart], phase: str) -> list[float]:
+def _times(parts: Sequence[outcomes.NodePart], phase: Phase) -> list[float]:
     return [part.fact.phase_at[phase] for part in parts if part.fact and phase in part.fact.phase_at]
 
 
@@ -76,7 +79,7 @@ def _end_others(run: Run, attempt: Attempt, rows: Sequence[AttemptNode], reporte
     setattr(attempt, flag, True)
     attempt.save(update_fields=[flag])
     for row in rows:
-        if row.node_id != reporter.pk and row.claimed_at is not None and row.phase != "done":
+        if row.node_id != reporter.pk and row.claimed_at is not None and row.phase != Phase.DONE:
             wake_soon(row.node, run.pk, attempt.number)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.attempts.outcomes import rank_failure
 from jobs.causes import failures
 from jobs.causes.cause import Cause, OtherRank
 from jobs.causes.cause_selection import CauseChoice, choose, reason_for
@@ -17,16 +16,18 @@ from jobs.causes.log_diagnosis import LogDiagnosis, LogQuote, diagnose_log
 from jobs.causes.reasons import LOG_OF_REASON, RANK_REASONS, REMEDIES, WITHOUT_CAUSE
 from jobs.logs import log_store
 from jobs.models import Attempt, AttemptNode, Member, Run
+from jobs.outcomes import rank_failure
 from jobs.redaction import mask
 from jobs.states import MEMBER_FINAL, MemberState, Reason, RunState
 from jobs.tokens import attempt_token
 
+# The last traceback of a rank, with the output of other threads after it.
 TAIL_BYTES = 256 * 1024
 SHORT_TAIL_BYTES = 64 * 1024
+# With more ranks than this, shorter log tails are read.
 MAX_LONG_TAILS = 16
-"""With more ranks than this, shorter log tails are read."""
+# Number of ranks whose logs are read: those that failed first, then the others.
 MAX_RANKS_READ = 64
-"""Number of ranks whose logs are read: those that failed first, then the others."""
 MIN_SILENCE_S = 60
 
 
@@ -45,6 +46,8 @@ def find_cause(run_id: str, attempt: int) -> Cause | None:
         choice = choose(
             item
             for item in evidence
+            # A rank that was stopped after it lost a peer shows no more than that there was an earlier
+            # failure.
             if item.weight is not EvidenceWeight.ECHO or item.rank.state == MemberState.FAILED
         )
         if choice is not None and _is_to_blame(run, choice, is_failed=is_failed):
@@ -86,6 +89,8 @@ def unsuccessful_ranks(attempt: Attempt) -> list[RankEvidence]:
 
 def _evidence(run: Run, attempt: Attempt) -> list[Evidence]:
     ranks = unsuccessful_ranks(attempt)
+    # Failed ranks first, in the order of their ends: the first is usually the cause, and reading logs of a
+    # thousand ranks takes seconds.
     ranks.sort(
         key=lambda rank: (rank.state != MemberState.FAILED, rank.ended_at is None, rank.ended_at, rank.rank)
     )
@@ -191,6 +196,7 @@ def _uncertain(run: Run, rank: RankEvidence, others: Sequence[Evidence]) -> str:
 def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:
     """Returns a cause that names no rank: the run's reason, with lines of the log that explains it."""
     node = str(run.facts.get("node", ""))
+    # The node's own sentence, such as pip's last line, where its log is not here.
     log = _log_of(run, attempt, node)
     diagnosis = _diagnose(run, run.attempt, log) if log and attempt else LogDiagnosis()
     match = diagnosis.match or failures.match_line(str(run.facts.get("detail", "")))
@@ -224,6 +230,7 @@ def _log_of(run: Run, attempt: Attempt | None, node: str) -> str:
 def _was_silent(run: Run, weighed: Sequence[Evidence]) -> bool:
     """Returns whether no rank wrote anything for the last half of the time limit, at least for a minute."""
     files = [log_store.path(run.pk, run.attempt, item.rank.log) for item in weighed]
+    # The file of a log changes when the hub appends bytes, so this is the last arrival by the hub's clock.
     last = max((file.stat().st_mtime for file in files if file.exists()), default=None)
     if last is None or run.finished_at is None:
         return False

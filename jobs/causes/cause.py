@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from trainhub_launch.json_types import JsonObject
+
 MAX_LINE_LENGTH = 240
 
 
@@ -65,13 +67,14 @@ class Cause:
         flat = " ".join(text.split())
         return flat if len(flat) <= MAX_LINE_LENGTH else f"{flat[: MAX_LINE_LENGTH - 1]}…"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Returns the cause as JSON, with `line` and `message` added so that lists can read them alone."""
         others = [dataclasses.asdict(other) for other in self.others]
         return {**dataclasses.asdict(self), "others": others, "line": self.line, "message": self.message}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Cause:
+        # The stored JSON has derived values as well, and may come from a version with other fields.
         names = {spot.name for spot in dataclasses.fields(cls)}
         fields = {name: value for name, value in stored.items() if name in names}
         return cls(**{**fields, "others": tuple(OtherRank(**other) for other in stored.get("others", ()))})

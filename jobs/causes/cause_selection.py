@@ -72,7 +72,7 @@ def _is_same(item: Evidence, chosen: Evidence) -> bool:
 
 
 def group_reasons(words: Sequence[tuple[int, str]]) -> list[tuple[str, str]]:
-    """(rank, why) -> (why, "0, 2–5"), the most frequent first."""
+    """Groups (rank, reason) pairs into (reason, "0, 2–5"), the most frequent reason first."""
     ranks: dict[str, list[int]] = {}
     for rank, word in sorted(words):
         ranks.setdefault(word, []).append(rank)
@@ -83,7 +83,7 @@ def group_reasons(words: Sequence[tuple[int, str]]) -> list[tuple[str, str]]:
 
 
 def format_ranks(ranks: Sequence[int]) -> str:
-    """0, 2, 3, 4 -> "0, 2–4"."""
+    """Formats ascending ranks: 0, 2, 3, 4 -> "0, 2–4"."""
     ranges: list[tuple[int, int]] = []
     for rank in ranks:
         if ranges and ranges[-1][1] + 1 == rank:

@@ -7,13 +7,13 @@ from django.db.models import OuterRef, Subquery, TextField
 from django.db.models.fields.json import KT
 
 from jobs import lifecycle
-from jobs.attempts.outcomes import rank_failure
 from jobs.causes.attempt_cause import find_cause, unsuccessful_ranks
 from jobs.causes.cause import Cause
 from jobs.causes.reasons import RANK_REASONS, WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
+from jobs.outcomes import rank_failure
 from jobs.querysets import RunQuerySet
-from jobs.states import FINAL, MemberState, RunState
+from jobs.states import FINAL, MemberState, RunKind, RunState
 
 
 def store_cause(run_id: str, attempt: int) -> Cause | None:
@@ -21,6 +21,8 @@ def store_cause(run_id: str, attempt: int) -> Cause | None:
     row = Attempt.objects.filter(run_id=run_id, number=attempt).select_related("run").first()
     if row is None or (row.run.attempt == attempt and row.run.state in WITHOUT_CAUSE):
         return None
+    # While other ranks still end, an error of a rank's own cannot be outweighed any more: its log need not be
+    # read again.
     if (
         row.cause
         and row.cause.get("is_certain")
@@ -32,7 +34,9 @@ def store_cause(run_id: str, attempt: int) -> Cause | None:
     fields = cause.to_json() if cause else None
     if fields == row.cause:
         return cause
+    # Two workers may find causes at the same time; the event is recorded by the one that changes the line.
     with transaction.atomic():
+        # Compared under the lock with what is stored now, not with what was read before the logs.
         earlier = Attempt.objects.select_for_update().only("cause").get(pk=row.pk).cause
         Attempt.objects.filter(pk=row.pk).update(cause=fields)
         if cause is not None and cause.rank is not None and cause.line != (earlier or {}).get("line"):
@@ -52,13 +56,14 @@ def for_run(run: Run, attempt: int | None = None) -> Cause | None:
     """Returns the cause of the run's latest attempt, or of the given one; finds and stores it if
     necessary."""
     number = run.attempt if attempt is None else attempt
-    if run.kind != "job" or (number == run.attempt and run.state in WITHOUT_CAUSE):
+    if run.kind != RunKind.JOB or (number == run.attempt and run.state in WITHOUT_CAUSE):
         return None
     row = Attempt.objects.filter(run=run, number=number).only("cause", "failing", "ended_at").first()
     if row is not None and row.cause:
         return Cause.from_json(row.cause)
     if row is None:
         return find_cause(run.pk, number) if run.state == RunState.FAILED else None
+    # Pages call this often: no logs are read while no rank of the running attempt has failed.
     if row.ended_at is None and not Member.objects.filter(attempt=row, state=MemberState.FAILED).exists():
         return None
     return store_cause(run.pk, number)
@@ -67,9 +72,9 @@ def for_run(run: Run, attempt: int | None = None) -> Cause | None:
 def annotate_lines(runs: RunQuerySet) -> RunQuerySet:
     """Adds `cause_line` to each run: the stored cause of its latest attempt in one line, or None."""
     latest = Attempt.objects.filter(run=OuterRef("pk"), number=OuterRef("attempt"))
-    return runs.annotate(
-        cause_line=Subquery(latest.values(line=KT("cause__line"))[:1], output_field=TextField())
-    )
+    line = Subquery(latest.values(line=KT("cause__line"))[:1], output_field=TextField())
+    annotated: RunQuerySet = runs.annotate(cause_line=line)
+    return annotated
 
 
 def _correct_reason(attempt: Attempt, cause: Cause) -> None:

@@ -13,11 +13,11 @@ from jobs.causes.failures import FailureMatch
 from jobs.causes.log_diagnosis import LogDiagnosis
 from jobs.states import MemberState
 
+# For a process that was stopped or killed, an exception counts only if it is at most this many lines before
+# the end of the log.
 MAX_DISTANCE = 25
-"""For a process that was stopped or killed, an exception counts only if it is at most this many lines before
-the end of the log."""
+# A shell reports the signal that ended its child as exit code 128 + number.
 SHELL_SIGNAL_BASE = 128
-"""A shell reports the signal that ended its child as exit code 128 + number."""
 SHELL_SIGNALS = frozenset(
     {signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGKILL, signal.SIGSEGV}
 )
@@ -26,6 +26,7 @@ SHELL_SIGNALS = frozenset(
 class EvidenceWeight(IntEnum):
     """How well a rank's end explains the failure; the lowest value is the cause."""
 
+    # In the order of preference; `choose` sorts by the value.
     OWN = 0
     PLAIN = 1
     ECHO = 2
@@ -72,11 +73,13 @@ class Evidence:
 def weigh(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
     if rank.state != MemberState.FAILED:
         return _weigh_unfailed(rank, diagnosis)
+    # The exit code of a launcher hides the signal; torchrun reports it as a negative code of its child.
     number = rank.end_signal or _child_signal(diagnosis)
     if rank.out_of_memory:
         return Evidence(
             rank, _without_exception(diagnosis), FailureMatch(failures.STARVED), EvidenceWeight.OWN
         )
+    # SIGKILL cannot be caught, so nothing that the log says can be what the process knew about its end.
     if number == signal.SIGKILL:
         return Evidence(
             rank, _without_exception(diagnosis), FailureMatch(failures.KILLED), EvidenceWeight.OWN
@@ -92,6 +95,7 @@ def weigh(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
 
 def _weigh_unfailed(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
     """Weighs a rank that was stopped or still runs: it may have raised an exception before it exited."""
+    # A stopped rank may have raised its exception while the stop signal was on its way.
     if diagnosis.raised and diagnosis.distance <= MAX_DISTANCE and not diagnosis.is_echo:
         return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.OWN)
     match = diagnosis.match if diagnosis.raised and diagnosis.is_echo else None
@@ -106,6 +110,7 @@ def _weigh_signal(rank: RankEvidence, diagnosis: LogDiagnosis, number: int) -> E
             rank, diagnosis, diagnosis.match or failures.match_signal(number), _weight(diagnosis.match)
         )
     match = failures.match_signal(number)
+    # These signals say that something ended the process, but nothing about an error of the process itself.
     from_outside = number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     return Evidence(
         rank,

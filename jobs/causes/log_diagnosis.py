@@ -14,12 +14,13 @@ from jobs.causes.tracebacks import START, Chain, Traceback, find_chains, split_p
 MAX_QUOTE_LINES = 40
 MAX_QUOTED_LINE_LENGTH = 1000
 LAST_LINES = 15
+# Number of last lines that are searched if there is no traceback.
 MAX_SEARCHED_LINES = 40
-"""Number of last lines that are searched if there is no traceback."""
+# Lines after an exception that may still belong to its message.
 MAX_MESSAGE_LINES = 12
-"""Lines after an exception that may still belong to its message."""
+# An exception that ended the process stands at most this many lines before the log's end.
 MAX_DISTANCE_LINES = 100
-"""An exception that ended the process stands at most this many lines before the log's end."""
+# Exceptions of C++ libraries, whose message continues in the lines below without indentation.
 OPEN_TYPES = (
     "RuntimeError",
     "DistBackendError",
@@ -28,10 +29,10 @@ OPEN_TYPES = (
     "InternalError",
     "UnknownError",
 )
-"""Exceptions of C++ libraries, whose message continues in the lines below without indentation."""
 ELASTIC = "torch/distributed/elastic/"
+# Errors that Python prints without a traceback for a script that it cannot parse.
 _SYNTAX_ERRORS = ("SyntaxError: ", "IndentationError: ", "TabError: ")
-"""Errors that Python prints without a traceback for a script that it cannot parse."""
+# From torchrun's report about its child processes, in torch/distributed/elastic/multiprocessing/errors.
 _FIRST_FAILURE = "Root Cause (first observed failure)"
 _FAILED_CHILD = re.compile(r"\s+(rank|exitcode)\s+: (-?\d+)")
 
@@ -78,6 +79,7 @@ def diagnose_log(tail: bytes, offset: int, *, launcher: bool = False) -> LogDiag
     into the log."""
     lines = parse_lines(tail, offset)
     child = _first_failed_child(lines)
+    # torchrun starts several processes, and `[rank1]:` at the start of lines shows the same.
     has_several = launcher or child is not None or len(_rank_prefixes(lines)) > 1
     script_lines = _without_launcher(lines)
     failure_chains = [chain for chain in (_own(chain) for chain in find_chains(lines)) if chain]
@@ -97,6 +99,7 @@ def _own(chain: Chain) -> Chain:
 
 def _ending(failure_chains: Sequence[Chain], end: int) -> list[Chain]:
     """Returns the failures close to the end of the log; the process survived those before."""
+    # A script may print tracebacks of exceptions that it has handled; those far from the end did not end it.
     near: list[Chain] = []
     for chain in reversed(failure_chains):
         if end - chain[-1].last > MAX_DISTANCE_LINES:
@@ -160,6 +163,7 @@ def _diagnose_chain(lines: Sequence[LogLine], chain: Chain, child: FailedChild |
         if match is None and at_root is not None and not at_root.failure.echo:
             match, began = at_root, root.exception
     first = next((part for part in chain if part.exception == began), item) if began else item
+    # Lines of other processes may stand in between.
     chosen = [line for line in lines[first.first : item.last] if split_prefix(line.text)[0] == item.prefix]
     return LogDiagnosis(item.exception, began, match, _quote(chosen), child, True, len(lines) - item.last)
 
@@ -197,12 +201,14 @@ def _quote(chosen: Sequence[LogLine]) -> LogQuote | None:
         return None
     texts = [split_prefix(line.text)[1][:MAX_QUOTED_LINE_LENGTH] for line in chosen]
     at = texts[0].find(START)
+    # This is the margin of an exception group, which belongs to the quote.
     if at > 0 and not texts[0][:at].strip(" +|-"):
         at = 0
     # A progress bar may precede the traceback in the same line.
     texts[0] = texts[0][at:] if at > 0 and "Original" not in texts[0] else texts[0]
     if len(texts) > MAX_QUOTE_LINES:
         omitted = len(texts) - MAX_QUOTE_LINES
+        # The first lines name the entry point, the last ones the error; both are needed.
         texts = [*texts[:6], f"… {omitted} lines …", *texts[-(MAX_QUOTE_LINES - 6) :]]
     return LogQuote("\n".join(texts).rstrip(), chosen[0].offset)
 
@@ -221,6 +227,7 @@ def _first_failed_child(lines: Sequence[LogLine]) -> FailedChild | None:
     )
     if start is None:
         return None
+    # torchrun prints the fields of the first failure below this heading, one per line.
     values = {
         match[1]: int(match[2])
         for line in lines[start : start + 8]

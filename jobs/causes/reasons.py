@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from jobs.states import Reason, RunState
+from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 
-BUILD_LOG = "20_environment_build_log.txt"
-PREPARATION_LOG = "55_preparation_log.txt"
 LOG_OF_REASON: dict[str, str] = {
-    Reason.ENVIRONMENT_FAILED: BUILD_LOG,
+    Reason.ENVIRONMENT_FAILED: ENVIRONMENT_LOG,
     Reason.SNAPSHOT_FAILED: PREPARATION_LOG,
     Reason.LAUNCH_FAILED: PREPARATION_LOG,
 }
+# Reasons that name the rank that failed first by time; the cause may correct the rank.
 RANK_REASONS = frozenset({Reason.EXITED, Reason.SIGNALED, Reason.OUT_OF_MEMORY})
-"""Reasons that name the rank that failed first by time; the cause may correct the rank."""
+# States in which failed ranks need no explanation.
 WITHOUT_CAUSE = (RunState.COMPLETED, RunState.CANCELED, RunState.CANCEL_REQUESTED)
-"""States in which failed ranks need no explanation."""
 REMEDIES: dict[str, str] = {
     Reason.EXITED: "Correct the script and clone the run; everything else stays the same.",
     Reason.SIGNALED: (

@@ -9,23 +9,25 @@ from dataclasses import dataclass, replace
 from jobs.causes.log_lines import LogLine
 
 START = "Traceback (most recent call last)"
+# What CPython and torch.multiprocessing print between two tracebacks of one failure.
 JOINTS = (
     "During handling of the above exception",
     "The above exception was the direct cause",
     "terminated with the following error:",
 )
+# Lines right before a traceback that did not end the process.
 IGNORED = ("Exception ignored in", "--- Logging error ---", "Error in atexit", "Exception in thread")
-"""Lines right before a traceback that did not end the process."""
+# Exceptions that a launcher raises because one of its processes died; they are never the cause.
 LAUNCHER_EXCEPTIONS = (
     "ChildFailedError",
     "ProcessRaisedException",
     "ProcessExitedException",
     "SignalException",
 )
-"""Exceptions that a launcher raises because one of its processes died; they are never the cause."""
 MAX_MESSAGE_LINES = 12
 MAX_LINES_BETWEEN = 8
 _PREFIX = re.compile(r"(\[[^\]\s]{1,40}\]:) ?")
+# The margin of exception groups (PEP 654).
 _MARGIN = re.compile(r"[ +|-]{1,40}[|+] ?")
 _EXCEPTION = re.compile(r"([A-Za-z_][\w.]{0,150})(?::\s?(.*))?\Z", re.DOTALL)
 
@@ -54,14 +56,15 @@ class Traceback:
         return self.type.rpartition(".")[2] in LAUNCHER_EXCEPTIONS
 
 
+# Tracebacks of one failure in the order in which they were raised.
 Chain = tuple[Traceback, ...]
-"""Tracebacks of one failure in the order in which they were raised."""
 
 
 def find_chains(lines: Sequence[LogLine]) -> list[Chain]:
     """Returns every failure that has a traceback, in the order of the log. Lines of several processes may be
     mixed."""
     result: list[Chain] = []
+    # Lines of several processes alternate, so each process's lines are read as a text of their own.
     for prefix, places in _by_writer(lines).items():
         own = [split_prefix(lines[place].text)[1] for place in places]
         result += [tuple(_relocate(item, places, prefix) for item in chain) for chain in _chains(own)]
@@ -108,6 +111,7 @@ def _traceback(lines: Sequence[str], start: int) -> Traceback:
     at = start + 1
     while at < len(lines) and _is_frame(_body(lines[at], margin)):
         at += 1
+    # The log ends within the frames, or the traceback was interrupted by another one.
     if at == len(lines) or START in lines[at]:
         return Traceback(start, at, "", "", is_ignored=is_ignored)
     message = [_body(lines[at], margin).strip()]
@@ -148,6 +152,8 @@ def _exception_line(message: Sequence[str]) -> str:
 def _is_joined(lines: Sequence[str], before: Traceback, item: Traceback) -> bool:
     if not before.exception:
         return False
+    # PyTorch repeats a worker's traceback in the message of its own exception, and an exception group
+    # contains those of its members.
     if "Original Traceback" in lines[item.first] or _margin(lines[item.first]):
         return item.first - before.last <= 4
     between = [text for text in lines[before.last : item.first][:MAX_LINES_BETWEEN] if text.strip()]

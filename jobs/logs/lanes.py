@@ -14,13 +14,14 @@ from jobs.logs.log_timestamps import LogSilence, LogTimeline
 from jobs.models import Attempt, Member, Run
 from jobs.states import MEMBER_FINAL
 
+# Each tail costs two more files to read: the log and its arrival times.
 MAX_TAILS = 512
 TAIL_BYTES = 2048
 MIN_GAP_MS = 5_000
+# Shorter silences, relative to the whole time span, would be too narrow to see.
 GAPS_PER_SPAN = 80
-"""Shorter silences, relative to the whole time span, would be too narrow to see."""
+# A pause counts as a silence if it is this many times as long as the log's median pause.
 MIN_GAP_TO_RHYTHM = 4
-"""A pause counts as a silence if it is this many times as long as the log's median pause."""
 MAX_GAPS = 24
 
 
@@ -84,6 +85,7 @@ def build_lanes(run: Run, attempt: int, members: Sequence[Member], failed: Membe
     lives = {name: (_ms(member.started_at), _ended_ms(member, over_at)) for name, member in own.items()}
     from_ms, to_ms = _span(lives.values(), now_ms)
     min_gap_ms = max(MIN_GAP_MS, (to_ms - from_ms) // GAPS_PER_SPAN)
+    # The logs of ranks come first, also those without bytes yet, so that the limit cuts off other logs first.
     names = [*own, *(name for name in sizes if name not in own)]
     without_times = [Lane(name, sizes.get(name, 0), member=own.get(name)) for name in names]
     all_lanes = [
@@ -149,6 +151,7 @@ def _gaps(
     last = max(began, times.last_ms if times else 0)
     if ended is not None and ended - last >= min_gap_ms:
         gaps.append(LogSilence(last, ended, is_outage=False))
+    # The longest gaps are chosen, then put in the order of time.
     return tuple(sorted(sorted(gaps, key=lambda gap: gap.from_ms - gap.to_ms)[:MAX_GAPS]))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import OrderedDict
+
+from cachetools import LRUCache
 
 BLOCK_BYTES = 8 * 2**20
 PIECE_BYTES = 2**20
@@ -13,18 +14,16 @@ MAX_LOGS = 1024
 Key = tuple[str, int, str]
 
 _lock = threading.Lock()
-_counts: OrderedDict[Key, list[int]] = OrderedDict()
-"""Log -> for each block the number of newlines from the log's start to the block's end."""
+# Log -> for each block the number of newlines from the log's start to the block's end.
+_counts: LRUCache[Key, list[int]] = LRUCache(MAX_LOGS)
 
 
 def line_number(key: Key, descriptor: int, offset: int) -> int:
     """Returns the number, counted from 1, of the line that begins at `offset`."""
     with _lock:
         counts = _counts.setdefault(key, [])
-        _counts.move_to_end(key)
-        while len(_counts) > MAX_LOGS:
-            _counts.popitem(last=False)
     blocks = offset // BLOCK_BYTES
+    # The file is read without the lock. If two threads count the same block, the second result is dropped.
     while (block_count := len(counts)) < blocks:
         through = (counts[-1] if counts else 0) + _newlines(
             descriptor, block_count * BLOCK_BYTES, BLOCK_BYTES

@@ -12,8 +12,8 @@ from jobs.models import Member, Run
 from jobs.states import FINAL
 
 POLL_S = 0.15
+# How long to wait for the last log bytes of an ended run.
 LATE_BYTES_S = 10.0
-"""How long to wait for the last log bytes of an ended run."""
 CHUNK_BYTES = 256 * 1024
 Write = Callable[[str], object]
 
@@ -73,6 +73,7 @@ class LogFollower:
     def _begin(self, run: Run) -> None:
         if run.attempt == self._attempt:
             return
+        # After a retry the last bytes of the attempt before may still be on their way.
         if self._attempt:
             self._drain()
         self._attempt = run.attempt
@@ -114,5 +115,6 @@ class LogFollower:
         self._write_new(last=True)
 
     def _is_complete(self) -> bool:
+        # A rank that has written nothing may never have started, so its log may never be completed.
         names = [name for name, tail in self._tails.items() if tail.offset]
         return all(log_store.is_complete(self._run_id, self._attempt, name) for name in names)

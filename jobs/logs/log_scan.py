@@ -10,10 +10,10 @@ from typing import NamedTuple
 from jobs.logs.log_pattern import Pattern, is_expression, program_size
 
 WINDOW_BYTES = 2**20
+# Bytes of a window times instructions of the expression. A search cannot be interrupted within a window, and
+# RE2 takes up to 15 ns a step: 0.25 s. The largest expression has windows of 8 KiB; a line longer than a
+# window is searched in pieces.
 MAX_WINDOW_STEPS = 2**24
-"""Bytes of a window times instructions of the expression. A search cannot be interrupted within a window, and
-RE2 takes up to 15 ns a step: 0.25 s. The largest expression has windows of 8 KiB; a line longer than a window
-is searched in pieces."""
 BEFORE_BYTES = 80
 MAX_TEXT_BYTES = 400
 MAX_SPANS = 20
@@ -74,10 +74,12 @@ class LogScan:
         """Returns at most `max_matches` matches of the next window, or None at the end."""
         if self.at >= self._size or self._line >= self._end:
             return None
+        # The log may have grown since the search began, which covers its size at that time.
         count = os.preadv(self._descriptor, [memoryview(self._buffer)[: self._size - self.at]], self.at)
         if not count:
             return None
         newline = self._buffer.rfind(b"\n", 0, count)
+        # A window ends after its last whole line. In a longer line it ends after a redrawing, else anywhere.
         stop = newline + 1 or self._buffer.rfind(b"\r", 0, count) + 1 or count
         if self.at + count >= self._size:
             stop = count

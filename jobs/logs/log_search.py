@@ -15,12 +15,13 @@ from jobs.logs.log_pattern import Pattern
 from jobs.logs.log_scan import LineMatch, LogScan, ScanPosition, window_bytes
 from jobs.logs.log_timestamps import Arrival, LogTimeline
 
+# Time limit for a page: it holds the hits found by then.
 MAX_PAGE_S = 1.0
-"""Time limit for a page: it holds the hits found by then."""
 MAX_SEARCHES = 2
 FIRST_SLICE_BYTES = 2**18
 MAX_SLICE_BYTES = 2**25
 FAST_SLICE_S = 0.05
+# Later than every time of arrival.
 END_OF_TIME_MS = 2**53
 
 
@@ -238,13 +239,13 @@ def load_log(run_id: str, attempt: int, name: str, rank: int | None) -> Searched
     return SearchedLog(run_id, attempt, name, rank, times.size, times)
 
 
+# Limits concurrent searches so that the hub stays responsive.
 _search_slots = threading.BoundedSemaphore(MAX_SEARCHES)
-"""Limits concurrent searches so that the hub stays responsive."""
 
 
 @contextmanager
 def _search_slot(seconds: float) -> Iterator[bool]:
-    """Yields whether a search may run now; if not, the page stays empty and its cursor repeats the
+    """Yields whether a search may run now. If not, the page stays empty and its cursor repeats the
     request."""
     has_slot = _search_slots.acquire(timeout=seconds)
     try:

@@ -120,8 +120,11 @@ def append(run_id: str, attempt: int, name: str, offset: int, data: bytes) -> in
         stored = os.fstat(descriptor).st_size
         if offset > stored:
             raise MissingLogBytes(stored)
+        # A node repeats bytes whose acknowledgement was lost. Two requests may even write them at the same
+        # time: both write the same bytes to the same place.
         rest = memoryview(data)[stored - offset :]
         while rest:
+            # A write may store fewer bytes than requested, for example when the disk becomes full.
             written = os.pwrite(descriptor, rest, stored)
             rest = rest[written:]
             stored += written
@@ -133,6 +136,7 @@ def append(run_id: str, attempt: int, name: str, offset: int, data: bytes) -> in
 def seal(run_id: str, attempt: int, sizes: Mapping[str, int]) -> None:
     """Records the final sizes that a node reported; a log is complete once it is stored to its final size."""
     existing = _sizes(run_id, attempt)
+    # A node reports the sizes repeatedly until the attempt is settled.
     if all(existing.get(name) == value for name, value in sizes.items()):
         return
     _write_sizes(run_id, attempt, existing | dict(sizes))
@@ -182,6 +186,7 @@ def make_folders(target: Path) -> None:
 
 
 def _open(target: Path) -> int:
+    # No O_APPEND: it would make pwrite ignore its offset on Linux.
     return os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
@@ -195,6 +200,7 @@ def _sizes(run_id: str, attempt: int) -> dict[str, int]:
 def _write_sizes(run_id: str, attempt: int, sizes: Mapping[str, int]) -> None:
     target = run_folder(run_id, attempt) / SIZES
     make_folders(target.parent)
+    # Replaced as a whole, so that readers never see half a file.
     descriptor, aside = tempfile.mkstemp(dir=target.parent, prefix=".sizes")
     with os.fdopen(descriptor, "w") as file:
         json.dump(dict(sizes), file)

@@ -23,13 +23,13 @@ from workspaces import process_caches
 
 RECORD_INTERVAL_MS = 250
 MAX_RECORDS = 2048
+# Number of logs whose unwritten record this process keeps in memory.
 MAX_PENDING = 4096
-"""Number of logs whose unwritten record this process keeps in memory."""
 YEAR_MS = 366 * 24 * 3600 * 1000
 WORDS = 3
 RECORD_BYTES = 8 * WORDS
+# Run, attempt, name of the log.
 Key = tuple[str, int, str]
-"""Run, attempt, name of the log."""
 
 
 class Arrival(NamedTuple):
@@ -73,6 +73,7 @@ _pending: dict[Key, _PendingArrival] = {}
 def record_arrival(key: Key, begin: int, end: int, now_ms: int, *, late: bool = False) -> None:
     """Records that the bytes from `begin` to `end` of a log were stored at `now_ms`."""
     pending = _pending.get(key) or _start_recording(key, begin, now_ms)
+    # The search in a log's times is binary, so they must not decrease if the clock is set back.
     now_ms = pending.last_ms = max(now_ms, pending.last_ms)
     open_arrival, new = pending.open, Arrival(end, now_ms, now_ms, late)
     if now_ms - pending.written_ms < RECORD_INTERVAL_MS and (
@@ -188,6 +189,7 @@ def thin_out(arrivals: list[Arrival], max_count: int) -> list[Arrival]:
         width *= 2
         merged: list[Arrival] = []
         for item in arrivals:
+            # Late and punctual arrivals are only merged when nothing else is left, so that the loop ends.
             alike = merged and (merged[-1].late == item.late or width > YEAR_MS)
             if alike and item.last_ms - merged[-1].first_ms <= width:
                 merged[-1] = Arrival(item.end, merged[-1].first_ms, item.last_ms, item.late)

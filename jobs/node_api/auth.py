@@ -21,6 +21,7 @@ async def require_session(request: Request) -> NodeSession:
     token = bearer(request.scope) or ""
     session = sessions.recall(token)
     if session is None and token:
+        # The database may only be asked outside the event loop, which serves all nodes.
         session = await in_thread(sessions.look_up, token)
     if session is None:
         raise unauthorized("A node's token is needed.")
@@ -34,6 +35,7 @@ async def require_node(request: Request) -> Node:
 
 async def require_node_or_person(request: Request) -> Node | Principal:
     """Returns the node or the person who sent the request; raises Problem 401 where there is neither."""
+    # People first: their sessions and tokens are known without a query of the nodes' table.
     principal = await principal_of_scope(request.scope)
     if principal is not None:
         return principal

@@ -1,7 +1,7 @@
-"""A node asks for its part of an attempt and is told what to run.
+"""Answers a node's claim of its part of an attempt with the order what to run.
 
-The only node of a run is told once. Of several, each is told twice: at once what to make ready, and once all
-are ready what to start."""
+The only node of a run gets its order once. Each of several nodes gets it twice: first to prepare, and to
+start once all nodes are ready."""
 
 from __future__ import annotations
 
@@ -24,33 +24,35 @@ from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
-from trainhub_launch.report import READY
 from trainhub_launch.spec_reader import read_spec
+from trainhub_launch.states import Phase
 
 NONCE = re.compile(r"[0-9a-f]{32}\Z")
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
 
 
 class Refused(Exception):
-    """The node is not to run this; the message says why."""
+    """The node must not run this part; the message explains why."""
 
 
 class Later(Refused):
-    """Not yet: other nodes of the attempt are not ready. The wake-up, or the answer to a report, asks
-    again."""
+    """The order is not available yet, because other nodes of the attempt are not ready. The node claims again
+    after a wake-up or the answer to a report."""
 
 
 def claim(  # noqa: PLR0917 - the claim as it comes over the wire
     node: Node, run_id: str, attempt: int, nonce: str, ports: Sequence[int], hub_url: str = ""
 ) -> NodeOrder:
-    """The order of `node`; the same for the same nonce again (a lost answer). Raises Refused.
+    """Returns the order for `node`; a repeated claim with the same nonce gets the same order. Raises Refused.
 
-    `ports` are free there; of several nodes they are told once the node is ready. `hub_url` is how the node
-    itself reaches the hub."""
+    `ports`: free ports of the node. On several nodes they enter the plan only once the node is ready.
+    `hub_url`: the URL by which the node reaches the hub."""
     if not NONCE.match(nonce):
         raise Refused("nonce must be 32 hexadecimal digits")
     try:
         with transaction.atomic():
+            # The row of the run is locked first, as everywhere: a cancel and a claim at the same moment come
+            # one after the other.
             part = _take(node, run_id, attempt, nonce, final_plan.usable_ports([int(port) for port in ports]))
             return _order(part, hub_url or settings.API_URL)
     except SpecError as error:
@@ -61,7 +63,7 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
 
 
 def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) -> AttemptNode:
-    """The node's part, claimed."""
+    """Claims the node's part if it is not claimed yet, and returns it. Raises Refused."""
     run = Run.objects.select_for_update().filter(pk=run_id).first()
     part = (
         AttemptNode.objects.select_related("attempt__run", "node")
@@ -76,19 +78,24 @@ def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) ->
         raise Refused("The attempt has failed on another node.")
     if part.attempt.served:
         raise Refused("The ranks that decide have finished without this node.")
+    # A part of several nodes may be claimed while the run is Preparing or Running already, because another
+    # node was faster.
     if run.state not in CLAIMABLE:
         raise Refused(f"The run is {run.state}.")
     if part.claimed_at is None:
+        # The first claim wins. Another nonce means another agent with the same token, or one that has lost
+        # its disk.
         _claim_first(run, part, nonce, ports)
     elif part.nonce != nonce:
         raise Refused("This part has been claimed before.")
-    elif part.phase == READY and part.attempt.plan is None:
+    elif part.phase == Phase.READY and part.attempt.plan is None:
         raise Later("Other nodes of this attempt are not ready yet.")
     return part
 
 
 def _claim_first(run: Run, part: AttemptNode, nonce: str, ports: list[int]) -> None:
     if len(part.attempt.placement) == 1:
+        # On a single node the final plan is known with its ports, so one claim is enough.
         part.ports = ports
         final_plan.finalize_plan(run, part.attempt, {part.node.name: ports})
     part.nonce, part.claimed_at = nonce, timezone.now()
@@ -102,6 +109,8 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     planned = (
         LaunchPlan.from_json(attempt.plan) if attempt.plan else final_plan.provisional_plan(run, attempt)
     )
+    # Made anew for each answer and stored only as a digest: a claim that is repeated gets the same token,
+    # since it is derived from run and attempt.
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = attempt_token(run.pk, attempt.number)
     return NodeOrder(
@@ -112,6 +121,8 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         snapshot=snapshot.sha256,
         snapshot_size=snapshot.size_bytes,
         values=_values(run, attempt, hub_url, token, planned),
+        # The node replaces this text in logs and records, so that a script that prints its environment does
+        # not publish the token.
         masked=(token,),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,

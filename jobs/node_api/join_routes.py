@@ -1,4 +1,5 @@
-"""The doors for machines that are no node yet: whom to believe, what to install, how to become one."""
+"""Routes for machines that join as nodes: the certificate to trust, the package to install, and the
+enrolment."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 from clusters.enrolment import join
 from clusters.enrolment.node_tokens import EnrolmentError
-from clusters.enrolment.node_wheel import wheel as package
+from clusters.enrolment.node_wheel import node_wheel as package
+from trainhub_launch.json_types import JsonObject
 from workspaces.authentication import login_throttle
 from workspaces.authentication.delays import TooManyAttempts
 from workspaces.http.problems import FieldProblem, Problem, not_found, problem_responses
@@ -23,8 +25,10 @@ GUESSER = "a machine that joins"
 
 @problem_responses
 async def ca(_: Request) -> Response:
-    """The hub's own authority in PEM. Whoever fetches it compares its fingerprint with that in the join
-    token."""
+    """Returns the certificate of the hub's own authority in PEM. The client compares its fingerprint with the
+    one in the join token."""
+    # Public on purpose: whoever has no trust in this hub yet cannot send credentials. The fingerprint in the
+    # join token protects against a forged answer.
     pem = await in_thread(join.ca_pem)
     if not pem:
         raise not_found("This hub has no authority of its own: trust its certificate as any other.")
@@ -33,7 +37,7 @@ async def ca(_: Request) -> Response:
 
 @problem_responses
 async def wheel(request: Request) -> Response:
-    """The package that a node installs. pip wants to see its name in the address."""
+    """Returns the wheel that a node installs. pip requires the file's name in the URL."""
     file = await in_thread(package)
     name = request.path_params.get("name")
     if file is None:
@@ -50,7 +54,7 @@ async def enrol(request: Request) -> Response:
     return JSONResponse(await in_thread(_enrol, fields, address))
 
 
-async def _read_fields(request: Request) -> dict[str, Any]:
+async def _read_fields(request: Request) -> JsonObject:
     try:
         fields = json.loads(await read_body(request, MAX_BYTES))
     except ValueError as error:
@@ -65,6 +69,7 @@ async def _read_fields(request: Request) -> dict[str, Any]:
     ):
         value = fields.setdefault(field, kind())
         if not isinstance(value, kind) or (
+            # PostgreSQL refuses the character NUL in texts.
             isinstance(value, str) and (len(value) > max_length or "\x00" in value)
         ):
             shape = "true or false" if kind is bool else f"a string of at most {max_length} characters"
@@ -95,8 +100,8 @@ def _enrol(fields: dict[str, Any], address: str) -> dict[str, str]:
 
 
 def _count_unknown(token: str, address: str) -> None:
-    """Only tokens that were never made here count, so that any number of machines may join from behind one
-    address."""
+    """Counts attempts with unknown tokens for the rate limit. Known tokens do not count, so that any number
+    of machines may join from behind one address."""
     if join.is_join_token(token):
         return
     try:

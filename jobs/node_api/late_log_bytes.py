@@ -1,5 +1,5 @@
-"""Which bytes of a node's logs arrive late: the node wrote them while it could not reach the hub, so the time
-of their arrival says little."""
+"""Determines which bytes of a node's logs arrive late: those written while the node could not reach the hub.
+Their time of arrival does not show when they were written."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from clusters.models import Node
 from jobs.node_api.node_assignments import Assignment, Key
 from trainhub_launch.report import Report
 
+# A node with a run reports every second. After a longer silence it was cut off, or the hub was down.
 CUT_OFF_AFTER = timedelta(seconds=2.5)
-"""A node with a run reports every second. After a longer silence it was cut off, or the hub was down."""
 
 
 class LateLogBytes:
-    """Per log of one node: the offset up to which bytes are late."""
+    """Stores for each log of one node the offset up to which its bytes are late."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,13 +36,14 @@ class LateLogBytes:
                 continue  # an idle node reports less often
             for node_name, size in fact.logs.items():
                 name = assignment.stored_name(node_name)
+                # Bytes up to the size that the node reports now were written while nobody could tell when.
                 if name is not None and size:
                     with self._lock:
                         self._late_until[(fact.run, fact.attempt, name)] = size
 
     def is_late(self, run_id: str, attempt: int, name: str, offset: int) -> bool:
-        """Returns whether the node wrote the byte at `offset`, which is stored now, before it was heard
-        again."""
+        """Returns whether the node wrote the byte at `offset`, which is stored now, before it reported again
+        after the silence."""
         if not self._late_until:
             return False
         until = self._late_until.get((run_id, attempt, name), 0)

@@ -14,14 +14,16 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from jobs.models import AttemptNode, Member
 from jobs.states import RunState
-from trainhub_launch.report import READY, StopOrder
+from trainhub_launch.log_names import DRIVER_LOG
+from trainhub_launch.report import StopOrder
+from trainhub_launch.states import Phase, StopReason
 
 Key = tuple[str, int]
+# For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
 REUSED_S = 0.2
-"""For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each."""
+# For so long what was read serves a node that reports when it was expected to. A node that was woken reports
+# sooner, and its assignments are read again.
 RECENT_S = 4.0
-"""For so long what was read serves a node that reports when it was expected to. A node that was woken reports
-sooner, and its assignments are read again."""
 _OF_A_NODE = re.compile(r"node_\d+/")
 
 
@@ -52,12 +54,14 @@ class Assignment:
 
     @property
     def over(self) -> bool:
-        """Whether nothing waits for this part any more, whatever the node still runs of it."""
+        """Returns whether the attempt needs nothing more from this part, whatever the node still runs of
+        it."""
         return self.ended or self.run_attempt != self.attempt
 
     @property
     def to_start(self) -> bool:
-        """Whether the node must claim: its part, or, once all nodes are ready, the final order."""
+        """Returns whether the node must claim: its part first, and the final order once all nodes are
+        ready."""
         if self.over or self.failing or self.served:
             return False
         if self.claimed_at is None:
@@ -71,21 +75,23 @@ class Assignment:
     @property
     def _may_start(self) -> bool:
         return (
-            self.phase == READY and self.planned and self.run_state in (RunState.PREPARING, RunState.RUNNING)
+            self.phase == Phase.READY
+            and self.planned
+            and self.run_state in (RunState.PREPARING, RunState.RUNNING)
         )
 
     def stop(self) -> StopOrder | None:
-        if self.phase == "done":
+        if self.phase == Phase.DONE:
             return None
-        why = ""
+        why = None
         if self.run_state is RunState.CANCEL_REQUESTED and not self.over:
-            why = "canceled"
+            why = StopReason.CANCELED
         elif self.over:
-            why = "orphan"
+            why = StopReason.ORPHAN
         elif self.failing:
-            why = "gang"
+            why = StopReason.GANG
         elif self.served:
-            why = "served"
+            why = StopReason.SERVED
         return StopOrder(self.run, self.attempt, self.grace_s, why) if why else None
 
     def stored_name(self, name: str) -> str | None:
@@ -96,7 +102,7 @@ class Assignment:
         nodes. Other nodes have a build log and a preparation log, too."""
         if name in self.own_logs:
             return name
-        if name.startswith("70_driver_log") or (self.node_rank == 0 and _OF_A_NODE.match(name)):
+        if name.startswith(DRIVER_LOG) or (self.node_rank == 0 and _OF_A_NODE.match(name)):
             return None
         return name if self.node_rank == 0 else f"node_{self.node_rank}/{name}"
 
@@ -117,6 +123,8 @@ class AssignmentCache:
         now = time.monotonic()
         with self._lock:
             previous, read_at, outdated_at = self._by_key, self._read_at, self._outdated_at
+        # Newer than the last change that this process knows of; changes by other processes are seen after
+        # REUSED_S at the latest.
         if not fresh and now - read_at < REUSED_S and read_at > outdated_at:
             return previous
         parts = AttemptNode.objects.filter(node_id=self._node_id)
@@ -137,6 +145,7 @@ class AssignmentCache:
         """Takes the result of a query that began at `read_at` (monotonic seconds), unless a newer one is
         known."""
         with self._lock:
+            # Queries may end in another order than they began.
             if read_at >= self._read_at:
                 self._read_at, self._by_key = read_at, by_key
 

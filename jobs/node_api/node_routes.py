@@ -1,4 +1,4 @@
-"""The three routes that a node calls: how to listen for wake-ups, what to run, and what happened."""
+"""The three routes that a node calls: its configuration for wake-ups, claims and reports."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from workspaces.http.requests import hub_url, read_body
 from workspaces.http.threads import in_thread, in_turn, waiting_in_turn
 
 MAX_CLAIM_BYTES = 64 * 1024
+# What the node says it can do, in words.
 CAPABILITIES = "X-TrainHub-Capabilities"
-"""What the node says it can do, in words."""
+# What is larger is not decoded in the event loop, where all others wait for it.
 LIGHT_BYTES = report_decoder.MEASURED_FROM_BYTES
-"""What is larger is not decoded in the event loop, where all others wait for it."""
+# Reports of one node that are received and answered at the same time. An agent has one under way; another two
+# may be left over from connections that have broken.
 MAX_REPORTS_AT_ONCE = 4
-"""Reports of one node that are received and answered at the same time. An agent has one under way; another
-two may be left over from connections that have broken."""
+# As many reports waiting for their turn double the time to the next.
 UNHURRIED_FROM = 8
-"""As many reports waiting for their turn double the time to the next."""
+# Characters of a refusal, which may quote what was sent.
 MAX_REFUSAL = 500
-"""Characters of a refusal, which may quote what was sent."""
 
 
 @problem_responses
 async def config(request: Request) -> Response:
-    """How to listen for wake-ups. The request gives the node new credentials at the broker and ends the old
-    ones."""
+    """Returns how the node receives wake-ups, with new credentials at the broker; the old ones stop
+    working."""
     node = await require_node(request)
     capabilities = request.headers.get(CAPABILITIES, "").split()
     try:
@@ -65,7 +65,7 @@ async def config(request: Request) -> Response:
 
 @problem_responses
 async def claim(request: Request) -> Response:
-    node = await require_node(request)
+    session = await require_session(request)
     data = await read_body(request, MAX_CLAIM_BYTES)
     try:
         body = json.loads(data)
@@ -74,7 +74,8 @@ async def claim(request: Request) -> Response:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Problem(400, "Not a claim", "Send JSON with run, attempt, nonce and ports.") from error
     try:
-        order = await in_turn(claims.claim, node, run, attempt, nonce, ports, hub_url(request))
+        with session.claim_in_progress((run, attempt)):
+            order = await in_turn(claims.claim, session.node, run, attempt, nonce, ports, hub_url(request))
     except claims.Later as wait:
         raise Problem(503, "Not yet", str(wait), Retry_After="1") from wait
     except claims.Refused as refusal:
@@ -84,11 +85,13 @@ async def claim(request: Request) -> Response:
 
 @problem_responses
 async def report(request: Request) -> Response:
-    """What happened on the node, and the answer: what it must do next."""
+    """Ingests a node's report and returns the answer, which contains the node's orders."""
     session = await require_session(request)
     try:
         with _limited(session):
             data = await read_body(request, settings.MAX_REPORT_BYTES)
+            # Counted as a sign of life from here on: the body has arrived, even if its turn comes late in a
+            # busy hub.
             with hub_uptime.report_in_progress(session.node):
                 body = await _answer(session, data, waiting_in_turn())
     except WireError as error:
@@ -114,6 +117,7 @@ async def _answer(session: NodeSession, data: bytes, waiting: int) -> bytes:
     if len(data) > LIGHT_BYTES:
         return await in_turn(_decode_and_ingest, session, data, waiting)
     decoded = _decode(data)
+    # In the event loop, without a thread: nine of ten reports bring only numbers.
     ack = fast_ack.try_fast_ack(session, decoded, timezone.now())
     if ack is None:
         return await in_turn(_ingest, session, decoded, waiting)
@@ -140,9 +144,11 @@ def _encode(session: NodeSession, decoded: Report, ack: Ack, waiting: int) -> by
 
 
 def unhurried(interval_s: float, waiting: int) -> float:
-    """Returns the seconds to a node's next report, more of them the more reports are `waiting` in a busy hub.
-    Logs and facts come at once all the same; and a node that lives is heard twice within the hub's
-    patience."""
+    """Returns the seconds until a node's next report. The interval grows with the number of reports `waiting`
+    in a busy hub.
+
+    Nodes send logs and facts at once in any case, and every node still reports at least twice before it would
+    count as silent."""
     return max(
         interval_s, min(interval_s * (1 + waiting / UNHURRIED_FROM), settings.NODE_UNREACHABLE_AFTER / 2)
     )

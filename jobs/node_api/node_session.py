@@ -1,15 +1,18 @@
-"""What this process remembers of each node between its reports: one session per node, found by the node's
-token.
+"""The sessions of nodes: what this process remembers of each node between its reports, by the node's token.
 
-Nothing here is the only copy of anything: a session is made again from the database, and costs a few queries.
-"""
+A session only caches data. It can be rebuilt from the database with a few queries."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.utils import timezone
 
 from clusters.enrolment.node_tokens import node_for_token
 from clusters.models import Node
@@ -22,11 +25,12 @@ from trainhub_launch.report import Ack, AttemptFact, Report
 from workspaces import background_loop, process_caches
 from workspaces.tokens import digest
 
+# A busy node reports a hundred times a second: its token is not looked up each time.
 LOOKED_UP_S = 1.0
-"""A busy node reports a hundred times a second: its token is not looked up each time."""
+# For so long a comparison of all nodes with their rows holds, should the next one be late. A token that was
+# revoked may work for so long.
 CONFIRMED_S = 4.0
-"""For so long a comparison of all nodes with their rows holds, should the next one be late. A token that was
-revoked may work for so long."""
+# A node is read again where another process has written one of these fields.
 COMPARED = (
     "token_digest",
     "revoked_at",
@@ -42,12 +46,11 @@ COMPARED = (
     "cuda",
     "nvml",
 )
-"""A node is read again where another process has written one of these fields."""
 BATCH = 500
+# Shares of the time to its next report that a node lets pass if nothing happens. A node that reports sooner
+# was woken, and is answered by what the database says now. While a page watches the node, its reports follow
+# the samples.
 PUNCTUAL, PUNCTUAL_WATCHED = 0.97, 0.7
-"""Shares of the time to its next report that a node lets pass if nothing happens. A node that reports sooner
-was woken, and is answered by what the database says now. While a page watches the node, its reports follow
-the samples."""
 
 
 @dataclass(eq=False)
@@ -63,6 +66,10 @@ class NodeSession:
     assignments: AssignmentCache = field(init=False)
     accepted_facts: dict[Key, AttemptFact] = field(default_factory=dict)
     """The last fact of each attempt that this process has applied. Single dict operations need no lock."""
+    claims_under_way: Counter[Key] = field(default_factory=Counter)
+    """Claims that are being received or answered, by attempt; changed by the event loop alone."""
+    claims_answered_at: dict[Key, datetime] = field(default_factory=dict)
+    """When the last claim of each attempt was answered."""
     reports_under_way: int = 0
     """Reports that are being received or answered; changed by the event loop alone."""
     _last_sent_at: float = 0.0
@@ -84,6 +91,28 @@ class NodeSession:
         self.assignments.invalidate()
         self.late_logs.forget(run_id, attempt)
         self.accepted_facts.pop((run_id, attempt), None)
+        self.claims_answered_at.pop((run_id, attempt), None)
+
+    @contextmanager
+    def claim_in_progress(self, key: Key) -> Iterator[None]:
+        """Notes that the node waits for the answer to its claim, and when it was answered."""
+        self.claims_under_way[key] += 1
+        try:
+            yield
+            # Before it stops being under way, so that a report never sees a claim that is neither. A refused
+            # claim is not noted: a node may name any run, and each name would stay in memory.
+            self.claims_answered_at[key] = timezone.now()
+        finally:
+            self.claims_under_way[key] -= 1
+            if not self.claims_under_way[key]:
+                del self.claims_under_way[key]
+
+    def has_received(self, key: Key, claimed_at: datetime, sent_at: datetime, patience: timedelta) -> bool:
+        """Returns whether the node must have had the answer to its claim when it sent a report at `sent_at`
+        (by the hub's clock)."""
+        if key in self.claims_under_way:
+            return False
+        return sent_at - max(claimed_at, self.claims_answered_at.get(key, claimed_at)) > patience
 
     def expect_next(self, report: Report, ack: Ack) -> None:
         """Remembers when the node, having got `ack`, reports next unless it is woken."""
@@ -108,6 +137,8 @@ class NodeSessions:
         """Returns the session of the node that holds this token, without a query; None where one is
         needed."""
         session = self._by_token.get(digest(token))
+        # Without the lock, because reading a dict entry is atomic, and a stale session is caught by
+        # `valid_until`.
         return session if session is not None and time.monotonic() < session.valid_until else None
 
     def look_up(self, token: str) -> NodeSession | None:
@@ -159,6 +190,7 @@ class NodeSessions:
             session = self._by_node.get(node.pk)
             if session is None:
                 session = self._by_node[node.pk] = NodeSession(node)
+            # The token was renewed: the old one must not find the session any more.
             elif session.node.token_digest != node.token_digest:
                 self._by_token.pop(session.node.token_digest, None)
             session.node, session.valid_until = node, valid_until
@@ -166,7 +198,7 @@ class NodeSessions:
             return session
 
     def _remove(self, session: NodeSession) -> None:
-        """The lock is held."""
+        """Removes a session. The caller holds the lock."""
         self._by_node.pop(session.node.pk, None)
         self._by_token.pop(session.node.token_digest, None)
 
@@ -184,5 +216,6 @@ def _with_last_report(node: Node) -> Node:
 
 
 def _batches(keys: Collection[int]) -> Iterable[list[int]]:
+    # SQLite allows a limited number of parameters in one query.
     ordered = sorted(keys)
     return (ordered[first : first + BATCH] for first in range(0, len(ordered), BATCH))

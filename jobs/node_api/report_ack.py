@@ -1,4 +1,4 @@
-"""The steps of answering a report that the fast and the full way share."""
+"""The steps that the fast and the full way of answering a report share."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from clusters.telemetry import intake, live_samples
 from jobs.node_api.node_assignments import Assignment, Key
 from trainhub_launch.report import Ack, Report
 
+# Seconds between the reports of a node that has runs or is watched, and of one that has neither.
 BUSY_S, IDLE_S = 1.0, 5.0
-"""Seconds between the reports of a node that has runs or is watched, and of one that has neither."""
 
 
 def report_interval_s(node: Node, assignments: Mapping[Key, Assignment]) -> float:
@@ -25,7 +25,7 @@ def report_interval_s(node: Node, assignments: Mapping[Key, Assignment]) -> floa
 
 
 def complete_ack(node: Node, report: Report, ack: Ack, now: datetime) -> Ack:
-    """Ingests the report's numbers and GPU events, and returns `ack` with what becomes of them."""
+    """Ingests the report's measurements and GPU events, and returns `ack` with the results added."""
     buckets_until, events_until = intake.ingest_telemetry(node, report, now)
     return replace(
         ack,

@@ -1,8 +1,8 @@
-"""Reports decoded within bounded memory.
+"""Decodes reports within bounded memory.
 
 A msgpack body of one byte per empty list becomes 70 times as large in memory, so a large body is measured
-before it is decoded. Honest large reports are mostly log bytes, which the measurement steps over: it looks at
-each item's head alone."""
+before it is decoded. Normal large reports are mostly log bytes, which the measurement skips: it reads only
+the head of each item."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ import gc
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import msgpack
 
 from trainhub_launch.errors import WireError
 
+# Smaller bodies decode to at most 10 MiB, and are decoded at once.
 MEASURED_FROM_BYTES = 128 * 1024
-"""Smaller bodies decode to at most 10 MiB, and are decoded at once."""
+# Numbers, texts, lists and maps of one report: the outputs of an attempt are eight for each file.
 MAX_ITEMS = 1_000_000
-"""Numbers, texts, lists and maps of one report: the outputs of an attempt are eight for each file."""
+# Estimated memory of the decoded report, without log bytes.
 MAX_DECODED_BYTES = 64 * 2**20
-"""Estimated memory of the decoded report, without log bytes."""
+# So much is decoded in a few milliseconds, without copying the body.
 DECODED_AT_ONCE_BYTES = 2 * 2**20
-"""So much is decoded in a few milliseconds, without copying the body."""
+# The longest single text.
 MAX_TEXT_BYTES = 256 * 1024
-"""The longest single text."""
+# So much is decoded before other threads get their turn.
 PIECE_BYTES = 64 * 1024
-"""So much is decoded before other threads get their turn."""
 
 _one_at_a_time = threading.Lock()
 _LIST_BYTES, _MAP_BYTES, _SLOT_BYTES, _ENTRY_BYTES = 56, 184, 8, 56
+# A short text is mostly a field's name, of which there is one in memory.
 _SMALL, _NUMBER_BYTES, _SHORT_TEXT_BYTES, _TEXT_BYTES = 0, 32, 24, 56
-"""A short text is mostly a field's name, of which there is one in memory."""
+# First byte -> size of the whole item and of the object that it becomes.
 _FIXED = {
+    # After the specification of MessagePack: positive and negative fixint, fixstr, nil and booleans, then
+    # numbers by width.
     **dict.fromkeys(range(0x80), (1, _SMALL)),
     **dict.fromkeys(range(0xE0, 0x100), (1, _SMALL)),
     **{0xA0 + length: (1 + length, _SHORT_TEXT_BYTES) for length in range(32)},
@@ -49,17 +51,19 @@ _FIXED = {
     0xCF: (9, _NUMBER_BYTES),
     0xD3: (9, _NUMBER_BYTES),
 }
-"""First byte -> size of the whole item and of the object that it becomes."""
 _FIXED_SIZE = [_FIXED.get(head, (0, 0))[0] for head in range(256)]
 _FIXED_COST = [_FIXED.get(head, (0, 0))[1] for head in range(256)]
+# First byte -> how many bytes tell the length of a binary, a text, a list or a map.
 _LENGTHS = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4, 0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
-"""First byte -> how many bytes tell the length of a binary, a text, a list or a map."""
 _TEXTS, _LISTS, _MAPS = (0xD9, 0xDA, 0xDB), (0xDC, 0xDD), (0xDE, 0xDF)
 
 
-def decoded(data: bytes) -> Any:
-    """The one value that `data` holds. Raises WireError for what is no msgpack or takes too much memory."""
+def decoded(data: bytes) -> object:
+    """Returns the value that `data` encodes. Raises WireError for invalid msgpack and for values that need
+    too much memory."""
     try:
+        # Decoding cannot be interrupted, and what it makes may take fifty times the memory of the body, so
+        # large bodies are measured by their heads first.
         if len(data) <= MEASURED_FROM_BYTES:
             return msgpack.unpackb(data)
         if measure(data) <= DECODED_AT_ONCE_BYTES:
@@ -70,7 +74,8 @@ def decoded(data: bytes) -> Any:
 
 
 def measure(data: bytes) -> int:
-    """Estimated memory of what `data` decodes to, without binary data. Raises WireError above the limits."""
+    """Returns the estimated memory in bytes of the decoded value, without binary data. Raises WireError above
+    the limits."""
     at = cost = items = 0
     waiting = 1
     size, fixed_size, fixed_cost = len(data), _FIXED_SIZE, _FIXED_COST
@@ -104,7 +109,8 @@ def measure(data: bytes) -> int:
 
 
 def _variable(data: bytes, at: int, head: int) -> tuple[int, int, int]:
-    """Of an item with a length: where it (or its head) ends, how many items are inside, and what it costs."""
+    """Returns for an item with a length: where it (or its head) ends, the number of items inside, and its
+    memory."""
     if 0x90 <= head <= 0x9F:
         return at + 1, head & 15, _LIST_BYTES + _SLOT_BYTES * (head & 15)
     if 0x80 <= head <= 0x8F:
@@ -131,9 +137,10 @@ def _cost_of_map(entries: int) -> int:
     return _MAP_BYTES if entries <= 5 else _ENTRY_BYTES * entries + _MAP_BYTES
 
 
-def _by_pieces(data: bytes) -> Any:
-    """The decoder keeps the interpreter for each call, so it is given one piece after the other."""
+def _by_pieces(data: bytes) -> object:
+    """Decodes piece by piece, because the decoder holds the interpreter lock during each call."""
     unpacker = msgpack.Unpacker(max_buffer_size=len(data) + PIECE_BYTES)
+    # memoryview: slices of bytes would copy the body once more.
     view = memoryview(data)
     with _without_garbage_collection():
         for start in range(0, len(data), PIECE_BYTES):
@@ -147,11 +154,10 @@ def _by_pieces(data: bytes) -> Any:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """A million new lists make the collector look at all of them again and again, for 20 times as long as
-    they take to decode.
+    """Disables garbage collection: it would traverse a million new lists again and again, which takes 20
+    times as long as decoding them.
 
-    It is stopped for the whole process, so one large report is decoded at a time.
-    """
+    This affects the whole process, so only one large report is decoded at a time."""
     with _one_at_a_time:
         gc.disable()
         try:

@@ -31,10 +31,12 @@ from live.publish import publish
 from live.topics import run_topic
 from trainhub_launch.eventfiles import is_event_file
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report, StopOrder
+from trainhub_launch.states import Phase, StopReason
 
 log = logging.getLogger(__name__)
+# The answer to a claim and a report may cross: a part is missing only from reports that were sent this much
+# later than its claim was answered.
 ORPHANED_AFTER = timedelta(seconds=20)
-"""The answer to a claim and a report may cross: only a part that was claimed this long ago can be missing."""
 
 
 def ingest(session: NodeSession, report: Report, now: datetime | None = None) -> Ack:
@@ -46,16 +48,19 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
     node = session.node
     # First of all: every time that the report names is read by its clock.
     clock_change_s = session.clock.observe(node, report.sent_at, now)
+    # Nothing new: what was read within the last moments is good enough, and saves a query per report.
     has_news = any(not session.has_accepted(fact) for fact in report.attempts)
     assignments = _assignments(
         session, report, fresh=has_news or report.heartbeat is not None or not report.logs
     )
     session.late_logs.observe(node, report, assignments, now)
+    # Logs before facts: a fact that says "done" is believed only when the bytes that it names are stored.
     offsets = tuple(_ingest_chunk(session, assignments, chunk, now) for chunk in report.logs)
     applied = [_ingest_fact(session, assignments, fact, now) for fact in report.attempts]
     silence_s = heartbeat.apply(node, report.heartbeat, now, agent=report.agent, clock_moved_s=clock_change_s)
     if silence_s:
         _record_return(node, assignments, silence_s)
+    # Facts may have moved runs, and with them what this node has to do.
     if any(applied):
         assignments = session.assignments.read(fresh=True)
     settled = _settle(session, report, assignments, now)
@@ -114,12 +119,14 @@ def _ingest_chunk(
 
 def _store(session: NodeSession, chunk: LogChunk, name: str, now: datetime) -> int:
     before = log_store.size(chunk.run, chunk.attempt, name)
+    # What lies beyond the limit is not stored, and not asked for again either.
     if before >= settings.MAX_LOG_BYTES:
         return chunk.offset + len(chunk.data)
     if not chunk.data:
         return before
     try:
         after = log_store.append(chunk.run, chunk.attempt, name, chunk.offset, chunk.data)
+    # A chunk was lost, or the node starts anew: it continues at what is stored here.
     except log_store.MissingLogBytes as hole:
         return hole.next_offset
     # No page shows lines of an event file: it is read as metrics.
@@ -136,6 +143,7 @@ def _publish(chunk: LogChunk, name: str, offset: int) -> None:
     data = memoryview(chunk.data)[offset - chunk.offset :]
     message: LogAppended = {
         "type": "log.appended",
+        # Chunks may overlap with what was stored before; pages get only the new bytes.
         "run": chunk.run,
         "attempt": chunk.attempt,
         "name": name,
@@ -154,11 +162,13 @@ def _ingest_fact(
     assignment = assignments.get((fact.run, fact.attempt))
     if assignment is None or assignment.claimed_at is None:
         return False
-    if fact.phase == "done" and not _has_all_logs(assignment, fact):
+    if fact.phase is Phase.DONE and not _has_all_logs(assignment, fact):
         # A run is over only when its last line is here: readers who wait for its end read the whole log.
-        fact = dataclasses.replace(fact, phase="uploading")
+        fact = dataclasses.replace(fact, phase=Phase.UPLOADING)
     if session.has_accepted(fact):
         return False
+    # Only what was applied counts as accepted. A fact that lost against another transaction comes again with
+    # the next report.
     if apply_attempt_report.apply_report(session.node, assignment.part_id, fact, now):
         session.accept(fact)
     return True
@@ -175,20 +185,22 @@ def _settle(
     done, or settled before."""
     facts = {(fact.run, fact.attempt): fact for fact in report.attempts}
     named = set(report.living) | facts.keys()
+    # A hub that is behind reads a report, and answers a claim, long after it was sent.
+    sent_at = session.clock.hub_time(session.node, report.sent_at, now)
     settled = [
         key
         for key, fact in facts.items()
-        if key not in assignments and (fact.phase == "done" or _was_settled(session.node, key))
+        if key not in assignments and (fact.phase is Phase.DONE or _was_settled(session.node, key))
     ]
     for key, assignment in assignments.items():
-        if key in facts and assignment.phase == "done":
+        if key in facts and assignment.phase == Phase.DONE:
             if _is_complete(session, assignment, facts[key]):
                 _close(session, assignment, now)
                 settled.append(key)
         elif (
             key not in named
             and assignment.claimed_at is not None
-            and now - assignment.claimed_at > ORPHANED_AFTER
+            and session.has_received(key, assignment.claimed_at, sent_at, ORPHANED_AFTER)
         ):
             _end_orphan(session, assignment, now)
     return tuple(settled)
@@ -226,7 +238,8 @@ def _close(session: NodeSession, assignment: Assignment, now: datetime) -> None:
 
 
 def _end_orphan(session: NodeSession, assignment: Assignment, now: datetime) -> None:
-    """The node has lost the part (its disk, its processes): nothing more will come, and its GPUs are free."""
+    """Ends a part that the node has lost (its disk or processes): nothing more will come, and its GPUs are
+    free."""
     _close(session, assignment, now)
     if not assignment.over:
         name = session.node.name
@@ -248,7 +261,11 @@ def _stop_orders(
     orders = []
     for key in named:
         assignment = assignments.get(key)
-        order = StopOrder(*key, grace_s=10, why="orphan") if assignment is None else assignment.stop()
+        # Unknown here: the hub was restored from a backup, or the attempt was purged. Its processes must not
+        # hold the GPUs for ever.
+        order = (
+            StopOrder(*key, grace_s=10, why=StopReason.ORPHAN) if assignment is None else assignment.stop()
+        )
         if order is not None and key not in settled:
             orders.append(order)
     return tuple(orders)

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from clusters.models import Alert, Node
 from clusters.states import NodeStatus
 from jobs.models import Run
-from jobs.states import ACTIVE, RunState
+from jobs.states import ACTIVE, RunKind, RunState
 from trainhub_launch.metrics import HOST_METRICS
 
 NODE = ("instance", "cluster", "Hostname")
@@ -48,12 +48,12 @@ def nodes(statuses: NodeStatuses, now: datetime) -> Iterator[Metric]:
         yield gauge
 
 
-def runs(visible: QuerySet[Run], now: datetime) -> Iterator[Metric]:
+def run_metrics(visible: QuerySet[Run], now: datetime) -> Iterator[Metric]:
     """Yields metrics about runs. `visible`: the runs that the caller may see."""
     active = GaugeMetricFamily(
         "trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state")
     )
-    ours = visible.filter(kind="job", state__in=ACTIVE)
+    ours = visible.filter(kind=RunKind.JOB, state__in=ACTIVE)
     for name, state, count in ours.values_list("workspace__name", "state").annotate(Count("pk")):
         active.add_metric((name, state), count)
     yield active
@@ -69,7 +69,7 @@ def runs(visible: QuerySet[Run], now: datetime) -> Iterator[Metric]:
     yield waiting
 
 
-def alerts(open_alerts: Sequence[Alert]) -> Iterator[Metric]:
+def alert_metrics(open_alerts: Sequence[Alert]) -> Iterator[Metric]:
     firing = GaugeMetricFamily(
         "trainhub_alerts_firing", "Alerts that fire now.", labels=("kind", "severity", "instance")
     )
@@ -86,6 +86,7 @@ def _labels(node: Node) -> tuple[str, ...]:
 
 
 def _host_name(key: str, unit: str) -> str:
-    """cpu_pct -> trainhub_host_cpu_percent: Prometheus spells units out."""
+    """Returns the name of a host metric for Prometheus, with its unit spelled out: cpu_pct ->
+    trainhub_host_cpu_percent."""
     stem = key.removesuffix("_pct").removesuffix("_bytes_s").removesuffix("_bytes")
     return "_".join(["trainhub_host", stem, *([_UNIT[unit]] if unit else [])])

@@ -12,6 +12,7 @@ from jobs.prometheus.holders import LABELS, NO_HOLDER
 from trainhub_launch.machine import GPU_OK
 from trainhub_launch.metrics import COUNTERS, GPU_METRICS, MIB
 
+# The labels of DCGM's exporter. `instance` is the node, so that dashboards for one exporter per machine work.
 DEVICE = (
     "instance",
     "gpu",
@@ -23,8 +24,6 @@ DEVICE = (
     "GPU_I_PROFILE",
     "cluster",
 )
-"""The labels of DCGM's exporter. `instance` is the node, so that dashboards for one exporter per machine
-work."""
 ALL = (*DEVICE, *LABELS)
 Devices = Sequence[tuple[Node, Sequence[Gpu]]]
 Holders = Mapping[str, tuple[str, ...]]

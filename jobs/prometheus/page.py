@@ -84,10 +84,10 @@ class FleetCollector(Collector):
             [(node, devices[node.pk]) for node in nodes], silent, holders(nodes, self._viewer)
         )
         yield from fleet.nodes(statuses, now)
-        yield from fleet.runs(
+        yield from fleet.run_metrics(
             Run.objects.not_deleted() if self._viewer is None else Run.objects.for_workspace(self._viewer),
             now,
         )
-        yield from fleet.alerts(
+        yield from fleet.alert_metrics(
             list(Alert.objects.filter(state="firing", node__in=nodes).select_related("node"))
         )

@@ -18,12 +18,13 @@ from django.utils import timezone
 from clusters.node_reports import heartbeat, silence
 from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.states import NodeStatus
-from jobs import lifecycle
-from jobs.attempts import outcomes, run_transitions
+from jobs import lifecycle, outcomes
+from jobs.attempts import run_transitions
 from jobs.attempts.attempt_end import end_attempt
 from jobs.logs import log_store
 from jobs.models import AttemptNode, Member, Run, RunEvent
 from jobs.states import MemberState, Reason, RunState
+from trainhub_launch.states import Phase
 
 log = logging.getLogger(__name__)
 UNFINISHED = (MemberState.WAITING, MemberState.RUNNING, MemberState.STOPPED)
@@ -45,6 +46,7 @@ def check_silent_nodes(now: datetime | None = None) -> None:
     for run in Run.objects.filter(pk__in=parts.values("attempt__run"), state__in=CLAIMED).order_by("pk"):
         try:
             _check_run(run, now, span)
+        # Not all nodes and runs are checked, only those that an index finds as silent.
         except DatabaseError:
             raise
         except Exception:
@@ -54,12 +56,13 @@ def check_silent_nodes(now: datetime | None = None) -> None:
 def _check_run(run: Run, now: datetime, span: ListeningWindow) -> None:
     """Ends the run's attempt if one of its nodes is lost; records an event if one is unreachable."""
     rows = list(
+        # A database that fails would fail for every run; the task is repeated as a whole.
         AttemptNode.objects.select_related("node__cluster", "attempt")
         .filter(attempt__run=run, attempt__number=run.attempt)
         .order_by("node_rank")
     )
     for part in rows:
-        if part.claimed_at is None or part.phase == "done":
+        if part.claimed_at is None or part.phase == Phase.DONE:
             continue
         status = heartbeat.status(part.node, now, span)
         if status in (NodeStatus.LOST, NodeStatus.REVOKED):
@@ -110,6 +113,7 @@ def _end_lost(
 ) -> None:
     reason, facts = _end_reason(run, part, rows, status, silent_s)
     with transaction.atomic():
+        # Another worker, or the node's own last report, has ended the attempt meanwhile.
         if not end_attempt(run.pk, run.attempt, reason, facts):
             return
         if status is NodeStatus.LOST and reason not in (Reason.NODE_LOST, Reason.PREEMPTED):
@@ -117,6 +121,7 @@ def _end_lost(
             lifecycle.record_event(run.pk, message, attempt=run.attempt)
         write_off(part)
     if len(rows) == 1:
+        # With several nodes, the others still send the rest of their logs.
         log_store.close(run.pk, run.attempt)
 
 
@@ -136,6 +141,8 @@ def _end_reason(
     ):
         return first.reason, first.facts
     facts = {"node": part.node.name, "seconds": round(silent_s)}
+    # Low-priority machines disappear because their provider takes them back, which is no fault of the run: it
+    # starts again without using a retry.
     if part.node.low_priority or part.node.cluster.low_priority:
         return Reason.PREEMPTED, {"node": part.node.name}
     return Reason.NODE_REVOKED if status is NodeStatus.REVOKED else Reason.NODE_LOST, facts

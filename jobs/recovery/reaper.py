@@ -20,8 +20,8 @@ from jobs.logs import log_store
 from jobs.models import AttemptNode, Draft, Run
 from jobs.recovery import node_loss
 from jobs.scheduling import run_actions
-from jobs.states import Reason, RunState
-from trainhub_launch.report import READY
+from jobs.states import Reason, RunKind, RunState
+from trainhub_launch.states import Phase
 
 log = logging.getLogger(__name__)
 CANCEL_PATIENCE_S = 30
@@ -34,7 +34,9 @@ def check_runs(now: datetime | None = None) -> None:
     now = now or timezone.now()
     run_actions.launch_queued()
     span = listening_window(now)
-    for run in Run.objects.filter(kind="job", state__in=(RunState.PROVISIONING, *CLAIMED)).order_by("pk"):
+    for run in Run.objects.filter(kind=RunKind.JOB, state__in=(RunState.PROVISIONING, *CLAIMED)).order_by(
+        "pk"
+    ):
         try:
             _check_run(run, now, span)
         except DatabaseError:
@@ -55,13 +57,15 @@ def _check_run(run: Run, now: datetime, span: ListeningWindow) -> None:
         _end_overdue_cancel(run, parts, now, span)
         return
     if any(part.claimed_at is None for part in parts):
-        _end_unstarted(run, parts, now)
+        # Some node has not claimed its part; nothing else can be wrong with the run before that.
+        _end_unstarted(run, parts, now, span)
     elif len(parts) > 1 and run.state in (RunState.PREPARING, RunState.RUNNING):
         _end_unready(run, parts, now)
 
 
-def _end_unstarted(run: Run, parts: list[AttemptNode], now: datetime) -> None:
-    waited = (now - run.state_since).total_seconds()
+def _end_unstarted(run: Run, parts: list[AttemptNode], now: datetime, span: ListeningWindow) -> None:
+    # No node can claim anything while the hub does not listen.
+    waited = ((span.until or now) - max(run.state_since, span.since)).total_seconds()
     missing = [part for part in parts if part.claimed_at is None]
     if missing and waited >= settings.NEVER_STARTED_AFTER:
         facts = {"node": missing[0].node.name, "seconds": round(settings.NEVER_STARTED_AFTER)}
@@ -79,8 +83,9 @@ def _end_unready(run: Run, parts: list[AttemptNode], now: datetime) -> None:
             facts = {"node": part.node.name, "seconds": round(settings.NEVER_READY_AFTER), "detail": detail}
             end_attempt(run.pk, run.attempt, Reason.NEVER_READY, facts)
             return
-    all_ready_at = max((part.fact.get("phase_at", {}).get(READY, 0.0) for part in parts), default=0.0)
-    idle = [part for part in parts if part.phase == READY]
+    # The plan is final only when every node is ready, so this is the moment from which a start is due.
+    all_ready_at = max((part.fact.get("phase_at", {}).get(Phase.READY, 0.0) for part in parts), default=0.0)
+    idle = [part for part in parts if part.phase == Phase.READY]
     if (
         idle
         and parts[0].attempt.plan is not None
@@ -98,8 +103,9 @@ def _end_overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span:
     away = [
         part
         for part in parts
-        if part.phase != "done" and heartbeat.status(part.node, now, span) is not NodeStatus.READY
+        if part.phase != Phase.DONE and heartbeat.status(part.node, now, span) is not NodeStatus.READY
     ]
+    # Every node that is left reports, so that the cancel ends by their reports.
     if not away and parts:
         return
     names = ", ".join(part.node.name for part in away)
@@ -116,4 +122,7 @@ def _end_overdue_cancel(run: Run, parts: list[AttemptNode], now: datetime, span:
 
 def _delete_old_drafts(now: datetime) -> None:
     """Deletes drafts that were not changed for a month. `trainhub.tasks.sweep_blobs` deletes old uploads."""
-    Draft.objects.filter(updated_at__lt=now - DRAFT_LIFETIME, submitted_run=None).delete()
+    drafts = Draft.objects.filter(updated_at__lt=now - DRAFT_LIFETIME, submitted_run=None)
+    # This runs every five seconds, and a deletion of nothing would also lock the database for its writers.
+    if drafts.exists():
+        drafts.delete()

@@ -17,12 +17,12 @@ from jobs import lifecycle
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run
 from jobs.querysets import RunQuerySet
-from jobs.states import FINAL, Reason, RunState
+from jobs.states import FINAL, Reason, RunKind, RunState
 from workspaces import audit
 from workspaces.models import User, Workspace
 
+# Value of `deleted_at` once the purge has begun and a restore is no longer possible.
 PURGE_STARTED = datetime(1970, 1, 1, tzinfo=UTC)
-"""Value of `deleted_at` once the purge has begun and a restore is no longer possible."""
 
 
 def delete(run: Run, who: User) -> bool:
@@ -33,6 +33,7 @@ def delete(run: Run, who: User) -> bool:
     with transaction.atomic():
         _lock(run.workspace_id)
         at = timezone.now()
+        # The time identifies everything that this action deletes. A Conflict below undoes the update.
         if not Run.objects.not_deleted().filter(pk=run.pk).update(deleted_at=at):
             return False
         _mark_parts(at)
@@ -63,6 +64,8 @@ def restore(run: Run, who: User) -> bool:
                     "that first."
                 )
         together = [item.pk for item in (current, *_deleted_children(current), *_deleted_parents(current))]
+        # The purge does not take the workspace's lock, so it may have begun since the check above. Raising
+        # undoes the restore of the other runs.
         if Run.objects.filter(pk__in=together).exclude(deleted_at=PURGE_STARTED).update(
             deleted_at=None
         ) < len(together):
@@ -77,7 +80,7 @@ def archive(run: Run, who: User) -> bool:
     already.
 
     Raises Conflict while it runs."""
-    if run.kind == "job" and run.state not in FINAL:
+    if run.kind == RunKind.JOB and run.state not in FINAL:
         raise Conflict(f"Run {run.number} is {run.state}; archive it when it has ended.")
     return _set_archived(run, who, timezone.now())
 
@@ -118,6 +121,7 @@ def restore_experiment(experiment: Experiment, who: User) -> bool:
             raise Conflict(
                 f"The experiment {current.name!r} is being deleted for good; it cannot be restored any more."
             )
+        # Runs of the experiment that were deleted before have another time and stay deleted.
         Run.objects.filter(workspace=current.workspace, deleted_at=current.deleted_at).update(deleted_at=None)
         Experiment.objects.filter(pk=current.pk).update(deleted_at=None, updated_at=timezone.now())
         audit.record(who, "experiment.restore", current.name, current.workspace)
@@ -137,7 +141,7 @@ def _mark_parts(at: datetime) -> None:
 
 
 def _check_nothing_runs(runs: RunQuerySet) -> None:
-    active = runs.filter(kind="job").exclude(state__in=FINAL).order_by("number").first()
+    active = runs.filter(kind=RunKind.JOB).exclude(state__in=FINAL).order_by("number").first()
     if active is not None:
         raise Conflict(f"Run {active.number} is {active.state}; cancel it before you delete it.")
     lease = (

@@ -34,5 +34,5 @@ class RunTable:
         )
 
 
+# In the order of deletion: referencing tables come before the tables they reference.
 RUN_TABLES: list[RunTable] = []
-"""In the order of deletion: referencing tables come before the tables they reference."""

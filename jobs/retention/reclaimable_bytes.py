@@ -28,6 +28,7 @@ def bytes_by_group(groups: Mapping[int, Collection[str]]) -> dict[int, int]:
     everywhere = _reference_counts(sorted({sha256 for _, sha256 in sizes}))
     freed = {group: sum(log_store.stored_bytes(run) for run in runs) for group, runs in groups.items()}
     for (group, sha256), size in sizes.items():
+        # A file is only freed if all rows that reference it belong to the group.
         if own[group, sha256] == everywhere[sha256]:
             freed[group] += size
     return freed
@@ -37,6 +38,7 @@ def with_children(runs: Collection[Run]) -> dict[int, set[str]]:
     """Returns run number -> ids of the deleted run and its nested deleted runs."""
     ids = {run.number: {run.pk} for run in runs}
     above = {run.pk: run.number for run in runs}
+    # One query per level of nesting, for all runs together.
     while above:
         below = Run.objects.deleted().filter(parent__in=above).values_list("pk", "parent_id")
         above = {pk: above[parent] for pk, parent in below}

@@ -34,6 +34,7 @@ from workspaces.stored_files import blob_gc
 log = logging.getLogger(__name__)
 BATCH = 500
 MAX_PURGE_S = 600.0
+# The periodic task and a purge on request may run in two threads of the worker.
 _purge_lock = threading.Lock()
 
 
@@ -91,8 +92,10 @@ def delete_rows(rows: QuerySet[Any]) -> None:
     names_files = any(field.name == "sha256" for field in rows.model._meta.fields)
     while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
         batch = rows.model._default_manager.filter(pk__in=keys)
+        # If several rows name a file, the latest time must win: `free` does not delete a file that was stored
+        # again since.
         named = batch.order_by("created_at").values_list("sha256", "created_at") if names_files else ()
-        freed = {sha256: made_at.timestamp() for sha256, made_at in named}
+        freed = {sha256: stored_at.timestamp() for sha256, stored_at in named}
         batch.delete()
         blob_gc.free(freed)
 
@@ -101,10 +104,13 @@ def _purge_all(until: datetime, before: Callable[[Run], object], stop_at: float)
     count = 0
     used: set[tuple[int, str]] = set()
     Experiment.objects.filter(deleted_at__lte=until).update(deleted_at=PURGE_STARTED)
+    # PURGE_STARTED lies before every limit, so interrupted and requested purges are found here, too, and
+    # first.
     for run in _each_once(Run.objects.filter(deleted_at__lte=until)):
         if time.monotonic() > stop_at:
             log.info("There is more to purge than fits into %s s; it goes on the next time", MAX_PURGE_S)
             break
+        # Read before the rows are deleted: only the spec names the snapshot of a run.
         used |= {(item.workspace_id, item.spec.get("source", {}).get("id", "")) for item in _lineage(run)}
         count += _purge(run, before)
     else:
@@ -140,6 +146,7 @@ def _lineage(run: Run) -> list[Run]:
 
 
 def _purge_one(run: Run, before: Callable[[Run], object]) -> bool:
+    # An open lease means that processes of the run may still be writing logs.
     if Lease.objects.filter(holder=run.pk, released_at=None).exists():
         raise Conflict(f"{run} still holds GPUs and is purged later.")
     if not Run.objects.deleted().filter(pk=run.pk).update(deleted_at=PURGE_STARTED):
@@ -163,6 +170,7 @@ def _purge_experiments() -> None:
 def _each_once(runs: QuerySet[Run]) -> Iterator[Run]:
     """Yields runs one by one until none is left; a run that could not be purged is yielded only once."""
     failed: list[str] = []
+    # Queried again for each run, because a purge takes its nested runs with it and may take minutes.
     while (run := runs.exclude(pk__in=failed).order_by("deleted_at", "pk").first()) is not None:
         yield run
         if Run.objects.filter(pk=run.pk).exists():

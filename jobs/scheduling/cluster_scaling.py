@@ -16,7 +16,7 @@ from clusters.models import Cluster, Lease, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import STARTING, MachineState
 from jobs.scheduling.queue_placement import queued_runs
-from trainhub_launch.scheduler.autoscaler import Bounds, Decision, Standing, decide
+from trainhub_launch.scheduler.autoscaler import Bounds, Decision, ScalableNode, decide
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ def scale_clusters(now: datetime | None = None, only: Collection[str] | None = N
 def _scale(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> bool:
     """Scales one cluster; returns whether machines were requested. Takes no lock if there is nothing to
     do."""
+    # Looked at without the lock first: usually there is nothing to do, and this runs after every change.
     if _decision(cluster, demands, now) == Decision():
         return False
     with transaction.atomic():
@@ -77,6 +78,7 @@ def _decision(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> Dec
     # A monitor-only node carries no runs, but its machine counts as provided.
     leaving = len(living) - starting - sum(item.is_provided for item in nodes)
     open_to_runs = cluster.drained_at is None
+    # A drained cluster takes no runs, so machines for waiting runs would only cost money.
     decision = decide(_bounds(cluster), nodes, starting, leaving, demands if open_to_runs else ())
     again = machines.next_growth_at(cluster)
     may_grow = open_to_runs and (again is None or again <= now)
@@ -95,9 +97,10 @@ def _bounds(cluster: Cluster) -> Bounds:
 
 def _node_states(
     cluster: Cluster, offers: Sequence[FreeNode], up: dict[str, ProvidedMachine], now: datetime
-) -> list[Standing]:
+) -> list[ScalableNode]:
     leases_here = Lease.objects.filter(node__cluster=cluster)
     busy = set(leases_here.filter(released_at=None).values_list("node__name", flat=True))
+    # Idle begins at the end of the last lease, not at the last report: a node reports all the time.
     last = dict(leases_here.exclude(released_at=None).values_list("node__name").annotate(Max("released_at")))
     states = []
     for node in offers:
@@ -107,8 +110,11 @@ def _node_states(
             since = max(machine.changed_at, last.get(node.name) or machine.changed_at)
             idle_s = (now - since).total_seconds()
         states.append(
-            Standing(
-                node, is_provided=machine is not None, idle_s=idle_s, is_kept=node.closed == leases.DRAINED
+            ScalableNode(
+                node,
+                is_provided=machine is not None,
+                idle_s=idle_s,
+                is_protected=node.closed == leases.DRAINED,
             )
         )
     return states

@@ -27,6 +27,7 @@ def check_interpreters(
         try:
             environment = environments.resolve(reference, node.interpreters)
         except SpecError as error:
+            # The sentence of `resolve` is written for one node; with several it must say which.
             message = (
                 error.message if len(names) == 1 else error.message.replace("the chosen node", node.name)
             )
@@ -53,6 +54,7 @@ def _default_version(interpreters: tuple[Interpreter, ...]) -> str:
 
 
 def _differing_versions(versions: dict[str, str]) -> Iterator[Finding]:
+    # Compiled extensions and pickles hold within a minor version of Python.
     minors = {name: ".".join(version.split(".")[:2]) for name, version in versions.items() if version}
     if len(set(minors.values())) > 1:
         listing = ", ".join(f"{name} has {minor}" for name, minor in minors.items())

@@ -32,8 +32,8 @@ from trainhub_launch.spec_reader import read_spec
 from workspaces.tokens import digest
 
 log = logging.getLogger(__name__)
+# A pass restarts whenever another worker has placed a run meanwhile; the next tick continues in any case.
 MAX_WALKS = 50
-"""A pass restarts whenever another worker has placed a run meanwhile; the next tick continues in any case."""
 
 
 class StaleOffers(Exception):
@@ -68,8 +68,11 @@ def place_queued(only: Collection[str] | None = None) -> None:
 def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
     spec."""
+    # The preview holds the whole plan, which may be long, and is not needed here.
     queued = Run.objects.queued().select_related("workspace").defer("preview")
     for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
+        # A spec that an earlier version wrote may not be readable any more; the other runs must still be
+        # placed.
         try:
             spec = read_spec(run.spec)
             yield QueuedRun(run, spec, demand(spec))
@@ -112,6 +115,8 @@ class ClusterQueuePlacement:
             fail_run(turn.run, answer.sentence)
         else:
             self._explain(turn, self._line.in_front(turn.needs))
+            # What it waits for is reserved in the line, so that a smaller run behind it cannot take it for
+            # ever.
             self._line.wait(turn.needs, turn.run)
 
     def _workspace_refusal(self, run: Run) -> Refusal | None:
@@ -123,6 +128,7 @@ class ClusterQueuePlacement:
         run = turn.run
         with transaction.atomic():
             # Lock order, the same for every writer: first the run, then the cluster.
+            # Only a run that is still queued: a cancel may have come since the queue was read.
             current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
             if current is None:
                 return
@@ -134,6 +140,7 @@ class ClusterQueuePlacement:
                 attempt=number,
                 label=f"run {run.number}",
                 workspace=run.workspace,
+                # The nodes that were free when the line was computed; another worker may have taken them.
                 expected=self._line.chosen(chosen),
             )
             if isinstance(result, Placement):
@@ -175,6 +182,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     try:
         launch_plan = plan(spec, placement)
     except SpecError as error:
+        # The attempt is not made, but the leases were just acquired in the same transaction.
         leases.release(run.pk, number)
         fail_run(run, error.message)
         return
@@ -182,6 +190,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         run=run,
         number=number,
         placement=[dataclasses.asdict(node) for node in placement.nodes],
+        # The token itself is not stored, and is computed again when a node claims.
         token_digest=digest(attempt_token(run.pk, number)),
     )
     Run.objects.filter(pk=run.pk).update(attempt=number)

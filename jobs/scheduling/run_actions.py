@@ -7,14 +7,14 @@ import threading
 from django.db import transaction
 from django.utils import timezone
 
-from jobs import external, lifecycle
+from jobs import lifecycle
 from jobs.errors import Conflict
 from jobs.models import AttemptNode, Run
 from jobs.retention.deletion import archive, delete, restore, unarchive
 from jobs.scheduling import cluster_scaling, queue_placement
 from jobs.scheduling.run_preview import Preview, preview
 from jobs.scheduling.submission import SubmitRefused, clone_spec, submit
-from jobs.states import Reason, RunState
+from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import wake_soon
 from workspaces import audit
 from workspaces.models import User
@@ -37,8 +37,8 @@ __all__ = [
 
 ALL_CLUSTERS = ""
 _launch_lock = threading.Lock()
+# Names of the clusters whose queues are to be launched, or ALL_CLUSTERS; guarded by `_pending_lock`.
 _pending: set[str] = set()
-"""Names of the clusters whose queues are to be launched, or ALL_CLUSTERS; guarded by `_pending_lock`."""
 _pending_lock = threading.Lock()
 
 
@@ -61,11 +61,14 @@ def _launch(cluster: str) -> None:
     """Launches, or returns at once if another thread is launching: that thread then makes one more pass."""
     with _pending_lock:
         _pending.add(cluster)
+    # Not waited for: many submissions at once need one pass over the queue, not one each.
     while _pending and _launch_lock.acquire(blocking=False):
         try:
             with _pending_lock:
                 names = None if ALL_CLUSTERS in _pending else frozenset(_pending)
                 _pending.clear()
+            # Cleared before the pass: what is submitted while it runs is launched by another round of this
+            # loop.
             queue_placement.place_queued(names)
             if cluster_scaling.scale_clusters(only=names):
                 # The second pass updates the sentences of runs that now wait for requested machines.
@@ -79,7 +82,7 @@ def cancel(run: Run, who: User) -> bool:
 
     Returns False if the run has ended or is being canceled already. Raises Conflict for an external run.
     """
-    if run.kind == external.KIND:
+    if run.kind == RunKind.EXTERNAL:
         raise Conflict(
             f"Run {run.number} was logged from elsewhere; end the program that logs it, where that runs."
         )
@@ -91,6 +94,7 @@ def cancel(run: Run, who: User) -> bool:
                 attempt__run=run, attempt__number=current.attempt, settled_at=None
             )
         )
+        # No node has seen it, so nobody has to be asked to stop anything.
         unclaimed = not any(part.claimed_at for part in parts)
         early = current.state == RunState.QUEUED or (current.state == RunState.PROVISIONING and unclaimed)
         to = RunState.CANCELED if early else RunState.CANCEL_REQUESTED

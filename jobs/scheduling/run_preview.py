@@ -1,5 +1,4 @@
-"""What a spec would do here and now: the plan on a provisional placement, and everything that is wrong or
-doubtful."""
+"""Previews a spec: the plan on a provisional placement, and everything that is wrong or doubtful about it."""
 
 from __future__ import annotations
 
@@ -29,7 +28,8 @@ from workspaces.states import Role
 
 @dataclass(frozen=True)
 class Preview:
-    """`plan` is None where the spec cannot be laid out; the findings then say why. Worst findings first."""
+    """The result of a preview. `plan` is None if the spec cannot be laid out; the findings explain why.
+    `findings`: the worst ones first."""
 
     plan: LaunchPlan | None
     findings: tuple[Finding, ...]
@@ -40,27 +40,30 @@ class Preview:
 
 
 def preview(spec: RunSpec, principal: Principal) -> Preview:
-    """Never raises for what a person wrote: every objection is a finding."""
+    """Returns the plan that the spec would get at present. Reports every problem of the spec as a finding and
+    raises nothing for it."""
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
+    # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = leases.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
     draft = draft_plan(spec, nodes)
-    paths, found = _source(spec, principal)
-    found += _cluster(spec, cluster, principal)
-    found += _priority(spec, principal)
-    found += _secrets(spec)
-    found += check_interpreters(spec, draft.idle, nodes)
-    found += _scaling_up(draft, principal)
-    found += [
+    paths, findings = _source(spec, principal)
+    findings += _cluster(spec, cluster, principal)
+    findings += _priority(spec, principal)
+    findings += _secrets(spec)
+    findings += check_interpreters(spec, draft.idle, nodes)
+    findings += _scaling_up(draft, principal)
+    findings += [
         item
         for item in validate(draft, paths=paths, environments=environments.environment_names())
         # That a cluster which is not there has no ready nodes need not be said too.
         if cluster is not None or item.field != "resources.cluster"
     ]
-    return Preview(plan=draft.plan, findings=sort_findings(found))
+    return Preview(plan=draft.plan, findings=sort_findings(findings))
 
 
 def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None, list[Finding]]:
-    """The files of the source, None where there is none."""
+    """Returns the paths of the source's files, or None if the source does not exist, and findings about
+    it."""
     if isinstance(spec.source, ExampleSource):
         try:
             return examples.paths(spec.source.name), []
@@ -77,11 +80,11 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
 
 def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> Iterator[Finding]:
     if cluster is None:
-        known = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True)) or "none yet"
+        existing = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True)) or "none yet"
         yield Finding(
             "error",
             "resources.cluster",
-            f"there is no cluster {spec.resources.cluster!r} here; there are: {known}",
+            f"there is no cluster {spec.resources.cluster!r} here; there are: {existing}",
         )
     elif cluster.low_priority or cluster.nodes.filter(revoked_at=None, low_priority=True).exists():
         whose = "its nodes" if cluster.low_priority else "some of its nodes"
@@ -116,6 +119,7 @@ def _secrets(spec: RunSpec) -> Iterator[Finding]:
 
 
 def _priority(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
+    # Below 0 everybody may go: it only lets others pass.
     if spec.priority > 0 and not (principal.may(Role.OWNER) or principal.user.is_operator):
         message = (
             f"{spec.priority} would pass the runs of others; only an owner of the workspace may go above 0"

@@ -9,7 +9,7 @@ from clusters.models import Cluster, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import STARTING, MachineState
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
-from trainhub_launch.scheduler.rejections import span
+from trainhub_launch.scheduler.rejections import size_range
 
 
 def waiting_sentence(cluster: Cluster, demand: Demand, nodes: Sequence[FreeNode], now: datetime) -> str:
@@ -35,7 +35,7 @@ def _can_come(node: FreeNode, demand: Demand) -> bool:
 def _scaling_up(demand: Demand, available: int, starting: list[ProvidedMachine], now: datetime) -> str:
     number = min(len(starting), demand.nodes - available)
     are = "is" if available == 1 or demand.nodes == 1 else "are"
-    age = span((now - starting[0].asked_at).total_seconds())
+    age = size_range((now - starting[0].asked_at).total_seconds())
     progress = (
         f"Scaling up: {available} of {counted(demand.nodes, 'node')} {are} there, {number} "
         f"{'is' if number == 1 else 'are'} coming "
@@ -58,5 +58,5 @@ def _failure_sentence(cluster: Cluster, now: datetime) -> str:
         return ""
     last = cluster.machines.filter(state=MachineState.FAILED).order_by("-changed_at").first()
     error = last.error if last else ""
-    later = f"in {span((again - now).total_seconds())}" if again > now else "now"
+    later = f"in {size_range((again - now).total_seconds())}" if again > now else "now"
     return f"Scaling up has failed and is tried again {later}: {error}"

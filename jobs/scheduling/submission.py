@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from jobs import external, lifecycle, tags
+from jobs import lifecycle, tags
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run, RunEvent, Snapshot
 from jobs.scheduling.run_preview import Preview, preview
 from jobs.sources import snapshots
-from jobs.states import Reason, RunState
+from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import launch_run_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
@@ -45,12 +45,15 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
         raise SpecError("Idempotency-Key", f"must have 1 to {MAX_KEY} characters")
     if len(spec.display_name) > 200:
         raise SpecError("display_name", "must have at most 200 characters")
+    # Before the preview: a request that is repeated after a lost answer must succeed, even if the cluster is
+    # gone meanwhile.
     existing = _existing_run(principal.workspace, idempotency_key, spec, principal)
     if existing is not None:
         return existing
     reviewed = preview(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
+    # Outside the transaction: it may copy files. Should the rest fail, the snapshot is collected as unused.
     frozen = _freeze_source(spec, principal)
     with transaction.atomic():
         # The lock keeps numbers without gaps, and makes a second request with the same key find the first
@@ -64,7 +67,7 @@ def clone_spec(run: Run) -> RunSpec:
     """Returns the run's spec for another submission, without a name that TrainHub generated.
 
     Raises Conflict for an external run."""
-    if run.kind == external.KIND:
+    if run.kind == RunKind.EXTERNAL:
         raise Conflict(
             f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start "
             "it again."
@@ -94,6 +97,7 @@ def _existing_run(workspace: Workspace, key: str | None, spec: RunSpec, principa
             "Idempotency-Key",
             f"was used before, for run {run.number}, now deleted; restore it, or choose a new key",
         )
+    # The source of an example is frozen when it is submitted, so it is compared in that form.
     if run is not None and _comparable(read_spec(run.spec)) != _comparable(_freeze_source(spec, principal)):
         raise SpecError(
             "Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key"
@@ -101,6 +105,7 @@ def _existing_run(workspace: Workspace, key: str | None, spec: RunSpec, principa
     return run
 
 
+# The stored spec may have a generated name, the repeated one has none.
 def _comparable(spec: RunSpec) -> RunSpec:
     return replace(spec, display_name="")
 

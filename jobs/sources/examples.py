@@ -1,4 +1,4 @@
-"""The built-in examples: examples/<name>/example.json, and the scripts that it starts beside it or in another
+"""The built-in examples: examples/<name>/example.json. The script is in the same folder or in that of another
 example."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ DESCRIPTION = "example.json"
 
 @dataclass(frozen=True)
 class Example:
-    """`spec` is RunSpec JSON; its source is this example, or the one whose script it starts in another way.
-    `folder` holds that script."""
+    """A built-in example. `spec`: RunSpec JSON whose source is this example, or another one whose script it
+    starts differently. `folder`: the folder of that source."""
 
     name: str
     title: str
@@ -34,32 +34,33 @@ class Example:
 
 
 def examples() -> tuple[Example, ...]:
-    """In the order in which a newcomer should meet them: what needs nothing first."""
+    """Returns all examples by framework, simple ones first."""
     return _read(Path(settings.BASE_DIR) / "examples")
 
 
 def example(name: str) -> Example:
-    """Raises SpecError naming those there are."""
+    """Returns the example of that name. Raises SpecError with the existing names if there is none."""
     for item in examples():
         if item.name == name:
             return item
-    known = ", ".join(item.name for item in examples()) or "none"
-    raise SpecError("source.name", f"there is no example {name!r}; there are: {known}")
+    existing = ", ".join(item.name for item in examples()) or "none"
+    raise SpecError("source.name", f"there is no example {name!r}; there are: {existing}")
 
 
 def paths(name: str) -> tuple[str, ...]:
-    """The files that the example's snapshot will hold."""
+    """Returns the paths of the files that a snapshot of the example contains."""
     return tuple(read_folder(example(name).folder).paths)
 
 
+# The examples belong to the installation and do not change while the process runs.
 @cache
 def _read(root: Path) -> tuple[Example, ...]:
-    found = []
+    examples = []
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         described = folder / DESCRIPTION
         if NAME.match(folder.name) and described.is_file():
             data = json.loads(described.read_text())
-            found.append(
+            examples.append(
                 Example(
                     name=folder.name,
                     title=data["title"],
@@ -71,5 +72,5 @@ def _read(root: Path) -> tuple[Example, ...]:
             )
     order = tuple(FRAMEWORKS)
     return tuple(
-        sorted(found, key=lambda item: (order.index(item.framework), item.name != "hello", item.name))
+        sorted(examples, key=lambda item: (order.index(item.framework), item.name != "hello", item.name))
     )

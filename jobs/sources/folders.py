@@ -15,7 +15,7 @@ from jobs.sources.source_files import (
     SnapshotError,
     SourceEntry,
     check_all,
-    check_count,
+    check_file_count,
     check_path,
     read_chunks,
 )
@@ -47,6 +47,7 @@ def read_folder(folder: Path) -> SourceTree:
         folders_to_read = []
         for name in sorted(folders):
             path = (below / name).as_posix()
+            # The slash marks a folder: a pattern such as `data/` does not match a file of that name.
             if ignored.is_ignored(f"{path}/"):
                 ignored_count += 1
             elif (root / path).is_symlink():
@@ -56,6 +57,7 @@ def read_folder(folder: Path) -> SourceTree:
                 )
             else:
                 folders_to_read.append(name)
+        # os.walk reads this list afterwards and enters only the folders that remain in it.
         folders[:] = folders_to_read
         for name in sorted(files):
             path = (below / name).as_posix()
@@ -63,7 +65,8 @@ def read_folder(folder: Path) -> SourceTree:
                 ignored_count += 1
                 continue
             entries.append(_entry(root, path))
-            check_count(len(entries))
+            # Checked inside the loop, so that a wrong folder such as `/` is rejected after the first files.
+            check_file_count(len(entries))
     check_all(entries)
     return SourceTree(tuple(entries), ignored_count, ignored)
 

@@ -15,8 +15,8 @@ ALWAYS = (".git/", "__pycache__/", "*.pyc", ".ipynb_checkpoints/", "__MACOSX/", 
 MAX_BYTES = 1024 * 1024
 STARS = re.compile(r"\*+")
 MAX_STARS, MAX_DOUBLE_STARS = 4, 2
+# Time limit for matching. Patterns become regular expressions, and a hostile one could block the hub.
 MAX_MATCH_S = 10.0
-"""Time limit for matching. Patterns become regular expressions, and a hostile one could block the hub."""
 
 
 class IgnoreRules:

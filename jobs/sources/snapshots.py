@@ -23,6 +23,7 @@ from workspaces.models import Workspace
 from workspaces.stored_files import blob_gc, blob_writer, blobs
 
 __all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
+# The earliest date that a zip can store.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -102,6 +103,7 @@ def _pack(tree: SourceTree, target: Path) -> list[dict[str, str | int]]:
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
         for entry in sorted(tree.entries, key=lambda entry: entry.path):
             info = zipfile.ZipInfo(entry.path, EPOCH)
+            # 3 is Unix: only then does a reader such as unzip look for a file mode in `external_attr`.
             info.create_system = 3
             info.compress_type = zipfile.ZIP_DEFLATED
             info.external_attr = (0o100755 if entry.executable else 0o100644) << 16
@@ -109,6 +111,8 @@ def _pack(tree: SourceTree, target: Path) -> list[dict[str, str | int]]:
             with archive.open(info, "w") as out:
                 for chunk in read_chunks(entry):
                     size += len(chunk)
+                    # The declared sizes were checked before, but a file may grow, and a zip may declare a
+                    # wrong size.
                     if size > settings.MAX_SNAPSHOT_BYTES:
                         raise SnapshotError(f"{entry.path!r} grows while it is read; try again")
                     out.write(chunk)

@@ -18,8 +18,8 @@ DRIVE = re.compile(r"[A-Za-z]:")
 MAX_PATH_BYTES = 1000
 FIELD = "source"
 CHUNK_BYTES = 1024 * 1024
+# Exceptions from opening or reading an entry of a damaged or hostile container.
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError)
-"""Exceptions from opening or reading an entry of a damaged or hostile container."""
 
 
 class SnapshotError(SpecError):
@@ -86,7 +86,7 @@ def check_all(entries: Iterable[SourceEntry]) -> None:
     both = sorted(paths & folders)
     if both:
         raise SnapshotError(f"{both[0]!r} is both a file and a folder; pack the folder again")
-    check_count(len(paths))
+    check_file_count(len(paths))
     if total > settings.MAX_SNAPSHOT_BYTES:
         raise SnapshotError(
             f"it has {total / 2**20:.0f} MiB unpacked, and {settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB "
@@ -95,7 +95,7 @@ def check_all(entries: Iterable[SourceEntry]) -> None:
         )
 
 
-def check_count(files: int) -> None:
+def check_file_count(files: int) -> None:
     if files > settings.MAX_SNAPSHOT_FILES:
         raise SnapshotError(
             f"it has {files} files, and {settings.MAX_SNAPSHOT_FILES} are allowed; leave some out with a "

@@ -17,11 +17,12 @@ from jobs.sources.source_files import (
     SnapshotError,
     SourceEntry,
     check_all,
-    check_count,
+    check_file_count,
     check_path,
     read_chunks,
 )
 
+# A zip bomb unpacks to far more than its own size. Small sources may repeat themselves that much, too.
 MAX_RATIO = 200
 RATIO_MATTERS_FROM = 8 * 2**20
 END = b"PK\x05\x06"
@@ -60,6 +61,7 @@ def _check_directory(file: IO[bytes]) -> None:
         raise SnapshotError(
             f"the zip is larger than the {limit:.0f} MiB allowed; leave data out with a .trainhubignore file"
         )
+    # The end record has 22 bytes and a comment of at most 65,535; a Zip64 locator of 20 bytes may precede it.
     begin = max(0, size - 65557 - 20)
     file.seek(begin)
     tail = file.read()
@@ -68,24 +70,27 @@ def _check_directory(file: IO[bytes]) -> None:
         raise SnapshotError(f"it is not a zip file, or it was cut off; {PACK_AGAIN}")
     if tail[max(0, end_record - 20) :].startswith(ZIP64_LOCATOR):
         raise SnapshotError(f"it uses the Zip64 format, which holds more than is allowed here; {PACK_AGAIN}")
+    # The total number of entries (16 bits) and the size of the directory in bytes (32 bits).
     count, directory = struct.unpack_from("<HL", tail, end_record + 10)
-    check_count(count)
+    check_file_count(count)
     if directory > settings.MAX_SNAPSHOT_FILES * 300 + 2**20:
         raise SnapshotError(
             "its list of files is larger than is allowed; leave some out with a .trainhubignore file"
         )
     # The declared count may be wrong: zipfile reads as many entries as the directory holds.
     file.seek(max(0, begin + end_record - directory))
-    check_count(file.read(directory).count(DIRECTORY_ENTRY))
+    check_file_count(file.read(directory).count(DIRECTORY_ENTRY))
     file.seek(0)
 
 
 def _check(info: zipfile.ZipInfo) -> None:
     # zipfile cuts names at NUL; `orig_filename` is the name as stored in the archive.
     check_path(info.orig_filename)
+    # Bit 0 of the flags marks an encrypted entry.
     if info.flag_bits & 0x1:
         raise SnapshotError(f"{info.filename!r} is encrypted; pack the folder without a password")
     mode = info.external_attr >> 16
+    # Zips from systems without Unix modes have 0 here.
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         kind = "a link" if stat.S_ISLNK(mode) else "a special file"
         raise SnapshotError(f"{info.filename!r} is {kind}; put the file itself there")

@@ -1,4 +1,4 @@
-"""What templates of lower floors ask about runs that hold something."""
+"""A template filter for pages of lower layers, which must not import this app."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ register = template.Library()
 
 @register.filter
 def quarantined(leases: Sequence[LeaseSummary]) -> list[LeaseSummary]:
-    """Those of attempts that have ended, while the node has not proved that nothing of them runs any more."""
+    """Returns the leases of ended attempts whose node has not yet confirmed that the processes are gone."""
     ended = quarantined_leases() if leases else frozenset()
     return [lease for lease in leases if lease.key in ended]

@@ -1,18 +1,19 @@
-"""What templates ask of a run or a member."""
+"""Template filters and tags for runs and their members."""
 
 from __future__ import annotations
 
-import signal
 from datetime import timedelta
 
 from django import template
 from django.conf import settings
 
+from jobs.display.text import exit_text, framework_text
 from jobs.models import Member, Run
 from jobs.states import FINAL
-from trainhub_launch.frameworks import stored_summary
 
 register = template.Library()
+register.filter("framework", framework_text)
+register.filter("exit_text", exit_text)
 
 
 @register.filter
@@ -22,34 +23,14 @@ def is_active(run: Run) -> bool:
 
 @register.simple_tag
 def purge_days() -> str:
-    """For how many days deleted runs are kept."""
+    """Returns for how many days deleted runs are stored before they are purged."""
     return f"{settings.PURGE_DAYS:g}"
 
 
 @register.filter
 def took(run: Run) -> timedelta | None:
-    """From the first rank's start to the end."""
+    """Returns the time from the start of the first rank to the run's end, or None."""
     return run.finished_at - run.started_at if run.finished_at and run.started_at else None
-
-
-@register.filter
-def framework(run: Run) -> str:
-    """How it is distributed, in a word and its counts."""
-    if run.kind == "external":
-        return "From elsewhere"
-    return stored_summary(run.spec)
-
-
-@register.filter
-def exit_word(member: Member) -> str:
-    """`0`, `3`, or the signal's name."""
-    if member.signal:
-        return (
-            signal.Signals(member.signal).name
-            if member.signal in set(signal.Signals)
-            else f"signal {member.signal}"
-        )
-    return "" if member.exit_code is None else str(member.exit_code)
 
 
 @register.filter

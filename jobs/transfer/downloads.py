@@ -68,7 +68,7 @@ async def snapshot(request: Request) -> Response:
 
 @problem_responses
 async def log(request: Request) -> Response:
-    """Serves raw bytes of a log from `offset`; with `download=1` the whole file as an attachment."""
+    """Serves the raw bytes of a log, starting at `offset`. With `download=1`, the whole log as a file."""
     who = await require_person(request)
     run, name = request.path_params["run"], request.path_params["name"]
     attempt = query_integer(request, "attempt", 0, maximum=2**31)
@@ -118,7 +118,7 @@ def _may_fetch(who: Node | Principal, sha256: str) -> bool:
 
 
 def _run(who: Principal, run_id: str) -> Run:
-    run = Run.objects.for_workspace(who.workspace).filter(pk=run_id).first()
+    run: Run | None = Run.objects.for_workspace(who.workspace).filter(pk=run_id).first()
     if run is None:
         raise not_found("No such run in this workspace.")
     return run

@@ -1,22 +1,20 @@
-"""The methods that the raw ASGI routes allow for a path: for the header `Allow` in answers 405 and to
-OPTIONS."""
+"""The HTTP methods that the raw ASGI routes allow for a path, for the header `Allow`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping
-from typing import Any
 
 from starlette.routing import BaseRoute, Match, Mount, Route
 
 
-def allowed_methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> list[str]:
+def allowed_methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, object]) -> list[str]:
     """Returns the allowed methods, including OPTIONS, in alphabetical order."""
     # The route that matched has changed root_path in the scope; matching again needs the original one.
     whole = {**scope, "root_path": scope.get("app_root_path", scope.get("root_path", ""))}
     return sorted({"OPTIONS", *_methods(routes, whole)})
 
 
-def _methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, Any]) -> set[str]:
+def _methods(routes: Iterable[BaseRoute], scope: MutableMapping[str, object]) -> set[str]:
     methods: set[str] = set()
     for route in routes:
         match, below = route.matches(scope)

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from clusters.models import Node
 from jobs.models import Snapshot
 from jobs.node_api.auth import require_node_or_person
-from jobs.node_outputs import senders
+from jobs.transfer import senders
 from workspaces.access import Principal
 from workspaces.http.problems import Problem, problem_responses
 from workspaces.http.requests import read_body
@@ -130,7 +130,7 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
             raise _disk_full()
         at = resumable.append(part, piece.start, data)
     except resumable.WrongOffset as error:
-        raise _wrong_offset(_headers(error.wanted, complete=False)) from error
+        raise _wrong_offset(_headers(error.expected, complete=False)) from error
     except resumable.Busy as error:
         sentence = (
             "Another request is writing this file. Use HEAD to find out how much of it is stored, and "

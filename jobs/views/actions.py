@@ -1,4 +1,4 @@
-"""What a contributor does to a run: cancel, clone, put away."""
+"""Views for a contributor's actions on a run: cancel, clone, delete, archive and unarchive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cancel(request: WorkspaceRequest, number: int) -> HttpResponse:
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def clone(request: WorkspaceRequest, number: int) -> HttpResponse:
-    """A wizard filled with what the run was made from, at its review."""
+    """Starts a wizard draft with the spec of the run and opens its review step."""
     run = run_numbered(request.principal, number)
     try:
         spec = run_actions.clone_spec(run)

@@ -1,4 +1,4 @@
-"""Experiments and environments: what runs are grouped by, and what they run in."""
+"""Pages that list the workspace's experiments and the environments in which its runs can be started."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from jobs.states import ACTIVE, RunState
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-KEPT = Q(runs__deleted_at=None)
+WITHOUT_DELETED_RUNS = Q(runs__deleted_at=None)
 
 
 @needs(Role.VIEWER)
 def experiments(request: WorkspaceRequest) -> HttpResponse:
     workspace = request.principal.workspace
-    found = list(
+    experiments = list(
         Experiment.objects.filter(workspace=workspace, deleted_at=None)
         .annotate(
-            run_count=Count("runs", filter=KEPT),
-            active_count=Count("runs", filter=KEPT & Q(runs__state__in=ACTIVE)),
-            failed_count=Count("runs", filter=KEPT & Q(runs__state=RunState.FAILED)),
-            last_number=Max("runs__number", filter=KEPT),
+            run_count=Count("runs", filter=WITHOUT_DELETED_RUNS),
+            active_count=Count("runs", filter=WITHOUT_DELETED_RUNS & Q(runs__state__in=ACTIVE)),
+            failed_count=Count("runs", filter=WITHOUT_DELETED_RUNS & Q(runs__state=RunState.FAILED)),
+            last_number=Max("runs__number", filter=WITHOUT_DELETED_RUNS),
         )
         .order_by("-last_number", "name")
     )
-    numbers = [experiment.last_number for experiment in found if experiment.last_number]
+    numbers = [experiment.last_number for experiment in experiments if experiment.last_number]
     last = {
         run.number: run
+        # Numbers are unique within a workspace, so one query finds the latest run of every experiment.
         for run in Run.objects.for_workspace(workspace).filter(number__in=numbers).defer("preview", "spec")
     }
-    rows = [(experiment, last.get(experiment.last_number)) for experiment in found]
+    rows = [(experiment, last.get(experiment.last_number)) for experiment in experiments]
     return render(
         request, "jobs/experiments.html", {"rows": rows, "may_act": request.principal.may(Role.CONTRIBUTOR)}
     )
@@ -45,7 +46,7 @@ def experiments(request: WorkspaceRequest) -> HttpResponse:
 
 @needs(Role.VIEWER)
 def environments(request: WorkspaceRequest) -> HttpResponse:
-    """The curated ones, and the interpreters that each node reports."""
+    """Lists the curated environments, and each visible node with the Python interpreters that it reports."""
     now = timezone.now()
     span = listening_window(now)
     nodes = [

@@ -1,4 +1,4 @@
-"""The cause of a failed run as its page leads with it; and what other pages ask of it."""
+"""The cause of a failed run as the header of its page shows it."""
 
 from __future__ import annotations
 
@@ -15,46 +15,47 @@ from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Member, Run
 from jobs.states import MemberState, RunState
 
+# States of a failing run in which other ranks may still be running.
 STILL_THERE = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING)
 
 
 @dataclass(frozen=True)
-class ShownCause:
-    """`told`: the cause. `is_ending`: other ranks may still live. `groups`: the other ranks by why they
-    ended.
+class CauseView:
+    """The cause of a failure, prepared for the template.
 
-    `link`: (address, word) of where the remedy is found.
-    """
+    `is_ending`: other ranks may still be running. `groups`: (reason, ranks) of the other ranks that ended.
+    `link`: (URL, label) of the page where the remedy is applied, or None."""
 
-    told: Cause
+    cause: Cause
     is_ending: bool
     groups: list[tuple[str, str]]
     link: tuple[str, str] | None
 
     @property
     def where(self) -> str:
-        """`Rank 1 on gpu-b`, with the launcher's own number where one started several processes there."""
-        if self.told.rank is None:
+        """Returns the place of the failure, such as `Rank 1 on gpu-b`; for a launcher with several processes
+        also the launcher's number of the process. Returns "" if no rank is the cause."""
+        if self.cause.rank is None:
             return ""
         child = (
-            f", its process {self.told.child}"
-            if self.told.child is not None and self.told.role == "launcher"
+            f", its process {self.cause.child}"
+            if self.cause.child is not None and self.cause.role == "launcher"
             else ""
         )
-        return f"Rank {self.told.rank} on {self.told.node}{child}"
+        return f"Rank {self.cause.rank} on {self.cause.node}{child}"
 
     @property
     def at(self) -> datetime | None:
-        return datetime.fromisoformat(self.told.at) if self.told.at else None
+        return datetime.fromisoformat(self.cause.at) if self.cause.at else None
 
 
-def shown_cause(run: Run) -> ShownCause | None:
-    """What to say under the header of `run`; None unless it failed, or is about to."""
-    found = causes.for_run(run)
-    if found is None:
+def cause_view(run: Run) -> CauseView | None:
+    """Returns the cause to show below the run's header, or None unless the run has failed or is failing."""
+    cause = causes.for_run(run)
+    if cause is None:
         return None
-    groups = group_reasons([(other.rank, other.why) for other in found.others])
-    return ShownCause(found, run.state in STILL_THERE, groups, _link(found))
+    groups = group_reasons([(other.rank, other.why) for other in cause.others])
+    return CauseView(cause, run.state in STILL_THERE, groups, _link(cause))
 
 
 def _link(cause: Cause) -> tuple[str, str] | None:
@@ -64,7 +65,10 @@ def _link(cause: Cause) -> tuple[str, str] | None:
 
 
 def first_failed(run: Run, attempt: int, members: Iterable[Member]) -> Member | None:
-    """The rank that is the cause, as far as that is known; else the earliest to fail of its own accord."""
+    """Returns the rank that caused the failure of the attempt, or None.
+
+    If the stored cause names no rank, this is the failed rank that ended first."""
+    # A cancel stops ranks with signals, so failed ranks of a canceled run explain nothing.
     if attempt == run.attempt and run.state in WITHOUT_CAUSE:
         return None
     rows = list(members)

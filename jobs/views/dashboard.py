@@ -1,4 +1,4 @@
-"""What runs now, what is free, what came last."""
+"""The start page: active runs, free resources and the runs that ended last."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.utils import timezone
 
-from jobs.causes.reasons import BUILD_LOG
 from jobs.logs import log_store
 from jobs.models import Member, Run
 from jobs.states import ACTIVE, WAITING, RunState
-from jobs.views.lanes import TAIL_BYTES, last_line
+from jobs.views.lanes import TAIL_BYTES, last_line_of_log
 from jobs.views.machines import machines
 from jobs.views.partials import render_part
 from jobs.views.run import phases_of
 from jobs.views.sparklines import Sparkline, sparklines
-from jobs.views.timeline import Phase
+from jobs.views.timeline import StateSpan
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
 
+# The page reads the end of a log and the GPU measurements for each of these runs.
 MOST_ACTIVE = 20
 MOST_RECENT = 8
 
@@ -30,7 +31,7 @@ MOST_RECENT = 8
 @dataclass(frozen=True)
 class ActiveRun:
     run: Run
-    phases: tuple[Phase, ...]
+    phases: tuple[StateSpan, ...]
     last_line: str
     sparkline: Sparkline | None
 
@@ -62,6 +63,7 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
 
 
 def _counts(workspace: Workspace) -> dict[str, int]:
+    # Failures of the present day in the server's time zone; the other two counts are of the present moment.
     midnight = timezone.localtime().replace(hour=0, minute=0, second=0, microsecond=0)
     return (
         Run.objects.for_workspace(workspace)
@@ -90,22 +92,25 @@ def _active(runs: list[Run]) -> list[ActiveRun]:
 
 
 def _logs(runs: list[Run]) -> dict[str, str]:
-    """The log of rank 0 of each run's last attempt."""
+    """Returns run id -> name of rank 0's log in the run's latest attempt."""
     attempts = {run.pk: run.attempt for run in runs}
-    found: dict[str, Any] = {}
+    logs: dict[str, Any] = {}
     for run_id, attempt, name in Member.objects.filter(rank=0, attempt__run__in=attempts).values_list(
         "attempt__run_id", "attempt__number", "log_name"
     ):
         if attempts[run_id] == attempt:
-            found[run_id] = name
-    return found
+            logs[run_id] = name
+    return logs
 
 
 def _last_line(run: Run, log: str) -> str:
     if run.state == RunState.QUEUED:
         return run.sentence
-    for name in (log, BUILD_LOG):
+    # While the environment is being built, rank 0 has not started and its log is empty.
+    for name in (log, ENVIRONMENT_LOG):
         size = log_store.size(run.pk, run.attempt, name) if name else 0
         if size:
-            return last_line(log_store.read(run.pk, run.attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES))
+            return last_line_of_log(
+                log_store.read(run.pk, run.attempt, name, max(0, size - TAIL_BYTES), TAIL_BYTES)
+            )
     return ""

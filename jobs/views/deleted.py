@@ -1,4 +1,4 @@
-"""What is deleted and not purged yet: brought back, or deleted for good."""
+"""The page of deleted runs and experiments, with the views that restore them or purge them for good."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from workspaces.models import Workspace
 from workspaces.states import Role
 
 ON_A_PAGE = 50
+# Runs of a deleted experiment whose files are counted for the page.
 MOST_MEASURED = 500
-"""Runs of a deleted experiment whose files are counted for the page."""
 
 
 @dataclass(frozen=True)
-class Row:
-    """`due_at` None: it is on its way out. `freed_bytes` None: too much to count here."""
+class DeletedRow:
+    """A deleted run or experiment on the page.
+
+    `due_at`: when it is purged, or None if the purge has begun. `freed_bytes`: what the purge frees, or None
+    if it has too many runs to measure. `runs`: number of runs of an experiment."""
 
     subject: Run | Experiment
     due_at: datetime | None
@@ -44,7 +47,8 @@ def deleted(request: WorkspaceRequest) -> HttpResponse:
     measured = reclaimable_bytes.bytes_by_group(reclaimable_bytes.with_children(runs))
     context = {
         "page": page,
-        "rows": [Row(run, _due_at(run.deleted_at), measured[run.number]) for run in runs],
+        "rows": [DeletedRow(run, _due_at(run.deleted_at), measured[run.number]) for run in runs],
+        # Experiments are not paginated: they are listed above the runs of the first page.
         "experiments": _experiments(workspace) if page.number == 1 else [],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
         "may_purge": request.principal.may(Role.OWNER),
@@ -115,25 +119,29 @@ def purge_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
 
 
 def roots(workspace: Workspace) -> RunQuerySet:
-    """Deleted runs, newest first, without those that went with their experiment or with what they are part
-    of."""
-    found = Run.objects.with_deleted_for_workspace(workspace).deleted().filter(experiment__deleted_at=None)
-    with_parent = found.filter(parent__deleted_at=F("deleted_at")).values("pk")
-    own = found.exclude(pk__in=with_parent).order_by("-deleted_at", "-number")
+    """Returns the deleted runs of the workspace that are listed individually, newest first.
+
+    Runs that were deleted together with their experiment or with their parent run are left out."""
+    runs = Run.objects.with_deleted_for_workspace(workspace).deleted().filter(experiment__deleted_at=None)
+    # One deletion gives the same time to a run and its nested runs; a nested run that was deleted on its own
+    # before has another time and stays in the list.
+    with_parent = runs.filter(parent__deleted_at=F("deleted_at")).values("pk")
+    own = runs.exclude(pk__in=with_parent).order_by("-deleted_at", "-number")
     return own.select_related("experiment").defer("preview", "spec")
 
 
-def _experiments(workspace: Workspace) -> list[Row]:
-    found = (
+def _experiments(workspace: Workspace) -> list[DeletedRow]:
+    experiments = (
         Experiment.objects.filter(workspace=workspace).exclude(deleted_at=None).annotate(count=Count("runs"))
     )
-    small = [item for item in found if item.count <= MOST_MEASURED]
+    # Measuring walks through the folder of every run on the disk.
+    small = [item for item in experiments if item.count <= MOST_MEASURED]
     measured = reclaimable_bytes.bytes_by_group(
         {item.pk: set(item.runs.values_list("pk", flat=True)) for item in small}
     )
     return [
-        Row(item, _due_at(item.deleted_at), measured.get(item.pk), item.count)
-        for item in found.order_by("-deleted_at")
+        DeletedRow(item, _due_at(item.deleted_at), measured.get(item.pk), item.count)
+        for item in experiments.order_by("-deleted_at")
     ]
 
 
@@ -142,14 +150,15 @@ def _due_at(deleted_at: datetime | None) -> datetime | None:
 
 
 def _deleted_run(who: Principal, number: int) -> Run:
-    found = Run.objects.with_deleted_for_workspace(who.workspace).filter(number=number).first()
-    if found is None:
+    runs = Run.objects.with_deleted_for_workspace(who.workspace)
+    run: Run | None = runs.filter(number=number).first()
+    if run is None:
         raise Http404
-    return found
+    return run
 
 
 def _experiment(who: Principal, pk: int) -> Experiment:
-    found = Experiment.objects.filter(workspace=who.workspace, pk=pk).first()
-    if found is None:
+    experiment = Experiment.objects.filter(workspace=who.workspace, pk=pk).first()
+    if experiment is None:
         raise Http404
-    return found
+    return experiment

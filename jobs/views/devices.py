@@ -1,4 +1,4 @@
-"""The GPUs and machines of an attempt over time, rank by rank."""
+"""The tab of a run's page with the GPUs and machines of an attempt over time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from jobs.models import AttemptNode, Member, Run
 from jobs.states import FINAL
 
 ALL = "all"
-SHOWN = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c")
+METRICS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c")
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A GPU and the ranks that have it; none: it is another's, or free. `numbers`: its latest, of SHOWN."""
+    """A GPU of the run's nodes with the ranks that use it.
+
+    `ranks` is empty if the GPU is free or used by another run. `numbers`: the latest value of each of
+    METRICS, None if unknown."""
 
     gpu: Gpu
     node: Node
@@ -39,8 +42,10 @@ class Placed:
 
 
 def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
-    """`placed` are the GPUs that are drawn, the run's own first; `is_live` while something is still measured
-    of it."""
+    """Returns the template context of the tab.
+
+    `placed`: the GPUs to draw, those of the run first; all GPUs of its nodes with `?gpus=all`. `is_live`:
+    whether the attempt still produces measurements."""
     parts = (
         AttemptNode.objects.filter(attempt__run=run, attempt__number=attempt)
         .select_related("node")
@@ -50,19 +55,19 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
     shows_all = request.GET.get("gpus") == ALL
     is_live = run.state not in FINAL and attempt == run.attempt
     owned = placed(run, attempt, nodes)
-    shown = [item for item in owned if item.ranks or shows_all]
+    visible = [item for item in owned if item.ranks or shows_all]
     query = urlencode({"attempt": attempt, "all_gpus": int(shows_all)})
     return {
-        "placed": shown,
+        "placed": visible,
         "nodes_of_run": nodes,
         "has_gpus": any(item.ranks for item in owned),
         "shows_all": shows_all,
         "is_live": is_live,
         "charts": chart_config(
-            [item.gpu for item in shown],
+            [item.gpu for item in visible],
             nodes={node.name: node.memory_bytes for node in nodes},
-            scopes=(GPU, HOST) if shown else (HOST,),
-            labels={item.gpu.uuid: item.label for item in shown},
+            scopes=(GPU, HOST) if visible else (HOST,),
+            labels={item.gpu.uuid: item.label for item in visible},
         ),
         "series": f"/api/v1/runs/{run.pk}/series/?{query}",
         "followed": ",".join(node.name for node in nodes) if is_live else "",
@@ -70,26 +75,27 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
 
 
 def placed(run: Run, attempt: int, nodes: Iterable[Node]) -> list[Placed]:
-    """Every GPU of the nodes; those of ranks first, in the order of the ranks."""
+    """Returns every GPU of the nodes, first those that ranks use, in the order of the ranks."""
     by_id = {node.pk: node for node in nodes}
     ranks = ranks_of(run, attempt)
-    found = [
+    placed = [
         Placed(gpu, by_id[gpu.node_id], ranks.get(gpu.uuid, ()), _latest(gpu, by_id[gpu.node_id]))
+        # GPUs that are absent by now stay in the list, because the attempt may have measurements of them.
         for gpu in Gpu.objects.filter(node__in=by_id, mig=False)
     ]
-    return sorted(found, key=lambda item: (not item.ranks, item.ranks, item.node.name, item.gpu.index))
+    return sorted(placed, key=lambda item: (not item.ranks, item.ranks, item.node.name, item.gpu.index))
 
 
 def ranks_of(run: Run, attempt: int) -> dict[str, tuple[int, ...]]:
-    """GPU's UUID -> the ranks that were given it."""
-    found: dict[str, list[int]] = defaultdict(list)
+    """Returns GPU UUID -> ranks of the attempt that use this GPU, in ascending order."""
+    by_gpu: dict[str, list[int]] = defaultdict(list)
     members = Member.objects.filter(attempt__run=run, attempt__number=attempt).order_by("rank")
     for rank, gpus in members.values_list("rank", "gpus"):
         for uuid in gpus:
-            found[uuid].append(rank)
-    return {uuid: tuple(ranks) for uuid, ranks in found.items()}
+            by_gpu[uuid].append(rank)
+    return {uuid: tuple(ranks) for uuid, ranks in by_gpu.items()}
 
 
 def _latest(gpu: Gpu, node: Node) -> dict[str, float | None]:
-    told = node.vitals.get("gpus", {}).get(gpu.uuid, {})
-    return {key: told.get(key) for key in SHOWN}
+    values = node.vitals.get("gpus", {}).get(gpu.uuid, {})
+    return {key: values.get(key) for key in METRICS}

@@ -1,5 +1,5 @@
-"""How the lanes of an attempt are shown: titles for people, the log to begin with, what of them changes while
-one looks."""
+"""The lanes of an attempt as the Logs tab shows them: titles, the log to open first, and the data that an
+open page polls."""
 
 from __future__ import annotations
 
@@ -7,32 +7,46 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from django.http import HttpResponse, JsonResponse
 from django.utils.cache import patch_cache_control
 
 from jobs.causes import log_lines
-from jobs.causes.reasons import BUILD_LOG, LOG_OF_REASON, PREPARATION_LOG
+from jobs.causes.reasons import LOG_OF_REASON
+from jobs.display.text import exit_text, status_style
 from jobs.logs import lanes as store
 from jobs.logs.lanes import TAIL_BYTES, Lane, Lanes
 from jobs.models import Attempt, Member, Run
 from jobs.states import WAITING, MemberState, RunState
-from jobs.templatetags.formats import look
-from jobs.templatetags.runs import exit_word
 from jobs.views.cause import first_failed
 from jobs.views.run_lookup import run_numbered
+from trainhub_launch.json_types import JsonObject
+from trainhub_launch.log_names import ENVIRONMENT_LOG, LAUNCHER_LOG, PREPARATION_LOG
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-__all__ = ["TAIL_BYTES", "ShownLane", "attempt_asked", "chosen_log", "data", "last_line", "live", "shown"]
-TITLES = {BUILD_LOG: "Environment build", PREPARATION_LOG: "Preparation", "60_launcher_log.txt": "Launcher"}
+__all__ = [
+    "TAIL_BYTES",
+    "LaneView",
+    "chosen_log",
+    "data",
+    "last_line_of_log",
+    "live",
+    "logs_view",
+    "requested_attempt",
+]
+# The names begin with numbers, which sort the files by the steps of an attempt.
+TITLES = {ENVIRONMENT_LOG: "Environment build", PREPARATION_LOG: "Preparation", LAUNCHER_LOG: "Launcher"}
 OF_NODE = re.compile(r"node_(\d+)/(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class ShownLane:
-    """`bar`: its life, begin and end; `gaps`: its silences, with a word. In seconds of the clock."""
+class LaneView:
+    """A lane with its title and times for the page.
+
+    `node`: name of its node, "" where it is not shown. `bar`: start and end of the process (None while it
+    runs). `gaps`: its silences as (start, end, "silent" or "unheard"). All times are seconds after the start
+    of the first process."""
 
     lane: Lane
     title: str
@@ -51,123 +65,135 @@ class ShownLane:
 
     @property
     def exit(self) -> str:
-        """How it ended, where that was not well: `exit 3`, or the signal's name."""
+        """Returns how the process ended unless it succeeded: `exit 3` or the signal's name; otherwise ""."""
         member = self.member
         if member is None or member.state == MemberState.SUCCEEDED:
             return ""
-        return exit_word(member) if member.signal or member.exit_code is None else f"exit {member.exit_code}"
+        return exit_text(member) if member.signal or member.exit_code is None else f"exit {member.exit_code}"
 
 
 @dataclass(frozen=True)
-class Shown:
-    """`groups`: the ranks by node, in order of rank. `failed`: how many failed."""
+class LogsView:
+    """The content of the Logs tab. `groups`: (node name, lanes of its ranks) in the order of ranks. `files`:
+    lanes of logs that belong to no rank. `chosen_log`: name of the log to open."""
 
-    found: Lanes
-    groups: tuple[tuple[str, tuple[ShownLane, ...]], ...]
-    files: tuple[ShownLane, ...]
+    lanes: Lanes
+    groups: tuple[tuple[str, tuple[LaneView, ...]], ...]
+    files: tuple[LaneView, ...]
     chosen_log: str
 
     @property
-    def ranks(self) -> list[ShownLane]:
+    def ranks(self) -> list[LaneView]:
         return [lane for _, lanes in self.groups for lane in lanes]
 
     @property
     def failed(self) -> int:
         return sum(
             1
-            for lane in self.found.ranks
+            for lane in self.lanes.ranks
             if lane.member and lane.member.state in (MemberState.FAILED, MemberState.LOST)
         )
 
 
-def attempt_asked(run: Run, text: str) -> int:
-    """The attempt named in the address, else the last one."""
-    return int(text) if text.isascii() and text.isdigit() and 1 <= int(text) <= run.attempt else run.attempt
+def requested_attempt(run: Run, text: str) -> int:
+    """Returns the attempt number of the query parameter, or the latest attempt if it is missing or
+    invalid."""
+    # Of limited length, because `int` raises an error for thousands of digits.
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
+    return number if 1 <= number <= run.attempt else run.attempt
 
 
-def shown(run: Run, attempt: int, wanted: str) -> Shown:
-    """The lanes as the page draws them; `wanted`: the log asked for in the address."""
+def logs_view(run: Run, attempt: int, requested_log: str) -> LogsView:
+    """Returns the lanes of an attempt for the page. `requested_log`: the log that the URL names, or ""."""
     members = list(Member.objects.filter(attempt__run=run, attempt__number=attempt).select_related("node"))
     failed = first_failed(run, attempt, members)
-    found = store.build_lanes(run, attempt, members, failed)
+    built = store.build_lanes(run, attempt, members, failed)
     nodes = _nodes(run, attempt)
     is_mixed = len({member.role for member in members}) > 1
     ranks = [
-        _shown(lane, found.from_ms, _title(lane, lonely=len(members) == 1, mixed=is_mixed), nodes)
-        for lane in found.ranks
+        _lane_view(lane, built.from_ms, _title(lane, lonely=len(members) == 1, mixed=is_mixed), nodes)
+        for lane in built.ranks
     ]
-    files = [_shown(lane, found.from_ms, _file_title(lane.name), nodes) for lane in found.others]
+    files = [_lane_view(lane, built.from_ms, _file_title(lane.name), nodes) for lane in built.others]
+    # `groupby` merges neighbours only. Ranks are in order and those of a node follow each other.
     groups = tuple((node, tuple(lanes)) for node, lanes in groupby(ranks, key=lambda lane: lane.node))
-    return Shown(found, groups, tuple(files), chosen_log(run, found.all, wanted, failed))
+    return LogsView(built, groups, tuple(files), chosen_log(run, built.all, requested_log, failed))
 
 
 @needs(Role.VIEWER)
 def live(request: WorkspaceRequest, number: int) -> HttpResponse:
-    """What of the lanes changes while a page is open, for its script."""
+    """Returns the changing data of all lanes as JSON, for the script of an open page."""
     run = run_numbered(request.principal, number)
-    attempt = attempt_asked(run, request.GET.get("attempt", ""))
-    response = JsonResponse(data(shown(run, attempt, request.GET.get("log", ""))))
+    attempt = requested_attempt(run, request.GET.get("attempt", ""))
+    response = JsonResponse(data(logs_view(run, attempt, request.GET.get("log", ""))))
     patch_cache_control(response, no_store=True)
     return response
 
 
-def data(page: Shown) -> dict[str, Any]:
-    found = page.found
+def data(page: LogsView) -> JsonObject:
+    lanes = page.lanes
     return {
-        "from_ms": found.from_ms,
-        "now_ms": found.now_ms,
-        "failed_s": found.failed_s,
+        "from_ms": lanes.from_ms,
+        "now_ms": lanes.now_ms,
+        "failed_s": lanes.failed_s,
         "chosen": page.chosen_log,
         "lanes": [_data(lane) for lane in (*page.ranks, *page.files)],
     }
 
 
-def _data(shown: ShownLane) -> dict[str, Any]:
-    lane, member = shown.lane, shown.member
-    seen = look(member.state) if member else None
+def _data(view: LaneView) -> JsonObject:
+    lane, member = view.lane, view.member
+    style = status_style(member.state) if member else None
     return {
         "log": lane.name,
         "size": lane.size,
-        "line": shown.last_line,
+        "line": view.last_line,
         "written_ms": lane.written_ms or lane.from_ms,
         "state": member.state if member else "",
-        "tone": seen.tone if seen else "",
-        "word": seen.word if seen else "",
-        "exit": shown.exit,
-        "least_s": shown.least_s,
-        "bar": shown.bar,
-        "gaps": shown.gaps,
+        "tone": style.tone if style else "",
+        "word": style.word if style else "",
+        "exit": view.exit,
+        "least_s": view.least_s,
+        "bar": view.bar,
+        "gaps": view.gaps,
     }
 
 
-def chosen_log(run: Run, found: Sequence[Lane], wanted: str, failed: Member | None = None) -> str:
-    """The log asked for; else the one that tells most now: of the rank that failed first, of the preparation,
-    of rank 0."""
-    names = {lane.name for lane in found}
-    if wanted in names:
-        return wanted
-    ranks = [lane for lane in found if lane.member]
-    others = [lane for lane in found if not lane.member and lane.size]
+def chosen_log(run: Run, lanes: Sequence[Lane], requested_log: str, failed: Member | None = None) -> str:
+    """Returns the name of the log to open: the requested one if it exists, otherwise the most informative one
+    at present, or "" if there are no logs.
+
+    `failed`: the rank that failed first, if any."""
+    names = {lane.name for lane in lanes}
+    if requested_log in names:
+        return requested_log
+    ranks = [lane for lane in lanes if lane.member]
+    others = [lane for lane in lanes if not lane.member and lane.size]
+    # A run can fail without a failed rank, for instance while its environment is built; the reason then names
+    # the log.
     if failed is not None or run.state == RunState.FAILED:
         name = failed.log_name if failed else LOG_OF_REASON.get(run.reason, "")
         if name in names:
             return name
+    # Before the ranks start, the log that grew last shows the present step: build or preparation.
     if run.state in WAITING and others:
         return max(others, key=lambda lane: lane.written_ms or 0).name
     if run.state == RunState.RUNNING and ranks:
         return ranks[0].name
-    best = [lane for lane in found if lane.size] or found
+    best = [lane for lane in lanes if lane.size] or lanes
     return best[0].name if best else ""
 
 
-def last_line(tail: bytes) -> str:
+def last_line_of_log(tail: bytes) -> str:
     return log_lines.last_line(tail)[:300]
 
 
-def _shown(lane: Lane, from_ms: int, title: str, nodes: Sequence[str]) -> ShownLane:
+def _lane_view(lane: Lane, from_ms: int, title: str, nodes: Sequence[str]) -> LaneView:
     def seconds(moment_ms: int) -> float:
         return round((moment_ms - from_ms) / 1000, 3)
 
+    # A process that has not started has no bar; one that runs has no end, and the page draws it to the
+    # present.
     bar = (
         None
         if lane.from_ms is None
@@ -178,7 +204,7 @@ def _shown(lane: Lane, from_ms: int, title: str, nodes: Sequence[str]) -> ShownL
         for gap in lane.gaps
     )
     node = lane.member.node.name if lane.member else _node_of(lane.name, nodes)
-    return ShownLane(lane, title, node, last_line(lane.tail), bar, gaps)
+    return LaneView(lane, title, node, last_line_of_log(lane.tail), bar, gaps)
 
 
 def _title(lane: Lane, *, lonely: bool, mixed: bool) -> str:
@@ -189,24 +215,26 @@ def _title(lane: Lane, *, lonely: bool, mixed: bool) -> str:
 
 
 def _file_title(name: str) -> str:
-    """For a log of another node than the head the node's own prefix is said beside it."""
-    found = OF_NODE.fullmatch(name)
-    plain = found[2] if found else name
+    """Returns the title of a log that belongs to no rank. The node's folder is omitted, because the page
+    shows the node's name beside it."""
+    match = OF_NODE.fullmatch(name)
+    plain = match[2] if match else name
     return TITLES.get(plain, plain.removeprefix("logs/"))
 
 
 def _node_of(name: str, nodes: Sequence[str]) -> str:
-    """Which node's own log it is; said only where there are several."""
+    """Returns the name of the node that wrote a log which belongs to no rank; "" if the attempt has one
+    node."""
     if len(nodes) < 2:
         return ""
-    found = OF_NODE.fullmatch(name)
-    index = int(found[1]) if found else 0
+    match = OF_NODE.fullmatch(name)
+    index = int(match[1]) if match else 0
     return nodes[index] if index < len(nodes) else f"node {index}"
 
 
 def _nodes(run: Run, attempt: int) -> Sequence[str]:
-    """The nodes of an attempt by their rank."""
-    placement: Iterable[dict[str, Any]] = (
+    """Returns the names of the attempt's nodes in the order of node ranks."""
+    placement: Iterable[JsonObject] = (
         Attempt.objects.filter(run=run, number=attempt).values_list("placement", flat=True).first() or ()
     )
     return [str(node["name"]) for node in placement]

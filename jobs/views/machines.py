@@ -1,29 +1,32 @@
-"""Every GPU, or process slot where there are none, as a cell of its node."""
+"""The board of machines: each GPU, or each process slot of a node without GPUs, as a cell of its node."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from clusters.gpu_display import gpu_summary, heat
 from clusters.models import Node
 from clusters.overview import GpuCell, LeaseSummary, NodeCard, node_cards
 from clusters.states import GpuUsage
-from clusters.templatetags.devices import gpu_summary, heat
 from clusters.visibility import visible_nodes
 from jobs.models import Run
 from workspaces.models import Workspace
 
+# Without a limit a node with hundreds of slots would fill the page; the counts beside the cells are complete.
 MOST_CELLS = 64
 
 
 @dataclass(frozen=True)
-class Cell:
-    """`title` says all about it; `run_number` where it is held by a run that the reader may see. `heat`: 0 to
-    10, of a GPU."""
+class BoardCell:
+    """A GPU or process slot.
+
+    `title`: its full description. `run_number`: the run that holds it, or None if it is free or the viewer
+    may not see that run. `heat`: utilisation of a GPU from 0 to 10."""
 
     title: str
-    standing: str
+    status: str
     run_number: int | None = None
-    is_held: bool = False
+    is_leased: bool = False
     heat: int = 0
 
 
@@ -31,7 +34,7 @@ class Cell:
 class Machine:
     node: Node
     status: str
-    cells: tuple[Cell, ...]
+    cells: tuple[BoardCell, ...]
     gpus_busy: int
     gpus_total: int
     slots_busy: int
@@ -39,7 +42,8 @@ class Machine:
 
 
 def machines(workspace: Workspace) -> list[Machine]:
-    """The nodes that `workspace` may use. What runs of other workspaces hold is only "busy"."""
+    """Returns the nodes that the workspace may use. Resources that runs of other workspaces hold are only
+    shown as busy."""
     cards = node_cards(visible_nodes(workspace).filter(revoked_at=None), workspace)
     holders = {line.holder for card in cards for line in card.leases}
     numbers = dict(Run.objects.for_workspace(workspace).filter(pk__in=holders).values_list("pk", "number"))
@@ -59,29 +63,31 @@ def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:
     )
 
 
-def _gpu(cell: GpuCell, numbers: dict[str, int]) -> Cell:
-    held = cell.lease
-    return Cell(
+def _gpu(cell: GpuCell, numbers: dict[str, int]) -> BoardCell:
+    lease = cell.lease
+    return BoardCell(
         gpu_summary(cell),
         str(cell.usage),
-        numbers.get(held.holder) if held else None,
-        is_held=held is not None,
+        numbers.get(lease.holder) if lease else None,
+        is_leased=lease is not None,
         heat=heat(cell),
     )
 
 
-def _slots(card: NodeCard, numbers: dict[str, int]) -> tuple[Cell, ...]:
+def _slots(card: NodeCard, numbers: dict[str, int]) -> tuple[BoardCell, ...]:
     holding: list[LeaseSummary] = [line for line in card.leases for _ in range(line.slots)]
     return tuple(
-        Cell(
-            f"Slot {place}: {held.label}",
+        BoardCell(
+            f"Slot {place}: {lease.label}",
             str(GpuUsage.BUSY),
-            numbers.get(held.holder),
-            is_held=True,
+            numbers.get(lease.holder),
+            is_leased=True,
             heat=10,
         )
-        if held
-        else Cell(f"Slot {place}: free", str(GpuUsage.FREE))
-        for place, held in enumerate((*holding, *(None,) * card.node.slots))
+        if lease
+        else BoardCell(f"Slot {place}: free", str(GpuUsage.FREE))
+        for place, lease in enumerate((*holding, *(None,) * card.node.slots))
+        # The free cells are more than enough; the condition cuts the row at the node's number of slots. It
+        # also omits leased slots beyond a number that was lowered later.
         if place < min(card.node.slots, MOST_CELLS)
     )

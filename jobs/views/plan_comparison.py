@@ -1,4 +1,4 @@
-"""The stored plan beside what the preview showed; pure."""
+"""Compares the plan that ran with the plan that the preview showed. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from trainhub_launch.plan import EnvValue, LaunchPlan, PlannedProcess, Reference
 
 
 @dataclass(frozen=True)
-class Difference:
-    """What turned out otherwise than previewed. `ranks` share it; empty `shown` or `ran`: it was not
-    there."""
+class VariableDifference:
+    """A value that differs between preview and final plan.
+
+    `name`: a variable or a part of the command line. `ranks`: the ranks that have this difference.
+    `previewed` or `ran` is empty if the value did not exist there. `expected`: the preview marked the value
+    as known only at launch."""
 
     ranks: tuple[int, ...]
     name: str
-    shown: str
+    previewed: str
     ran: str
     expected: bool
 
@@ -33,7 +36,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Row:
-    """One process as it was started."""
+    """One process of a plan with the name of its node and its environment as text."""
 
     process: PlannedProcess
     node: str
@@ -48,18 +51,23 @@ def rows(plan: LaunchPlan) -> tuple[Row, ...]:
     )
 
 
-def differences(preview: LaunchPlan, plan: LaunchPlan) -> tuple[Difference, ...]:
-    """Grouped over the ranks that share them. `expected`: the preview said it is only known at launch."""
+def differences(preview: LaunchPlan, plan: LaunchPlan) -> tuple[VariableDifference, ...]:
+    """Returns what differs between both plans, unexpected differences first; equal ones of several ranks are
+    merged."""
+    # Ranks are compared by number: the preview may have placed them on other nodes.
     before = {row.process.rank: row for row in rows(preview)}
     grouped: dict[tuple[str, str, str, bool], list[int]] = {}
     for row in rows(plan):
-        for name, shown, ran, expected in _of(before.get(row.process.rank), row):
-            grouped.setdefault((name, shown, ran, expected), []).append(row.process.rank)
-    found = [
-        Difference(tuple(ranks), name, shown, ran, expected)
+        for name, previewed, ran, expected in _of(before.get(row.process.rank), row):
+            grouped.setdefault((name, previewed, ran, expected), []).append(row.process.rank)
+    ranks_run = {row.process.rank for row in rows(plan)}
+    for rank in sorted(before.keys() - ranks_run):
+        grouped.setdefault(("process", "planned", "", False), []).append(rank)
+    changed = [
+        VariableDifference(tuple(ranks), name, shown, ran, expected)
         for (name, shown, ran, expected), ranks in grouped.items()
     ]
-    return tuple(sorted(found, key=lambda item: (item.expected, item.name, item.ranks)))
+    return tuple(sorted(changed, key=lambda item: (item.expected, item.name, item.ranks)))
 
 
 def _of(before: Row | None, now: Row) -> Iterator[tuple[str, str, str, bool]]:
@@ -71,12 +79,14 @@ def _of(before: Row | None, now: Row) -> Iterator[tuple[str, str, str, bool]]:
     if before.process.argv != now.process.argv:
         yield "command", " ".join(before.process.argv), " ".join(now.process.argv), False
     if before.process.gpus != now.process.gpus:
-        provisional = all(gpu.startswith("<") for gpu in before.process.gpus)
+        # The planner writes `<GPU 0 of alpha>` for a GPU that is chosen only when the run is placed.
+        planned = before.process.gpus
+        provisional = bool(planned) and all(gpu.startswith("<") for gpu in planned)
         yield "GPUs", ", ".join(before.process.gpus), ", ".join(now.process.gpus), provisional
     for name in sorted({*before.process.env, *now.process.env}):
-        shown, ran = before.process.env.get(name), now.process.env.get(name)
-        if shown != ran:
-            yield name, _text(shown), _text(ran), _was_open(shown)
+        previewed, ran = before.process.env.get(name), now.process.env.get(name)
+        if previewed != ran:
+            yield name, _text(previewed), _text(ran), _was_open(previewed)
 
 
 def _text(value: EnvValue | None) -> str:

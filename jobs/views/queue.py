@@ -1,4 +1,4 @@
-"""What waits for a cluster, in the order in which it will start, and why each run waits."""
+"""The page with the queue of a cluster: waiting runs in the order in which they start, and why each waits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
 
-MOST_SHOWN = 100
+MAX_ROWS = 100
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """`run` None: of another workspace, of which only the place in the queue is told."""
+    """A queued run. `run` is None for a run of another workspace, of which only place, demand and time are
+    shown. `place` counts from 1. `wants`: the requested resources as text."""
 
     place: int
     run: Run | None
@@ -37,8 +38,10 @@ class Waiting:
 def cluster_queue(request: WorkspaceRequest, name: str) -> HttpResponse:
     workspace = request.principal.workspace
     cluster = get_object_or_404(clusters_of(workspace), name=name)
+    # The place counts the runs of all workspaces, so foreign runs are needed although their details are
+    # hidden.
     waiting = list(Run.objects.queued().filter(spec__resources__cluster=cluster.name).defer("preview"))
-    rows = [_row(place, run, workspace) for place, run in enumerate(waiting[:MOST_SHOWN], 1)]
+    rows = [_row(place, run, workspace) for place, run in enumerate(waiting[:MAX_ROWS], 1)]
     return render(
         request,
         "jobs/_cluster_queue.html",
@@ -60,8 +63,8 @@ def _row(place: int, run: Run, workspace: Workspace) -> Waiting:
 
 def _wants(run: Run) -> str:
     try:
-        wanted = demand(read_spec(run.spec))
+        request = demand(read_spec(run.spec))
     except SpecError:
         return ""  # its next turn in the queue fails it, and says why
-    each = counted(wanted.gpus, "GPU") if wanted.gpus else counted(wanted.slots, "process slot")
-    return f"{counted(wanted.nodes, 'node')} × {each}" if wanted.nodes > 1 else each
+    each = counted(request.gpus, "GPU") if request.gpus else counted(request.slots, "process slot")
+    return f"{counted(request.nodes, 'node')} × {each}" if request.nodes > 1 else each

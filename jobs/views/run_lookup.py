@@ -1,4 +1,4 @@
-"""A run by its number or id, inside the workspace of who asks."""
+"""Finds a run of the principal's workspace by number or id. Raises Http404 for runs of other workspaces."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from workspaces.access import Principal
 
 
 def run_numbered(who: Principal, number: int) -> Run:
-    found = (
+    run: Run | None = (
         Run.objects.for_workspace(who.workspace)
         .filter(number=number)
         .select_related("experiment", "created_by")
         .first()
     )
-    if found is None:
+    if run is None:
         raise Http404
-    return found
+    return run
 
 
 def run_with_id(who: Principal, run_id: str) -> Run:
-    found = Run.objects.for_workspace(who.workspace).filter(pk=run_id).first()
-    if found is None:
+    run: Run | None = Run.objects.for_workspace(who.workspace).filter(pk=run_id).first()
+    if run is None:
         raise Http404
-    return found
+    return run

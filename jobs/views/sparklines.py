@@ -1,4 +1,4 @@
-"""The last minutes of the GPUs of some runs, each as one small line."""
+"""Draws the GPU utilisation of runs over the last minutes as small SVG lines."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ WIDTH, HEIGHT = 90, 18
 
 @dataclass(frozen=True)
 class Sparkline:
-    """Mean utilisation of a run's GPUs. `paths`: SVG paths in a box of WIDTH × HEIGHT, one between two
-    gaps."""
+    """The mean utilisation of a run's GPUs. `paths`: SVG paths in a box of WIDTH × HEIGHT, a new one after
+    each gap. `last_pct`: the latest known value in percent, or None."""
 
     paths: tuple[str, ...]
     last_pct: float | None
@@ -31,7 +31,8 @@ class Sparkline:
 
 
 def sparklines(runs: Collection[str], now: float) -> dict[str, Sparkline]:
-    """By run; none for a run that holds no GPU, or of which nothing was measured."""
+    """Returns run id -> line of the last SPAN_S seconds before `now` (Unix seconds). Runs without GPUs or
+    without measurements are left out."""
     gpus: dict[str, set[tuple[int, str]]] = defaultdict(set)
     for holder, node, uuids in Lease.objects.filter(holder__in=runs, released_at=None).values_list(
         "holder", "node_id", "gpus"
@@ -41,15 +42,16 @@ def sparklines(runs: Collection[str], now: float) -> dict[str, Sparkline]:
     if not nodes:
         return {}
     rows = read_heat(list(nodes), "utilization_pct", start=now - SPAN_S, end=now, points=POINTS, now=now).rows
-    found = {run: _line(rows, keys) for run, keys in gpus.items()}
-    return {run: line for run, line in found.items() if line is not None}
+    lines = {run: _line(rows, keys) for run, keys in gpus.items()}
+    return {run: line for run, line in lines.items() if line is not None}
 
 
 def _line(rows: Mapping[tuple[int, str], Numbers], keys: Collection[tuple[int, str]]) -> Sparkline | None:
-    known = [rows[key] for key in keys if key in rows]
-    if not known:
+    series = [rows[key] for key in keys if key in rows]
+    if not series:
         return None
-    table = np.stack(known)
+    table = np.stack(series)
+    # np.nanmean would warn about every point at which no GPU has a value.
     count = (~np.isnan(table)).sum(axis=0)
     means = np.full(table.shape[1], np.nan, np.float32)
     np.divide(np.nansum(table, axis=0), count, out=means, where=count > 0)
@@ -58,18 +60,19 @@ def _line(rows: Mapping[tuple[int, str], Numbers], keys: Collection[tuple[int, s
 
 
 def _paths(means: Numbers) -> list[str]:
-    """A point alone is a short dash: a line of no length is not seen."""
+    """Returns an SVG path for each part without gaps. It begins with a short dash, because a path of a single
+    point would be invisible."""
     step = WIDTH / max(1, len(means) - 1)
     paths: list[str] = []
-    begun = False
+    is_drawing = False
     for place, value in enumerate(means):
         if np.isnan(value):
-            begun = False
+            is_drawing = False
             continue
         x, y = place * step, 1 + (HEIGHT - 2) * (1 - min(float(value), 100.0) / 100)
-        if begun:
+        if is_drawing:
             paths[-1] += f"L{x:.1f} {y:.1f}"
         else:
             paths.append(f"M{x:.1f} {y:.1f}h0.5")
-        begun = True
+        is_drawing = True
     return paths

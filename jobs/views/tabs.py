@@ -1,32 +1,30 @@
-"""What each tab of a run's page shows."""
+"""The tabs of a run's page, and the template context of each."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from django.http import HttpRequest
 
 from jobs import outputs
 from jobs.models import Attempt, Member, Run
-from jobs.states import FINAL
+from jobs.states import FINAL, RunKind
 from jobs.views import devices, lanes, plan_comparison
 from trainhub_launch.plan import LaunchPlan
-from trainhub_launch.printing import show, shown_argv
+from trainhub_launch.printing import display_argv, show
 
 
 @dataclass(frozen=True)
 class Tab:
-    """`styles`, `scripts`: static files of this tab. `stands`: its script keeps it up to date, so that it is
-    not fetched anew.
+    """A tab of a run's page.
 
-    `shows`: whether a run has this tab at all.
-    """
+    `context` returns its template context. `styles`, `scripts`: static files that the tab needs. `stands`:
+    its content needs no refresh by htmx. `shows`: whether a run has this tab."""
 
     word: str
-    context: Callable[[Run, int, HttpRequest], dict[str, Any]]
+    context: Callable[[Run, int, HttpRequest], dict[str, object]]
     styles: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ()
     stands: bool = False
@@ -34,49 +32,52 @@ class Tab:
 
 
 @dataclass(frozen=True)
-class ShownTab:
+class TabView:
     name: str
     word: str
     count: int | None
 
 
-def shown(run: Run, attempt: int) -> list[ShownTab]:
+def visible_tabs(run: Run, attempt: int) -> list[TabView]:
     counts = {
         "members": Member.objects.filter(attempt__run=run, attempt__number=attempt).count(),
         "outputs": outputs.for_attempt(run, attempt).count(),
     }
-    return [ShownTab(name, TABS[name].word, counts.get(name)) for name in names(run)]
+    return [TabView(name, TABS[name].word, counts.get(name)) for name in tab_names(run)]
 
 
-def names(run: Run) -> list[str]:
-    """The tabs that this run has; the first is shown to begin with."""
+def tab_names(run: Run) -> list[str]:
+    """Returns the names of the tabs of this run; the first one is the default."""
     return [name for name, tab in TABS.items() if tab.shows(run)]
 
 
 def register(name: str, tab: Tab, *, after: str) -> None:
-    """A tab of a higher floor, which it registers when it is ready; its template is jobs/_tab_NAME.html."""
+    """Adds the tab `name` behind the tab `after`, for apps that depend on this one. Its template is
+    jobs/_tab_NAME.html."""
+    # A repeated registration replaces the tab.
     listed = [item for item in TABS.items() if item[0] != name]
-    place = 1 + [known for known, _ in listed].index(after)
+    place = 1 + [existing for existing, _ in listed].index(after)
+    # The dictionary is changed in place, because other modules have imported it by name.
     TABS.clear()
     TABS.update([*listed[:place], (name, tab), *listed[place:]])
 
 
-def _logs(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
-    found = lanes.shown(run, attempt, request.GET.get("log", ""))
+def _logs(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
+    logs = lanes.logs_view(run, attempt, request.GET.get("log", ""))
     return {
-        "found": found,
-        "lanes": found.ranks,
-        "files": found.files,
-        "chosen_log": found.chosen_log,
+        "log_view": logs,
+        "lanes": logs.ranks,
+        "files": logs.files,
+        "chosen_log": logs.chosen_log,
         "is_final": run.state in FINAL,
     }
 
 
-def _member_rows(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
+def _member_rows(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
     return {"members": _members(run, attempt), "is_final": run.state in FINAL}
 
 
-def _plan(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
+def _plan(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
     stored = Attempt.objects.filter(run=run, number=attempt).values_list("plan", flat=True).first()
     preview = LaunchPlan.from_json(run.preview) if run.preview else None
     plan = LaunchPlan.from_json(stored) if stored else preview
@@ -85,17 +86,17 @@ def _plan(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
     return {
         "plan": plan,
         "ran": bool(stored),
-        "rows": [(row, shown_argv(row.process)) for row in plan_comparison.rows(plan)],
+        "rows": [(row, display_argv(row.process)) for row in plan_comparison.rows(plan)],
         "differences": plan_comparison.differences(preview, plan) if preview and stored else (),
         "printed": show(plan),
     }
 
 
-def _events(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
+def _events(run: Run, _: int, __: HttpRequest) -> dict[str, object]:
     return {"events": run.events.all()}
 
 
-def _spec(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
+def _spec(run: Run, _: int, __: HttpRequest) -> dict[str, object]:
     return {"spec": json.dumps(run.spec, indent=2, ensure_ascii=False)}
 
 
@@ -104,8 +105,8 @@ def _members(run: Run, attempt: int) -> list[Member]:
 
 
 def _of_jobs(run: Run) -> bool:
-    """A run from elsewhere has neither processes nor a plan that we know of."""
-    return run.kind == "job"
+    """Returns whether the run is a job: TrainHub knows neither processes nor a plan of an external run."""
+    return run.kind == RunKind.JOB
 
 
 TABS: dict[str, Tab] = {

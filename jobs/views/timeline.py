@@ -1,4 +1,4 @@
-"""The life of a run as one proportional bar; pure."""
+"""The phases of a run as one bar whose parts are proportional to their durations. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Protocol
 
 from jobs.states import FINAL, RunState
 
+# The phases as users of such platforms know them; the others are called like their state.
 WORDS: dict[str, str] = {
     RunState.PROVISIONING: "Scaling",
     RunState.FINALIZING: "Post-processing",
     RunState.CANCEL_REQUESTED: "Canceling",
 }
-"""The phases as users of such platforms know them; the others are called like their state."""
 
 
-class Event(Protocol):
-    """A line of a run's journal."""
+class TimelineEvent(Protocol):
+    """The attributes of a run's event that the timeline needs."""
 
     @property
     def at(self) -> datetime: ...
@@ -29,9 +29,9 @@ class Event(Protocol):
 
 
 @dataclass(frozen=True)
-class Phase:
-    """A stretch of time in one state; `is_open` while it still lasts. `attempt` is set where there were
-    several."""
+class StateSpan:
+    """A period in one state; `is_open` while it lasts. `attempt` is None unless the run had several
+    attempts."""
 
     state: str
     word: str
@@ -42,13 +42,15 @@ class Phase:
 
     @property
     def share(self) -> int:
-        """Of the bar, against the other phases; below 1 a browser would leave a part of the bar empty."""
+        """Returns the width relative to the other phases: milliseconds, at least 1. If all values add up to
+        less than 1, CSS leaves a part of the bar empty."""
         return max(1, round(self.seconds * 1000))
 
 
-def phases(created_at: datetime, events: Iterable[Event], now: datetime) -> tuple[Phase, ...]:
-    """The phases in order; a final state closes the last one and is none itself."""
+def phases(created_at: datetime, events: Iterable[TimelineEvent], now: datetime) -> tuple[StateSpan, ...]:
+    """Returns the phases of a job in order. A final state ends the last phase and is not a phase itself."""
     steps = _steps(created_at, events)
+    # Without a retry every phase belongs to attempt 1, and the page shows no numbers.
     again = {attempt for _, _, attempt in steps if attempt > 1}
     out = []
     for index, (at, state, attempt) in enumerate(steps):
@@ -56,25 +58,28 @@ def phases(created_at: datetime, events: Iterable[Event], now: datetime) -> tupl
             break
         is_open = index + 1 == len(steps)
         until = now if is_open else steps[index + 1][0]
+        # Event times may come from nodes, and the hub's clock may have been set back between two events.
         seconds = max(0.0, (until - at).total_seconds())
         out.append(
-            Phase(
+            StateSpan(
                 state, WORDS.get(state, state), at, seconds, is_open, attempt if again and attempt else None
             )
         )
     return tuple(out)
 
 
-def stretch(started_at: datetime, finished_at: datetime | None, now: datetime) -> tuple[Phase, ...]:
-    """Of a run from elsewhere, by its client's clock: it ran from then to then, or still does."""
+def stretch(started_at: datetime, finished_at: datetime | None, now: datetime) -> tuple[StateSpan, ...]:
+    """Returns the only phase of an external run, from its start to its end or to `now`, as its client
+    reported them."""
     state, seconds = RunState.RUNNING.value, ((finished_at or now) - started_at).total_seconds()
     return (
-        Phase(state, WORDS.get(state, state), started_at, max(0.0, seconds), is_open=finished_at is None),
+        StateSpan(state, WORDS.get(state, state), started_at, max(0.0, seconds), is_open=finished_at is None),
     )
 
 
-def _steps(created_at: datetime, events: Iterable[Event]) -> list[tuple[datetime, str, int]]:
-    """When which state was entered. The journal may begin after Queued, and notes are no steps."""
+def _steps(created_at: datetime, events: Iterable[TimelineEvent]) -> list[tuple[datetime, str, int]]:
+    """Returns (time, state, attempt) for each change of state. Queued is added if the first event is a later
+    one; events without a new state are ignored."""
     steps = [(event.at, event.to_state, event.attempt) for event in events if event.to_state]
     if not steps or steps[0][1] != RunState.QUEUED:
         steps.insert(0, (created_at, RunState.QUEUED.value, 0))

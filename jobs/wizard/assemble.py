@@ -1,4 +1,4 @@
-"""Parts -> RunSpec and back. Pure; what makes clone and "edit again" free."""
+"""Converts the parts of the wizard to a RunSpec and back; cloning a run uses the way back. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from trainhub_launch.spec_reader import read_spec
 
 
 def assemble(parts: Parts) -> RunSpec:
-    """Raises SpecError exactly where the API would, for it reads the same JSON."""
+    """Returns the RunSpec of the parts. Raises SpecError as the API would, because both read the same
+    JSON."""
     if parts.source.source is None:
         raise SpecError("source", "Choose what to run: upload your code, or take an example.")
     spec = RunSpec(
@@ -31,12 +32,15 @@ def assemble(parts: Parts) -> RunSpec:
         display_name=parts.environment.display_name,
         tags=parts.environment.tags,
     )
+    # The reader checks what the form fields do not, such as fields that contradict each other.
     return read_spec(spec.to_json())
 
 
 def take_apart(spec: RunSpec) -> Parts:
-    """The parts that assemble to `spec`; a node_count that only repeats the distribution's is dropped."""
+    """Returns the parts from which `assemble` makes `spec`. A node_count in the resources that only repeats
+    the distribution's is dropped."""
     distribution = spec.distribution
+    # In a spec of the API both fields may name the number of nodes; the form has one field for it.
     in_resources = distribution is not None and distribution.nodes_field == "resources.node_count"
     return Parts(
         source=SourcePart(spec.source, spec.script, spec.arguments, spec.command),

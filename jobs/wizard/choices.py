@@ -1,4 +1,4 @@
-"""What a person can choose from, as it stands now: clusters, environments, experiments, files."""
+"""The options that the wizard offers at present: clusters, environments, experiments, examples and files."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jobs import environments
 from jobs.models import Experiment, Run, Snapshot
 from jobs.sources import examples
 from jobs.sources.examples import Example
+from jobs.states import RunKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.scheduler.capacity import FreeNode, words
@@ -20,12 +21,14 @@ from trainhub_launch.spec import ExampleSource, Source
 from workspaces.access import Principal
 from workspaces.models import Workspace
 
+# The page contains every suggestion as an option of a datalist.
 MOST_FILES = 500
 
 
 @dataclass(frozen=True)
 class ClusterChoice:
-    """`nodes`: all that have ever reported; what is free counts only where they do now."""
+    """A cluster with its nodes. `stock`: GPU models and their counts. Free and total resources count only
+    nodes that take runs at present."""
 
     name: str
     nodes: tuple[FreeNode, ...]
@@ -37,12 +40,12 @@ class ClusterChoice:
 
     @property
     def away(self) -> str:
-        """The names of the others."""
+        """Returns the names of the nodes that do not report."""
         return words([node.name for node in self.nodes if node.silent_s is not None])
 
     @property
     def to_come(self) -> int:
-        """How many more nodes its provider makes when runs wait."""
+        """Returns how many more nodes the cluster's provider can create for waiting runs."""
         return sum(node.is_coming for node in self.nodes)
 
     @property
@@ -63,12 +66,14 @@ class ClusterChoice:
 
     @property
     def most_gpus(self) -> int:
+        # The largest node limits the GPUs per node, and machines that do not exist yet count, too.
         return max((node.gpus_total for node in self.nodes if node.takes_runs or node.is_coming), default=0)
 
 
 @dataclass(frozen=True)
 class EnvironmentChoice:
-    """`is_rare`: one of many interpreters, folded away until it is chosen."""
+    """An environment to choose. `is_rare`: one of possibly many interpreters, which the page folds away
+    unless it is chosen."""
 
     value: str
     title: str
@@ -85,7 +90,8 @@ class GalleryCard:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What the source step says about the chosen source."""
+    """A summary of the chosen source for the source step. `is_missing`: the source does not exist any
+    more."""
 
     title: str
     sentence: str
@@ -95,7 +101,8 @@ class SourceFacts:
 
     @property
     def suggestions(self) -> tuple[str, ...]:
-        """Files for the script's field, Python first."""
+        """Returns at most MOST_FILES files to suggest as script, Python files and files of upper folders
+        first."""
         return tuple(
             sorted(self.files, key=lambda path: (not path.endswith(".py"), path.count("/"), path))[
                 :MOST_FILES
@@ -103,7 +110,7 @@ class SourceFacts:
         )
 
 
-def clusters(workspace: Workspace) -> tuple[ClusterChoice, ...]:
+def cluster_choices(workspace: Workspace) -> tuple[ClusterChoice, ...]:
     return tuple(
         ClusterChoice(
             cluster.name, nodes_of(cluster, workspace), count_models(cluster.nodes.filter(revoked_at=None))
@@ -113,7 +120,8 @@ def clusters(workspace: Workspace) -> tuple[ClusterChoice, ...]:
 
 
 def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
-    """Curated ones, then the interpreters that the nodes of the workspace's clusters report."""
+    """Returns the curated environments, the node's default Python, and the interpreters that the nodes of the
+    workspace's clusters report."""
     return (
         *(
             EnvironmentChoice(item.name, item.name, environments.describe(item))
@@ -125,7 +133,7 @@ def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
 
 
 def gallery() -> tuple[GalleryCard, ...]:
-    """The examples, as the first page shows them."""
+    """Returns the built-in examples as cards for the start page and the source step."""
     return tuple(
         GalleryCard(
             example,
@@ -138,20 +146,21 @@ def gallery() -> tuple[GalleryCard, ...]:
     )
 
 
-def experiments(workspace: Workspace) -> list[str]:
-    found = Experiment.objects.filter(workspace=workspace, deleted_at=None)
-    return list(found.order_by("-pk").values_list("name", flat=True)[:100])
+def experiment_choices(workspace: Workspace) -> list[str]:
+    experiments = Experiment.objects.filter(workspace=workspace, deleted_at=None)
+    # These are suggestions only: the field also accepts the name of another experiment.
+    return list(experiments.order_by("-pk").values_list("name", flat=True)[:100])
 
 
 def last_runs(workspace: Workspace, limit: int = 8) -> list[Run]:
-    """Runs that can be cloned."""
-    found = (
+    """Returns the latest listed jobs, which can be cloned."""
+    runs = (
         Run.objects.for_workspace(workspace)
         .listed()
-        .filter(kind="job")
+        .filter(kind=RunKind.JOB)
         .select_related("experiment", "created_by")
     )
-    return list(found.order_by("-number")[:limit])
+    return list(runs.order_by("-number")[:limit])
 
 
 def source_facts(source: Source | None, who: Principal) -> SourceFacts | None:
@@ -174,7 +183,7 @@ def source_facts(source: Source | None, who: Principal) -> SourceFacts | None:
 
 
 def likely_script(paths: Iterable[str]) -> str:
-    """The script that a person most probably means, or nothing."""
+    """Returns the path that most probably is the training script, or "" if there is no clear candidate."""
     scripts = sorted(path for path in paths if path.endswith(".py"))
     for name in ("train.py", "main.py", "run.py"):
         if name in scripts:
@@ -205,4 +214,5 @@ def _interpreters(open_clusters: Iterable[Cluster]) -> tuple[EnvironmentChoice, 
 
 
 def _newest_first(version: str) -> tuple[int, ...]:
+    # As text, 3.9 would sort before 3.10.
     return tuple(-int(part) for part in version.split(".") if part.isdecimal())

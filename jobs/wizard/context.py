@@ -1,4 +1,4 @@
-"""What the wizard's templates are given."""
+"""The template context of the wizard's pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jobs.models import Draft
 from jobs.wizard import choices, picture, steps
 from jobs.wizard.distribution_form import DistributionForm
 from jobs.wizard.environment_form import EnvironmentForm
-from jobs.wizard.evaluation import Evaluation, Problem
+from jobs.wizard.evaluation import Evaluation, WizardProblem
 from jobs.wizard.resources_form import ResourcesForm
 from jobs.wizard.source_form import SourceForm, read_source
 from jobs.wizard.text_values import split_arguments
@@ -24,11 +24,11 @@ Context = dict[str, Any]
 
 @dataclass(frozen=True)
 class Entry:
-    """A form field with what stands under it."""
+    """A form field with the problems to show below it."""
 
     name: str
     field: BoundField
-    problems: tuple[Problem, ...]
+    problems: tuple[WizardProblem, ...]
 
     @property
     def is_wrong(self) -> bool:
@@ -37,7 +37,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class StepLine:
-    """One line of the list at the left."""
+    """One line of the list of steps beside the form. `state`: `done`, `errors` or `open`."""
 
     name: str
     title: str
@@ -54,24 +54,29 @@ class Card:
 
 
 def step_context(
-    draft: Draft, step: str, found: Evaluation, who: Principal, *, tell_all: bool, rank: int
+    draft: Draft, step: str, evaluation: Evaluation, who: Principal, *, tell_all: bool, rank: int
 ) -> Context:
-    """`tell_all`: also say what is merely not filled in yet."""
+    """Returns the template context of a step.
+
+    `tell_all`: also show problems of fields that are merely not filled in yet. `rank`: the process whose
+    command the picture shows."""
     context: Context = {
         "draft": draft,
         "step": step,
-        "found": found,
-        "lines": lines(found, step),
+        "evaluation": evaluation,
+        "lines": lines(evaluation, step),
         "back": steps.before(step),
-        "picture": None if found.plan is None else picture.draw(found.plan, rank, _mine(found)),
-        "missing": _missing(found, step),
+        "picture": None
+        if evaluation.plan is None
+        else picture.draw(evaluation.plan, rank, _mine(evaluation)),
+        "missing": _missing(evaluation, step),
     }
     if step == steps.REVIEW:
-        return context | _review(found)
-    form = found.forms[step]
-    told = [problem for problem in found.of(step) if tell_all or not problem.untold]
+        return context | _review(evaluation)
+    form = evaluation.forms[step]
+    problems = [problem for problem in evaluation.of(step) if tell_all or not problem.is_unvisited]
     entries = {
-        name: Entry(name, form[name], tuple(problem for problem in told if problem.field == name))
+        name: Entry(name, form[name], tuple(problem for problem in problems if problem.field == name))
         for name in form.fields
     }
     context |= {"current": steps.BY_NAME[step], "form": form, "places": entries, "next": steps.after(step)}
@@ -86,9 +91,9 @@ def step_context(
     return context
 
 
-def lines(found: Evaluation, here: str) -> list[StepLine]:
+def lines(evaluation: Evaluation, here: str) -> list[StepLine]:
     listed = [
-        StepLine(step.name, step.title, number, found.state(step.name), step.name == here)
+        StepLine(step.name, step.title, number, evaluation.state(step.name), step.name == here)
         for number, step in enumerate(steps.STEPS, start=1)
     ]
     return [
@@ -97,28 +102,30 @@ def lines(found: Evaluation, here: str) -> list[StepLine]:
     ]
 
 
-def _review(found: Evaluation) -> Context:
+def _review(evaluation: Evaluation) -> Context:
     titles = {step.name: step.title for step in steps.STEPS}
-    spec = found.spec
+    spec = evaluation.spec
     return {
-        "table": None if found.plan is None else picture.tabulate(found.plan, _mine(found)),
+        "table": None if evaluation.plan is None else picture.tabulate(evaluation.plan, _mine(evaluation)),
         # The review lists every problem above its picture already.
         "missing": [],
-        "listed": [(problem, titles[problem.step]) for problem in found.problems],
+        "listed": [(problem, titles[problem.step]) for problem in evaluation.problems],
         "spec_json": "" if spec is None else json.dumps(spec.to_json(), indent=2, ensure_ascii=False),
         "spec": spec,
-        "may_submit": spec is not None and found.plan is not None and not found.errors,
+        "may_submit": spec is not None and evaluation.plan is not None and not evaluation.errors,
     }
 
 
-def _missing(found: Evaluation, here: str) -> list[tuple[Problem, str]]:
-    """Why there is no picture, where another step is the cause; each with that step's title."""
-    elsewhere = [problem for problem in found.errors if problem.step != here and not problem.untold]
+def _missing(evaluation: Evaluation, here: str) -> list[tuple[WizardProblem, str]]:
+    """Returns the problems of other steps that prevent the picture, each with the title of its step."""
+    elsewhere = [
+        problem for problem in evaluation.errors if problem.step != here and not problem.is_unvisited
+    ]
     return [(problem, steps.BY_NAME[problem.step].title) for problem in elsewhere]
 
 
-def _mine(found: Evaluation) -> frozenset[str]:
-    return frozenset(found.spec.environment_variables) if found.spec else frozenset()
+def _mine(evaluation: Evaluation) -> frozenset[str]:
+    return frozenset(evaluation.spec.environment_variables) if evaluation.spec else frozenset()
 
 
 def _source(form: SourceForm, who: Principal) -> Context:
@@ -133,7 +140,7 @@ def _source(form: SourceForm, who: Principal) -> Context:
 
 
 def tokens(form: SourceForm, name: str) -> tuple[str, ...]:
-    """The list that the typed text stands for, as far as it can be read."""
+    """Returns the typed text of the field as a list of arguments; empty if it cannot be parsed."""
     try:
         return split_arguments((form.typed.get(name) or [""])[0])
     except ValueError:
@@ -148,26 +155,27 @@ def _cards(form: DistributionForm, entries: dict[str, Entry]) -> list[Card]:
 
 
 def _resources(form: ResourcesForm, who: Principal) -> Context:
-    found = choices.clusters(who.workspace)
+    clusters = choices.cluster_choices(who.workspace)
     chosen = (form.typed.get("cluster") or [""])[0]
     return {
-        "clusters": found,
+        "clusters": clusters,
         "chosen_cluster": chosen,
-        "is_known_cluster": any(item.name == chosen for item in found),
+        "is_known_cluster": any(item.name == chosen for item in clusters),
     }
 
 
 def _environment(form: EnvironmentForm, who: Principal) -> Context:
-    found = choices.environment_choices(who.workspace)
+    environments = choices.environment_choices(who.workspace)
     chosen = (form.typed.get("environment") or [""])[0]
-    rare = [item for item in found if item.is_rare]
+    rare = [item for item in environments if item.is_rare]
     return {
-        "environments": [item for item in found if not item.is_rare],
+        "environments": [item for item in environments if not item.is_rare],
         "rare_environments": rare,
         "is_rare_environment": any(item.value == chosen for item in rare),
         "chosen_environment": chosen,
-        "is_known_environment": any(item.value == chosen for item in found),
-        "experiments": choices.experiments(who.workspace),
+        "is_known_environment": any(item.value == chosen for item in environments),
+        "experiments": choices.experiment_choices(who.workspace),
+        # Without JavaScript the blank row is the only way to add one; the script clones it.
         "variable_rows": [*form.variable_rows(), ("", "", "value")],
         "tag_rows": [*form.tag_rows(), ("", "")],
     }

@@ -1,5 +1,4 @@
-"""Step 2: how many processes there are, and who starts them. The cards and their fields are those of the
-frameworks."""
+"""Step 2: the distribution of a run over processes. Cards and fields are those that the frameworks define."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from trainhub_launch.distribution import Distribution
 from trainhub_launch.frameworks import FRAMEWORKS, SINGLE
 from trainhub_launch.frameworks.form import ChoiceField, FormCard, FormField
 
+# The one field of a card that may lie outside the distribution.
 NODE_COUNT = "resources.node_count"
-"""The one field of a card that may lie outside the distribution."""
 
 
 class DistributionForm(StepForm[DistributionPart]):
@@ -32,11 +31,12 @@ class DistributionForm(StepForm[DistributionPart]):
 
     def clean(self) -> dict[str, Any]:
         card = find_card(self.cleaned_data.get("kind", ""))
+        # A post contains the fields of all cards, and only those of the chosen card are visible.
         self.keep_errors_of({"kind", *(field.name for field in (card.fields if card else ()))})
         return self.cleaned_data
 
     def cards(self) -> list[tuple[FormCard, bool, list[BoundField]]]:
-        """Each card, whether it is chosen, and its fields in order."""
+        """Returns each card, whether it is chosen, and its fields in order."""
         chosen = (self.typed.get("kind") or [""])[0]
         return [
             (card, card.name == chosen, [self[field.name] for field in card.fields]) for card in all_cards()
@@ -56,6 +56,7 @@ class DistributionForm(StepForm[DistributionPart]):
     @classmethod
     def raw(cls, part: DistributionPart) -> Raw:
         chosen = card_of(part.distribution)
+        # The other cards show their defaults when the user switches to them.
         typed = {field.name: field.default for card in all_cards() for field in card.fields}
         for field in chosen.fields:
             value = (
@@ -84,8 +85,9 @@ def find_card(name: str) -> FormCard | None:
 
 
 def card_of(distribution: Distribution | None) -> FormCard:
-    """The card that a person would have chosen to get this distribution."""
+    """Returns the card whose form yields this distribution."""
     cards = FRAMEWORKS[SINGLE if distribution is None else distribution.type].cards
+    # A framework has several cards if people use it in several ways.
     return cards[0] if distribution is None else next(card for card in cards if card.shows(distribution))
 
 

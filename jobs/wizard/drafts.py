@@ -1,4 +1,5 @@
-"""A wizard under way is a row: its id is in the address, so two tabs are two drafts."""
+"""Drafts of the wizard, stored as rows. The id is part of the URL, so that two browser tabs can edit two
+drafts."""
 
 from __future__ import annotations
 
@@ -17,22 +18,23 @@ from jobs.wizard.parts import Parts
 from trainhub_launch.spec import RunSpec
 from workspaces.access import Principal
 
+# Milliseconds of the browser's clock, sent with the form: says which of two posts was typed later.
 STAMP = "typed_at"
-"""Milliseconds of the browser's clock, sent with the form: says which of two posts was typed later."""
 
 
 def start(who: Principal, spec: RunSpec | None = None) -> Draft:
-    """An empty draft, or one that holds what would have been typed for `spec`."""
+    """Creates an empty draft, or one whose forms are filled in for `spec`."""
     typed = {} if spec is None else steps.raw_of(take_apart(spec))
     return Draft.objects.create(workspace=who.workspace, user=who.user, steps=typed)
 
 
 def find(who: Principal, draft_id: uuid.UUID) -> Draft:
-    """A person's own draft; anyone else's does not exist."""
-    found = mine(who).filter(pk=draft_id).select_related("submitted_run").first()
-    if found is None:
+    """Returns the person's own draft. Raises Http404 for a draft that does not exist or belongs to somebody
+    else."""
+    draft = mine(who).filter(pk=draft_id).select_related("submitted_run").first()
+    if draft is None:
         raise Http404
-    return found
+    return draft
 
 
 def mine(who: Principal) -> QuerySet[Draft]:
@@ -40,31 +42,37 @@ def mine(who: Principal) -> QuerySet[Draft]:
 
 
 def open_drafts(who: Principal, limit: int = 6) -> list[Draft]:
-    """Worked on and not submitted: where one can go on. An example that was only looked at is not among
-    them."""
+    """Returns the latest drafts that were edited and not submitted. Drafts of examples that were only opened
+    are left out."""
+    # Only a browser's post and `put` store the stamp; a draft made from a spec has none until it is edited.
     latest = mine(who).filter(submitted_run=None).exclude(steps={})[:50]
     return [draft for draft in latest if any(STAMP in typed for typed in draft.steps.values())][:limit]
 
 
-def keep(draft: Draft, step: str, typed: Raw) -> None:
-    """Store what was typed, valid or not. A post that was overtaken by a later one changes nothing."""
-    held = steps.BY_NAME[step].form.held
+def save_step(draft: Draft, step: str, typed: Raw) -> None:
+    """Stores the typed fields of a step, valid or not. Has no effect if the stored ones were typed later,
+    because requests may arrive out of order."""
+    own_fields = steps.BY_NAME[step].form.unvalidated_fields
 
     def change(before: Raw) -> Raw:
+        # The page saves while the user types, and two requests of the same browser may overtake each other.
         if _stamp(typed) < _stamp(before):
             return before
-        return typed | {name: before[name] for name in held if name in before}
+        # The form in the browser may still have the source from before an upload that has finished meanwhile.
+        return typed | {name: before[name] for name in own_fields if name in before}
 
     _change(draft, step, change)
 
 
 def put(draft: Draft, step: str, **changed: str) -> None:
-    """Change single fields of a step, leaving what was typed in the others."""
+    """Changes single fields of a step and keeps the other fields as typed."""
     blank = steps.raw_of(Parts())[step]
     _change(
         draft,
         step,
         lambda before: (
+            # The stamp marks the draft as edited. It is 0 unless a post set it, so that any later post is
+            # accepted.
             {STAMP: ["0"]} | (before or blank) | {name: [value] for name, value in changed.items()}
         ),
     )
@@ -72,7 +80,9 @@ def put(draft: Draft, step: str, **changed: str) -> None:
 
 def _change(draft: Draft, step: str, change: Callable[[Raw], Raw]) -> None:
     with transaction.atomic():
+        # All steps are in one JSON column: without the lock, a save of another step could be overwritten.
         fresh = Draft.objects.select_for_update().get(pk=draft.pk)
+        # A save that arrives after the submission is ignored, because the draft must match its run.
         if fresh.submitted_run_id is None:
             fresh.steps = fresh.steps | {step: change(fresh.steps.get(step, {}))}
             fresh.save(update_fields=["steps", "updated_at"])
@@ -85,5 +95,10 @@ def submitted(draft: Draft, run: Run) -> None:
 
 
 def _stamp(typed: Raw) -> int:
-    text = (typed.get(STAMP) or ["0"])[0]
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return to_number((typed.get(STAMP) or ["0"])[0])
+
+
+def to_number(text: str) -> int:
+    """Returns the whole number in a field that the page's script fills, 0 for any other text. 15 digits are
+    more than a time in milliseconds has, and `int` raises an error for thousands of them."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 15 else 0

@@ -1,4 +1,4 @@
-"""Step 4: the software it needs, its variables, and what it is called."""
+"""Step 4: environment, environment variables, experiment, name and tags of the run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from trainhub_launch.spec import EXPERIMENT_NAME, VARIABLE_NAME, EnvironmentRef,
 
 
 class EnvironmentForm(StepForm[EnvironmentPart]):
-    """Variables and tags are rows: the columns `variable_name`, `variable_value`, `variable_kind` and so
-    on."""
+    """The form of the step. Variables and tags are repeated fields: `variable_name`, `variable_value` and
+    `variable_kind`, `tag_name` and `tag_value`."""
 
     template = "jobs/wizard/_environment.html"
 
     environment = forms.CharField(
         label="Environment", max_length=500, error_messages={"required": "Choose an environment."}
     )
+    # Only a place for labels and errors: the rows are read from the repeated fields below.
     variables = forms.Field(label="Environment variables", required=False)
     experiment = forms.CharField(
         label="Experiment",
@@ -33,7 +34,9 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
         label="Name of the run",
         required=False,
         max_length=200,
-        help_text="Shown in lists. Blank: what it runs.",
+        help_text=(
+            "Shown in lists. If blank, the name is that of the script or program, with the run's number."
+        ),
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
     tags = forms.Field(label="Tags", required=False)
@@ -47,42 +50,46 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
         return name
 
     def clean_variables(self) -> dict[str, Variable]:
-        found: dict[str, Variable] = {}
+        variables: dict[str, Variable] = {}
         for name, value, kind in self.variable_rows():
             if not name and not value:
                 continue
             if not VARIABLE_NAME.match(name):
-                shown = f"'{name}'" if name else f"the name before '{value}'"
+                label = f"'{name}'" if name else f"the name before '{value}'"
                 raise forms.ValidationError(
-                    f"Environment variables: {shown} is not a name; use letters, digits and '_', not "
+                    f"Environment variables: {label} is not a name; use letters, digits and '_', not "
                     "starting with a digit."
                 )
-            if name in found:
+            if name in variables:
                 raise forms.ValidationError(
                     f"Environment variables: {name} is given twice; keep one of the two."
                 )
+            # Django's own fields reject NUL, but these values are read from the raw data. An environment
+            # cannot contain it.
             if "\x00" in value:
                 raise forms.ValidationError(
                     f"Environment variables: {name} must not contain a NUL character."
                 )
-            found[name] = Variable(secret=value) if kind == "secret" else Variable(value=value)
-        return found
+            variables[name] = Variable(secret=value) if kind == "secret" else Variable(value=value)
+        return variables
 
     def clean_tags(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        tags: dict[str, str] = {}
         for name, value in self.tag_rows():
             if not name and not value:
                 continue
             if not name:
                 raise forms.ValidationError(f"Tags: give the tag with the value '{value}' a name.")
-            if name in found:
+            if name in tags:
                 raise forms.ValidationError(f"Tags: {name} is given twice; keep one of the two.")
-            found[name] = value
-        return found
+            tags[name] = value
+        return tags
 
     def variable_rows(self) -> list[tuple[str, str, str]]:
         names, values, kinds = (self.column(f"variable_{column}") for column in ("name", "value", "kind"))
+        # `zip` would silently drop variables of a request that has fewer kinds than names.
         kinds += ["value"] * (len(names) - len(kinds))
+        # Values are not stripped: spaces may be part of them.
         return [(name.strip(), value, kind) for name, value, kind in zip(names, values, kinds, strict=False)]
 
     def tag_rows(self) -> list[tuple[str, str]]:
@@ -134,7 +141,7 @@ def _variable_columns(variables: Mapping[str, Variable]) -> Raw:
 
 
 def read_environment(text: str) -> EnvironmentRef:
-    """`name`, or `name:version`."""
+    """Parses `name` or `name:version`."""
     name, _, version = text.partition(":")
     return EnvironmentRef(name, version)
 

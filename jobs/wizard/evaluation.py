@@ -1,11 +1,10 @@
-"""A draft looked at as a whole: its forms, the spec they make, what will run, and every problem beside its
+"""Evaluates a draft as a whole: its forms, the spec and plan that they yield, and all problems by form
 field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from jobs.models import Draft
 from jobs.scheduling import run_actions
@@ -19,46 +18,51 @@ from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal
 
+# Until something is chosen to run, the picture shows the layout around this.
 STAND_IN = SourcePart(ExampleSource("hello"), script="your_script.py")
-"""Until something is chosen to run, the picture shows the layout around this."""
+# Names that a sentence may begin with and that keep their lower case.
 TOOLS = frozenset(
     {"nccl", "gloo", "mpirun", "mpiexec", "torchrun", "deepspeed", "horovodrun", "accelerate", "python"}
 )
 
 
 @dataclass(frozen=True)
-class Problem:
-    """`field` is the form field it stands under. `untold`: merely not filled in yet."""
+class WizardProblem:
+    """A problem with a draft, shown below the form field `field` of `step`. `is_unvisited`: a required field
+    that is merely not filled in yet."""
 
     level: str
     step: str
     field: str
     message: str
-    untold: bool = False
+    is_unvisited: bool = False
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`plan` is None where the typed data make none; `stands_in`: it shows `your_script.py`."""
+    """The result of evaluating a draft.
 
-    forms: dict[str, StepForm[Any]]
+    `plan` is None if the typed data yields none. `stands_in`: the plan uses `your_script.py`, because no
+    source is chosen yet. `touched`: the steps that were saved at least once."""
+
+    forms: dict[str, StepForm[object]]
     spec: RunSpec | None = None
     plan: LaunchPlan | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[WizardProblem, ...] = ()
     stands_in: bool = False
     touched: frozenset[str] = field(default_factory=frozenset)
 
     @property
-    def errors(self) -> tuple[Problem, ...]:
+    def errors(self) -> tuple[WizardProblem, ...]:
         return tuple(problem for problem in self.problems if problem.level == "error")
 
-    def of(self, step: str) -> tuple[Problem, ...]:
+    def of(self, step: str) -> tuple[WizardProblem, ...]:
         return tuple(problem for problem in self.problems if problem.step == step)
 
     def state(self, step: str) -> str:
-        """`done`, `errors`, or `open`: untouched, or merely not filled in yet."""
+        """Returns `done`, `errors`, or `open` if the step was not saved yet or only lacks required fields."""
         errors = [problem for problem in self.of(step) if problem.level == "error"]
-        if step not in self.touched or (errors and all(problem.untold for problem in errors)):
+        if step not in self.touched or (errors and all(problem.is_unvisited for problem in errors)):
             return "open"
         return "errors" if errors else "done"
 
@@ -67,13 +71,16 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
     forms = steps.forms_of(draft.steps)
     valid = {name: form for name, form in forms.items() if form.is_valid()}
     blank = Evaluation(forms, problems=tuple(_form_problems(forms)), touched=frozenset(draft.steps))
-    stands_in = "source" not in valid and all(problem.untold for problem in blank.of("source"))
+    # With a source that is wrong rather than missing, a picture of another script would be misleading.
+    stands_in = "source" not in valid and all(problem.is_unvisited for problem in blank.of("source"))
+    # The plan needs the parts of all steps; only a missing source can be replaced by the stand-in.
     if not set(forms) - set(valid) <= ({"source"} if stands_in else set()):
         return blank
     parts = replace(steps.parts_of(valid), source=STAND_IN) if stands_in else steps.parts_of(valid)
     try:
         spec = assemble(parts)
     except SpecError as error:
+        # The reader raises for the first wrong field only.
         return _with(blank, [Finding("error", error.field, error.message)], stands_in)
     preview = run_actions.preview(spec, who)
     return replace(
@@ -84,31 +91,36 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
 
 
 def _with(blank: Evaluation, findings: Iterable[Finding], stands_in: bool) -> Evaluation:
-    """A stand-in's own faults are nobody's."""
-    found = (_problem(finding, blank.forms) for finding in findings)
-    kept = tuple(problem for problem in found if not (stands_in and problem.step == "source"))
-    return replace(blank, problems=(*blank.problems, *kept), stands_in=stands_in)
+    """Returns the evaluation with the findings added. Findings about the stand-in source are dropped, because
+    the user did not choose it."""
+    problems = (_problem(finding, blank.forms) for finding in findings)
+    remaining = tuple(problem for problem in problems if not (stands_in and problem.step == "source"))
+    return replace(blank, problems=(*blank.problems, *remaining), stands_in=stands_in)
 
 
-def _form_problems(forms: dict[str, StepForm[Any]]) -> Iterator[Problem]:
+def _form_problems(forms: dict[str, StepForm[object]]) -> Iterator[WizardProblem]:
     for step, form in forms.items():
         for name, errors in form.errors.as_data().items():
             for error in errors:
-                yield Problem("error", step, name, str(error.messages[0]), untold=error.code == "required")
+                # Forms give the code `required` to a missing value only, also in their own checks.
+                yield WizardProblem(
+                    "error", step, name, str(error.messages[0]), is_unvisited=error.code == "required"
+                )
 
 
-def _problem(finding: Finding, forms: dict[str, StepForm[Any]]) -> Problem:
-    """Put a finding beside the field where it was typed; one that fits no field belongs to the source."""
+def _problem(finding: Finding, forms: dict[str, StepForm[object]]) -> WizardProblem:
+    """Assigns a finding to the form field where its value was typed; to the source field if no field
+    matches."""
     for step, form in forms.items():
         name = below(finding.field, form.paths)
         if name is not None:
-            return Problem(finding.level, step, name, _sentence(finding.message))
-    return Problem(finding.level, "source", "source", f"{finding.field}: {finding.message}")
+            return WizardProblem(finding.level, step, name, _sentence(finding.message))
+    return WizardProblem(finding.level, "source", "source", f"{finding.field}: {finding.message}")
 
 
 def _sentence(message: str) -> str:
-    """Findings are written to follow a field's name; here they stand alone. The name of a file or tool keeps
-    its letters."""
+    """Returns a finding's message as a sentence. Findings are written to follow a field's name; here the
+    first letter is capitalised, unless the first word is a file name or a tool."""
     first = message.split(" ", 1)[0].rstrip(",:")
     text = message[:1].upper() + message[1:] if first.isalpha() and first not in TOOLS else message
     return text if text.endswith((".", "?", "!")) else f"{text}."

@@ -1,4 +1,4 @@
-"""What the step forms share: they are always bound to raw typed data and yield one frozen part."""
+"""The base of the step forms: always bound to raw typed data, and yielding one frozen part of the spec."""
 
 from __future__ import annotations
 
@@ -9,26 +9,28 @@ from django import forms
 from django.utils.datastructures import MultiValueDict
 
 Part = TypeVar("Part")
+# A step's form data exactly as typed, the way a draft stores it.
 Raw = dict[str, list[str]]
-"""A step's form data exactly as typed, the way a draft stores it."""
 
 
 class StepForm(forms.Form, Generic[Part]):
-    """`part()` needs a valid form; `raw(part)` is its inverse."""
+    """The form of a wizard step. `part()` returns the step's part and requires a valid form; `raw(part)`
+    returns the typed data that yields this part."""
 
     template = ""
-    held: ClassVar[frozenset[str]] = frozenset()
+    unvalidated_fields: ClassVar[frozenset[str]] = frozenset()
     """Fields that are set by other means than typing, such as an upload; a post of the form never changes
     them."""
 
     def __init__(self, raw: Raw) -> None:
+        # Always bound: an untouched step gets the raw data of its defaults, so every form can be validated.
         super().__init__(MultiValueDict(raw))
         self.typed = raw
         for name, field in self.fields.items():
             field.widget.attrs |= {"aria-describedby": f"finding-{name}"}
 
     def add_field(self, name: str, field: forms.Field) -> None:
-        """For a form whose fields are known only when it is made."""
+        """Adds a field that is known only when the form is created."""
         field.widget.attrs |= {"aria-describedby": f"finding-{name}"}
         self.fields[name] = field
 
@@ -41,21 +43,25 @@ class StepForm(forms.Form, Generic[Part]):
 
     @property
     def paths(self) -> Mapping[str, str]:
-        """Spec field (`distribution.process_count`) -> the form field it is typed into."""
+        """Returns spec field (`distribution.process_count`) -> name of the form field in which it is
+        typed."""
         raise NotImplementedError
 
     def keep_errors_of(self, names: set[str]) -> None:
-        """Forget errors of fields that the present choice hides; their typed text stays."""
+        """Removes the errors of all other fields, which the present choice hides; their typed text stays."""
+        # The key `__all__` holds errors that belong to no single field.
         for name in set(self.errors) - names - {"__all__"}:
             del self.errors[name]
 
     def column(self, name: str) -> list[str]:
-        """The typed values of a repeated field."""
+        """Returns the typed values of a repeated field, with line breaks as `LF`."""
+        # Browsers submit every line break of a textarea as CRLF.
         return [value.replace("\r\n", "\n") for value in self.typed.get(name, [])]
 
 
 def below(path: str, prefixes: Mapping[str, str]) -> str | None:
-    """The entry of the longest prefix that `path` equals or lies below (`limits.grace_s`, `arguments[2]`)."""
+    """Returns the value for the longest prefix that `path` equals or is below (`limits.grace_s`,
+    `arguments[2]`), or None."""
     fitting = [
         prefix for prefix in prefixes if path == prefix or path.startswith((f"{prefix}.", f"{prefix}["))
     ]
@@ -65,7 +71,7 @@ def below(path: str, prefixes: Mapping[str, str]) -> str | None:
 def whole_number(
     label: str, *, least: int, most: int, help_text: str = "", required: bool = True
 ) -> forms.IntegerField:
-    """A field whose every refusal says what is allowed."""
+    """Returns an integer field whose error messages all state the allowed range."""
     sentence = f"must be a whole number between {least} and {most}"
     attrs: dict[str, Any] = {"inputmode": "numeric", "autocomplete": "off"}
     return forms.IntegerField(

@@ -1,4 +1,4 @@
-"""What each step of the wizard yields: a frozen part of a RunSpec."""
+"""The frozen parts of a RunSpec that the steps of the wizard yield."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainhub_launch.spec import EnvironmentRef, Limits, Source, Variable
 
 @dataclass(frozen=True)
 class SourcePart:
-    """`source` None: not chosen yet."""
+    """The source and what is started from it. `source` is None while it is not chosen."""
 
     source: Source | None = None
     script: str = ""
@@ -21,7 +21,7 @@ class SourcePart:
 
 @dataclass(frozen=True)
 class DistributionPart:
-    """`node_count` only where the distribution does not hold it itself."""
+    """The distribution. `node_count` is set only if the distribution has no such field itself."""
 
     distribution: Distribution | None = None
     node_count: int | None = None

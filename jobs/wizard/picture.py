@@ -1,5 +1,5 @@
-"""A LaunchPlan as the page draws it: nodes as boxes, processes as squares, the chosen rank's command.
-Pure."""
+"""A LaunchPlan as the wizard draws it: nodes as boxes, processes as squares, and the command of the chosen
+rank. Pure."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from dataclasses import dataclass
 
 from jobs.wizard.text_values import quoted
 from trainhub_launch.plan import EnvValue, LaunchPlan, NodeCommand, PlannedProcess, Reference
-from trainhub_launch.printing import shown_argv
+from trainhub_launch.printing import display_argv
 
+# A plan may have 1,024 nodes and 4,096 processes, too many for a page.
 MOST_BOXES = 16
 MOST_SQUARES = 64
 MOST_ROWS = 64
+# The format that the planner writes for a GPU that is only chosen when the run is placed.
 PROVISIONAL_GPU = re.compile(r"<GPU (\d+) of [^,]*>\Z")
 
 
 @dataclass(frozen=True)
 class Word:
-    """One argument. `typed` is what was written where a reference was filled in."""
+    """One argument of a command. `typed`: the text before references were replaced, "" if it had none."""
 
     text: str
     typed: str = ""
 
     @property
-    def shown(self) -> str:
-        """Quoted where it would otherwise not be seen where the word begins and ends."""
+    def display(self) -> str:
+        """Returns the argument, quoted if its start and end would not be visible otherwise."""
         return quoted(self.text)
 
 
@@ -49,9 +51,9 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Variable:
-    """`at_launch`: `text` stands for a value that is known only then. `setter`: who sets it, where TrainHub
-    does not."""
+class VariableRow:
+    """An environment variable. `at_launch`: the value is known only at launch, and `text` describes it.
+    `is_mine`: the user set it. `setter`: the program that sets it, "" for TrainHub."""
 
     name: str
     text: str
@@ -61,14 +63,14 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A rank, its command, and the variables in which it differs from the others."""
+class PictureRow:
+    """A process with its command and the variables to list for it."""
 
     process: PlannedProcess
     node: str
     gpus: tuple[str, ...]
     words: tuple[Word, ...]
-    variables: tuple[Variable, ...]
+    variables: tuple[VariableRow, ...]
 
 
 @dataclass(frozen=True)
@@ -78,20 +80,21 @@ class Picture:
     node_count: int
     process_count: int
     gpu_count: int
-    chosen: Row
+    chosen: PictureRow
     launcher: tuple[Word, ...]
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Table:
-    rows: tuple[Row, ...]
+    rows: tuple[PictureRow, ...]
     hidden_rows: int
-    shared: tuple[Variable, ...]
+    shared: tuple[VariableRow, ...]
 
 
 def draw(plan: LaunchPlan, rank: int = 0, mine: Collection[str] = ()) -> Picture:
-    """`rank`: the one whose command is shown; the first where there is no such rank."""
+    """Returns the picture of a plan. `rank`: the process whose command is shown; the first one if it does not
+    exist. `mine`: names of variables that the user set."""
     processes = plan.processes
     chosen = next((process for process in processes if process.rank == rank), processes[0])
     return Picture(
@@ -102,14 +105,15 @@ def draw(plan: LaunchPlan, rank: int = 0, mine: Collection[str] = ()) -> Picture
         gpu_count=sum(
             len({gpu for process in command.processes for gpu in process.gpus}) for command in plan.commands
         ),
-        chosen=_row(chosen, plan, shared=_told_elsewhere(plan, mine), mine=mine),
+        chosen=_row(chosen, plan, shared=_repeated_elsewhere(plan, mine), mine=mine),
         launcher=tuple(Word(text) for command in plan.commands for text in command.launcher),
         notes=plan.notes,
     )
 
 
 def tabulate(plan: LaunchPlan, mine: Collection[str] = ()) -> Table:
-    """Rank × node × command × environment; `mine`: names of variables that the user set."""
+    """Returns all processes as a table of rank, node, command and variables. `mine`: names of variables that
+    the user set."""
     shared = _shared(plan)
     return Table(
         rows=tuple(_row(process, plan, shared=shared, mine=mine) for process in plan.processes[:MOST_ROWS]),
@@ -131,15 +135,15 @@ def _box(command: NodeCommand, chosen: PlannedProcess) -> Box:
 
 def _row(
     process: PlannedProcess, plan: LaunchPlan, *, shared: dict[str, EnvValue], mine: Collection[str]
-) -> Row:
+) -> PictureRow:
     own = {name: value for name, value in _whole(process).items() if name not in shared}
-    return Row(
+    return PictureRow(
         process=process,
         node=next(command.node for command in plan.commands if command.node_rank == process.node_rank),
         gpus=_gpus(process),
         words=tuple(
-            Word(shown, typed if typed != shown else "")
-            for typed, shown in zip(process.argv, shown_argv(process), strict=True)
+            Word(display, typed if typed != display else "")
+            for typed, display in zip(process.argv, display_argv(process), strict=True)
         ),
         variables=tuple(_variable(name, value, process, mine) for name, value in sorted(own.items())),
     )
@@ -156,26 +160,29 @@ def _shared(plan: LaunchPlan) -> dict[str, EnvValue]:
     return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
-def _told_elsewhere(plan: LaunchPlan, mine: Collection[str]) -> dict[str, EnvValue]:
-    """Left for the review: what all processes have and nobody here has set."""
+def _repeated_elsewhere(plan: LaunchPlan, mine: Collection[str]) -> dict[str, EnvValue]:
+    """Returns the variables that all processes share and the user did not set; only the review lists them."""
+    # A single process shares nothing, so `_shared` is empty; all of its variables count as repeated then.
     shared = _shared(plan) or _whole(plan.processes[0])
     return {name: value for name, value in shared.items() if name not in mine}
 
 
-def _variable(name: str, value: EnvValue, process: PlannedProcess, mine: Collection[str]) -> Variable:
+def _variable(name: str, value: EnvValue, process: PlannedProcess, mine: Collection[str]) -> VariableRow:
+    # `provided` holds the variables that mpirun sets itself for each process it starts.
     setter = "Open MPI" if name in process.provided else ""
     if isinstance(value, Reference):
         text = "assigned at launch" if value.kind == "launch" else f"secret {value.name}"
-        return Variable(name, text, at_launch=True, is_mine=name in mine, setter=setter)
+        return VariableRow(name, text, at_launch=True, is_mine=name in mine, setter=setter)
     devices = [PROVISIONAL_GPU.match(part) for part in value.split(",")]
-    indices = [found[1] for found in devices if found]
+    indices = [matches[1] for matches in devices if matches]
+    # Only a value that consists of provisional GPUs alone is replaced, such as CUDA_VISIBLE_DEVICES.
     if len(indices) < len(devices):
-        return Variable(name, value, is_mine=name in mine, setter=setter)
-    shown = f"GPU {indices[0]}" if len(indices) == 1 else f"GPU {indices[0]} to {indices[-1]}"
-    return Variable(name, f"{shown}, by UUID", at_launch=True, is_mine=name in mine)
+        return VariableRow(name, value, is_mine=name in mine, setter=setter)
+    label = f"GPU {indices[0]}" if len(indices) == 1 else f"GPU {indices[0]} to {indices[-1]}"
+    return VariableRow(name, f"{label}, by UUID", at_launch=True, is_mine=name in mine)
 
 
 def _gpus(process: PlannedProcess) -> tuple[str, ...]:
-    """Short labels: the index where the placement is provisional, else the head of the UUID."""
-    found = [(gpu, PROVISIONAL_GPU.match(gpu)) for gpu in process.gpus]
-    return tuple(f"GPU {match[1]}" if match else gpu[:12] for gpu, match in found)
+    """Returns short labels: `GPU 0` while the placement is provisional, otherwise the start of the UUID."""
+    matches = [(gpu, PROVISIONAL_GPU.match(gpu)) for gpu in process.gpus]
+    return tuple(f"GPU {match[1]}" if match else gpu[:12] for gpu, match in matches)

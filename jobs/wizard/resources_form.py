@@ -1,4 +1,4 @@
-"""Step 3: where it runs, and how long it may."""
+"""Step 3: cluster, GPUs, limits and priority of the run."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ class ResourcesForm(StepForm[ResourcesPart]):
         "GPUs per node",
         least=0,
         most=64,
-        help_text="0 for a run on CPUs. Each process gets its own, where the counts allow.",
+        help_text="0 for a run on CPUs. Each process gets GPUs of its own if there are enough.",
     )
     timeout = forms.CharField(
         label="Time limit",
         required=False,
         help_text=(
-            "For example 45 min, 2h 30m or 1d, counted from the start of the first process. Blank: none."
+            "For example 45 min, 2h 30m or 1d, counted from the start of the first process. Blank means "
+            "no limit."
         ),
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
     )
@@ -36,21 +37,23 @@ class ResourcesForm(StepForm[ResourcesPart]):
         "Grace, in seconds",
         least=0,
         most=3600,
-        help_text="How long processes may tidy up after SIGTERM before they are killed.",
+        help_text="The time that processes have to shut down after SIGTERM before they are killed.",
     )
     retries = whole_number(
         "Retries",
         least=0,
         most=100,
-        help_text="New attempts after a failure; each starts from a fresh folder.",
+        help_text="The number of new attempts after a failure. Each attempt starts in a fresh folder.",
     )
     priority = whole_number(
         "Priority",
         least=LOWEST_PRIORITY,
         most=HIGHEST_PRIORITY,
         required=False,
-        help_text="Of the runs that wait, the highest starts first; equal ones in the order they came. "
-        "Above 0 is for owners of the workspace.",
+        help_text=(
+            "Waiting runs with a higher priority start first; runs of equal priority start in the order "
+            "of submission. A value above 0 requires the role owner in the workspace."
+        ),
     )
 
     def clean_timeout(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Step 1: what runs."""
+"""Step 1: the source, and the script or command that is started from it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from jobs.wizard.parts import SourcePart
 from jobs.wizard.text_values import join_arguments, split_arguments
 from trainhub_launch.spec import ExampleSource, SnapshotSource, Source
 
-WANTED = {
+REQUIREMENTS = {
     "source": "Choose what to run: upload your code, or take an example.",
     "script": "Name the script to run, for example train.py.",
     "command": "Write the command to run, for example python train.py.",
 }
 
 
+# No field is required by itself: which of them must be filled in depends on `runs`, see `clean`.
 class SourceForm(StepForm[SourcePart]):
     template = "jobs/wizard/_source.html"
-    held = frozenset({"source"})
+    unvalidated_fields = frozenset({"source"})
 
     source = forms.CharField(label="Source", required=False, widget=forms.HiddenInput)
     runs = forms.ChoiceField(label="What starts", choices=[("script", "A script"), ("command", "A command")])
@@ -28,7 +29,9 @@ class SourceForm(StepForm[SourcePart]):
         label="Script",
         required=False,
         max_length=1000,
-        help_text="A file of the source; Python scripts run with the environment's interpreter.",
+        help_text=(
+            "The path of a file in the source. Python scripts run with the environment's interpreter."
+        ),
         widget=forms.TextInput(
             attrs={
                 "list": "source-files",
@@ -42,9 +45,11 @@ class SourceForm(StepForm[SourcePart]):
         label="Arguments",
         required=False,
         strip=False,
-        help_text="Separated by spaces or lines; quote what holds spaces. $RANK, $LOCAL_RANK and other "
-        "variables of the "
-        "process are filled in for each process. There is no shell: nothing else is interpreted.",
+        help_text=(
+            "Separate arguments by spaces or line breaks, and quote an argument that contains spaces. "
+            "$RANK, $LOCAL_RANK and other variables are replaced for each process. No shell is used: "
+            "nothing else is interpreted."
+        ),
         widget=forms.Textarea(
             attrs={"rows": 3, "spellcheck": "false", "placeholder": "--epochs 20\n--learning-rate 0.001"}
         ),
@@ -54,8 +59,8 @@ class SourceForm(StepForm[SourcePart]):
         required=False,
         strip=False,
         help_text=(
-            "Runs on every node as typed, without a shell; $NODE_RANK, $MASTER_ADDR and $MASTER_PORT "
-            "are filled in."
+            "The command runs on every node as typed, without a shell. $NODE_RANK, $MASTER_ADDR and "
+            "$MASTER_PORT are replaced."
         ),
         widget=forms.Textarea(
             attrs={
@@ -69,8 +74,11 @@ class SourceForm(StepForm[SourcePart]):
 
     def clean(self) -> dict[str, Any]:
         chosen = self.cleaned_data.get("runs", "script")
-        for name, sentence in WANTED.items():
+        for name, sentence in REQUIREMENTS.items():
+            # A field whose own check failed is absent from cleaned_data as well; it must not get a second
+            # error.
             if name in ("source", chosen) and not self.cleaned_data.get(name) and name not in self.errors:
+                # The code marks the error as a field that is merely not filled in yet.
                 self.add_error(name, forms.ValidationError(sentence, code="required"))
         self.keep_errors_of(
             {"source", "runs", "script", "arguments"} if chosen == "script" else {"source", "runs", "command"}

@@ -1,4 +1,4 @@
-"""The ways into the wizard: from code, an example, an earlier run, a draft, or nothing."""
+"""The ways to start a draft: empty, from an example, by an upload, or by continuing an open draft."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def blank(request: WorkspaceRequest) -> HttpResponse:
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def from_example(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """An example is whole: it opens at its review."""
+    """Starts a draft of the example at its review step, because an example needs no further input."""
     try:
         example = examples.example(name)
     except SpecError as error:
@@ -55,8 +55,9 @@ def from_example(request: WorkspaceRequest, name: str) -> HttpResponse:
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> HttpResponse:
-    """A zip becomes the draft's source (a new draft's where none is named). Answers JSON to a script, a
-    redirect to a form."""
+    """Makes an uploaded zip the source of the draft, or of a new draft without `draft_id`.
+
+    Responds with JSON to the page's script and with a redirect to a plain form."""
     draft = drafts.find(request.principal, draft_id) if draft_id else None
     file = request.FILES.get("file")
     if not isinstance(file, UploadedFile) or file.file is None:
@@ -65,9 +66,11 @@ def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> Http
         snapshot = snapshots.from_zip(file.file, request.principal)
     except SpecError as error:
         return _refused(request, draft, f"The source was not taken: {error.message}.")
+    # Created after the zip was accepted, so that a rejected upload leaves no empty draft.
     draft = draft or drafts.start(request.principal)
     changed = {"source": write_source(SnapshotSource(snapshot.sha256))}
     script = draft.steps.get("source", {}).get("script", [""])[0]
+    # A script that the user has chosen is not replaced, even if the new source does not contain it.
     if not script:
         changed["script"] = choices.likely_script(snapshot.paths)
     drafts.put(draft, "source", **changed)
@@ -80,6 +83,7 @@ def _went_well(request: WorkspaceRequest, draft: Draft) -> HttpResponse:
 
 
 def _refused(request: WorkspaceRequest, draft: Draft | None, sentence: str) -> HttpResponse:
+    # The page's script accepts JSON only; a form without JavaScript accepts HTML.
     if not request.accepts("text/html"):
         return JsonResponse({"message": sentence}, status=422)
     messages.error(request, sentence)

@@ -1,4 +1,5 @@
-"""The wizard as a table: one step, one form, one part. Review comes after them and has no form."""
+"""The table of the wizard's steps: each has one form, which yields one part. The review follows and has no
+form."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ REVIEW = "review"
 
 @dataclass(frozen=True)
 class Step:
-    """`name` is also the field of `Parts` that the form yields."""
+    """A step of the wizard. `name` is also the field of `Parts` that its form yields."""
 
     name: str
     title: str
@@ -48,7 +49,7 @@ NAMES = (*BY_NAME, REVIEW)
 
 
 def after(name: str) -> str:
-    """The step that follows; review stays where it is."""
+    """Returns the step after this one; for the review, the review itself."""
     return NAMES[min(NAMES.index(name) + 1, len(NAMES) - 1)]
 
 
@@ -57,16 +58,16 @@ def before(name: str) -> str | None:
 
 
 def raw_of(parts: Parts) -> dict[str, Raw]:
-    """What somebody would have typed to get these parts."""
+    """Returns, by step, the form data that yields these parts."""
     return {step.name: step.form.raw(getattr(parts, step.name)) for step in STEPS}
 
 
-def forms_of(typed: dict[str, Raw]) -> dict[str, StepForm[Any]]:
-    """A bound form for every step; what was never touched stands at its defaults."""
+def forms_of(typed: dict[str, Raw]) -> dict[str, StepForm[object]]:
+    """Returns a bound form for every step; a step without typed data has the defaults."""
     untouched = raw_of(Parts())
     return {step.name: step.form(typed.get(step.name) or untouched[step.name]) for step in STEPS}
 
 
 def parts_of(forms: dict[str, StepForm[Any]]) -> Parts:
-    """Needs valid forms; the steps without one count as untouched."""
+    """Returns the parts of valid forms. Steps without a form have their defaults."""
     return Parts(**{field.name: forms[field.name].part() for field in fields(Parts) if field.name in forms})

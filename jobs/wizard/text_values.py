@@ -1,4 +1,4 @@
-"""What people type, and the values it stands for: argument lists and spans of time. Pure, with inverses."""
+"""Converts typed text to argument lists and time spans, and back. Pure."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import re
 import shlex
 
 SECONDS = {"d": 86400, "h": 3600, "m": 60, "min": 60, "s": 1}
+# `min` is before `m`, which would otherwise match the first letter of it.
 SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(d|h|min|m|s)?\s*", re.IGNORECASE)
 SAFE = re.compile(r"[^\s'\"\\]+\Z")
 
 
 def split_arguments(text: str) -> tuple[str, ...]:
-    """`--epochs 5 --name 'two words'` over any number of lines -> a list. Nothing is expanded.
+    """Splits shell-like text of one or more lines, such as `--epochs 5 --name 'two words'`, into arguments.
+    Expands nothing.
 
-    Raises ValueError with a sentence.
-    """
+    Raises ValueError with a message for the user."""
     try:
+        # `shlex` implements the quoting rules of a POSIX shell without variables and patterns.
         return tuple(shlex.split(text.replace("\r\n", "\n")))
     except ValueError as error:
         if "escaped" in str(error):
@@ -26,9 +28,11 @@ def split_arguments(text: str) -> tuple[str, ...]:
 
 
 def join_arguments(arguments: tuple[str, ...]) -> str:
-    """The inverse: one line for each flag with its values, quoted only where needed."""
+    """Returns text that `split_arguments` turns into these arguments: one line per flag with its values,
+    quoted where necessary."""
     lines: list[list[str]] = [[]]
     for argument in arguments:
+        # A number such as -5 is a value of the flag before it.
         if argument.startswith("-") and not argument[1:2].isdigit() and lines[-1]:
             lines.append([])
         lines[-1].append(quoted(argument))
@@ -36,22 +40,24 @@ def join_arguments(arguments: tuple[str, ...]) -> str:
 
 
 def quoted(argument: str) -> str:
-    """The argument as one would type it."""
+    """Returns the argument as text for a command line, quoted if necessary."""
     return argument if SAFE.match(argument) else shlex.quote(argument)
 
 
 def read_span(text: str) -> int | None:
-    """`90`, `90 s`, `15 min`, `2h 30m`, `1.5 d` -> seconds; blank -> None. Raises ValueError with a
-    sentence."""
+    """Returns the seconds of a text such as `90`, `90 s`, `15 min`, `2h 30m` or `1.5 d`; None for blank text.
+
+    Raises ValueError with a message for the user."""
     if not text.strip():
         return None
     total, at = 0.0, 0
     while at < len(text):
-        found = SPAN.match(text, at)
-        if found is None:
+        match = SPAN.match(text, at)
+        if match is None:
             raise ValueError("is not a span of time; write for example '45 min', '2h 30m' or '1d'")
-        total += float(found[1]) * SECONDS[(found[2] or "s").lower()]
-        at = found.end()
+        total += float(match[1]) * SECONDS[(match[2] or "s").lower()]
+        at = match.end()
+    # Fractions are allowed if the sum is whole: 1.5 min is 90 s, 0.5 s is an error.
     if total < 1 or total != int(total):
         raise ValueError("must be at least a second, and whole seconds")
     return int(total)

@@ -1,4 +1,4 @@
-"""The wizard's pages: one view per verb. Whoever may submit may open it."""
+"""The pages of the wizard, for everybody who may submit runs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
+# Fields of a post that are not part of a step's form.
 NOT_TYPED = frozenset({"csrfmiddlewaretoken", "go", "chosen_rank"})
 
 
@@ -31,9 +32,11 @@ def step(request: WorkspaceRequest, draft_id: uuid.UUID, step: str) -> HttpRespo
     if request.method != "POST":
         return _page(request, draft, step)
     _keep(request, draft, step)
-    wanted = request.POST.get("go", "next")
-    if wanted in steps.NAMES:
-        return redirect("wizard-step", draft.pk, wanted)
+    # The name of any step means that the user leaves this one, which is allowed with errors. Otherwise the
+    # button is Next, which stays at a step with errors.
+    target = request.POST.get("go", "next")
+    if target in steps.NAMES:
+        return redirect("wizard-step", draft.pk, target)
     if any(problem.level == "error" for problem in evaluate(draft, request.principal).of(step)):
         return _page(request, draft, step, tell_all=True, status=422)
     return redirect("wizard-step", draft.pk, steps.after(step))
@@ -42,26 +45,30 @@ def step(request: WorkspaceRequest, draft_id: uuid.UUID, step: str) -> HttpRespo
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def preview(request: WorkspaceRequest, draft_id: uuid.UUID, step: str) -> HttpResponse:
-    """What was typed so far -> the picture, the findings and the list of steps, swapped in place."""
+    """Saves what is typed so far and returns the picture, the problems and the list of steps, which htmx
+    swaps in place."""
     draft = _find(request, draft_id, step)
     _keep(request, draft, step)
-    found = evaluate(draft, request.principal)
-    context = step_context(draft, step, found, request.principal, tell_all=False, rank=_rank(request))
+    evaluation = evaluate(draft, request.principal)
+    context = step_context(draft, step, evaluation, request.principal, tell_all=False, rank=_rank(request))
     return render(request, "jobs/wizard/_live.html", context | {"is_live": True})
 
 
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def submit(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
-    """Submitting a draft again leads to the run that it became."""
+    """Submits the draft and redirects to its run; for a draft that is submitted already, to the existing
+    run."""
     draft = drafts.find(request.principal, draft_id)
     if draft.submitted_run is not None:
         return redirect("run", draft.submitted_run.number)
-    found = evaluate(draft, request.principal)
-    if found.spec is None or found.errors:
+    evaluation = evaluate(draft, request.principal)
+    if evaluation.spec is None or evaluation.errors:
         return _page(request, draft, steps.REVIEW, tell_all=True, status=422)
     try:
-        run = run_actions.submit(found.spec, request.principal, idempotency_key=f"draft-{draft.pk.hex}")
+        # With this key a second submission returns the first run, also if the process ended before it stored
+        # the run in the draft.
+        run = run_actions.submit(evaluation.spec, request.principal, idempotency_key=f"draft-{draft.pk.hex}")
     except SpecError as error:
         # Something changed between the evaluation above and now; the page below tells it beside its field if
         # it lasts.
@@ -74,12 +81,12 @@ def submit(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
 @require_GET
 @needs(Role.CONTRIBUTOR)
 def spec(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
-    """The spec as a file, for the API and the command line."""
+    """Returns the draft's spec as a JSON file for the API and the command line."""
     draft = drafts.find(request.principal, draft_id)
-    found = evaluate(draft, request.principal)
-    if found.spec is None:
+    evaluation = evaluate(draft, request.principal)
+    if evaluation.spec is None:
         raise Http404("The draft makes no spec yet; its review step says what is missing.")
-    response = JsonResponse(found.spec.to_json(), json_dumps_params={"indent": 2, "ensure_ascii": False})
+    response = JsonResponse(evaluation.spec.to_json(), json_dumps_params={"indent": 2, "ensure_ascii": False})
     response["Content-Disposition"] = 'attachment; filename="run.json"'
     return response
 
@@ -95,9 +102,14 @@ def discard(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
 def _page(
     request: WorkspaceRequest, draft: Draft, step: str, *, tell_all: bool = False, status: int = 200
 ) -> HttpResponse:
-    found = evaluate(draft, request.principal)
+    evaluation = evaluate(draft, request.principal)
     context = step_context(
-        draft, step, found, request.principal, tell_all=tell_all or step == steps.REVIEW, rank=_rank(request)
+        draft,
+        step,
+        evaluation,
+        request.principal,
+        tell_all=tell_all or step == steps.REVIEW,
+        rank=_rank(request),
     )
     template = "jobs/wizard/review.html" if step == steps.REVIEW else "jobs/wizard/step.html"
     return render(request, template, context, status=status)
@@ -118,15 +130,16 @@ def _to_run(request: WorkspaceRequest, run: Run) -> HttpResponse:
 
 
 def _keep(request: WorkspaceRequest, draft: Draft, step: str) -> None:
+    # The review has no form; it posts only to redraw the picture.
     if step in steps.BY_NAME:
         typed: Raw = {
             name: [str(value) for value in values]
             for name, values in request.POST.lists()
             if name not in NOT_TYPED
         }
-        drafts.keep(draft, step, typed)
+        drafts.save_step(draft, step, typed)
 
 
 def _rank(request: WorkspaceRequest) -> int:
     text = request.POST.get("chosen_rank", "0")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return drafts.to_number(text)

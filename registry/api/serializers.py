@@ -9,8 +9,8 @@ from registry.models import ModelFile, ModelVersion, RegisteredModel
 from registry.scanning.verdicts import entry, verdict
 
 SCAN = (
-    "clean, contains_code, not_scanned or dangerous; pending while the scanner has not come to it, or "
-    "scans it again."
+    "clean, contains_code, not_scanned or dangerous; pending until the scanner has scanned the version, or "
+    "while it scans it again."
 )
 
 
@@ -19,40 +19,60 @@ class FileSerializer(serializers.Serializer[ModelFile]):
     size_bytes = serializers.IntegerField()
     sha256 = serializers.CharField()
     scan = serializers.SerializerMethodField(
-        help_text="What loading the file would run, as far as a scanner can tell."
+        help_text=(
+            "The scanner's verdict on the file, with its findings: code that loading the file would run."
+        )
     )
-    url = serializers.SerializerMethodField(help_text="Where its bytes are; understands Range.")
+    url = serializers.SerializerMethodField(
+        help_text="The address of the file's content; supports Range requests."
+    )
 
     def get_scan(self, file: ModelFile) -> dict[str, Any]:
         return entry(file.version, file.path)
 
     def get_url(self, file: ModelFile) -> str:
-        return f"{address(file.version)}/files/{quote(file.path)}"
+        return f"{file_address(file.version)}/files/{quote(file.path)}"
 
 
-class VersionSerializer(serializers.Serializer[Any]):
+class VersionSerializer(serializers.Serializer[object]):
     model = serializers.CharField(source="model.name")
     version = serializers.IntegerField(source="number")
     aliases = serializers.SerializerMethodField()
-    stage = serializers.CharField(help_text="MLflow's: None, Staging, Production or Archived.")
+    stage = serializers.CharField(
+        help_text="The stage in MLflow's sense: None, Staging, Production or Archived."
+    )
     tags = serializers.DictField(child=serializers.CharField())
     kind = serializers.CharField(
-        help_text="Where it comes from: run, logged_model, upload, export or version (a copy)."
+        help_text=(
+            "The origin of the version: run, logged_model, upload, export, or version (a copy of another "
+            "version)."
+        )
     )
-    source = serializers.CharField(help_text="The address that was registered.")  # type: ignore[assignment]
-    run = serializers.CharField(source="run_id", allow_null=True, help_text="Null once the run was deleted.")
+    source = serializers.CharField(  # type: ignore[assignment]
+        help_text="The address from which the version was registered; may be empty."
+    )
+    run = serializers.CharField(
+        source="run_id",
+        allow_null=True,
+        help_text="The id of the run that the version comes from; null if there is none or it was purged.",
+    )
     run_number = serializers.IntegerField(source="run.number", allow_null=True, default=None)
     logged_model = serializers.CharField(source="logged_model_id", allow_null=True)
     parent = serializers.SerializerMethodField(  # type: ignore[assignment]
-        help_text="The version that it was made from, as models:/NAME/NUMBER."
+        help_text="The version that this one was made from, as models:/NAME/NUMBER; null if there is none."
     )
-    path = serializers.CharField(source="source_path", help_text="What was registered of the run's outputs.")
+    path = serializers.CharField(
+        source="source_path",
+        help_text="The registered file or folder, relative to the run's outputs; empty if there is none.",
+    )
     description = serializers.CharField()
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     created_at = serializers.DateTimeField()
-    scan = serializers.SerializerMethodField(help_text=f"The worst of its files' verdicts: {SCAN}")
+    scan = serializers.SerializerMethodField(
+        help_text=f"The worst verdict of the scanner on the version's files: {SCAN}"
+    )
     zip_url = serializers.SerializerMethodField(
-        help_text="All of it and its certificate as one zip; understands Range."
+        help_text="The address of a zip with all files and the certificate; supports Range requests."
     )
     certificate_url = serializers.SerializerMethodField()
     signature_url = serializers.SerializerMethodField()
@@ -68,45 +88,48 @@ class VersionSerializer(serializers.Serializer[Any]):
         return verdict(version)
 
     def get_zip_url(self, version: ModelVersion) -> str:
-        return f"{address(version)}/zip"
+        return f"{file_address(version)}/zip"
 
     def get_certificate_url(self, version: ModelVersion) -> str:
-        return f"{address(version)}/certificate"
+        return f"{file_address(version)}/certificate"
 
     def get_signature_url(self, version: ModelVersion) -> str:
-        return f"{address(version)}/signature"
+        return f"{file_address(version)}/signature"
 
 
-class ModelSerializer(serializers.Serializer[Any]):
+class ModelSerializer(serializers.Serializer[object]):
     name = serializers.CharField()
     description = serializers.CharField()
     tags = serializers.DictField(child=serializers.CharField())
     protected = serializers.ListField(
-        child=serializers.CharField(), help_text="Aliases that only owners move."
+        child=serializers.CharField(), help_text="The aliases that only owners may change."
     )
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     latest_version = serializers.IntegerField(source="last_version")
-    aliases = serializers.SerializerMethodField(help_text="Alias -> version.")
+    aliases = serializers.SerializerMethodField(help_text="Each alias, mapped to the number of its version.")
 
     def get_aliases(self, model: RegisteredModel) -> dict[str, int]:
         return {alias.name: alias.version.number for alias in model.aliases.all()}
 
 
-class RegisterSerializer(serializers.Serializer[Any]):
-    """What to register: a file or folder among what a run has left and logged, or the address of a logged
-    model or version."""
+class RegisterSerializer(serializers.Serializer[object]):
+    """What to register: either a file or folder among a run's outputs and logged files (`run` and `path`), or
+    the address of a logged model or version (`source`)."""
 
-    run = serializers.CharField(required=False, help_text="The run's id; with `path`.")
+    run = serializers.CharField(required=False, help_text="The id of the run; used with `path`.")
     path = serializers.CharField(
         required=False,
         allow_blank=True,
         default="",
-        help_text="Such as model.pt, or checkpoints/last/ for a folder.",
+        help_text="The path of a file or folder of the run, such as model.pt or checkpoints/last/.",
     )
     source = serializers.CharField(  # type: ignore[assignment]
         required=False,
-        help_text="Instead of both: runs:/ID/PATH, models:/m-ID, models:/NAME/VERSION or mlflow-artifacts:/…",
+        help_text=(
+            "Replaces `run` and `path`: runs:/ID/PATH, models:/m-ID, models:/NAME/VERSION or "
+            "mlflow-artifacts:/…"
+        ),
     )
     description = serializers.CharField(required=False, allow_blank=True, default="")
     tags = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)
@@ -116,41 +139,51 @@ class TagsField(serializers.DictField):
     child = serializers.CharField(allow_blank=True, allow_null=True)
 
 
-class ModelChangeSerializer(serializers.Serializer[Any]):
+class ModelChangeSerializer(serializers.Serializer[object]):
     description = serializers.CharField(required=False, allow_blank=True)
-    tags = TagsField(required=False, help_text="Tag -> value; null takes it away. Others stay.")
-    name = serializers.CharField(required=False, help_text="Renames the model; for owners.")
+    tags = TagsField(
+        required=False,
+        help_text="Tags to set, each mapped to its value; null removes the tag. Other tags are unchanged.",
+    )
+    name = serializers.CharField(
+        required=False, help_text="A new name for the model; only owners may set it."
+    )
     protected = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="All aliases that only owners move; for owners.",
+        help_text="The complete list of aliases that only owners may change; only owners may set it.",
     )
 
 
-class NewModelSerializer(serializers.Serializer[Any]):
+class NewModelSerializer(serializers.Serializer[object]):
     name = serializers.CharField()
     description = serializers.CharField(required=False, allow_blank=True, default="")
     tags = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)
 
 
-class VersionChangeSerializer(serializers.Serializer[Any]):
+class VersionChangeSerializer(serializers.Serializer[object]):
     description = serializers.CharField(required=False, allow_blank=True)
-    tags = TagsField(required=False, help_text="Tag -> value; null takes it away. Others stay.")
+    tags = TagsField(
+        required=False,
+        help_text="Tags to set, each mapped to its value; null removes the tag. Other tags are unchanged.",
+    )
     stage = serializers.CharField(required=False)
 
 
-class AliasSerializer(serializers.Serializer[Any]):
+class AliasSerializer(serializers.Serializer[object]):
     version = serializers.IntegerField(min_value=1)
 
 
-class KeySerializer(serializers.Serializer[Any]):
-    """A key that this TrainHub signs, or has signed, birth certificates with."""
+class KeySerializer(serializers.Serializer[object]):
+    """A public key for birth certificates that this TrainHub signs or has signed."""
 
-    fingerprint = serializers.CharField(help_text="SHA-256 of the public key as DER, in hex.")
+    fingerprint = serializers.CharField(
+        help_text="The SHA-256 of the public key in DER form, in hexadecimal."
+    )
     pem = serializers.CharField()
     since = serializers.DateTimeField()
     is_current = serializers.BooleanField()
 
 
-def address(version: ModelVersion) -> str:
+def file_address(version: ModelVersion) -> str:
     return f"/api/v1/models/{quote(version.model.name)}/versions/{version.number}"

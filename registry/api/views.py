@@ -20,7 +20,7 @@ from registry.errors import RegistryError
 from registry.lookup import models_of
 from registry.models import ModelVersion, RegisteredModel
 from registry.registration import Origin, Words, add_version, outputs
-from registry.sources import Asked, resolve
+from registry.sources import SourceRequest, resolve
 from tracking.callers import Caller
 from workspaces.access import Principal, lacking
 from workspaces.api.permissions import AtLeast, PrincipalRequest
@@ -42,10 +42,10 @@ class _RegistryView(APIView):
         return who
 
     def model(self, request: Request, name: str) -> RegisteredModel:
-        found = models_of(self.principal(request).workspace).filter(name=name).first()
-        if found is None:
+        model = models_of(self.principal(request).workspace).filter(name=name).first()
+        if model is None:
             raise Http404
-        return found
+        return model
 
     def version(self, request: Request, name: str, number: int) -> ModelVersion:
         for version in self.model(request, name).versions.all():
@@ -53,10 +53,10 @@ class _RegistryView(APIView):
                 return version
         raise Http404
 
-    def told(self, request: Request, kind: type[Serializer[Any]]) -> dict[str, Any]:
-        given = kind(data=request.data)
-        given.is_valid(raise_exception=True)
-        return dict(given.validated_data)
+    def validated(self, request: Request, kind: type[Serializer[object]]) -> dict[str, Any]:
+        serializer = kind(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
 
 
 class ModelList(_RegistryView):
@@ -67,10 +67,10 @@ class ModelList(_RegistryView):
 
     @extend_schema(request=serializers.NewModelSerializer, responses={201: ModelSerializer})
     def post(self, request: Request) -> Response:
-        """Make a model without versions; registering a version makes one too."""
-        who, told = self.principal(request), self.told(request, serializers.NewModelSerializer)
+        """Create a model without versions. Registering a version under a new name also creates the model."""
+        who, fields = self.principal(request), self.validated(request, serializers.NewModelSerializer)
         model = model_metadata.create_model(
-            who.workspace, told["name"], who.user, description=told["description"], tags=told["tags"]
+            who.workspace, fields["name"], who.user, description=fields["description"], tags=fields["tags"]
         )
         return Response(ModelSerializer(model).data, status=201)
 
@@ -83,20 +83,21 @@ class ModelDetail(_RegistryView):
 
     @extend_schema(request=serializers.ModelChangeSerializer, responses=ModelSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Describe, tag, protect aliases of, or rename a model; the last two are for owners."""
-        model, told = self.model(request, name), self.told(request, serializers.ModelChangeSerializer)
-        owner = self.owner(request) if told.keys() & {"protected", "name"} else None
+        """Change a model's description, tags, protected aliases or name. Only owners may change the last
+        two."""
+        model, fields = self.model(request, name), self.validated(request, serializers.ModelChangeSerializer)
+        owner = self.owner(request) if fields.keys() & {"protected", "name"} else None
         with transaction.atomic():
-            model_metadata.describe_and_tag(model, told.get("description"), told.get("tags", {}))
-            if owner and "protected" in told:
-                model_metadata.protect(model, told["protected"], owner.user)
-            if owner and "name" in told:
-                model_metadata.rename(model, told["name"], owner.user)
+            model_metadata.describe_and_tag(model, fields.get("description"), fields.get("tags", {}))
+            if owner and "protected" in fields:
+                model_metadata.protect(model, fields["protected"], owner.user)
+            if owner and "name" in fields:
+                model_metadata.rename(model, fields["name"], owner.user)
         return Response(ModelSerializer(self.model(request, model.name)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete a model with all versions; for owners."""
+        """Delete a model with all its versions. For owners."""
         deletion.delete_model(self.model(request, name), self.owner(request).user)
         return Response(status=204)
 
@@ -104,35 +105,38 @@ class ModelDetail(_RegistryView):
 class VersionList(_RegistryView):
     @extend_schema(responses=VersionSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
-        """Its versions, newest first, with their files."""
+        """The versions of a model with their files, newest first."""
         return Response(VersionSerializer(self.model(request, name).versions.all(), many=True).data)
 
     @extend_schema(request=serializers.RegisterSerializer, responses={201: VersionSerializer})
     def post(self, request: Request, name: str) -> Response:
-        """Register what a run has left or logged as the next version; a new name makes the model."""
-        who, told = self.principal(request), self.told(request, serializers.RegisterSerializer)
+        """Register files that a run left or logged as the model's next version. A new name creates the
+        model."""
+        who, fields = self.principal(request), self.validated(request, serializers.RegisterSerializer)
         words = Words(
-            model_metadata.checked_description(told["description"]), model_metadata.checked_tags(told["tags"])
+            model_metadata.checked_description(fields["description"]),
+            model_metadata.checked_tags(fields["tags"]),
         )
-        version = add_version(who.workspace, name, self._origin(who, told), who.user, words)
+        version = add_version(who.workspace, name, self._origin(who, fields), who.user, words)
         return Response(VersionSerializer(version).data, status=201)
 
-    def _origin(self, who: Principal, told: dict[str, Any]) -> Origin:
-        if "source" in told:
+    def _origin(self, who: Principal, fields: dict[str, Any]) -> Origin:
+        if "source" in fields:
             return resolve(
-                Caller(who.workspace, who.role, who.user), Asked(told["source"], told.get("run", ""))
+                Caller(who.workspace, who.role, who.user),
+                SourceRequest(fields["source"], fields.get("run", "")),
             )
-        if "run" not in told:
+        if "run" not in fields:
             raise RegistryError(
                 "run", "is required: the id of the run that made it, with path; or give source instead"
             )
-        run = Run.objects.for_workspace(who.workspace).filter(pk=told["run"]).first()
+        run = Run.objects.for_workspace(who.workspace).filter(pk=fields["run"]).first()
         if run is None:
             raise RegistryError(
                 "run",
                 "is not the id of a run of this workspace; find it on the run's page or at /api/v1/runs/",
             )
-        return outputs(run, told["path"])
+        return outputs(run, fields["path"])
 
 
 class VersionDetail(_RegistryView):
@@ -143,18 +147,18 @@ class VersionDetail(_RegistryView):
 
     @extend_schema(request=serializers.VersionChangeSerializer, responses=VersionSerializer)
     def patch(self, request: Request, name: str, number: int) -> Response:
-        """Describe or tag a version, or move it to a stage."""
+        """Change a version's description, tags or stage."""
         who, version = self.principal(request), self.version(request, name, number)
-        told = self.told(request, serializers.VersionChangeSerializer)
+        fields = self.validated(request, serializers.VersionChangeSerializer)
         with transaction.atomic():
-            model_metadata.describe_and_tag(version, told.get("description"), told.get("tags", {}))
-            if "stage" in told:
-                stages.move(version, told["stage"], who.user, is_owner=who.may(Role.OWNER))
+            model_metadata.describe_and_tag(version, fields.get("description"), fields.get("tags", {}))
+            if "stage" in fields:
+                stages.move(version, fields["stage"], who.user, is_owner=who.may(Role.OWNER))
         return Response(VersionSerializer(self.version(request, name, number)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int) -> Response:
-        """Delete a version with its aliases; for owners. Its number is not given again."""
+        """Delete a version with its aliases. For owners. Its number is not used again."""
         deletion.delete_version(self.version(request, name, number), self.owner(request).user)
         return Response(status=204)
 
@@ -162,14 +166,14 @@ class VersionDetail(_RegistryView):
 class AliasDetail(_RegistryView):
     @extend_schema(request=serializers.AliasSerializer, responses=ModelSerializer)
     def put(self, request: Request, name: str, alias: str) -> Response:
-        """Give the alias to a version; it moves there from wherever it was."""
-        number, who = self.told(request, serializers.AliasSerializer)["version"], self.principal(request)
+        """Assign the alias to a version. If another version of the model has it, it moves."""
+        number, who = self.validated(request, serializers.AliasSerializer)["version"], self.principal(request)
         aliases.set_alias(self.model(request, name), alias, number, who.user, is_owner=who.may(Role.OWNER))
         return Response(ModelSerializer(self.model(request, name)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, alias: str) -> Response:
-        """Take the alias away; the version stays."""
+        """Remove an alias. The version is kept."""
         who = self.principal(request)
         if not aliases.delete_alias(self.model(request, name), alias, who.user, is_owner=who.may(Role.OWNER)):
             raise Http404
@@ -179,5 +183,6 @@ class AliasDetail(_RegistryView):
 class SigningKeys(_RegistryView):
     @extend_schema(responses=serializers.KeySerializer(many=True))
     def get(self, _: Request) -> Response:
-        """The public keys of this TrainHub's birth certificates, the one that signs now first."""
-        return Response(serializers.KeySerializer(keys.known(), many=True).data)
+        """The public keys that verify birth certificates of this TrainHub; the current signing key is
+        first."""
+        return Response(serializers.KeySerializer(keys.public_keys(), many=True).data)

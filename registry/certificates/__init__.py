@@ -1,1 +1,1 @@
-"""Birth certificates: what is known of where a version comes from, signed with this installation's key."""
+"""Birth certificates: the known facts about the origin of a version, signed with this installation's key."""

@@ -1,4 +1,5 @@
-"""Where the bytes of a version come from, as values of JSON without floats: those have more than one form."""
+"""Facts about the origin of a version's files, as JSON without floats, because a float can be written in
+several ways."""
 
 from __future__ import annotations
 
@@ -10,33 +11,35 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jobs.models import Run, RunTag, Snapshot
-from registry.certificates.machines import environment_of, nodes_of
+from registry.certificates.machines import environment_of, node_facts
 from tracking.metrics import curve_reader
 from tracking.models import LoggedModel, Param, RunInput
+from trainhub_launch.json_types import JsonObject, JsonValue
 from workspaces.stored_files import blobs
 
+# Of a snapshot whose files are hashed one by one; the SHA-256 of the whole says it for a larger one too.
 MOST_HASHED_BYTES = 64 * 1024 * 1024
-"""Of a snapshot whose files are hashed one by one; the SHA-256 of the whole says it for a larger one too."""
 GIT = {
     "commit": "mlflow.source.git.commit",
     "repository": "mlflow.source.git.repoURL",
     "branch": "mlflow.source.git.branch",
 }
 CREDENTIALS = re.compile(r"(?<=://)[^/\s]*@")
+# Readers of JSON that hold all numbers as doubles lose digits of larger whole numbers.
 WHOLE = 2**53
 
 
-def of_run(run: Run) -> dict[str, Any]:
-    """What is known of the run now; of one that a job's process logged (`parent`) also the job, which had the
-    machines."""
+def of_run(run: Run) -> dict[str, object]:
+    """Returns what is known of the run now, as JSON. For a run that a job's process logged it includes the
+    job under `job`, because only the job has machines."""
     job = run.parent if run.parent and run.parent.kind == "job" and run.kind != "job" else None
-    return _known(run) | ({"job": _known(job)} if job else {})
+    return _run_facts(run) | ({"job": _run_facts(job)} if job else {})
 
 
-def _known(run: Run) -> dict[str, Any]:
+def _run_facts(run: Run) -> dict[str, object]:
     tags = _tags(run)
     metrics = curve_reader.metrics_by_run([run.pk])[run.pk]
-    return plain(
+    return plain_object(
         {
             "id": run.pk,
             "number": run.number,
@@ -54,11 +57,12 @@ def _known(run: Run) -> dict[str, Any]:
             "snapshot": _snapshot(run),
             "git": _git(tags),
             "environment": environment_of(run),
-            "nodes": nodes_of(run),
+            "nodes": node_facts(run),
             "inputs": _inputs(run),
             "params": dict(Param.objects.filter(run=run).values_list("key", "value")),
             "metrics": {
                 item.key: {
+                    # A null `last_value` means NaN.
                     "value": "NaN" if item.last_value is None else item.last_value,
                     "step": item.last_step,
                 }
@@ -68,8 +72,8 @@ def _known(run: Run) -> dict[str, Any]:
     )
 
 
-def of_logged_model(model: LoggedModel) -> dict[str, Any]:
-    return plain(
+def of_logged_model(model: LoggedModel) -> dict[str, object]:
+    return plain_object(
         {
             "id": model.pk,
             "name": model.name,
@@ -82,11 +86,17 @@ def of_logged_model(model: LoggedModel) -> dict[str, Any]:
     )
 
 
-def plain(value: Any) -> Any:
-    """`value` of strings, whole numbers, true, false and null alone: a float as the shortest text that reads
-    back as itself."""
+def plain_object(value: Mapping[str, object]) -> dict[str, Any]:
+    return {_text(str(name)): plain(item) for name, item in value.items()}
+
+
+def plain(value: object) -> JsonValue:
+    """Returns `value` written with strings, whole numbers, true, false and null alone.
+
+    A float becomes the shortest text that reads back as the same float.
+    """
     if isinstance(value, Mapping):
-        return {_text(str(name)): plain(item) for name, item in value.items()}
+        return plain_object(value)
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, datetime):
@@ -97,23 +107,24 @@ def plain(value: Any) -> Any:
 
 
 def moment(at: datetime) -> str:
-    """As in 2026-01-31T12:00:00.000000Z."""
+    """Returns the time in UTC with microseconds, such as 2026-01-31T12:00:00.000000Z."""
     return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _text(text: str) -> str:
-    """Without halves of surrogate pairs, which have no UTF-8."""
+    """Returns `text` with a `?` for each half of a surrogate pair, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
-def _spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """As submitted, but of variables only the names: a certificate travels farther than a run's page."""
+def _spec(spec: Mapping[str, Any]) -> dict[str, object]:
+    """Returns the submitted spec, with the names of environment variables only: their values may be secret,
+    and certificates leave the hub."""
     return {**spec, "environment_variables": sorted(spec.get("environment_variables", {}))} if spec else {}
 
 
 def _tags(run: Run) -> dict[str, str]:
-    """MLflow's clients tell the remote as git has it, perhaps with a password, which is not to travel with
-    the certificate."""
+    """Returns the run's tags. Credentials are removed from the repository's address, which MLflow's clients
+    send as git has it."""
     tags = dict(RunTag.objects.filter(run=run).values_list("key", "value"))
     repository = tags.get(GIT["repository"])
     return tags if repository is None else tags | {GIT["repository"]: CREDENTIALS.sub("", repository)}
@@ -125,8 +136,8 @@ def _git(tags: Mapping[str, str]) -> dict[str, str] | None:
     return {word: tags[key] for word, key in GIT.items() if tags.get(key)}
 
 
-def _inputs(run: Run) -> list[dict[str, Any]]:
-    found = RunInput.objects.filter(run=run).order_by("id")
+def _inputs(run: Run) -> list[dict[str, object]]:
+    inputs = RunInput.objects.filter(run=run).order_by("id")
     return [
         {
             "name": item.name,
@@ -135,11 +146,11 @@ def _inputs(run: Run) -> list[dict[str, Any]]:
             "source": item.source,
             "tags": item.tags,
         }
-        for item in found
+        for item in inputs
     ]
 
 
-def _snapshot(run: Run) -> dict[str, Any] | None:
+def _snapshot(run: Run) -> JsonObject | None:
     sha256 = run.spec.get("source", {}).get("id", "") if run.spec else ""
     snapshot = Snapshot.objects.filter(workspace_id=run.workspace_id, sha256=sha256).first()
     if snapshot is None:
@@ -153,7 +164,7 @@ def _snapshot(run: Run) -> dict[str, Any] | None:
 
 
 def _hashes(snapshot: Snapshot) -> dict[str, dict[str, str]]:
-    """Path -> {"sha256"}; empty where the source is large or no longer here."""
+    """Returns path -> {"sha256"} of the snapshot's files; empty if it is too large, missing or damaged."""
     if sum(entry["size"] for entry in snapshot.manifest) > MOST_HASHED_BYTES or not blobs.exists(
         snapshot.sha256
     ):
@@ -163,4 +174,6 @@ def _hashes(snapshot: Snapshot) -> dict[str, dict[str, str]]:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             return {name: {"sha256": hashlib.sha256(archive.read(name)).hexdigest()} for name in names}
     except (zipfile.BadZipFile, OSError):
+        # A damaged source does not prevent a registration; the certificate then lists its files without
+        # hashes.
         return {}

@@ -1,4 +1,4 @@
-"""Writing a version's birth certificate, and handing it out."""
+"""Issues a version's birth certificate, and returns it with its signature for downloads."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from django.utils import timezone
 
 from registry.certificates import facts, keys
 from registry.models import ModelFile, ModelVersion
-from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE, TYPE, canonical
+from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE, TYPE, canonical_json
+from trainhub_launch.json_types import JsonObject
 
 SOFTWARE = "TrainHub"
 
 
 def issue(
-    version: ModelVersion, files: Sequence[ModelFile], told: dict[str, Any], *, later: bool = False
+    version: ModelVersion, files: Sequence[ModelFile], origin: dict[str, object], *, later: bool = False
 ) -> None:
-    """Give `version` its certificate, with what is `told` of its origin (`origin_of`); raises RegistryError
-    without a key."""
+    """Signs and stores the certificate of `version`, unless it has one by then. `origin` is the result of
+    `origin_of`.
+
+    `later`: the certificate says that it was issued after the registration. Raises RegistryError without a
+    usable key.
+    """
     key = keys.current()
     issuer = {
         "software": SOFTWARE,
@@ -29,7 +34,7 @@ def issue(
         "address": settings.PUBLIC_URL,
         "key": key.fingerprint,
     }
-    manifest = facts.plain(
+    manifest = facts.plain_object(
         {
             "type": TYPE,
             "version": 1,
@@ -40,19 +45,19 @@ def issue(
             "files": [
                 {"path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in files
             ],
-            "origin": told,
+            "origin": origin,
         }
     )
-    data = canonical(manifest)
+    data = canonical_json(manifest)
     # Two that issue one late at once: the first one's stays.
     unissued = ModelVersion.objects.filter(pk=version.pk, certificate="")
     unissued.update(certificate=data.decode(), signature=key.sign(data).hex())
     version.refresh_from_db(fields=["certificate", "signature"])
 
 
-def origin_of(version: ModelVersion) -> dict[str, Any]:
-    """What is known now of where the version comes from; reads source and machines, so outside of
-    transactions."""
+def origin_of(version: ModelVersion) -> dict[str, object]:
+    """Returns what is known now of the version's origin, as JSON. It reads the run's source and machines, so
+    call it outside of transactions."""
     run, logged = version.run, version.logged_model
     return {
         "run": facts.of_run(run) if run else None,
@@ -62,7 +67,9 @@ def origin_of(version: ModelVersion) -> dict[str, Any]:
 
 
 def issue_later(version: ModelVersion) -> None:
-    """For a version of before there were certificates: says so itself, and tells what is known today."""
+    """Issues the certificate of a version that was registered before certificates existed. It contains
+    today's facts, and `issued_later`."""
+    # A version without files still waits for those of its logged model (mlflow.deferred_files).
     if not version.certificate and (files := list(version.files.all())):
         issue(version, files, origin_of(version), later=True)
 
@@ -72,8 +79,11 @@ def manifest_of(version: ModelVersion) -> dict[str, Any]:
 
 
 def documents(version: ModelVersion) -> dict[str, bytes]:
-    """Name -> bytes of what lies beside the version's files wherever they are downloaded whole; issues what
-    is missing."""
+    """Returns file name -> bytes of the certificate and its signature file, which complete downloads include.
+
+    Issues a missing certificate. Returns nothing while the files of a logged model are still being uploaded.
+    Raises RegistryError without a usable key.
+    """
     issue_later(version)
     if not version.certificate:
         return {}  # Its logged model is still being uploaded.
@@ -89,7 +99,7 @@ def documents(version: ModelVersion) -> dict[str, bytes]:
     return {CERTIFICATE: data, SIGNATURE: orjson.dumps(signature, option=orjson.OPT_INDENT_2)}
 
 
-def _model(version: ModelVersion) -> dict[str, Any]:
+def _model(version: ModelVersion) -> dict[str, object]:
     return {
         "workspace": version.model.workspace.name,
         "name": version.model.name,
@@ -103,7 +113,7 @@ def _model(version: ModelVersion) -> dict[str, Any]:
     }
 
 
-def _parent(parent: ModelVersion) -> dict[str, Any]:
+def _parent(parent: ModelVersion) -> JsonObject:
     data = parent.certificate.encode()
     return {
         "model": parent.model.name,

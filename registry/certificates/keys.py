@@ -1,8 +1,9 @@
-"""This installation's Ed25519 key: made on first use, kept below DATA_DIR/keys; every public key that ever
-signed stays there.
+"""The Ed25519 key with which this installation signs certificates. It is made on first use in DATA_DIR/keys,
+and the public key of each signing key stays in DATA_DIR/keys/public.
 
-Whoever can read the private file can sign as this TrainHub. It is not derived from SECRET_KEY: that one may
-change any day."""
+Whoever can read the private file can sign as this TrainHub. The key is not derived from SECRET_KEY, which may
+be changed at any time.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ PRIVATE, PUBLIC = "model-signing.pem", "public"
 
 @dataclass(frozen=True)
 class PublicKey:
-    """`is_current`: signs now; the others have signed before."""
+    """A public key of this installation. `is_current`: it signs now; otherwise it signed earlier. `since`:
+    when it was stored."""
 
     fingerprint: str
     pem: str
@@ -60,7 +62,8 @@ class SigningKey:
 
 
 def current() -> SigningKey:
-    """The key that signs; raises RegistryError where its file is damaged or cannot be read."""
+    """Returns the key that signs now, and makes one if there is none. Raises RegistryError if its file is
+    damaged or cannot be read."""
     path = _folder() / PRIVATE
     if not path.exists():
         _make(path)
@@ -73,8 +76,8 @@ def current() -> SigningKey:
     return _published(SigningKey(private))
 
 
-def known() -> list[PublicKey]:
-    """Every key of this installation, the one that signs first."""
+def public_keys() -> list[PublicKey]:
+    """Returns all public keys of this installation: first the one that signs now, then the newest first."""
     now = current().fingerprint
     files = sorted(
         (_folder() / PUBLIC).glob("*.pem"), key=lambda file: (file.stem != now, -file.stat().st_mtime)
@@ -82,32 +85,38 @@ def known() -> list[PublicKey]:
     return [PublicKey(file.stem, file.read_text(), _written_at(file), file.stem == now) for file in files]
 
 
-def public_pem(wanted: str) -> str:
-    """The public key with that fingerprint; raises RegistryError where this installation no longer has it."""
+def public_pem(fingerprint: str) -> str:
+    """Returns the public key with that fingerprint as PEM. Raises RegistryError if this installation no
+    longer has it."""
     try:
-        return (_folder() / PUBLIC / f"{wanted}.pem").read_text()
+        return (_folder() / PUBLIC / f"{fingerprint}.pem").read_text()
     except OSError as error:
         raise RegistryError(
-            "certificate", f"{_folder() / PUBLIC} lacks the key {wanted}; restore it from a backup"
+            "certificate", f"{_folder() / PUBLIC} lacks the key {fingerprint}; restore it from a backup"
         ) from error
 
 
 def rotate() -> SigningKey:
-    """Sign with a new key from now on. What the old one has signed stays valid: its public key stays."""
+    """Replaces the signing key by a new one and returns that. Earlier signatures stay valid, because the old
+    public key stays."""
+    # Stores the old key's public half if it is missing: the next line replaces the file that it is derived
+    # from.
     current()
     _new(_folder()).replace(_folder() / PRIVATE)
     return current()
 
 
 def _make(path: Path) -> None:
-    """Several processes may come here at once: one file wins, for all of them."""
-    made = _new(path.parent)
+    """Makes the key file. Several processes may do this at once: the first file wins, and all of them use
+    it."""
+    private = _new(path.parent)
     try:
-        os.link(made, path)
+        # A link fails where the name is taken, whereas a rename would replace the key of another process.
+        os.link(private, path)
     except FileExistsError:
         pass
     finally:
-        made.unlink()
+        private.unlink()
 
 
 def _new(folder: Path) -> Path:
@@ -119,7 +128,7 @@ def _new(folder: Path) -> Path:
 
 
 def _published(key: SigningKey) -> SigningKey:
-    """`key`, its public half lying where those lie that are known."""
+    """Stores the public half of `key` among the public keys if it is missing there, and returns `key`."""
     path = _folder() / PUBLIC / f"{key.fingerprint}.pem"
     if not path.exists():
         _written(path.with_name(f".{secrets.token_hex(8)}"), key.pem.encode()).replace(path)
@@ -127,11 +136,15 @@ def _published(key: SigningKey) -> SigningKey:
 
 
 def _written(path: Path, data: bytes) -> Path:
+    # With `parents=True` missing parents get the default mode; each folder is made here with its own.
     for folder in (path.parent.parent, path.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # The mode is set as the file is made, so that there is no moment at which others can read it.
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(data)
         file.flush()
+        # The bytes are on the disk before the file gets its final name; a power failure leaves no half key
+        # there.
         os.fsync(file.fileno())
     return path
 

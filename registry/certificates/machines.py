@@ -1,4 +1,4 @@
-"""On which machines, GPUs and software a run's latest attempt ran."""
+"""The machines, GPUs and software of a run's latest attempt."""
 
 from __future__ import annotations
 
@@ -11,33 +11,37 @@ from clusters.node_reports.inventory import interpreters_of
 from jobs import environments
 from jobs.models import AttemptNode, Run
 from trainhub_launch.errors import SpecError
+from trainhub_launch.json_types import JsonObject
 from trainhub_launch.spec import EnvironmentRef
 
 
-def nodes_of(run: Run) -> list[dict[str, Any]]:
-    """Each node with its driver, what it told of its software, and the GPUs that it gave."""
+def node_facts(run: Run) -> list[dict[str, object]]:
+    """Returns each node of the latest attempt with its driver, the versions of its software, and the GPUs
+    that the run used."""
     return [_node(part) for part in _parts(run)]
 
 
-def environment_of(run: Run) -> dict[str, Any] | None:
-    """What was asked for, and what it stood for on the run's first node; None for a run without a spec."""
-    told = run.spec.get("environment") if run.spec else None
-    if not told:
+def environment_of(run: Run) -> dict[str, object] | None:
+    """Returns the environment that the spec requests and its packages and interpreter on the run's first
+    node; None for a run without a spec."""
+    spec = run.spec.get("environment") if run.spec else None
+    if not spec:
         return None
-    found: dict[str, Any] = {"name": told.get("name", ""), "version": told.get("version", "")}
+    facts: dict[str, Any] = {"name": spec.get("name", ""), "version": spec.get("version", "")}
     part = _parts(run).first()
     interpreters = interpreters_of(part.node) if part else ()
     try:
-        resolved = environments.resolve(EnvironmentRef(**found), interpreters)
+        resolved = environments.resolve(EnvironmentRef(**facts), interpreters)
     except SpecError:
-        return found
-    found |= {"version": resolved.version, "kind": resolved.kind, "requirements": list(resolved.requirements)}
+        # The environment is no longer known here; the certificate then has only its name and version.
+        return facts
+    facts |= {"version": resolved.version, "kind": resolved.kind, "requirements": list(resolved.requirements)}
     interpreter = next(
         (item for item in interpreters if not resolved.python or item.path == resolved.python), None
     )
     if interpreter:
-        found["interpreter"] = {"path": interpreter.path, "version": interpreter.version}
-    return found
+        facts["interpreter"] = {"path": interpreter.path, "version": interpreter.version}
+    return facts
 
 
 def _parts(run: Run) -> QuerySet[AttemptNode]:
@@ -45,13 +49,13 @@ def _parts(run: Run) -> QuerySet[AttemptNode]:
     return parts.filter(attempt__run=run, attempt__number=run.attempt).order_by("node_rank")
 
 
-def _node(part: AttemptNode) -> dict[str, Any]:
+def _node(part: AttemptNode) -> dict[str, object]:
     node = part.node
     placed: dict[str, Any] = next(
         (item for item in part.attempt.placement if item.get("name") == node.name), {}
     )
     uuids = list(placed.get("gpus", ()))
-    known = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
+    gpus_by_uuid = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
     return {
         "name": node.name,
         "hostname": node.hostname,
@@ -59,11 +63,12 @@ def _node(part: AttemptNode) -> dict[str, Any]:
         "cuda": node.cuda,
         "agent": node.agent_version,
         "versions": {str(name): str(version) for name, version in part.fact.get("versions", {}).items()},
-        "gpus": [_gpu(uuid, known.get(uuid)) for uuid in uuids],
+        "gpus": [_gpu(uuid, gpus_by_uuid.get(uuid)) for uuid in uuids],
     }
 
 
-def _gpu(uuid: str, gpu: Gpu | None) -> dict[str, Any]:
+def _gpu(uuid: str, gpu: Gpu | None) -> JsonObject:
+    # The placement still names a GPU whose row is gone.
     if gpu is None:
         return {"uuid": uuid}
     return {"uuid": uuid, "name": gpu.name, "memory_bytes": gpu.memory_bytes}

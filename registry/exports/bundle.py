@@ -1,4 +1,4 @@
-"""What an export's run gets as its source: our script, what is asked for, the code that the model came
+"""Packs the source of an export's run: the export script, the request, and the source that the model came
 from."""
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
 SCRIPT = Path(__file__).parent / "script"
+# Up to this size the files beside the chosen one travel with it: configurations, vocabularies.
 SMALL_BYTES = 16 * 2**20
-"""Up to this size the files beside the chosen one travel with it: configurations, vocabularies."""
 MOST_FILES = 200
 
 
 def pack(version: ModelVersion, options: Options, who: Principal) -> Snapshot:
-    """Raises RegistryError."""
+    """Returns the snapshot with which the export's run is submitted. Raises RegistryError if it cannot be
+    packed."""
     temporary = Path(settings.DATA_DIR) / "tmp"
     temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=temporary) as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(dir=temporary) as temporary_folder:
+        folder = Path(temporary_folder)
         shutil.copytree(SCRIPT, folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
         _unpack_source(version, folder / "source")
         example = _copy_example(version, options, folder / "example")
-        told = asked_for(version, options, example)
-        (folder / "export.json").write_text(json.dumps(told, indent=1) + "\n")
+        request = export_request(version, options, example)
+        (folder / "export.json").write_text(json.dumps(request, indent=1) + "\n")
         try:
             return snapshots.from_folder(folder, who)
         except SnapshotError as error:
@@ -49,8 +50,8 @@ def pack(version: ModelVersion, options: Options, who: Principal) -> Snapshot:
             ) from error
 
 
-def asked_for(version: ModelVersion, options: Options, example: str) -> dict[str, Any]:
-    """export.json, as the script's wanted.py reads it."""
+def export_request(version: ModelVersion, options: Options, example: str) -> dict[str, Any]:
+    """Returns the content of export.json, which the script reads in onnx_export/request.py."""
     files = _files(version, options.file)
     return {
         "model": version.model.name,
@@ -71,7 +72,8 @@ def asked_for(version: ModelVersion, options: Options, example: str) -> dict[str
 
 
 def _files(version: ModelVersion, chosen: str) -> list[ModelFile]:
-    """The chosen file and what belongs to it: of a logged model all of its folder, else whatever is small."""
+    """Returns the files that the export downloads: for an MLmodel its whole folder, otherwise the chosen file
+    and small files beside it."""
     files = list(version.files.all())
     if PurePosixPath(chosen).name == MLMODEL:
         below = chosen.removesuffix(MLMODEL)
@@ -81,15 +83,15 @@ def _files(version: ModelVersion, chosen: str) -> list[ModelFile]:
 
 
 def _unpack_source(version: ModelVersion, folder: Path) -> None:
-    found = source_of(version)
-    if found is not None:
+    source = source_of(version)
+    if source is not None:
         # Its names were checked when it was frozen.
-        with zipfile.ZipFile(found) as archive:
+        with zipfile.ZipFile(source) as archive:
             archive.extractall(folder)
 
 
 def _copy_example(version: ModelVersion, options: Options, folder: Path) -> str:
-    """The file's name below `folder`; "" where the inputs were typed."""
+    """Copies the chosen example input to `folder` and returns its name there; "" if no file was chosen."""
     if not options.example:
         return ""
     file = examples(version)[options.example]

@@ -1,5 +1,5 @@
-"""An export ends with its run: a new version, or the sentence that says why not. May be asked any number of
-times."""
+"""Completes exports whose run has ended: makes the new version, or stores why there is none. Every call may
+be repeated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from registry.exports.states import ExportState
 from registry.models import Export, ModelVersion
 from registry.registration import EXPORT, Words, add_version
 from registry.registration import outputs as origin_of_outputs
+from trainhub_launch.json_types import JsonObject
 from workspaces.stored_files import blobs
+from workspaces.task_names import TaskName
 
 log = logging.getLogger(__name__)
 FOLDER, REPORT = "onnx", "export-report.json"
@@ -29,26 +31,27 @@ DELETED = "The run of the export was deleted before the export had ended."
 NOTHING = "The run ended without a model in outputs/onnx/."
 
 
-def follow(run: Run) -> None:
-    """A run has ended, in the transaction that ends it: where it was an export, have that settled soon."""
+def follow_exports(run: Run) -> None:
+    """Sends a task that completes the exports of `run`. It is called in the transaction that ends the run."""
     if Export.objects.filter(run=run, state=ExportState.WAITING).exists():
-        send_task_soon("registry.tasks.settle_exports")
+        # A periodic task does the same every ten seconds, should this one get lost.
+        send_task_soon(TaskName.SETTLE_EXPORTS)
 
 
 def settle_all() -> None:
-    """Every export whose run has ended, or is gone."""
+    """Completes every waiting export whose run has ended or was deleted."""
     over = Q(run=None) | Q(run__state__in=FINAL)
     for export_id in list(
         Export.objects.filter(over, state=ExportState.WAITING).order_by("pk").values_list("pk", flat=True)
     ):
         try:
-            settle(export_id)
+            finish_export(export_id)
         except Exception:
             # One that fails must not keep the others waiting.
             log.exception("Export %s could not be settled.", export_id)
 
 
-def settle(export_id: int) -> None:
+def finish_export(export_id: int) -> None:
     export = (
         Export.objects.select_related("version__model__workspace", "run", "created_by")
         .filter(pk=export_id)
@@ -73,12 +76,13 @@ def settle(export_id: int) -> None:
 
 
 def _why_not(run: Run, report: dict[str, Any]) -> str:
-    """ "" where the run left a model that it found to be the same."""
+    """Returns why the run did not make a version, or "" if it left a model that it found to be equal."""
     if run.state == RunState.FAILED and report.get("refusal"):
         return str(report["refusal"])
     if run.state != RunState.COMPLETED:
         cause = causes.for_run(run)
         return cause.line if cause is not None else run.sentence
+    # The job wrote the report, so a run that ended well proves nothing unless the outputs were compared.
     if (
         not report.get("differences")
         or report.get("refusal")
@@ -88,15 +92,17 @@ def _why_not(run: Run, report: dict[str, Any]) -> str:
     return "" if outputs.latest(run).filter(path__startswith=f"{FOLDER}/").exists() else NOTHING
 
 
-def _report(run: Run) -> dict[str, Any]:
-    found = outputs.latest(run).filter(path=REPORT, size_bytes__lte=reports.MOST_BYTES).first()
-    if found is None or not blobs.exists(found.sha256):
+def _report(run: Run) -> dict[str, object]:
+    # A job wrote this file: its size is checked before it is read.
+    artifact = outputs.latest(run).filter(path=REPORT, size_bytes__lte=reports.MOST_BYTES).first()
+    if artifact is None or not blobs.exists(artifact.sha256):
         return {}
-    return reports.read(blobs.path(found.sha256).read_bytes())
+    return reports.read(blobs.path(artifact.sha256).read_bytes())
 
 
 def _make(export: Export, run: Run, report: dict[str, Any]) -> None:
-    """The version and the row that names it, together: of two that settle at once, one makes it."""
+    """Makes the version and marks the export as done in one transaction. Of two that do so at once, only one
+    makes it."""
     parent = export.version
     origin = replace(origin_of_outputs(run, FOLDER), kind=EXPORT, parent=parent)
     words = Words(f"ONNX, opset {report.get('opset', '?')}, exported from version {parent.number}.")
@@ -104,8 +110,8 @@ def _make(export: Export, run: Run, report: dict[str, Any]) -> None:
         fresh = Export.objects.select_for_update().filter(pk=export.pk, state=ExportState.WAITING).first()
         if fresh is None:
             return
-        made = add_version(parent.model.workspace, parent.model.name, origin, export.created_by, words)
-        _end(fresh, ExportState.DONE, report, result=made)
+        version = add_version(parent.model.workspace, parent.model.name, origin, export.created_by, words)
+        _end(fresh, ExportState.DONE, report, result=version)
         _announce(run)
 
 
@@ -122,7 +128,7 @@ def _refuse(export: Export, why: str, report: dict[str, Any]) -> None:
 def _end(
     export: Export,
     state: ExportState,
-    report: dict[str, Any],
+    report: JsonObject,
     *,
     message: str = "",
     result: ModelVersion | None = None,
@@ -133,5 +139,5 @@ def _end(
 
 
 def _announce(run: Run) -> None:
-    """Pages that show the export hear of it as of a change of its run."""
+    """Publishes a change of the run, so that open pages show the new state of the export."""
     lifecycle.publish_change(run, RunState(run.state), Reason(run.reason))

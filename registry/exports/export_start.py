@@ -1,4 +1,4 @@
-"""An export begins: a run like any other, and a row that waits for its end."""
+"""Starts an export: submits an ordinary run, and stores an export that waits for the run's end."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from workspaces.access import Principal
 
 EXPERIMENT = "onnx-export"
 LONGEST_S = 2 * 3600
+# Fields of a run's spec -> fields of the form for an export.
 FIELDS = {
     "environment.name": "environment",
     "environment.version": "environment",
@@ -27,7 +28,8 @@ FIELDS = {
 
 
 def start(version: ModelVersion, options: Options, who: Principal) -> Export:
-    """Raises RegistryError naming the field."""
+    """Submits the run of an export and returns the export. Raises RegistryError naming the field, also while
+    an equal export is under way."""
     check(options, version)
     waiting = Export.objects.filter(version=version, state=ExportState.WAITING).select_related("run")
     same = waiting.filter(options=options.to_json()).first()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from django import forms
 
@@ -15,30 +14,39 @@ from workspaces.models import Workspace
 
 HELP = {
     "file": (
-        "A TorchScript file, a torch.export program, what torch.save wrote, or MLmodel for a model that "
-        "MLflow logged."
+        "A TorchScript file, a torch.export program, a file written by torch.save, or MLmodel for a "
+        "model that MLflow logged."
     ),
-    "factory": "Only where the file holds nothing but weights: a function of the run's source that makes "
-    "the module, "
-    "as <code>model:make_model</code>. Importing its module must not train.",
-    "inputs": "One input a line: shape and type, as <code>1x64 float32</code>. With a name and the range of "
-    "its values: "
-    "<code>ids: 1x16 int64 0..999</code>.",
-    "example": "Instead of typing shapes: a .npy, .npz or .pt file of this version or of its run's outputs.",
-    "dynamic": "Axes whose size may differ from call to call, counted from 0: <code>0=batch</code> for "
-    "every input, or "
-    "<code>ids: 0=batch, 1=length</code>. Empty: every size is fixed.",
+    "factory": (
+        "Only needed if the file contains just weights: a function in the run's source that creates "
+        "the module, such as <code>model:make_model</code>. Importing its module must not start a "
+        "training."
+    ),
+    "inputs": (
+        "One input per line, with shape and type, such as <code>1x64 float32</code>. A name and a "
+        "range of values may be added: <code>ids: 1x16 int64 0..999</code>."
+    ),
+    "example": (
+        "Replaces the typed shapes: a .npy, .npz, .pt or .pth file of this version or of its run's outputs."
+    ),
+    "dynamic": (
+        "Axes whose size may differ between calls, counted from 0: <code>0=batch</code> for every "
+        "input, or <code>ids: 0=batch, 1=length</code> for one. If empty, every size is fixed."
+    ),
     "relative": "",
     "absolute": "",
     "opset": "",
-    "environment": "It must have torch, onnx, onnxscript and onnxruntime, and what the model's code imports.",
-    "cluster": "Where the export runs, on one CPU slot.",
+    "environment": (
+        "It must contain torch, onnx, onnxscript and onnxruntime, and the packages that the model's "
+        "code imports."
+    ),
+    "cluster": "The cluster on which the export runs. It uses one CPU slot.",
 }
 DECIMAL = {"inputmode": "decimal"}
 
 
 class ExportForm(forms.Form):
-    """What is typed; the rules are `options.check`'s."""
+    """The form for an export. It only reads the values; `options.check` has the rules."""
 
     file = forms.CharField(
         label="Model file", widget=forms.Select, error_messages={"required": "Choose a file of this version."}
@@ -74,11 +82,11 @@ class ExportForm(forms.Form):
 
     def __init__(
         self,
-        data: Mapping[str, Any] | None = None,
+        data: Mapping[str, object] | None = None,
         *,
         version: ModelVersion,
         workspace: Workspace,
-        initial: dict[str, Any] | None = None,
+        initial: dict[str, object] | None = None,
     ) -> None:
         super().__init__(data, initial=initial, label_suffix="")
         for name, field in self.fields.items():
@@ -99,7 +107,7 @@ class ExportForm(forms.Form):
         )
 
     def options(self) -> Options:
-        """Of a form that is valid."""
+        """Returns the options of a valid form."""
         typed = self.cleaned_data
         return Options(**{**typed, "inputs": _lines(typed["inputs"]), "dynamic": _lines(typed["dynamic"])})
 
@@ -107,10 +115,10 @@ class ExportForm(forms.Form):
         self.fields[name].widget = forms.Select(choices=choices, attrs=self.fields[name].widget.attrs)
 
 
-def initial_of(options: Options) -> dict[str, Any]:
-    """The form as it was filled in for these."""
-    told = options.to_json()
-    return {**told, "inputs": "\n".join(options.inputs), "dynamic": "\n".join(options.dynamic)}
+def initial_of(options: Options) -> dict[str, object]:
+    """Returns the initial values of a form that shows these options."""
+    values = options.to_json()
+    return {**values, "inputs": "\n".join(options.inputs), "dynamic": "\n".join(options.dynamic)}
 
 
 def _lines(text: str) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""How inputs and their dynamic axes are written by hand: `images: 1x1x8x8 float32`, and `images: 0=batch`.
-Pure."""
+"""Parses inputs and dynamic axes as people write them: `images: 1x1x8x8 float32`, and `images: 0=batch`. It
+has no side effects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ EVERY = ""
 
 @dataclass(frozen=True)
 class Input:
-    """`name` may be empty. `low`, `high`: the bounds of random values, or None."""
+    """One input of a model. `name` may be empty. `low` and `high` are the bounds of random values, or
+    None."""
 
     name: str
     shape: tuple[int, ...]
@@ -44,20 +45,21 @@ class Input:
 
 
 def read_inputs(lines: Iterable[str]) -> tuple[Input, ...]:
-    """Raises RegistryError naming `inputs` and the line."""
-    found = tuple(_input(line) for line in map(str.strip, lines) if line)
-    if len(found) > MOST_INPUTS:
-        raise RegistryError("inputs", f"has {len(found)} inputs, and at most {MOST_INPUTS} are taken")
-    names = [item.name for item in found if item.name]
+    """Parses one input per line. Raises RegistryError naming `inputs`, with the line that cannot be
+    parsed."""
+    inputs = tuple(_input(line) for line in map(str.strip, lines) if line)
+    if len(inputs) > MOST_INPUTS:
+        raise RegistryError("inputs", f"has {len(inputs)} inputs, and at most {MOST_INPUTS} are taken")
+    names = [item.name for item in inputs if item.name]
     if len(set(names)) < len(names):
         raise RegistryError("inputs", "gives two inputs the same name; each needs its own")
-    return found
+    return inputs
 
 
 def read_dynamic(lines: Iterable[str]) -> dict[str, dict[int, str]]:
-    """Input's name ("" for every input) -> axis -> what it is called. Raises RegistryError naming
-    `dynamic`."""
-    found: dict[str, dict[int, str]] = {}
+    """Returns the name of an input ("" for every input) -> axis -> name of the axis. Raises RegistryError
+    naming `dynamic`."""
+    axes: dict[str, dict[int, str]] = {}
     for line in map(str.strip, lines):
         if not line:
             continue
@@ -65,21 +67,23 @@ def read_dynamic(lines: Iterable[str]) -> dict[str, dict[int, str]]:
         if parts is None:
             raise _wrong_axes(line)
         name = parts["name"] or EVERY
-        if name in found:
+        if name in axes:
             raise RegistryError(
                 "dynamic",
                 f"has two lines for {name or 'every input'}; write its axes on one: 0=batch, 2=height",
             )
-        found[name] = dict(_axis(item.strip(), line) for item in parts["axes"].split(","))
-    return found
+        axes[name] = dict(_axis(item.strip(), line) for item in parts["axes"].split(","))
+    return axes
 
 
 def check_axes(dynamic: dict[str, dict[int, str]], inputs: Sequence[Input]) -> None:
-    """What can be said before the model is known; raises RegistryError naming `dynamic`."""
+    """Checks the dynamic axes against the declared inputs, as far as possible without the model. Raises
+    RegistryError naming `dynamic`."""
     if not inputs:
         return
     names = [item.name for item in inputs]
     for name in dynamic:
+        # An input without a name gets one when the model is loaded; until then any name may be right.
         if name != EVERY and all(names) and name not in names:
             raise RegistryError("dynamic", f"there is no input {name!r}; there are: {', '.join(names)}")
     sizes: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What a person asks of an export, checked as far as that goes without loading the model."""
+"""The options of an export, and the checks that are possible without loading the model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from jobs.models import Artifact
 from registry.errors import RegistryError
 from registry.exports.notation import check_axes, read_dynamic, read_inputs
 from registry.models import ModelFile, ModelVersion
+from trainhub_launch.json_types import JsonObject
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]{0,199}:[A-Za-z_]\w{0,99}\Z", re.ASCII)
 MLMODEL = "MLmodel"
+# What PyTorch writes is called so, the likeliest first.
 SAVED = (".pt2", ".pt", ".pth", ".ts", ".ckpt", ".bin", ".pkl")
-"""What PyTorch writes is called so, the likeliest first."""
 EXAMPLES = (".npz", ".npy", ".pt", ".pth")
 LEAST_OPSET, HIGHEST_OPSET = 18, 23
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
@@ -27,9 +28,12 @@ RELATIVE, ABSOLUTE = 1e-4, 1e-5
 
 @dataclass(frozen=True)
 class Options:
-    """`file` of the version; `inputs` and `dynamic` line by line as `notation` reads them, or `example`, a
-    file of the version or of its run's outputs that holds the input. `factory`: "module:function" of the
-    run's source."""
+    """What to export, and how. `file`: path in the version. `inputs` and `dynamic`: lines in the format of
+    `notation`.
+
+    `example`: instead of `inputs`, a file of the version or of its run's outputs that contains the input.
+    `factory`: "module:function" of the run's source. `relative` and `absolute`: tolerances.
+    """
 
     file: str
     inputs: tuple[str, ...] = ()
@@ -42,7 +46,7 @@ class Options:
     cluster: str = "local"
     environment: str = ONNX
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         return {**asdict(self), "inputs": list(self.inputs), "dynamic": list(self.dynamic)}
 
     @classmethod
@@ -51,40 +55,42 @@ class Options:
 
 
 def candidates(version: ModelVersion) -> list[str]:
-    """Files that may hold a PyTorch model, the likeliest first."""
-    found = [file for file in version.files.all() if _order(file) is not None]
+    """Returns paths of files that may contain a PyTorch model, the likeliest first."""
+    files = [file for file in version.files.all() if _order(file) is not None]
     return [
-        file.path for file in sorted(found, key=lambda file: (_order(file) or 0, -file.size_bytes, file.path))
+        file.path for file in sorted(files, key=lambda file: (_order(file) or 0, -file.size_bytes, file.path))
     ]
 
 
 def examples(version: ModelVersion) -> dict[str, ModelFile | Artifact]:
-    """Files that may hold an example input, of the version and then of its run, by the name to choose them
-    by."""
-    found: dict[str, ModelFile | Artifact] = {
+    """Returns name -> file for files that may contain an example input: files of the version, and outputs of
+    its run as outputs/PATH."""
+    files: dict[str, ModelFile | Artifact] = {
         file.path: file for file in version.files.all() if file.path.endswith(EXAMPLES)
     }
     for artifact in outputs.latest(version.run) if version.run else ():
         if artifact.path.endswith(EXAMPLES):
-            found.setdefault(f"outputs/{artifact.path}", artifact)
-    return found
+            files.setdefault(f"outputs/{artifact.path}", artifact)
+    return files
 
 
 def check(options: Options, version: ModelVersion) -> None:
-    """Raises RegistryError naming the field."""
+    """Checks the options against the version. Raises RegistryError naming the field."""
     _check_file(options, version)
     inputs, dynamic = read_inputs(options.inputs), read_dynamic(options.dynamic)
     check_axes(dynamic, inputs)
     if inputs and options.example:
         raise RegistryError("example", "is given beside typed inputs; give one of the two")
+    # A torch.export program contains its example, and MLmodel may lead to such a program.
     if not inputs and not options.example and not options.file.endswith((".pt2", MLMODEL)):
         raise RegistryError(
             "inputs", "is required: type its shape, as 1x64 float32, or choose a file that holds an example"
         )
     if options.example and options.example not in examples(version):
-        known = ", ".join(list(examples(version))[:5]) or "none that ends in " + ", ".join(EXAMPLES)
+        available = ", ".join(list(examples(version))[:5]) or "none that ends in " + ", ".join(EXAMPLES)
         raise RegistryError(
-            "example", f"{options.example!r} is no such file of the version or its run; there are: {known}"
+            "example",
+            f"{options.example!r} is no such file of the version or its run; there are: {available}",
         )
     if options.factory and not FACTORY.match(options.factory):
         raise RegistryError(
@@ -103,18 +109,18 @@ def _check_file(options: Options, version: ModelVersion) -> None:
     paths = [file.path for file in version.files.all()]
     if options.file in paths:
         return
-    known = ", ".join(candidates(version)[:5] or paths[:5])
+    available = ", ".join(candidates(version)[:5] or paths[:5])
     if not options.file and not candidates(version):
         raise RegistryError(
-            "file", f"this version has no file that PyTorch writes ({', '.join(SAVED)}); it has: {known}"
+            "file", f"this version has no file that PyTorch writes ({', '.join(SAVED)}); it has: {available}"
         )
-    raise RegistryError("file", f"{options.file!r} is not a file of this version; choose one of: {known}")
+    raise RegistryError("file", f"{options.file!r} is not a file of this version; choose one of: {available}")
 
 
 def _order(file: ModelFile) -> int | None:
-    """Earlier is likelier; None for what PyTorch does not write. A file inside a logged model comes after the
-    model."""
+    """Returns the rank of a file, lower is likelier, or None if PyTorch does not write such files."""
     path = PurePosixPath(file.path)
     if path.name == MLMODEL:
         return 1
+    # Even ranks leave room for MLmodel between .pt2 (0) and .pt (2).
     return {suffix: 2 * rank for rank, suffix in enumerate(SAVED)}.get(path.suffix)

@@ -1,11 +1,13 @@
-"""What the script reports, read as what it is: the word of somebody's job. Only what is expected is kept, in
-its bounds."""
+"""Reads the report of an export. A job wrote it, so only expected fields are stored, and each within its
+bounds."""
 
 from __future__ import annotations
 
 import json
 import math
 from typing import Any
+
+from trainhub_launch.json_types import JsonObject
 
 MOST_BYTES = 1024 * 1024
 MOST_ITEMS = 200
@@ -15,36 +17,38 @@ TEXTS = ("format", "exporter", "kind", "file", "example", "refusal", "field")
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """The report with all that is not of the agreed shape left out; {} where it is none."""
+    """Returns the report without anything unexpected; {} if `data` is not a JSON object."""
     try:
-        told = json.loads(data)
+        fields = json.loads(data)
     except (ValueError, RecursionError):
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return {}
-    found: dict[str, Any] = {name: _text(told[name]) for name in TEXTS if isinstance(told.get(name), str)}
-    if isinstance(told.get("opset"), int):
-        found["opset"] = told["opset"]
-    found["versions"] = {
-        _text(name): _text(value) for name, value in _pairs(told.get("versions")) if isinstance(value, str)
+    report: dict[str, object] = {
+        name: _text(fields[name]) for name in TEXTS if isinstance(fields.get(name), str)
     }
-    found["sizes"] = {
-        _text(name): value for name, value in _pairs(told.get("sizes")) if isinstance(value, int)
+    if isinstance(fields.get("opset"), int):
+        report["opset"] = fields["opset"]
+    report["versions"] = {
+        _text(name): _text(value) for name, value in _pairs(fields.get("versions")) if isinstance(value, str)
     }
-    found["tolerance"] = {
+    report["sizes"] = {
+        _text(name): value for name, value in _pairs(fields.get("sizes")) if isinstance(value, int)
+    }
+    report["tolerance"] = {
         name: value
-        for name, value in _pairs(told.get("tolerance"))
+        for name, value in _pairs(fields.get("tolerance"))
         if name in ("relative", "absolute") and _is_number(value)
     }
-    found["inputs"] = [_tensor(item) for item in _rows(told.get("inputs"))]
-    found["outputs"] = [_tensor(item) for item in _rows(told.get("outputs"))]
-    found["dynamic"] = {
+    report["inputs"] = [_tensor(item) for item in _rows(fields.get("inputs"))]
+    report["outputs"] = [_tensor(item) for item in _rows(fields.get("outputs"))]
+    report["dynamic"] = {
         _text(name): {_text(axis): _text(word) for axis, word in _pairs(axes) if isinstance(word, str)}
-        for name, axes in _pairs(told.get("dynamic"))
+        for name, axes in _pairs(fields.get("dynamic"))
     }
-    found["batches"] = [_text(item) for item in _list(told.get("batches")) if isinstance(item, str)]
-    found["differences"] = [_difference(item) for item in _rows(told.get("differences"))]
-    return found
+    report["batches"] = [_text(item) for item in _list(fields.get("batches")) if isinstance(item, str)]
+    report["differences"] = [_difference(item) for item in _rows(fields.get("differences"))]
+    return report
 
 
 def _tensor(item: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def _tensor(item: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _difference(item: dict[str, Any]) -> dict[str, Any]:
+def _difference(item: dict[str, Any]) -> dict[str, object]:
     sizes = {name: item.get(name) for name in ("max_absolute", "max_relative")}
     return {
         "output": _text(str(item.get("output", ""))),
@@ -66,22 +70,23 @@ def _difference(item: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
+    # json.loads() also accepts NaN and Infinity, which PostgreSQL's JSON does not.
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _text(value: str) -> str:
-    """PostgreSQL keeps no NUL."""
+    """Returns `value` shortened and without NUL, which PostgreSQL does not store."""
     return value[:LONGEST].replace("\x00", "")
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value[:MOST_ITEMS] if isinstance(value, list) else []
 
 
-def _rows(value: Any) -> list[dict[str, Any]]:
+def _rows(value: object) -> list[JsonObject]:
     return [item for item in _list(value) if isinstance(item, dict)]
 
 
-def _pairs(value: Any) -> list[tuple[str, Any]]:
+def _pairs(value: object) -> list[tuple[str, object]]:
     return list(value.items())[:MOST_ITEMS] if isinstance(value, dict) else []

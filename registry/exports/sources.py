@@ -1,4 +1,4 @@
-"""The code that a version came from: the frozen source of its run, and the functions in it that may make the
+"""The source that a version came from: the snapshot of its run, and functions in it that may make the
 module."""
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ MOST_FILES, MOST_BYTES, MOST_FUNCTIONS = 100, 256 * 1024, 50
 
 
 def source_of(version: ModelVersion) -> Path | None:
-    """The zip; None of a version that was uploaded or logged from elsewhere, or where it is no longer
-    kept."""
+    """Returns the zip of the source; None if the version has no run with a source, or the zip is no longer
+    stored."""
     sha256 = version.run.spec.get("source", {}).get("id", "") if version.run else ""
-    found = (
+    artifact = (
         Snapshot.objects.filter(workspace=version.model.workspace, sha256=sha256).first() if sha256 else None
     )
-    return blobs.path(found.sha256) if found is not None and blobs.exists(found.sha256) else None
+    return blobs.path(artifact.sha256) if artifact is not None and blobs.exists(artifact.sha256) else None
 
 
 def script_folder(version: ModelVersion) -> str:
-    """Where Python looks for modules first: beside the script that was run."""
+    """Returns the folder of the run's script within the source, where Python looks for modules first; "" for
+    the top folder."""
     script = str(version.run.spec.get("script", "")) if version.run else ""
     folder = PurePosixPath(script).parent.as_posix()
     return "" if folder == "." or folder.startswith(("/", "..")) else folder
 
 
 def factories(version: ModelVersion) -> list[str]:
-    """module:function of each function there that needs no argument. Read as text: nothing of it is run
-    here."""
+    """Returns "module:function" for each function in the source that needs no argument. The source is read as
+    text and never run."""
     source = source_of(version)
     if source is None:
         return []
@@ -51,6 +52,6 @@ def _functions(archive: zipfile.ZipFile, folder: str) -> Iterator[str]:
     for info in files[:MOST_FILES]:
         module = info.filename.removeprefix(f"{folder}/").removesuffix(".py").replace("/", ".")
         for name, parameters in FUNCTION.findall(archive.read(info).decode(errors="replace")):
-            wanted = [part for part in parameters.split(",") if part.strip() and "=" not in part]
-            if name != "main" and not wanted:
+            required = [part for part in parameters.split(",") if part.strip() and "=" not in part]
+            if name != "main" and not required:
                 yield f"{module}:{name}"

@@ -1,4 +1,4 @@
-"""The words of an export's life."""
+"""The states of an export."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from workspaces.states import Role
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
 def export(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
-    """GET: the form, with `again` filled in as for that export. POST: start, or show the form again with all
-    that was typed."""
+    """GET: shows the form, filled with the options of the export `again` if that is given. POST: starts an
+    export, or shows the form again with the typed values."""
     version = _version(request, name, number)
     workspace = request.principal.workspace
     if request.method != "POST":
@@ -45,7 +45,7 @@ def export(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
 @require_safe
 @needs(Role.VIEWER)
 def exports(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
-    """The part of a version's page that tells of its exports."""
+    """Renders the part of a version's page that lists its exports."""
     version = _version(request, name, number)
     may_write = request.principal.may(Role.CONTRIBUTOR)
     return render(request, "registry/_exports.html", {"version": version, "may_write": may_write})
@@ -70,20 +70,20 @@ def _page(
 
 
 def _before(version: ModelVersion, request: HttpRequest) -> Export | None:
-    """The export whose options are to be changed."""
-    wanted = request.GET.get("again", "")
+    """Returns the export whose options fill the form, or None."""
+    export_id = request.GET.get("again", "")
     return (
-        Export.objects.filter(version=version, pk=int(wanted)).first()
-        if wanted.isdecimal() and len(wanted) < 19
+        Export.objects.filter(version=version, pk=int(export_id)).first()
+        if export_id.isdecimal() and len(export_id) < 19
         else None
     )
 
 
 def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
-    found = version_of(request.principal.workspace, name, str(number))
-    if found is None:
+    version = version_of(request.principal.workspace, name, str(number))
+    if version is None:
         raise Http404
-    return found
+    return version
 
 
 def _sentence(error: RegistryError) -> str:

@@ -24,18 +24,18 @@ from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
 
 ROOT = "models/"
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def listed(who: Caller, asked: CallArgs) -> Told:
-    """GET …/mlflow-artifacts/artifacts?path=: of a version, else of a run or a logged model."""
-    path = asked.get("path")
+def list_artifacts(who: Caller, args: CallArgs) -> JsonObject:
+    """GET …/mlflow-artifacts/artifacts?path=: lists a folder of a version, or of a run or logged model."""
+    path = args.get("path")
     if not isinstance(path, str) or not path.startswith(ROOT):
-        return protocol.list_artifacts(who, asked)
+        return protocol.list_artifacts(who, args)
     version, inside = _version(who, path.removeprefix(ROOT))
     start = f"{inside}/" if inside else ""
     folders: set[str] = set()
-    files: list[Told] = []
+    files: list[JsonObject] = []
     for name, size in _sizes(version, inside):
         if name.startswith(start):
             head, slash, _ = name.removeprefix(start).partition("/")
@@ -51,11 +51,11 @@ def listed(who: Caller, asked: CallArgs) -> Told:
 async def fetch(request: Request) -> Response:
     """GET …/mlflow-artifacts/artifacts/models/<name>/<version>/<path>."""
     who = await require_caller(request)
-    found = await in_thread(_found, who, request.path_params["path"])
+    file = await in_thread(_locate, who, request.path_params["path"])
     return (
-        certificate_file(*found)
-        if isinstance(found, tuple)
-        else model_file(found, media_type=mlflow_type(found.path))
+        certificate_file(*file)
+        if isinstance(file, tuple)
+        else model_file(file, media_type=mlflow_type(file.path))
     )
 
 
@@ -67,20 +67,23 @@ async def refuse(request: Request) -> Response:
     )
 
 
-def _found(who: Caller, path: str) -> ModelFile | tuple[str, bytes]:
+def _locate(who: Caller, path: str) -> ModelFile | tuple[str, bytes]:
     version, inside = _version(who, path)
-    found = version.files.select_related("version").filter(path=inside).first()
-    if found is None:
+    file = version.files.select_related("version").filter(path=inside).first()
+    if file is None:
+        # Clients list the certificate's files beside the version's own (`_sizes`), and fetch them in the same
+        # way.
         if data := documents(version).get(inside):
             return inside, data
         raise MlflowError(MISSING, f"No such artifact: '{inside}'")
-    if not blobs.exists(found.sha256):
-        raise MlflowError(MISSING, f"The bytes of '{inside}' {blobs.absence(found.sha256)}.")
-    return found
+    if not blobs.exists(file.sha256):
+        raise MlflowError(MISSING, f"The bytes of '{inside}' {blobs.absence(file.sha256)}.")
+    return file
 
 
 def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
-    """`<name>/<version>/<path>`, the name perhaps still quoted."""
+    """Returns the version and the path inside it for `<name>/<version>/<path>`, in which the name may be
+    quoted."""
     name, _, rest = path.rstrip("/").partition("/")
     number, _, inside = rest.partition("/")
     version = version_of(who.workspace, unquote(name), number) if number.isdecimal() else None
@@ -88,11 +91,12 @@ def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
         raise MlflowError(
             MISSING, f"There is no version '{number[:20]}' of a model '{unquote(name)[:200]}' here."
         )
+    # The task that fills such a version may not have run yet.
     if not version.certificate:
         deferred_files.fill(version)
     return version, paths.folder_path(inside)
 
 
 def _sizes(version: ModelVersion, inside: str) -> list[tuple[str, int]]:
-    found = list(version.files.values_list("path", "size_bytes"))
-    return found if inside else [*found, *((name, len(data)) for name, data in documents(version).items())]
+    sizes = list(version.files.values_list("path", "size_bytes"))
+    return sizes if inside else [*sizes, *((name, len(data)) for name, data in documents(version).items())]

@@ -1,4 +1,4 @@
-"""What a call is about, as far as whoever calls may see or change it."""
+"""Finds the model or version of a call, and checks that the caller may see or change it."""
 
 from __future__ import annotations
 
@@ -15,51 +15,53 @@ from tracking.mlflow.protocol.fields import CallArgs, objects, required_text
 from workspaces.states import Role
 
 
-def model(who: Caller, asked: CallArgs, name: str = "name") -> RegisteredModel:
-    wanted = required_text(asked, name)
-    found = named(who).filter(name=wanted).first()
-    if found is None:
-        raise MlflowError(MISSING, f"Registered Model with name={wanted[:200]} not found")
-    return found
+def model(who: Caller, args: CallArgs, name: str = "name") -> RegisteredModel:
+    model_name = required_text(args, name)
+    row = visible_models(who).filter(name=model_name).first()
+    if row is None:
+        raise MlflowError(MISSING, f"Registered Model with name={model_name[:200]} not found")
+    return row
 
 
-def named(who: Caller) -> QuerySet[RegisteredModel]:
-    """The workspace's models, their aliases at hand; versions may be many, and are not."""
+def visible_models(who: Caller) -> QuerySet[RegisteredModel]:
+    """Returns the workspace's models with prefetched aliases. Versions are not prefetched, as there may be
+    many."""
     models = RegisteredModel.objects.filter(workspace=who.workspace).select_related("workspace")
     return models.prefetch_related("aliases__version__run")
 
 
-def describable(who: Caller, asked: CallArgs) -> RegisteredModel:
-    """A job describes and tags the models that it has made a version of, and those that have none yet."""
-    found = model(who, asked)
-    if who.job is not None and found.versions.exists():
-        own = found.versions.filter(Q(run=who.job) | Q(run__parent=who.job))
+def describable(who: Caller, args: CallArgs) -> RegisteredModel:
+    """Returns the model of the call. Raises PermissionDenied for a job unless the model has no version, or
+    one made by that job."""
+    row = model(who, args)
+    if who.job is not None and row.versions.exists():
+        own = row.versions.filter(Q(run=who.job) | Q(run__parent=who.job))
         if not own.exists():
             sentence = (
                 f"The token of run {who.job.number} describes models that it has made a version of; "
                 "use one of yours."
             )
             raise PermissionDenied(sentence)
-    return found
+    return row
 
 
-def version(who: Caller, asked: CallArgs) -> ModelVersion:
-    name, number = required_text(asked, "name"), number_of(asked)
-    found = versions_of(who.workspace).filter(model__name=name, number=number).first()
-    if found is None:
+def version(who: Caller, args: CallArgs) -> ModelVersion:
+    name, number = required_text(args, "name"), number_of(args)
+    row = versions_of(who.workspace).filter(model__name=name, number=number).first()
+    if row is None:
         raise MlflowError(MISSING, f"Model Version (name={name[:200]}, version={number}) not found")
-    return found
+    return row
 
 
-def changeable(who: Caller, asked: CallArgs) -> ModelVersion:
-    """A job changes the versions of what it has made itself."""
-    found = version(who, asked)
-    check_own(who, found)
-    return found
+def changeable(who: Caller, args: CallArgs) -> ModelVersion:
+    """Returns the version of the call. Raises PermissionDenied for a job that did not make it."""
+    row = version(who, args)
+    check_own(who, row)
+    return row
 
 
-def check_own(who: Caller, found: ModelVersion) -> None:
-    if who.job is not None and (found.run is None or not who.may_write(found.run)):
+def check_own(who: Caller, row: ModelVersion) -> None:
+    if who.job is not None and (row.run is None or not who.may_write(row.run)):
         sentence = (
             f"The token of run {who.job.number} changes versions of what that run has made. Use an "
             "API token of your own."
@@ -71,15 +73,17 @@ def is_owner(who: Caller) -> bool:
     return who.job is None and who.may(Role.OWNER)
 
 
-def number_of(asked: CallArgs) -> int:
-    text = str(asked.get("version") or "")
+def number_of(args: CallArgs) -> int:
+    text = str(args.get("version") or "")
+    # isdecimal() alone accepts digits of other scripts; nine digits fit into the column's 32 bits.
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise MlflowError(INVALID, f"Parameter 'version' must be an integer, got '{text[:40]}'.")
     return int(text)
 
 
-def tags_of(asked: CallArgs) -> dict[str, str]:
-    """Of something new. TrainHub's own stay behind: a client that copies a version sends that one's along."""
+def tags_of(args: CallArgs) -> dict[str, str]:
+    """Returns the tags of a new model or version, without TrainHub's own: a client that copies a version
+    sends that version's tags."""
     # One character more than allowed: what is too long is refused, not cut off.
-    told = parse_tags(objects(asked, "tags"), LONGEST_VALUE + 1)
-    return {key: value for key, value in told.items() if not key.startswith(OURS)}
+    tags = parse_tags(objects(args, "tags"), LONGEST_VALUE + 1)
+    return {key: value for key, value in tags.items() if not key.startswith(OURS)}

@@ -1,4 +1,4 @@
-"""Calls about registered models, their tags and aliases."""
+"""Calls of MLflow's protocol about registered models, their tags and aliases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 
 from registry import aliases, deletion, model_metadata
-from registry.aliases import TAKEN
+from registry.aliases import RESERVED
 from registry.lookup import version_of
 from registry.mlflow import lookup, row_json
 from registry.mlflow.lookup import is_owner
@@ -18,98 +18,99 @@ from tracking.mlflow.protocol.errors import EXISTS, INVALID, MISSING, MlflowErro
 from tracking.mlflow.protocol.fields import CallArgs, required_text, text, texts
 from workspaces.states import Role
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def create(who: Caller, asked: CallArgs) -> Told:
-    name = required_text(asked, "name")
-    told = text(asked, "description") or ""
+def create(who: Caller, args: CallArgs) -> JsonObject:
+    name = required_text(args, "name")
+    description = text(args, "description") or ""
     try:
-        made = model_metadata.create_model(
-            who.workspace, name, who.user, description=told, tags=lookup.tags_of(asked)
+        model = model_metadata.create_model(
+            who.workspace, name, who.user, description=description, tags=lookup.tags_of(args)
         )
     except model_metadata.Exists as error:
         raise MlflowError(EXISTS, f"Registered Model (name={name}) already exists.") from error
-    return _told(who, made.name)
+    return _model_json(who, model.name)
 
 
-def get(who: Caller, asked: CallArgs) -> Told:
-    return {"registered_model": row_json.models([lookup.model(who, asked)])[0]}
+def get(who: Caller, args: CallArgs) -> JsonObject:
+    return {"registered_model": row_json.models([lookup.model(who, args)])[0]}
 
 
-def search(who: Caller, asked: CallArgs) -> Told:
-    return searched(who, asked)
+def search(who: Caller, args: CallArgs) -> JsonObject:
+    return searched(who, args)
 
 
-def rename(who: Caller, asked: CallArgs) -> Told:
-    """Addresses that others use change with the name, so it takes an owner."""
+def rename(who: Caller, args: CallArgs) -> JsonObject:
+    """Renames a model. This needs the role owner, because addresses that others use change with the name."""
     if not is_owner(who):
         raise PermissionDenied(
             f"Renaming a model needs the role {Role.OWNER}. Ask an owner of {who.workspace}."
         )
-    found, name = lookup.model(who, asked), required_text(asked, "new_name")
+    model, name = lookup.model(who, args), required_text(args, "new_name")
     try:
-        model_metadata.rename(found, name, who.user)
+        model_metadata.rename(model, name, who.user)
     except model_metadata.Exists as error:
         raise MlflowError(EXISTS, f"Registered Model (name={name}) already exists.") from error
-    return _told(who, found.name)
+    return _model_json(who, model.name)
 
 
-def update(who: Caller, asked: CallArgs) -> Told:
-    found = lookup.describable(who, asked)
-    model_metadata.describe(found, text(asked, "description") or "")
-    return _told(who, found.name)
+def update(who: Caller, args: CallArgs) -> JsonObject:
+    model = lookup.describable(who, args)
+    model_metadata.describe(model, text(args, "description") or "")
+    return _model_json(who, model.name)
 
 
-def delete(who: Caller, asked: CallArgs) -> None:
-    deletion.delete_model(lookup.model(who, asked), who.user)
+def delete(who: Caller, args: CallArgs) -> None:
+    deletion.delete_model(lookup.model(who, args), who.user)
 
 
-def latest_versions(who: Caller, asked: CallArgs) -> Told:
-    found = lookup.model(who, asked)
-    stages = {canonical(stage) for stage in texts(asked, "stages")}
-    rows = [row for row in row_json.newest([found.pk])[found.pk] if not stages or row.stage in stages]
-    return {"model_versions": [row_json.version(row, found.name) for row in rows]}
+def latest_versions(who: Caller, args: CallArgs) -> JsonObject:
+    model = lookup.model(who, args)
+    stages = {canonical(stage) for stage in texts(args, "stages")}
+    rows = [row for row in row_json.newest([model.pk])[model.pk] if not stages or row.stage in stages]
+    return {"model_versions": [row_json.version(row, model.name) for row in rows]}
 
 
-def set_tag(who: Caller, asked: CallArgs) -> None:
+def set_tag(who: Caller, args: CallArgs) -> None:
     model_metadata.set_tag(
-        lookup.describable(who, asked), required_text(asked, "key"), text(asked, "value") or ""
+        lookup.describable(who, args), required_text(args, "key"), text(args, "value") or ""
     )
 
 
-def delete_tag(who: Caller, asked: CallArgs) -> None:
-    model_metadata.delete_tag(lookup.describable(who, asked), required_text(asked, "key"))
+def delete_tag(who: Caller, args: CallArgs) -> None:
+    model_metadata.delete_tag(lookup.describable(who, args), required_text(args, "key"))
 
 
-def set_alias(who: Caller, asked: CallArgs) -> None:
-    version = lookup.changeable(who, asked)
+def set_alias(who: Caller, args: CallArgs) -> None:
+    version = lookup.changeable(who, args)
     aliases.set_alias(
-        version.model, required_text(asked, "alias"), version.number, who.user, is_owner=is_owner(who)
+        version.model, required_text(args, "alias"), version.number, who.user, is_owner=is_owner(who)
     )
 
 
-def delete_alias(who: Caller, asked: CallArgs) -> None:
-    found, alias = lookup.model(who, asked), required_text(asked, "alias")
-    for row in found.aliases.all():
+def delete_alias(who: Caller, args: CallArgs) -> None:
+    model, alias = lookup.model(who, args), required_text(args, "alias")
+    for row in model.aliases.all():
         if row.name == alias:
             lookup.check_own(who, row.version)
-    aliases.delete_alias(found, alias, who.user, is_owner=is_owner(who))
+    aliases.delete_alias(model, alias, who.user, is_owner=is_owner(who))
 
 
-def by_alias(who: Caller, asked: CallArgs) -> Told:
-    """`latest` is the newest version."""
-    found, alias = lookup.model(who, asked), required_text(asked, "alias")
+def by_alias(who: Caller, args: CallArgs) -> JsonObject:
+    """Returns the version with that alias; for `latest` the newest version."""
+    model, alias = lookup.model(who, args), required_text(args, "alias")
     if alias.lower() == "latest":
-        newest = found.versions.select_related("run").order_by("-number").first()
+        newest = model.versions.select_related("run").order_by("-number").first()
         if newest is None:
-            raise MlflowError(MISSING, f"Latest version not found for model {found.name}.")
-        return {"model_version": row_json.version(newest, found.name)}
-    version = None if TAKEN.match(alias) else version_of(who.workspace, found.name, alias)
+            raise MlflowError(MISSING, f"Latest version not found for model {model.name}.")
+        return {"model_version": row_json.version(newest, model.name)}
+    # `version_of` would take an alias of digits for a version's number.
+    version = None if RESERVED.match(alias) else version_of(who.workspace, model.name, alias)
     if version is None:
         raise MlflowError(INVALID, f"Registered model alias {alias[:100]} not found.")
-    return {"model_version": row_json.version(version, found.name)}
+    return {"model_version": row_json.version(version, model.name)}
 
 
-def _told(who: Caller, name: str) -> Told:
-    return {"registered_model": row_json.models([lookup.named(who).get(name=name)])[0]}
+def _model_json(who: Caller, name: str) -> JsonObject:
+    return {"registered_model": row_json.models([lookup.visible_models(who).get(name=name)])[0]}

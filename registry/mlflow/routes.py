@@ -1,5 +1,5 @@
-"""Every call of MLflow's registry protocol. They stand before the routes of artifacts, whose addresses some
-of them share."""
+"""The routes of MLflow's registry protocol. They must precede the routes of artifacts, which match some of
+the same addresses."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tracking.mlflow.protocol.fields import CallArgs
 from tracking.mlflow.protocol.http import handler_for
 from workspaces.states import Role
 
+# What clients ask, and what MLflow's own pages ask: the same calls.
 ROOTS = ("/api/2.0", "/ajax-api/2.0")
-"""What clients ask, and what MLflow's own pages ask: the same calls."""
 Work = Callable[[Caller, CallArgs], Any]
 
 _READS: dict[str, Work] = {
@@ -71,7 +71,7 @@ def _below(root: str) -> list[Route]:
             Route(f"{base}/{path}", handler_for(work, role=role), methods=[method])
             for path, method, work, role in writes
         ),
-        Route(artifact, handler_for(artifacts.listed), methods=["GET"]),
+        Route(artifact, handler_for(artifacts.list_artifacts), methods=["GET"]),
         Route(f"{artifact}/models/{{path:path}}", artifacts.fetch, methods=["GET", "HEAD"]),
         Route(f"{artifact}/models/{{path:path}}", artifacts.refuse, methods=["PUT", "DELETE"]),
     ]

@@ -1,4 +1,4 @@
-"""Models and versions as MLflow's JSON spells them."""
+"""Converts models and versions to the JSON of MLflow's protocol."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from registry.models import ModelVersion, RegisteredModel
 from tracking.mlflow.protocol.row_json import ARTIFACTS, tag_list, unix_ms, without_empty
 
 READY = "READY"
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def models(rows: Sequence[RegisteredModel]) -> list[Told]:
-    """With the newest version of each stage, however many versions there are."""
-    found = newest([row.pk for row in rows])
-    return [_model(row, found[row.pk]) for row in rows]
+def models(rows: Sequence[RegisteredModel]) -> list[JsonObject]:
+    """Returns the models as JSON, each with its newest version of each stage. The number of versions does not
+    matter."""
+    newest_versions = newest([row.pk for row in rows])
+    return [_model(row, newest_versions[row.pk]) for row in rows]
 
 
 def newest(models: Collection[int]) -> dict[int, list[ModelVersion]]:
-    """Model -> its newest version of each stage, by their numbers."""
-    told = (
+    """Returns model key -> its newest version of each stage, ordered by number."""
+    named_versions = (
         ModelVersion.objects.filter(model__in=models)
         .order_by()
         .values("model", "stage")
         .annotate(number=Max("number"))
     )
-    wanted = set(told.values_list("model", "number"))
-    rows = ModelVersion.objects.filter(
-        model__in=models, number__in={number for _, number in wanted}
-    ).order_by("number")
-    found: dict[int, list[ModelVersion]] = {key: [] for key in models}
+    keys = set(named_versions.values_list("model", "number"))
+    rows = ModelVersion.objects.filter(model__in=models, number__in={number for _, number in keys}).order_by(
+        "number"
+    )
+    versions: dict[int, list[ModelVersion]] = {key: [] for key in models}
     for row in rows.select_related("run").prefetch_related("aliases").defer("certificate", "scan"):
-        if (row.model_id, row.number) in wanted:
-            found[row.model_id].append(row)
-    return found
+        # The query also returns versions whose number is the newest one of another model.
+        if (row.model_id, row.number) in keys:
+            versions[row.model_id].append(row)
+    return versions
 
 
-def _model(row: RegisteredModel, latest: Sequence[ModelVersion]) -> Told:
-    """`aliases` are to be at hand."""
-    told = {
+def _model(row: RegisteredModel, latest: Sequence[ModelVersion]) -> JsonObject:
+    """Returns the model as JSON. The caller has prefetched `aliases`."""
+    fields = {
         "name": row.name,
         "creation_timestamp": unix_ms(row.created_at),
         "last_updated_timestamp": unix_ms(row.updated_at),
@@ -54,12 +56,12 @@ def _model(row: RegisteredModel, latest: Sequence[ModelVersion]) -> Told:
             {"alias": alias.name, "version": str(alias.version.number)} for alias in row.aliases.all()
         ],
     }
-    return without_empty(told)
+    return without_empty(fields)
 
 
-def version(row: ModelVersion, name: str) -> Told:
-    """`aliases` and `run` are to be at hand."""
-    told = {
+def version(row: ModelVersion, name: str) -> JsonObject:
+    """Returns the version as JSON. The caller has prefetched `aliases` and selected `run`."""
+    fields = {
         "name": name,
         "version": str(row.number),
         "creation_timestamp": unix_ms(row.created_at),
@@ -74,9 +76,9 @@ def version(row: ModelVersion, name: str) -> Told:
         "run_link": f"{settings.PUBLIC_URL}/runs/{row.run.number}/" if row.run else "",
         "aliases": sorted(alias.name for alias in row.aliases.all()),
     }
-    return without_empty(told)
+    return without_empty(fields)
 
 
 def address(row: ModelVersion) -> str:
-    """Where a client fetches the version's files."""
+    """Returns the address at which a client downloads the version's files."""
     return f"{ARTIFACTS}/models/{quote(row.model.name, safe='')}/{row.number}"

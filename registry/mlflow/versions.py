@@ -1,4 +1,4 @@
-"""Calls about versions of models."""
+"""Calls of MLflow's protocol about versions of models."""
 
 from __future__ import annotations
 
@@ -10,66 +10,65 @@ from registry.mlflow.lookup import is_owner
 from registry.mlflow.model_search import versions as searched
 from registry.models import ModelVersion
 from registry.registration import Words, add_version
-from registry.sources import Asked as Source
+from registry.sources import SourceRequest as Source
 from registry.sources import resolve
 from tracking.callers import Caller
 from tracking.mlflow.protocol.fields import CallArgs, required_text, text
 
-Told = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
-def create(who: Caller, asked: CallArgs) -> Told:
-    """The model must be there: clients make it first."""
-    model = lookup.model(who, asked)
-    source = Source(
-        required_text(asked, "source"), text(asked, "run_id") or "", text(asked, "model_id") or ""
+def create(who: Caller, args: CallArgs) -> JsonObject:
+    """Registers a version. The model must exist: clients create it first."""
+    model = lookup.model(who, args)
+    source = Source(required_text(args, "source"), text(args, "run_id") or "", text(args, "model_id") or "")
+    words = Words(
+        model_metadata.checked_description(text(args, "description") or ""),
+        model_metadata.checked_tags(lookup.tags_of(args)),
     )
-    told = Words(
-        model_metadata.checked_description(text(asked, "description") or ""),
-        model_metadata.checked_tags(lookup.tags_of(asked)),
-    )
-    return _told(add_version(who.workspace, model.name, resolve(who, source), who.user, told))
+    return _version_json(add_version(who.workspace, model.name, resolve(who, source), who.user, words))
 
 
-def get(who: Caller, asked: CallArgs) -> Told:
-    return _told(lookup.version(who, asked))
+def get(who: Caller, args: CallArgs) -> JsonObject:
+    return _version_json(lookup.version(who, args))
 
 
-def search(who: Caller, asked: CallArgs) -> Told:
-    return searched(who, asked)
+def search(who: Caller, args: CallArgs) -> JsonObject:
+    return searched(who, args)
 
 
-def download_uri(who: Caller, asked: CallArgs) -> Told:
-    return {"artifact_uri": row_json.address(lookup.version(who, asked))}
+def download_uri(who: Caller, args: CallArgs) -> JsonObject:
+    return {"artifact_uri": row_json.address(lookup.version(who, args))}
 
 
-def update(who: Caller, asked: CallArgs) -> Told:
-    found = lookup.changeable(who, asked)
-    model_metadata.describe(found, text(asked, "description") or "")
-    return _told(found)
+def update(who: Caller, args: CallArgs) -> JsonObject:
+    row = lookup.changeable(who, args)
+    model_metadata.describe(row, text(args, "description") or "")
+    return _version_json(row)
 
 
-def delete(who: Caller, asked: CallArgs) -> None:
-    deletion.delete_version(lookup.version(who, asked), who.user)
+def delete(who: Caller, args: CallArgs) -> None:
+    deletion.delete_version(lookup.version(who, args), who.user)
 
 
-def transition_stage(who: Caller, asked: CallArgs) -> Told:
-    found = lookup.changeable(who, asked)
-    archive = str(asked.get("archive_existing_versions", False)).lower() == "true"
-    return _told(
-        stages.move(found, required_text(asked, "stage"), who.user, archive=archive, is_owner=is_owner(who))
+def transition_stage(who: Caller, args: CallArgs) -> JsonObject:
+    row = lookup.changeable(who, args)
+    # Clients send the flag as JSON's true or as text.
+    archive = str(args.get("archive_existing_versions", False)).lower() == "true"
+    return _version_json(
+        stages.move(row, required_text(args, "stage"), who.user, archive=archive, is_owner=is_owner(who))
     )
 
 
-def set_tag(who: Caller, asked: CallArgs) -> None:
+def set_tag(who: Caller, args: CallArgs) -> None:
     model_metadata.set_tag(
-        lookup.changeable(who, asked), required_text(asked, "key"), text(asked, "value") or ""
+        lookup.changeable(who, args), required_text(args, "key"), text(args, "value") or ""
     )
 
 
-def delete_tag(who: Caller, asked: CallArgs) -> None:
-    model_metadata.delete_tag(lookup.changeable(who, asked), required_text(asked, "key"))
+def delete_tag(who: Caller, args: CallArgs) -> None:
+    model_metadata.delete_tag(lookup.changeable(who, args), required_text(args, "key"))
 
 
-def _told(row: ModelVersion) -> Told:
+def _version_json(row: ModelVersion) -> JsonObject:
     return {"model_version": row_json.version(row, row.model.name)}

@@ -1,2 +1,2 @@
-"""What a model's files would run when they are loaded. Files are read by a process of its own, and never
-unpickled."""
+"""Finds out what loading a model's files would run. A separate process reads the files and never unpickles
+them."""

@@ -1,8 +1,8 @@
-"""The process that reads strangers' files: little memory, little time, no secrets. One JSON line per file, as
-asked for on stdin.
+"""The process that reads untrusted files, with limited memory and time and without secrets.
 
-In: one line, {"files": [[path, name], …], "seconds" (each), "memory_bytes"}. Out: [index, {"verdict",
-"findings", "note"}]."""
+stdin: one line, {"files": [[path, name], …], "seconds" (for each file), "memory_bytes"}. stdout: one line per
+file, [index, {"verdict", "findings", "note"}].
+"""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from registry.scanning.file_scan import verdict_of
+from registry.scanning.file_scan import verdict_for_file
 from registry.scanning.verdict_names import NOT_SCANNED, Verdict
 
 
 def main() -> None:
-    told = json.loads(sys.stdin.readline())
-    resource.setrlimit(resource.RLIMIT_AS, (told["memory_bytes"], told["memory_bytes"]))
+    order = json.loads(sys.stdin.readline())
+    # Allocations beyond this limit raise MemoryError, which `judge` turns into a verdict.
+    resource.setrlimit(resource.RLIMIT_AS, (order["memory_bytes"], order["memory_bytes"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGALRM, _stop)
-    for index, (path, name) in enumerate(told["files"]):
-        sys.stdout.write(json.dumps([index, _within(path, name, told["seconds"]).to_json()]) + "\n")
+    for index, (path, name) in enumerate(order["files"]):
+        sys.stdout.write(json.dumps([index, _within(path, name, order["seconds"]).to_json()]) + "\n")
+        # Each line at once: if a later file kills the process, the verdicts so far are not lost.
         sys.stdout.flush()
 
 
 def _within(path: str, name: str, seconds: int) -> Verdict:
+    # Python handles the signal between two instructions: a long call into C delays it, and the parent's time
+    # limit ends such a process.
     signal.alarm(seconds)
     try:
-        return verdict_of(Path(path), name)
+        return verdict_for_file(Path(path), name)
     except TooLong:
         return Verdict(NOT_SCANNED, note=f"The scanner gave up after {seconds} seconds.")
     finally:
@@ -38,7 +42,7 @@ def _within(path: str, name: str, seconds: int) -> Verdict:
 
 
 class TooLong(BaseException):
-    """Not an Exception: no parser may swallow it."""
+    """The time for a file is over. It is no Exception, so that no parser catches it."""
 
 
 def _stop(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

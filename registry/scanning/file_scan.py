@@ -1,7 +1,9 @@
-"""Judging one file of a model: which format is it, and what would loading it run? Nothing of it is run here.
+"""Judges one file of a model: recognises its format and finds what loading it would run. Nothing in it is
+run.
 
-`clean` is said only of a file whose format was recognised and which was read to its end. Everything else is
-`not_scanned`, with the reason."""
+A file is `clean` only if its format was recognised and it was read to its end. Every other file is
+`not_scanned`, with the reason, unless something worse was found.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +70,7 @@ PROGRAMS = (
     ".deb",
     ".rpm",
 )
+# ELF, Mach-O of either word size and byte order, Java classes and universal Mach-O, WebAssembly.
 PROGRAM_MAGIC = (
     b"\x7fELF",
     b"\xfe\xed\xfa\xce",
@@ -90,7 +93,7 @@ PROGRAM = "A compiled program or library. It runs when something loads or starts
 UNKNOWN = "The scanner does not know this format."
 
 
-def verdict_of(path: Path, name: str) -> Verdict:
+def verdict_for_file(path: Path, name: str) -> Verdict:
     """Judge the file `path`, which is called `name` in its model."""
     try:
         return judge(Source(name, lambda: path.open("rb"), path.stat().st_size))
@@ -99,21 +102,22 @@ def verdict_of(path: Path, name: str) -> Verdict:
 
 
 def judge(source: Source) -> Verdict:
-    """Judge a file, or a member of an archive. Never raises: strangers made it, and any parser may fail in
-    any way."""
+    """Judges a file, or a member of an archive. It never raises Exception: the file is untrusted, and any
+    parser may fail."""
     try:
-        found = _judge(source)
-        if found.verdict in (CLEAN, CONTAINS_CODE) and _is_zip_too(source):
+        verdict = _judge(source)
+        if verdict.verdict in (CLEAN, CONTAINS_CODE) and _is_zip_too(source):
             # Programs that look for a zip at the end of a file would take it for something else than it was
             # read as.
             return combine(
                 [
-                    ("", found),
+                    ("", verdict),
                     ("", Verdict(NOT_SCANNED, note="A zip archive is hidden behind its beginning.")),
                 ]
             )
-        return found
+        return verdict
     except (MemoryError, RecursionError):
+        # RecursionError is raised by JSON of a million nested lists, for example.
         return Verdict(NOT_SCANNED, note="It needs more memory than the scanner may take.")
     except Unreadable as error:
         return Verdict(NOT_SCANNED, note=str(error))
@@ -125,30 +129,36 @@ def _judge(source: Source) -> Verdict:
     if source.size == 0:
         return Verdict(CLEAN)
     head = source.head()
+    # A name proves nothing: a pickle called model.py is judged both as a script and as a pickle.
     parts = [("", part) for part in (_as_code(source, head), _as_data(source, head)) if part is not None]
     return combine(parts) if parts else Verdict(NOT_SCANNED, note=UNKNOWN)
 
 
 def _as_code(source: Source, head: bytes) -> Verdict | None:
-    """What it is as a program, by its name or its beginning."""
+    """Returns the verdict on the file as a program, by its name or first bytes; None if it is no program."""
     if source.extension in PROGRAMS or head.startswith(PROGRAM_MAGIC) or _is_windows_program(head):
         return Verdict(CONTAINS_CODE, note=PROGRAM)
     if source.extension in SCRIPTS or head.startswith(b"#!") or source.base in ("makefile", "dockerfile"):
         return Verdict(CONTAINS_CODE, note=SCRIPT)
+    # PyTorch's ending for weights is also Python's for path files, of which `site` runs lines that begin with
+    # `import`.
     if source.extension == ".pth" and head.lstrip().startswith((b"import ", b"import\t")):
         return Verdict(CONTAINS_CODE, note=SCRIPT)
     return None
 
 
 def _is_windows_program(head: bytes) -> bool:
-    """Two letters alone would be no proof: of random numbers one in 65,536 begins like that."""
+    """Whether these are the first bytes of a Windows program. MZ alone proves nothing: of random data one in
+    65,536 files begins so."""
     at = int.from_bytes(head[60:64], "little")
+    # Byte 60 holds the offset of the PE header. If that lies beyond the bytes read here, the file counts as a
+    # program unproven.
     return head.startswith(b"MZ") and (head[at : at + 2] == b"PE" or at >= len(head) - 2 > 62)
 
 
 def _as_data(source: Source, head: bytes) -> Verdict | None:
-    """What it is as data, by its beginning; where that says nothing, by its name. None where it is nothing
-    known."""
+    """Returns the verdict on the file as data, by its first bytes or else by its name; None if the format is
+    unknown."""
     for magic, reader in _BY_MAGIC:
         if head.startswith(magic):
             return reader(source)
@@ -162,6 +172,7 @@ def _as_data(source: Source, head: bytes) -> Verdict | None:
             return _compressed(source, opened)
     if archives.is_tar(head):
         return archives.scan_tar(source, judge)
+    # The opcode PROTO and its argument, the protocol; 5 is the highest.
     if head[:1] == b"\x80" and head[1:2] <= b"\x05":
         return pickles.scan_pickles(source)
     if tensors.is_safetensors(source, head):
@@ -187,7 +198,10 @@ def _by_name(source: Source) -> Verdict | None:
 
 
 def _compressed(source: Source, opened: Callable[[IO[bytes]], IO[bytes]]) -> Verdict | None:
-    """Judge what a compressed stream holds; a text may begin like one, which then cannot be unpacked."""
+    """Judges the content of a compressed stream. If it cannot be unpacked, it may be a text that begins like
+    one."""
+    # Without the ending of the compression: the inner name decides about formats without a signature, as in
+    # model.json.gz.
     name = source.name
     for ending in (".gz", ".bz2", ".xz", ".lzma", ".z"):
         name = name.removesuffix(ending)
@@ -197,11 +211,11 @@ def _compressed(source: Source, opened: Callable[[IO[bytes]], IO[bytes]]) -> Ver
     except (OSError, ValueError, EOFError) as error:
         other = pickles.scan_if_pickle(source) or _by_name(source)
         return other or Verdict(NOT_SCANNED, note=f"It cannot be unpacked: {str(error)[:200]}")
-    found = judge(inner)
-    if found.verdict == CLEAN:
+    verdict = judge(inner)
+    if verdict.verdict == CLEAN:
         # The checksum stands at the end, and whatever follows it.
         _read_to_its_end(inner)
-    return found
+    return verdict
 
 
 def _read_to_its_end(source: Source) -> None:
@@ -217,6 +231,7 @@ def _zip(source: Source) -> Verdict:
 def _is_zip_too(source: Source) -> bool:
     """Whether a file that was read as something else ends as a zip does."""
     head = source.head(4)
+    # The record that ends a zip archive has 22 bytes.
     if head in (archives.ZIP, archives.EMPTY_ZIP) or source.size is None or source.size < 22:
         return False
     with source.open() as file:

@@ -1,5 +1,5 @@
-"""The verdicts of the model scan, the worst last. Standard library only: the scanning process starts with
-this module."""
+"""The verdicts of the model scan. It imports the standard library only, because the scanning process starts
+with this module."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 CLEAN, CONTAINS_CODE, NOT_SCANNED, DANGEROUS = "clean", "contains_code", "not_scanned", "dangerous"
 ORDER = (CLEAN, CONTAINS_CODE, NOT_SCANNED, DANGEROUS)
+# The scanner has not come to it yet.
 PENDING = "pending"
-"""The scanner has not come to it yet."""
+# The version of the scanner's rules. Raise it when a file may now get a worse verdict: versions that were
+# scanned by older rules are then scanned again.
 RULES = 2
-"""The version of the scanner's rules. Raise it when a file may now get a worse verdict: versions that were
-scanned by older rules are then scanned again."""
 MAX_FINDINGS = 50
 MAX_FINDING_LENGTH = 200
 

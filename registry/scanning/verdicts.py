@@ -1,4 +1,4 @@
-"""What the scanner says of a version, or of one of its files."""
+"""The verdict of the scanner on a version, or on one of its files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 from registry.models import ModelVersion
 from registry.scanning.verdict_names import DANGEROUS, PENDING, RULES, worst
+from trainhub_launch.json_types import JsonObject
 
-EMPTY: dict[str, Any] = {"verdict": PENDING, "findings": [], "note": ""}
+EMPTY: JsonObject = {"verdict": PENDING, "findings": [], "note": ""}
 OUTDATED = "It was scanned by rules of an earlier version of TrainHub and is being scanned again."
 
 
@@ -21,15 +22,15 @@ def verdict(version: ModelVersion, path: str = "") -> str:
         return PENDING
     if path:
         return str(entry(version, path)["verdict"])
-    found = worst(item["verdict"] for item in version.scan.values())
-    return found if found == DANGEROUS or version.scan_rules >= RULES else PENDING
+    worst_verdict = worst(item["verdict"] for item in version.scan.values())
+    return worst_verdict if worst_verdict == DANGEROUS or version.scan_rules >= RULES else PENDING
 
 
 def entry(version: ModelVersion, path: str) -> dict[str, Any]:
     """Return verdict, findings and note of one file."""
-    found = (version.scan or {}).get(path)
-    if found is None:
+    item = (version.scan or {}).get(path)
+    if item is None:
         return EMPTY
-    if version.scan_rules < RULES and found["verdict"] != DANGEROUS:
+    if version.scan_rules < RULES and item["verdict"] != DANGEROUS:
         return {**EMPTY, "note": OUTDATED}
-    return dict(found)
+    return dict(item)

@@ -1,4 +1,4 @@
-"""What pages of versions say about exports."""
+"""Template filters for exports on the pages of versions."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from registry.exports.options import candidates
 from registry.models import Export, ModelVersion
 
 register = template.Library()
-MOST_SHOWN = 20
+MAX_ROWS = 20
 
 
 @register.filter
 def exports_of(version: ModelVersion) -> list[Export]:
-    """Newest first."""
-    return list(version.exports.select_related("run", "result", "created_by")[:MOST_SHOWN])
+    """Returns the latest exports of a version, the newest first."""
+    return list(version.exports.select_related("run", "result", "created_by")[:MAX_ROWS])
 
 
 @register.filter
-def made_by(version: ModelVersion) -> Export | None:
-    """The export that made this version."""
+def source_export(version: ModelVersion) -> Export | None:
+    """Returns the export that made this version, or None."""
     if version.kind != "export":
         return None
     return Export.objects.filter(result=version).select_related("run", "version__model").first()
@@ -34,7 +34,7 @@ def is_exportable(version: ModelVersion) -> bool:
 
 @register.filter
 def scientific(value: Any) -> str:
-    """3e-08 as 3.0e-8; 0 as 0; what is no number as it is."""
+    """Formats a number: 3e-08 as 3.0e-8, 0 as 0. Other values are returned as text."""
     if not isinstance(value, int | float):
         return str(value)
     if value == 0:

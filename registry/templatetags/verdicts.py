@@ -1,4 +1,4 @@
-"""What the scanner says, in templates."""
+"""Template filters for the scanner's verdicts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ register = template.Library()
 
 
 @register.filter
-def verdict(version: ModelVersion) -> str:
+def verdict_badge(version: ModelVersion) -> str:
     return verdicts.verdict(version)
 
 
 @register.filter
 def risky(version: ModelVersion) -> bool:
-    """Whether there is something to read before a download."""
+    """Whether a download needs a warning first."""
     return verdicts.verdict(version) in (DANGEROUS, NOT_SCANNED, CONTAINS_CODE)

@@ -1,4 +1,4 @@
-"""Downloads of versions: a file, the whole as a zip, its certificate; and what verifies it elsewhere."""
+"""Downloads of versions: a file, all files as a zip, the certificate, and the script that verifies them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs, zip_stream
 
 NOT_THERE = "There is no such model, version or file, or none that you may see."
+# The line of trainhub_verify.py that `_script` replaces; it must be spelled as it is there.
 UNPINNED = "KNOWN_KEYS: tuple[str, ...] = ()\n"
 
 
 @problem_responses
 async def file(request: Request) -> Response:
-    """One file of a version; `version` in the address is a number or an alias."""
+    """One file of a version. `version` is a number or an alias."""
     who = await _caller(request)
     return model_file(await in_thread(_file, who, request.path_params))
 
 
 @problem_responses
 async def whole(request: Request) -> Response:
-    """All files of a version and its certificate as one zip, with Range; `version` is a number or an
+    """All files of a version and its certificate as one zip; supports Range. `version` is a number or an
     alias."""
     who = await _caller(request)
     version, entries = await in_thread(_entries, who, request.path_params)
@@ -46,24 +47,24 @@ async def whole(request: Request) -> Response:
 
 @problem_responses
 async def certificate(request: Request) -> Response:
-    """The version's birth certificate: canonical JSON, the bytes that are signed."""
+    """The version's birth certificate as canonical JSON. The signature covers exactly these bytes."""
     return await _document(request, CERTIFICATE)
 
 
 @problem_responses
 async def signature(request: Request) -> Response:
-    """The certificate's signature, with the public key that made it."""
+    """The signature of the version's birth certificate, with the public key that verifies it."""
     return await _document(request, SIGNATURE)
 
 
 @problem_responses
 async def verifier(request: Request) -> Response:
-    """A Python script that verifies downloaded models without a network; it trusts the keys of this
+    """A Python script that verifies downloaded models offline. It trusts the signing keys of this
     TrainHub."""
     await _caller(request)
     data = await in_thread(_script)
-    told = {**HEADERS, "Content-Disposition": 'attachment; filename="trainhub_verify.py"'}
-    return Response(data, media_type="text/x-python; charset=utf-8", headers=told)
+    headers = {**HEADERS, "Content-Disposition": 'attachment; filename="trainhub_verify.py"'}
+    return Response(data, media_type="text/x-python; charset=utf-8", headers=headers)
 
 
 async def _document(request: Request, name: str) -> Response:
@@ -73,43 +74,44 @@ async def _document(request: Request, name: str) -> Response:
 
 
 async def _caller(request: Request) -> Caller:
-    found = await caller_of(request.scope)
-    if found is None:
+    caller = await caller_of(request.scope)
+    if caller is None:
         raise unauthorized("Sign in, or send a token: Authorization: Bearer TOKEN.")
-    return found
+    return caller
 
 
 def _version(who: Caller, parts: Mapping[str, str]) -> ModelVersion:
-    found = version_of(who.workspace, parts["name"], parts["version"])
-    if found is None:
+    version = version_of(who.workspace, parts["name"], parts["version"])
+    if version is None:
         raise not_found(NOT_THERE)
-    return found
+    return version
 
 
 def _file(who: Caller, parts: Mapping[str, str]) -> ModelFile:
-    found = _version(who, parts).files.select_related("version").filter(path=parts["path"]).first()
-    if found is None:
+    row = _version(who, parts).files.select_related("version").filter(path=parts["path"]).first()
+    if row is None:
         raise not_found(NOT_THERE)
-    return _held(found)
+    return _check_stored(row)
 
 
-def _held(found: ModelFile) -> ModelFile:
-    if not blobs.exists(found.sha256):
-        raise not_found(f"The bytes of {found.path} {blobs.absence(found.sha256)}.")
-    return found
+def _check_stored(file: ModelFile) -> ModelFile:
+    if not blobs.exists(file.sha256):
+        raise not_found(f"The bytes of {file.path} {blobs.absence(file.sha256)}.")
+    return file
 
 
-def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[zip_stream.Entry]]:
+def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[zip_stream.ZipEntry]]:
     version = _version(who, parts)
     folder = f"{version.model.name}-{version.number}"
     entries = [
-        zip_stream.Entry(f"{folder}/{name}", data, version.created_at)
+        zip_stream.ZipEntry(f"{folder}/{name}", data, version.created_at)
         for name, data in _documents(version).items()
     ]
     for item in version.files.all():
-        sha256 = _held(item).sha256
+        # Checked for every file before the response begins: later, a missing file could only cut the zip off.
+        sha256 = _check_stored(item).sha256
         entries.append(
-            zip_stream.Entry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256)
+            zip_stream.ZipEntry(f"{folder}/{item.path}", blobs.path(sha256), version.created_at, sha256)
         )
     return version, entries
 
@@ -122,9 +124,9 @@ def _documents(version: ModelVersion) -> dict[str, bytes]:
 
 
 def _script() -> str:
-    told = "".join(f'    "{key.fingerprint}",\n' for key in keys.known())
+    keys_text = "".join(f'    "{key.fingerprint}",\n' for key in keys.public_keys())
     return (
         Path(trainhub_verify.__file__)
         .read_text()
-        .replace(UNPINNED, f"KNOWN_KEYS: tuple[str, ...] = (\n{told})\n")
+        .replace(UNPINNED, f"KNOWN_KEYS: tuple[str, ...] = (\n{keys_text})\n")
     )

@@ -1,4 +1,4 @@
-"""How a version's files leave: always as downloads, with their SHA-256 and what the scanner says of them."""
+"""Responses with a version's files: always downloads, with their SHA-256 and verdict in headers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ SCAN = "X-TrainHub-Scan"
 
 
 def model_file(file: ModelFile, *, media_type: str = OCTETS) -> Response:
-    """With Range and conditions; `file.version` is to be at hand, and the blob to be there."""
+    """Returns a response that supports Range and conditional requests. The caller has selected `file.version`
+    and checked that the blob exists."""
     headers = {**HEADERS, "X-Content-SHA256": file.sha256, SCAN: verdict(file.version, file.path)}
     return StoredFileResponse(
         blobs.path(file.sha256),
@@ -29,5 +30,5 @@ def model_file(file: ModelFile, *, media_type: str = OCTETS) -> Response:
 
 
 def certificate_file(name: str, data: bytes) -> Response:
-    told = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(data, media_type="application/json", headers=told)
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(data, media_type="application/json", headers=headers)

@@ -1,5 +1,5 @@
-"""A form of many files taken while it comes: each file straight into a blob, memory bounded whatever is
-sent."""
+"""Parses a form of many files while it arrives. Each file is written to a blob directly, so memory is
+bounded."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ MOST_HEADER_BYTES = 16 * 1024
 
 
 class FilesForm:
-    """`write` the body, `end`, and take `files` and `fields`; or `drop` it all, and no new blob remains.
+    """A form that is being received. Call `write` for each piece of the body, then `end`; then read `files`
+    and `fields`. `drop` discards everything.
 
-    The path of a file is its name in the form, folders included, as browsers tell them for a chosen folder.
+    The path of a file is its name in the form with folders, as browsers send it for a chosen folder.
     """
 
     def __init__(self, content_type: str) -> None:
@@ -35,6 +36,8 @@ class FilesForm:
             )
         self.files: list[File] = []
         self.fields: dict[str, str] = {}
+        # SHA-256 -> when it was stored, for blobs that this form has made: others stay when the form is
+        # refused.
         self._new: dict[str, float] = {}
         self._paths: set[str] = set()
         self._folders: set[str] = set()
@@ -49,7 +52,7 @@ class FilesForm:
                 {
                     "on_part_begin": self._begin,
                     "on_header_field": self._name,
-                    "on_header_value": self._told,
+                    "on_header_value": self._append_data,
                     "on_header_end": self._header_end,
                     "on_headers_finished": self._headers,
                     "on_part_data": self._data,
@@ -62,25 +65,27 @@ class FilesForm:
             ) from error
 
     def write(self, piece: bytes) -> None:
-        """Raises RegistryError."""
+        """Parses a piece of the body. Raises RegistryError."""
         try:
             self._parser.write(piece)
         except MultipartParseError as error:
             raise RegistryError("files", f"the form cannot be read ({error}); send it again") from error
 
     def end(self) -> None:
-        """Raises RegistryError where the form breaks off, or holds no files."""
+        """Ends the form. Raises RegistryError if it is cut off or contains no files."""
         try:
             self._parser.finalize()
         except MultipartParseError as error:
             raise _broken_off() from error
+        # The parser's finalize() does not notice a body that ends within a part; a part that is still open
+        # shows it.
         if self._file is not None or self._field is not None:
             raise _broken_off()
         if not self.files:
             raise RegistryError("files", "is empty; choose at least one file")
 
     def drop(self) -> None:
-        """Everything that came, except what something else names by now."""
+        """Deletes all files received, except blobs that something else has named in the meantime."""
         if self._file is not None:
             self._file[1].__exit__(None, None, None)
         # By when each was stored: what somebody else has kept since then may be about to be named.
@@ -90,9 +95,10 @@ class FilesForm:
         self._header = self._value = self._disposition = b""
 
     def _name(self, data: bytes, start: int, end: int) -> None:
+        # The parser passes a header on in several pieces if the body's pieces cut it.
         self._header = _grown(self._header, data[start:end])
 
-    def _told(self, data: bytes, start: int, end: int) -> None:
+    def _append_data(self, data: bytes, start: int, end: int) -> None:
         self._value = _grown(self._value, data[start:end])
 
     def _header_end(self) -> None:
@@ -112,6 +118,7 @@ class FilesForm:
         folders = [str(folder) for folder in PurePosixPath(path).parents if folder.name]
         if path in self._paths:
             raise RegistryError("files", f"{path!r} is there twice; rename one")
+        # No file system could hold both a file `a` and a file `a/b`.
         if path in self._folders or not self._paths.isdisjoint(folders):
             raise RegistryError(
                 "files", f"{path!r} and another need a file and a folder of one name; rename one"
@@ -136,6 +143,7 @@ class FilesForm:
             path, writer = self._file
             self._file = None
             with writer:
+                # Before `finish`, which gives the blob its name: afterwards it exists in any case.
                 was_there = blobs.exists(writer.sha256)
                 sha256 = writer.finish()
             self.files.append(File(path, writer.size, sha256))

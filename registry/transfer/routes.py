@@ -1,4 +1,4 @@
-"""What of models moves file bytes, past Django: streamed, with Range."""
+"""Routes that transfer files of models. They stream and support Range, and do not pass through Django."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a version of files that somebody sends."""
+"""Registers uploaded files as a version."""
 
 from __future__ import annotations
 
@@ -26,23 +26,25 @@ from workspaces.states import Role
 
 @problem_responses
 async def take(request: Request) -> Response:
-    """POST: a form (multipart/form-data) of any number of parts `files`, whose names may have folders, and a
-    `description`; they become the next version of the model, made too if new. Cut off or refused, nothing of
-    it is kept."""
+    """POST: uploads a form (multipart/form-data) as the next version of the model, which is created if it is
+    new. The form has any number of parts named `files`, whose file names may contain folders, and an optional
+    `description`. If the upload is interrupted or refused, nothing is kept."""
     who = await _uploader(request)
     try:
         name = check_name(request.path_params["name"])
+        # Refuses by Content-Length before anything is read; `write_body` limits a body without that header.
         check_size(request, settings.MAX_UPLOAD_BYTES)
-        version = await _taken(request, who, name)
+        version = await _receive(request, who, name)
     except RegistryError as error:
         raise FieldProblem(400, "Bad request", error.field, error.message) from error
     except MlflowError as error:
         raise Problem(error.status, "Not taken", error.message) from error
     address = f"/models/{quote(name)}/versions/{version.number}/"
+    # A browser that posts the page's form expects a page; scripts and curl get JSON.
     if "text/html" in request.headers.get("accept", ""):
         return RedirectResponse(address, 303)
-    told = await in_thread(_told, version)
-    return Response(told, 201, {"Location": address}, "application/json")
+    answer = await in_thread(_version_body, version)
+    return Response(answer, 201, {"Location": address}, "application/json")
 
 
 async def _uploader(request: Request) -> Caller:
@@ -60,7 +62,7 @@ async def _uploader(request: Request) -> Caller:
     return who
 
 
-async def _taken(request: Request, who: Caller, name: str) -> ModelVersion:
+async def _receive(request: Request, who: Caller, name: str) -> ModelVersion:
     form = FilesForm(request.headers.get("content-type", ""))
     try:
         await write_body(request, form.write, settings.MAX_UPLOAD_BYTES)
@@ -70,9 +72,10 @@ async def _taken(request: Request, who: Caller, name: str) -> ModelVersion:
             add_version, who.workspace, name, Origin(UPLOAD, tuple(form.files)), who.user, words
         )
     except BaseException:
+        # A request that is cancelled must not leave its blobs behind either, so this is not `Exception`.
         await in_thread(form.drop)
         raise
 
 
-def _told(version: ModelVersion) -> bytes:
+def _version_body(version: ModelVersion) -> bytes:
     return orjson.dumps(dict(VersionSerializer(version).data), default=str)

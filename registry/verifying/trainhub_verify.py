@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Tells whether a downloaded model is what its birth certificate says, and whose key signed that certificate.
+"""Checks a downloaded model against its certificate, and the certificate against its signature.
 
     python trainhub_verify.py FOLDER|ZIP [--key FINGERPRINT|PUBLIC_KEY.pem]…
 
-Needs Python 3.9 or newer and the package `cryptography`; asks no network. Downloaded from a TrainHub, it
+Needs Python 3.9 or newer and the package `cryptography`, and no network. A copy downloaded from a TrainHub
 trusts the keys of that TrainHub; --key trusts others instead. Exit status: 0 verified, 1 something differs, 2
-cannot be read, 3 all agrees, but nobody has said whether the key is to be trusted."""
+cannot be read, 3 everything agrees, but it is not known whether the key can be trusted."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
+# Fingerprints of the keys that are trusted where no --key is given.
 KNOWN_KEYS: tuple[str, ...] = ()
-"""Fingerprints of the keys that are trusted where no --key is given."""
 
 CERTIFICATE = "trainhub-certificate.json"
 SIGNATURE = "trainhub-certificate.json.sig"
 TYPE = "trainhub-model-certificate"
+# What MLflow's client writes into a folder that it downloads.
 ADDED_BY_CLIENTS = frozenset({"registered_model_meta"})
-"""What MLflow's client writes into a folder that it downloads."""
 
 CHUNK_BYTES = 1024 * 1024
-MOST_BYTES = 64 * 1024 * 1024  # of a certificate
+MAX_CERTIFICATE_BYTES = 64 * 1024 * 1024
 VERIFIED, DIFFERS, UNREADABLE, UNPROVEN = 0, 1, 2, 3
 BAD_BYTES = (zipfile.BadZipFile, zlib.error, OSError, RuntimeError)
 
 
-class Unreadable(Exception):
-    """There is nothing that could be verified; the message says why."""
+class UnreadableInput(Exception):
+    """There is nothing that could be verified. The message says why."""
 
 
-class Finding(NamedTuple):
+class VerificationFinding(NamedTuple):
+    # certificate, signature, key, changed, missing or extra
     what: str
-    """certificate, signature, key, changed, missing or extra"""
     subject: str
     sentence: str
 
 
 @dataclass
-class Report:
-    """`key`: the fingerprint of the key that signed, "" where no signature holds. `notes`: what does no
-    harm."""
+class VerificationReport:
+    """`key`: the fingerprint of the key that signed, "" without a valid signature. `notes`: sentences about
+    harmless differences."""
 
     manifest: dict[str, Any] = field(default_factory=dict)
     key: str = ""
     trusted: bool = False
     files: int = 0
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[VerificationFinding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -71,27 +71,26 @@ class Report:
         return VERIFIED if self.trusted else UNPROVEN
 
     def add(self, what: str, subject: str, sentence: str) -> None:
-        self.findings.append(Finding(what, subject, sentence))
+        self.findings.append(VerificationFinding(what, subject, sentence))
 
 
-def canonical(value: Any) -> bytes:
-    """JSON of which there is one form only: sorted names, no spaces, UTF-8; strings, whole numbers, true,
-    false, null."""
+def canonical_json(value: object) -> bytes:
+    """Returns the only permitted JSON of this value: sorted names, no spaces, UTF-8, only whole numbers."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()
 
 
 def fingerprint(key: Ed25519PublicKey) -> str:
-    """SHA-256 of the key as DER (SubjectPublicKeyInfo), as `openssl pkey -pubin -outform DER | sha256sum`
-    tells it too."""
+    """Returns the SHA-256 of the key as DER (SubjectPublicKeyInfo), which `openssl pkey -pubin -outform DER |
+    sha256sum` prints as well."""
     return hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).hexdigest()
 
 
-def verify(path: Path, trusted: Iterable[str]) -> Report:
-    """What is wrong with the model in the folder or zip `path`, of `trusted` fingerprints; raises
-    Unreadable."""
-    contents, report = _opened(path), Report()
+def verify(path: Path, trusted: Iterable[str]) -> VerificationReport:
+    """Verifies the model in the folder or zip `path`. `trusted`: fingerprints of trusted keys. Raises
+    UnreadableInput."""
+    contents, report = _opened(path), VerificationReport()
     certificate = _bytes(contents, CERTIFICATE)
     _check_signature(report, certificate, _bytes(contents, SIGNATURE), frozenset(trusted))
     report.manifest = _manifest(report, certificate)
@@ -101,21 +100,23 @@ def verify(path: Path, trusted: Iterable[str]) -> Report:
 
 
 class Folder:
-    """`names`: below the model's own folder, each as often as it is there."""
+    """A model in a folder. `names`: the paths of its files."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        found = sorted(item for item in root.rglob("*") if item.is_symlink() or not item.is_dir())
-        self.names = [item.relative_to(root).as_posix() for item in found]
+        files = sorted(item for item in root.rglob("*") if item.is_symlink() or not item.is_dir())
+        self.names = [item.relative_to(root).as_posix() for item in files]
 
     def open(self, name: str) -> IO[bytes]:
         path = self._root / name
         if path.is_symlink() or not path.is_file():
-            raise Unreadable("it is a link, or no plain file.")
+            raise UnreadableInput("it is a link, or no plain file.")
         return path.open("rb")
 
 
 class Zip:
+    """A model in a zip. `names`: the paths of its files; a damaged or forged zip may have one twice."""
+
     def __init__(self, path: Path) -> None:
         self._zip = zipfile.ZipFile(path)
         names = [item.filename for item in self._zip.infolist() if not item.is_dir()]
@@ -127,7 +128,7 @@ class Zip:
 
 
 def _only_folder(names: Sequence[str]) -> str:
-    """The one folder, with its `/`, in which everything lies; "" where there is none."""
+    """Returns the folder that contains all files, with a `/` at its end, or "" if there is none."""
     if CERTIFICATE in names:
         return ""
     tops = {name.partition("/")[0] for name in names}
@@ -142,38 +143,38 @@ def _opened(path: Path) -> Folder | Zip:
         )
         return Folder(inner[0] if is_wrapped else path)
     if not path.is_file():
-        raise Unreadable(f"{path} does not exist; name the folder or the zip that was downloaded.")
+        raise UnreadableInput(f"{path} does not exist; name the folder or the zip that was downloaded.")
     try:
         return Zip(path)
     except BAD_BYTES as error:
-        raise Unreadable(
+        raise UnreadableInput(
             f"{path} is neither a folder nor a zip that can be read ({error}); download it again."
         ) from error
 
 
 def _bytes(contents: Folder | Zip, name: str) -> bytes:
     if contents.names.count(name) != 1:
-        told = "is not there" if name not in contents.names else "is there twice"
-        raise Unreadable(
-            f"{name} {told}; download the whole version, as a zip or with both certificate files."
+        problem = "is not there" if name not in contents.names else "is there twice"
+        raise UnreadableInput(
+            f"{name} {problem}; download the whole version, as a zip or with both certificate files."
         )
     try:
         with contents.open(name) as file:
-            return file.read(MOST_BYTES)
+            return file.read(MAX_CERTIFICATE_BYTES)
     except BAD_BYTES as error:
-        raise Unreadable(f"{name} cannot be read ({error}); download the version again.") from error
+        raise UnreadableInput(f"{name} cannot be read ({error}); download the version again.") from error
 
 
-def _check_signature(report: Report, certificate: bytes, signature: bytes, trusted: frozenset[str]) -> None:
+def _check_signature(
+    report: VerificationReport, certificate: bytes, signature: bytes, trusted: frozenset[str]
+) -> None:
     try:
-        told = json.loads(signature)
-        key = load_pem_public_key(str(told["public_key"]).encode())
-        value, digest = bytes.fromhex(told["signature"]), str(told["certificate_sha256"])
+        fields = json.loads(signature)
+        key = load_pem_public_key(str(fields["public_key"]).encode())
+        value, digest = bytes.fromhex(fields["signature"]), str(fields["certificate_sha256"])
     except (ValueError, KeyError, TypeError, UnsupportedAlgorithm) as error:
         report.add(
-            "signature",
-            SIGNATURE,
-            f"{SIGNATURE} is damaged: it holds no signature that can be read ({error}).",
+            "signature", SIGNATURE, f"{SIGNATURE} is damaged: no signature can be read in it ({error})."
         )
         return
     if not isinstance(key, Ed25519PublicKey):
@@ -204,10 +205,10 @@ def _check_signature(report: Report, certificate: bytes, signature: bytes, trust
         )
 
 
-def _manifest(report: Report, certificate: bytes) -> dict[str, Any]:
+def _manifest(report: VerificationReport, certificate: bytes) -> dict[str, object]:
     try:
-        found = json.loads(certificate, object_pairs_hook=_once)
-        is_ours = canonical(found) == certificate and _has_our_form(found)
+        manifest = json.loads(certificate, object_pairs_hook=_once)
+        is_ours = canonical_json(manifest) == certificate and _has_our_form(manifest)
     except (ValueError, RecursionError) as error:
         report.add("certificate", CERTIFICATE, f"{CERTIFICATE} is damaged: it is not JSON ({error}).")
         return {}
@@ -218,39 +219,41 @@ def _manifest(report: Report, certificate: bytes) -> dict[str, Any]:
             f"{CERTIFICATE} is not in the form that TrainHub writes, or of a newer one.",
         )
         return {}
-    return dict(found)
+    return dict(manifest)
 
 
-def _has_our_form(found: Any) -> bool:
+def _has_our_form(manifest: Any) -> bool:
     try:
-        paths = [item["path"] for item in found["files"]]
-        texts = [*paths, *(item["sha256"] for item in found["files"])]
-        texts += [found["issuer"]["key"], found["issued_at"], found["model"]["name"]]
-        numbers = [item["size_bytes"] for item in found["files"]] + [found["model"]["number"]]
+        paths = [item["path"] for item in manifest["files"]]
+        texts = [*paths, *(item["sha256"] for item in manifest["files"])]
+        texts += [manifest["issuer"]["key"], manifest["issued_at"], manifest["model"]["name"]]
+        numbers = [item["size_bytes"] for item in manifest["files"]] + [manifest["model"]["number"]]
     except (KeyError, TypeError):
         return False
-    is_known = (found.get("type"), found.get("version")) == (TYPE, 1) and len(set(paths)) == len(paths)
+    is_our_type = (manifest.get("type"), manifest.get("version")) == (TYPE, 1) and len(set(paths)) == len(
+        paths
+    )
     return (
-        is_known
+        is_our_type
         and all(isinstance(text, str) for text in texts)
         and all(isinstance(number, int) for number in numbers)
     )
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len({name for name, _ in pairs}) < len(pairs):
         raise ValueError("a name stands there twice")
     return dict(pairs)
 
 
-def _check_key(report: Report) -> None:
-    """The certificate names the key that it is to be signed with."""
+def _check_key(report: VerificationReport) -> None:
+    """Checks that the certificate was signed with the key that it names."""
     if report.manifest and report.key and report.manifest["issuer"]["key"] != report.key:
         named = report.manifest["issuer"]["key"]
         report.add("key", report.key, f"Signed by the key {report.key}, while the certificate names {named}.")
 
 
-def _check_files(report: Report, contents: Folder | Zip) -> None:
+def _check_files(report: VerificationReport, contents: Folder | Zip) -> None:
     listed = {item["path"]: item for item in report.manifest.get("files", ())}
     there = Counter(name for name in contents.names if name not in (CERTIFICATE, SIGNATURE))
     for name in sorted(there.keys() - listed.keys()):
@@ -264,18 +267,18 @@ def _check_files(report: Report, contents: Folder | Zip) -> None:
             report.add("missing", name, f"{name} is missing.")
         elif there[name] > 1:
             report.add("changed", name, f"{name} is there {there[name]} times.")
-        elif (said := _difference(contents, name, item)) is not None:
-            report.add("changed", name, said)
+        elif (difference := _difference(contents, name, item)) is not None:
+            report.add("changed", name, difference)
 
 
-def _difference(contents: Folder | Zip, name: str, item: dict[str, Any]) -> str | None:
+def _difference(contents: Folder | Zip, name: str, item: dict[str, object]) -> str | None:
     digest, size = hashlib.sha256(), 0
     try:
         with contents.open(name) as file:
             while chunk := file.read(CHUNK_BYTES):
                 digest.update(chunk)
                 size += len(chunk)
-    except Unreadable as error:
+    except UnreadableInput as error:
         return f"{name} differs: {error}"
     except BAD_BYTES as error:
         return f"{name} differs: its bytes are damaged ({error})."
@@ -288,8 +291,8 @@ def _difference(contents: Folder | Zip, name: str, item: dict[str, Any]) -> str 
     return None
 
 
-def told(report: Report) -> list[str]:
-    """The report as lines for a person."""
+def summary_lines(report: VerificationReport) -> list[str]:
+    """Returns the report as lines for a person."""
     model = report.manifest.get("model", {})
     title = f"{model['name']} version {model['number']}" if model else "The model"
     lines = [finding.sentence for finding in report.findings] + report.notes
@@ -302,9 +305,8 @@ def told(report: Report) -> list[str]:
     if report.status == UNPROVEN:
         lines += [
             (
-                "Nobody has said whose key that is: compare it with the Settings of that TrainHub, "
-                "and give it "
-                "as --key."
+                "It is not known whose key that is: compare it with the Settings of that TrainHub, "
+                "and pass it as --key."
             )
         ]
         return [*lines, f"INTACT, KEY NOT TRUSTED YET: {title}: {report.files} files agree."]
@@ -312,18 +314,19 @@ def told(report: Report) -> list[str]:
 
 
 def fingerprint_of(text: str) -> str:
-    """Out of what people give: a fingerprint, or a file with a public key. Raises Unreadable."""
+    """Returns the fingerprint that `text` is, or that of the public key in the file `text`. Raises
+    UnreadableInput."""
     plain = re.sub(r"[:\s]", "", text.lower().removeprefix("sha256:"))
     if re.fullmatch(r"[0-9a-f]{64}", plain):
         return plain
     try:
         key = load_pem_public_key(Path(text).read_bytes())
     except (OSError, ValueError, UnsupportedAlgorithm) as error:
-        raise Unreadable(
+        raise UnreadableInput(
             f"--key {text}: neither a fingerprint of 64 hexadecimal digits nor a public key in PEM."
         ) from error
     if not isinstance(key, Ed25519PublicKey):
-        raise Unreadable(f"--key {text}: holds no Ed25519 key.")
+        raise UnreadableInput(f"--key {text}: holds no Ed25519 key.")
     return fingerprint(key)
 
 
@@ -333,13 +336,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--key", action="append", metavar="FINGERPRINT|FILE.pem", help="trust this key; may be repeated"
     )
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        report = verify(given.path, map(fingerprint_of, given.key) if given.key else KNOWN_KEYS)
-    except Unreadable as error:
+        report = verify(options.path, map(fingerprint_of, options.key) if options.key else KNOWN_KEYS)
+    except UnreadableInput as error:
         sys.stderr.write(f"CANNOT BE VERIFIED: {error}\n")
         return UNREADABLE
-    sys.stdout.write("\n".join(told(report)) + "\n")
+    sys.stdout.write("\n".join(summary_lines(report)) + "\n")
     return report.status
 
 

@@ -1,4 +1,4 @@
-"""Making versions: from a run, and from files of one's own."""
+"""Pages that make versions: from a run's outputs, and from uploaded files."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ MOST_NAMES = 500
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
 def register(request: WorkspaceRequest) -> HttpResponse:
-    """GET: the form, filled from the address. POST: register, or show the form again with all that was
-    typed."""
+    """GET: shows the form, filled from the query. POST: registers a version, or shows the form again with the
+    typed values."""
     workspace = request.principal.workspace
     if request.method != "POST":
         return render(
@@ -31,7 +31,10 @@ def register(request: WorkspaceRequest) -> HttpResponse:
             {"form": RegisterForm(initial=request.GET.dict(), workspace=workspace)},
         )
     form = RegisterForm(request.POST, workspace=workspace)
-    form.is_valid()
+    # No field is required, so this refuses only text that cannot be stored, such as NUL; `register_version`
+    # checks the values.
+    if not form.is_valid():
+        return render(request, "registry/register.html", {"form": form}, status=422)
     typed = form.cleaned_data
     run = form.chosen_run(workspace)
     if run is None:
@@ -56,7 +59,8 @@ def register(request: WorkspaceRequest) -> HttpResponse:
 @require_safe
 @needs(Role.CONTRIBUTOR)
 def upload(request: WorkspaceRequest) -> HttpResponse:
-    """The form; what it sends goes to the raw route, past Django."""
+    """Shows the form. The browser sends it to the route in `registry.transfer`, which does not pass through
+    Django."""
     names = RegisteredModel.objects.filter(workspace=request.principal.workspace).values_list(
         "name", flat=True
     )[:MOST_NAMES]

@@ -1,4 +1,4 @@
-"""The list of models, and the page of one."""
+"""The list of models, and the page of one model."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ def models(request: WorkspaceRequest) -> HttpResponse:
 @require_safe
 @needs(Role.VIEWER)
 def model(request: WorkspaceRequest, name: str) -> HttpResponse:
-    return _model_page(request, found_model(request, name))
+    return _model_page(request, find_model(request, name))
 
 
 @needs(Role.CONTRIBUTOR)
 def alias(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """Give an alias to a version, or with `remove` take it away."""
-    found = found_model(request, name)
+    """Sets an alias of a version, or deletes it if the form has `remove`."""
+    model = find_model(request, name)
     number = request.POST.get("version", "")
+    # The forms on a version's page send `back`; those on the model's page do not.
     is_beside = "back" in request.POST and number.isdecimal()
     here = redirect("model-version", name, int(number)) if is_beside else redirect("model", name)
     if request.method != "POST":
@@ -54,22 +55,22 @@ def alias(request: WorkspaceRequest, name: str) -> HttpResponse:
     )
     try:
         if "remove" in request.POST:
-            delete_alias(found, word, user, is_owner=is_owner)
+            delete_alias(model, word, user, is_owner=is_owner)
         else:
-            set_alias(found, word, _number(number), user, is_owner=is_owner)
+            set_alias(model, word, _number(number), user, is_owner=is_owner)
     except RegistryError as error:
-        return _model_page(request, found, typed=word, at=number, error=sentence(error), status=422)
+        return _model_page(request, model, typed=word, at=number, error=sentence(error), status=422)
     except PermissionDenied as error:
-        return _model_page(request, found, typed=word, at=number, error=str(error), status=403)
+        return _model_page(request, model, typed=word, at=number, error=str(error), status=403)
     return here
 
 
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def describe(request: WorkspaceRequest, name: str) -> HttpResponse:
-    found = found_model(request, name)
+    model = find_model(request, name)
     try:
-        model_metadata.describe(found, request.POST.get("description", ""))
+        model_metadata.describe(model, request.POST.get("description", ""))
     except RegistryError as error:
         messages.error(request, sentence(error))
     return redirect("model", name)
@@ -78,11 +79,11 @@ def describe(request: WorkspaceRequest, name: str) -> HttpResponse:
 @require_POST
 @needs(Role.OWNER)
 def protect(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """The whole list, separated by commas or spaces."""
-    found = found_model(request, name)
+    """Replaces the list of protected aliases, which are separated by commas or spaces."""
+    model = find_model(request, name)
     try:
         model_metadata.protect(
-            found, re.split(r"[,\s]+", request.POST.get("protected", "")), request.principal.user
+            model, re.split(r"[,\s]+", request.POST.get("protected", "")), request.principal.user
         )
     except RegistryError as error:
         messages.error(request, f"Nothing was changed: {error.message}.")
@@ -92,16 +93,16 @@ def protect(request: WorkspaceRequest, name: str) -> HttpResponse:
 @require_POST
 @needs(Role.OWNER)
 def delete(request: WorkspaceRequest, name: str) -> HttpResponse:
-    deletion.delete_model(found_model(request, name), request.principal.user)
+    deletion.delete_model(find_model(request, name), request.principal.user)
     messages.success(request, f"Deleted {name} with all its versions.")
     return redirect("models")
 
 
-def found_model(request: WorkspaceRequest, name: str) -> RegisteredModel:
-    found = models_of(request.principal.workspace).filter(name=name).first()
-    if found is None:
+def find_model(request: WorkspaceRequest, name: str) -> RegisteredModel:
+    model = models_of(request.principal.workspace).filter(name=name).first()
+    if model is None:
         raise Http404
-    return found
+    return model
 
 
 def sentence(error: RegistryError) -> str:
@@ -113,13 +114,13 @@ def sentence(error: RegistryError) -> str:
 
 
 def _model_page(
-    request: WorkspaceRequest, found: RegisteredModel, status: int = 200, **extra: str
+    request: WorkspaceRequest, model: RegisteredModel, status: int = 200, **extra: str
 ) -> HttpResponse:
     context = {
-        "model": found,
+        "model": model,
         "may_write": request.principal.may(Role.CONTRIBUTOR),
         "may_delete": request.principal.may(Role.OWNER),
-        "description": notes.render(found.description),
+        "description": notes.render(model.description),
         **extra,
     }
     return render(request, "registry/model.html", context, status=status)

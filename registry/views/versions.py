@@ -1,4 +1,4 @@
-"""The page of a version: where it comes from, what is in it, what it is called."""
+"""The page of a version: its origin, files, aliases, tags and stage."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
@@ -36,24 +37,24 @@ TAG = re.compile(r"(?P<key>[^=]+)=(?P<value>.*)", re.DOTALL)
 @require_safe
 @needs(Role.VIEWER)
 def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
-    found = _version(request, name, number)
-    manifest = manifest_of(found)
+    row = _version(request, name, number)
+    manifest = manifest_of(row)
     context = {
-        "model": found.model,
-        "version": found,
-        "aliases": found.aliases.order_by("name"),
+        "model": row.model,
+        "version": row,
+        "aliases": row.aliases.order_by("name"),
         "manifest": manifest,
-        "lineage": drawn(manifest["origin"] if manifest else facts.plain(origin_of(found))),
-        "verdict": verdict(found),
-        "files": _files(found),
-        "file_count": found.files.count(),
-        "flagged": _flagged(found),
-        "description": notes.render(found.description),
+        "lineage": drawn(manifest["origin"] if manifest else facts.plain_object(origin_of(row))),
+        "verdict": verdict(row),
+        "files": _files(row),
+        "file_count": row.files.count(),
+        "flagged": _flagged(row),
+        "description": notes.render(row.description),
         "tags": sorted(
-            (key, value) for key, value in found.tags.items() if not key.startswith(model_metadata.OURS)
+            (key, value) for key, value in row.tags.items() if not key.startswith(model_metadata.OURS)
         ),
         "stages": list(stages.STAGES.values()),
-        "derived": found.derived.select_related("model").order_by("-pk"),
+        "derived": row.derived.select_related("model").order_by("-pk"),
         "may_write": request.principal.may(Role.CONTRIBUTOR),
         "may_delete": request.principal.may(Role.OWNER),
         "address": request.build_absolute_uri("/").rstrip("/"),
@@ -64,19 +65,20 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
 @require_POST
 @needs(Role.CONTRIBUTOR)
 def change(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
-    """Whichever of description, stage, a tag to set and a tag to remove is given."""
-    found, told = _version(request, name, number), request.POST
+    """Sets whichever is given: a description, a stage, a tag; and deletes the tag in `remove_tag`."""
+    version, form = _version(request, name, number), request.POST
     try:
-        if "description" in told:
-            model_metadata.describe(found, told["description"])
-        if "stage" in told:
-            stages.move(
-                found, told["stage"], request.principal.user, is_owner=request.principal.may(Role.OWNER)
-            )
-        if "tag" in told:
-            model_metadata.set_tag(found, *_tag(told["tag"]))
-        if "remove_tag" in told:
-            model_metadata.delete_tag(found, told["remove_tag"])
+        # All or nothing, which the message of a refusal says.
+        with transaction.atomic():
+            if "description" in form:
+                model_metadata.describe(version, form["description"])
+            if "stage" in form:
+                is_owner = request.principal.may(Role.OWNER)
+                stages.move(version, form["stage"], request.principal.user, is_owner=is_owner)
+            if "tag" in form:
+                model_metadata.set_tag(version, *_tag(form["tag"]))
+            if "remove_tag" in form:
+                model_metadata.delete_tag(version, form["remove_tag"])
     except RegistryError as error:
         messages.error(request, f"Nothing was changed: {sentence(error)}")
     except PermissionDenied as error:
@@ -96,43 +98,43 @@ def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
     versions = versions_of(request.principal.workspace).select_related(
         "created_by", "parent__model", "run__experiment"
     )
-    found = versions.filter(model__name=name, number=number).first()
-    if found is None:
+    row = versions.filter(model__name=name, number=number).first()
+    if row is None:
         raise Http404
-    return found
+    return row
 
 
-def _files(found: ModelVersion) -> list[dict[str, object]]:
-    """Of tens of thousands no page can be made: those that the scanner says something of come first."""
-    scan = found.scan or {}
+def _files(version: ModelVersion) -> list[dict[str, object]]:
+    """Returns at most MOST_FILES files for the page; those that are not clean are chosen first."""
+    scan = version.scan or {}
     flagged = [path for path, item in scan.items() if item["verdict"] != CLEAN]
     flagged.sort(key=lambda path: -ORDER.index(scan[path]["verdict"]))
-    shown = [*found.files.filter(path__in=flagged[:MOST_FILES])]
-    shown += found.files.exclude(pk__in=[file.pk for file in shown]).order_by("path")[
-        : MOST_FILES - len(shown)
+    files = [*version.files.filter(path__in=flagged[:MOST_FILES])]
+    files += version.files.exclude(pk__in=[file.pk for file in files]).order_by("path")[
+        : MOST_FILES - len(files)
     ]
     return [
         {
             "path": file.path,
             "size_bytes": file.size_bytes,
             "sha256": file.sha256,
-            **entry(found, file.path),
+            **entry(version, file.path),
         }
-        for file in sorted(shown, key=lambda file: file.path)
+        for file in sorted(files, key=lambda file: file.path)
     ]
 
 
-def _flagged(found: ModelVersion) -> str:
-    """Return what is asked before a download, or an empty text where nothing needs to be said."""
-    level = verdict(found)
+def _flagged(version: ModelVersion) -> str:
+    """Returns the warning to confirm before a download, or "" if none is needed."""
+    level = verdict(version)
     if level not in WARNINGS:
         return ""
-    paths = sorted(path for path, item in (found.scan or {}).items() if item["verdict"] == level)
+    paths = sorted(path for path, item in (version.scan or {}).items() if item["verdict"] == level)
     return f"{', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}: {WARNINGS[level]}"
 
 
 def _tag(text: str) -> tuple[str, str]:
-    told = TAG.fullmatch(text.strip())
-    if told is None:
+    match = TAG.fullmatch(text.strip())
+    if match is None:
         raise RegistryError("tag", "write it as name=value, such as dataset=digits")
-    return told["key"].strip(), told["value"].strip()
+    return match["key"].strip(), match["value"].strip()

@@ -1,4 +1,5 @@
-"""The machines of the demo and how their GPUs do. Some have troubles, so that pages have something to say."""
+"""The machines of the demo and the state of their GPUs. Some have faults, so that pages have alerts to
+show."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ H100S, A100S = "simulated-h100", "simulated-a100"
 DAY_S = 86400
 XID_EVERY_S = 420
 LOST_EVERY_S, LOST_AFTER_S = 600, 480
+# nvmlClocksThrottleReasonHwThermalSlowdown in nvml.h.
 HW_THERMAL_SLOWDOWN = 0x40
+# Numbers from NVIDIA's table of XID errors.
 DOUBLE_BIT_ECC, FELL_OFF_THE_BUS = 48, 79
 GIB = 2**30
 
 
 @dataclass(frozen=True)
 class Moment:
-    """`began`: when the demo did, Unix time. `foreign_pid`: a process of nobody's run, 0 while there is
+    """`began`: Unix time at which the demo started. `foreign_pid`: a process that belongs to no run, 0 =
     none."""
 
     began: float
@@ -30,7 +33,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class Machine:
-    """`gpus`: what its agent sees at a moment."""
+    """`gpus` returns the GPUs that the agent of this machine sees at a moment."""
 
     cluster: str
     name: str
@@ -74,7 +77,7 @@ def failing(name: str, at: Moment) -> list[SimGpu]:
 
 
 def taken_by_a_stranger(name: str, at: Moment) -> list[SimGpu]:
-    """Somebody left a process on a GPU, beside TrainHub: memory is taken and nothing is done."""
+    """A process outside TrainHub holds memory of a GPU and does no work."""
     gpus = _four_a100(name)
     if at.foreign_pid:
         gpus[3].processes = [Process(at.foreign_pid, 31 * GIB, sm_pct=0, memory_pct=0)]
@@ -110,7 +113,7 @@ def _four_a100(name: str) -> list[SimGpu]:
 
 
 def _at_work(gpu: SimGpu, index: int) -> SimGpu:
-    """No two do quite alike."""
+    """Makes the GPU work while it is held, each at a slightly different load."""
     gpu.processes = "visible"
     gpu.values |= {"power_w": Noise(2, 66 + index % 5), "temperature_c": Noise(0.8, 31 + index % 4)}
     return works_while_held(gpu, utilization_pct=95 - 3 * (index % 4), memory_share=0.62 + 0.05 * (index % 5))

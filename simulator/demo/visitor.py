@@ -1,5 +1,5 @@
-"""Somebody who trains: starts small runs now and then, keeps the machines' troubles going, and cancels its
-runs when it leaves.
+"""A simulated user: it starts small runs now and then, updates the scenarios of the machines, and cancels its
+runs when it ends.
 
 python -m simulator.demo.visitor FACTS.json
 """
@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 from simulator.demo.fleet import A100S, FLEET, H100S, Moment
 
 FINAL = ("Completed", "Failed", "Canceled")
-AT_ONCE = 4
+MAX_RUNS = 4
 PAUSE_S = (5.0, 15.0)
 LOOK_EVERY_S = 3.0
 LEAVING_S = 9.0
@@ -30,7 +31,8 @@ LEAVING_S = 9.0
 
 @dataclass(frozen=True)
 class Facts:
-    """`scenarios`: the folder with a file for each machine. `token`: of whom the runs are submitted for."""
+    """`scenarios`: the folder with a file for each machine. `token`: the API token of the user who submits
+    the runs. `began`: when the demo started, in Unix seconds."""
 
     url: str
     token: str
@@ -45,7 +47,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Work:
-    """A kind of run: `processes` on each of `nodes`, a GPU each."""
+    """A kind of run: `processes` on each of `nodes`, with a GPU for each process."""
 
     name: str
     cluster: str
@@ -54,7 +56,8 @@ class Work:
     steps: int
     breaks_at: int = 0
 
-    def spec(self, snapshot: str) -> dict[str, Any]:
+    def spec(self, snapshot: str) -> dict[str, object]:
+        """Returns the RunSpec that the API takes."""
         ranks = self.nodes * self.processes
         each = {
             "type": "pytorch",
@@ -105,12 +108,14 @@ class Visitor:
             self.tend_the_machines()
             try:
                 self.train()
-            except OSError as error:  # the hub starts, stops, or refuses: the next look will tell
+            except OSError as error:
+                # The hub is starting or stopping, or refuses the run. The next round tries again.
                 print(f"Not now: {error}", flush=True)
             self.leaving.wait(LOOK_EVERY_S)
 
     def tend_the_machines(self) -> None:
-        """Write the scenarios that have changed since."""
+        """Writes the scenarios that have changed since the last call."""
+        # The library reads a scenario again when its file changes, so equal texts are not written.
         at = Moment(self.facts.began, time.time(), os.getpid())
         for machine in FLEET:
             world = machine.scenario(at)
@@ -119,11 +124,11 @@ class Visitor:
                 world.write(Path(self.facts.scenarios) / machine.name)
 
     def train(self) -> None:
-        """Start the next run where fewer than AT_ONCE are under way and it is time."""
+        """Starts the next run if fewer than MAX_RUNS are active and the pause is over."""
         if time.monotonic() < self._next_at:
             return
         self._mine &= set(self._under_way())
-        if len(self._mine) >= AT_ONCE:
+        if len(self._mine) >= MAX_RUNS:
             return
         self._next_at = time.monotonic() + random.uniform(*PAUSE_S)
         work = FIRST if not self._submitted else KINDS[(self._submitted - 1) % len(KINDS)]
@@ -133,7 +138,7 @@ class Visitor:
         print(f"Started {work.name}: run {made.get('number', made['id'])}", flush=True)
 
     def leave(self) -> None:
-        """Nothing of the demo goes on without it."""
+        """Cancels all active runs, and waits for their end for at most LEAVING_S."""
         deadline = time.monotonic() + LEAVING_S
         try:
             for run in self._under_way():
@@ -144,10 +149,11 @@ class Visitor:
             print(f"The hub does not answer any more: {error}", flush=True)
 
     def _under_way(self) -> list[str]:
-        """Runs of the demo that have not ended, of whoever submitted them."""
+        """Returns the ids of all runs of the workspace that have not ended, whoever submitted them."""
         return [run["id"] for run in self._ask("GET", "runs/")["results"] if run["state"] not in FINAL]
 
-    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def _ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> dict[str, Any]:
+        """Returns the JSON object that the hub answers. Raises OSError if it refuses or cannot be reached."""
         headers = {"Authorization": f"Bearer {self.facts.token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(

@@ -19,6 +19,8 @@ mount("wizard-rows", (list) => {
   const add = list.querySelector('[data-role="add"]');
   const rows = () => [...list.querySelectorAll(".wz-row")];
   const blank = rows().at(-1).cloneNode(true);
+  // The last row may have been typed into before this script was loaded, and a clone takes what was typed along.
+  for (const field of blank.querySelectorAll("input, textarea")) field.value = field.defaultValue;
   const changed = () => list.dispatchEvent(new Event("input", { bubbles: true }));
   const show = (row) => (row.querySelector('[data-role="remove"]').hidden = false);
   rows().forEach(show);

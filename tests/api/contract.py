@@ -38,7 +38,8 @@ def check(method: str, path: str, response: HttpResponseBase) -> None:
     if response.status_code in UNDECLARED_STATUSES:
         return
     content_type = response.headers.get("Content-Type", "").partition(";")[0]
-    body = response.json() if content_type.endswith("json") and not response.streaming else None  # type: ignore[attr-defined]
+    is_json = content_type.endswith("json") and not response.streaming
+    body = response.json() if is_json else None  # type: ignore[attr-defined]
     compare(method, path, response.status_code, content_type, body)
 
 

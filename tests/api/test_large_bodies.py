@@ -62,6 +62,12 @@ class TestWhoMaySendMuch:
             await sent([MEBIBYTE] * 2, content_length=str(2 * 2**20), authorization="Bearer th_wrong") == 401
         )
 
+    async def test_no_way_of_writing_the_length_passes(self, settings: Any) -> None:
+        for length in ("0" * 30 + str(2 * 2**20), "9" * 20, "9" * 5000):
+            assert await sent([MEBIBYTE] * 2, content_length=length) in (401, 413), length[:40]
+        settings.MAX_SNAPSHOT_BYTES = 2**19
+        assert await sent([MEBIBYTE] * 2, transfer_encoding="chunked") == 401
+
     async def test_a_member_may_send_a_source(self, carl: str) -> None:
         assert await sent([MEBIBYTE] * 4, content_length=str(4 * 2**20), authorization=carl) == 200
         assert await sent([MEBIBYTE] * 4, transfer_encoding="chunked", authorization=carl) == 200

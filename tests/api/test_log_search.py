@@ -97,6 +97,7 @@ class TestRefusals:
             ({"q": "x", "case": "maybe"}, "case", "1 or 0"),
             ({"q": "x", "attempt": "9"}, "attempt", "between 1 and 1"),
             ({"q": "x", "cursor": "nonsense"}, "cursor", "is not the `next`"),
+            ({"q": "x", "cursor": "WzEsIFsiYSJdLCAwLCBudWxsXQ=="}, "cursor", "is not the `next`"),
             ({"q": "x", "cursor": "WzEsICJvdGhlciIsIDAsIG51bGxd"}, "cursor", "another search"),
         ],
     )

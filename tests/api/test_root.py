@@ -10,15 +10,15 @@ from tests.people import client_of, make_viewer
 def test_lists_every_collection_with_its_address(viewer_api: Client) -> None:
     answer = viewer_api.get("/api/v1/")
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
-    found = answer.json()
+    body = answer.json()
     declared = {
         path.split("/")[3]
         for path in contract.document()["paths"]
         if path.count("/") == 4 and "{" not in path
     }
-    assert declared - {"", "verifier"} == set(found["collections"]), "the verifier is one file"
-    assert found["collections"]["runs"] == "http://testserver/api/v1/runs/"
-    for address in (*found["collections"].values(), found["schema"]):
+    assert declared - {"", "verifier"} == set(body["collections"]), "the verifier is one file"
+    assert body["collections"]["runs"] == "http://testserver/api/v1/runs/"
+    for address in (*body["collections"].values(), body["schema"]):
         assert viewer_api.get(address).status_code == (405 if address.endswith("/snapshots/") else 200), (
             address
         )

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from clusters.models import Cluster, KeptSeries, Node, TelemetryChunk, TelemetrySlice
+from clusters.models import Cluster, Node, StoredSeries, TelemetryChunk, TelemetrySlice
 from clusters.telemetry.slice_codec import bucket_of
 from jobs import run_curves
 from jobs.models import Attempt, AttemptNode, Run
@@ -155,7 +155,7 @@ class TestKept:
     def test_they_are_kept_once(self, run: Run, node: Node) -> None:
         finish(run, node)
         assert [run_curves.store_ended_curves(), run_curves.store_ended_curves()] == [1, 0]
-        assert KeptSeries.objects.filter(holder=run.pk).count() == 4
+        assert StoredSeries.objects.filter(holder=run.pk).count() == 4
 
     def test_also_where_nothing_was_measured(self, run: Run, node: Node, api: Client) -> None:
         TelemetrySlice.objects.all().delete()
@@ -181,17 +181,17 @@ class TestKept:
         Attempt.objects.update(created_at=timezone.now() - timedelta(hours=30))
         finish(run, node)
         run_curves.store_ended_curves()
-        assert KeptSeries.objects.filter(subject="").get().step_s == 120
+        assert StoredSeries.objects.filter(subject="").get().step_s == 120
 
     def test_they_stay_with_a_deleted_run_and_go_when_it_is_purged(self, run: Run, node: Node) -> None:
         finish(run, node)
         run_curves.store_ended_curves()
         run.refresh_from_db()
         run_actions.delete(run, make_owner())
-        assert KeptSeries.objects.exists()
+        assert StoredSeries.objects.exists()
         run_purge.purge_now(run, make_owner())
         assert run_purge.purge_due(lambda purged: purged) == 1
-        assert not KeptSeries.objects.exists()
+        assert not StoredSeries.objects.exists()
 
 
 def test_a_contributor_of_the_workspace_reads_it_by_its_number(run: Run) -> None:

@@ -193,6 +193,13 @@ class TestGpuPage:
         )
         assert "a part of" in page("/gpus/MIG-GPU-a/1/0/")
         assert "No run used it" in page("/gpus/MIG-GPU-a/1/0/history/")
+        curves = client_of(make_viewer()).get("/api/v1/gpus/MIG-GPU-a/1/0/series/")
+        assert curves.json()["gpus"][0]["uuid"] == "MIG-GPU-a/1/0"
+
+    @pytest.mark.parametrize("span", ["from=0&to=1e12", "from=1e12&to=1e13", "from=0&to=253402300799"])
+    def test_a_time_after_the_last_year_leaves_the_default_range(self, span: str) -> None:
+        report_gpus(gpu("GPU-a"))
+        assert page(f"/gpus/GPU-a/history/?{span}") == page("/gpus/GPU-a/history/")
 
 
 class TestHistory:

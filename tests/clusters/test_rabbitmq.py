@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import celery
 import pytest
-from amqp.exceptions import AccessRefused  # type: ignore[import-untyped]
+from amqp.exceptions import AccessRefused
 from kombu.connection import Connection
 from kombu.exceptions import OperationalError
 from pytest_django import Settings
@@ -37,7 +38,7 @@ def _broker(request: pytest.FixtureRequest, settings: Settings) -> Iterator[None
         settings.BROKER_URL, settings.RABBITMQ_API_URL = running.url, running.api_url
     else:
         settings.BROKER_URL, settings.RABBITMQ_API_URL = "amqp://guest:guest@127.0.0.1:1//", ""
-    before = celery.current_app._get_current_object()
+    before = celery.current_app._get_current_object()  # type: ignore[attr-defined]
     app = celery.Celery("sending", broker=settings.BROKER_URL, set_as_current=True)
     app.set_current()
     yield
@@ -56,7 +57,7 @@ def line(made: Node) -> Any:
 
 
 def connection(url: str) -> Any:
-    return Connection(url)  # type: ignore[no-untyped-call]
+    return Connection(url)
 
 
 def refused(own: Any, act: str, *args: object, **named: object) -> bool:
@@ -80,7 +81,7 @@ class TestRights:
                     assert wake(ear.node, run_id(ear.node, number), 1)
             for ear in ears:
                 wanted = [run_id(ear.node, number) for number in range(10)]
-                eventually(lambda ear=ear, wanted=wanted: ear.heard == wanted, 20, ear.said)  # type: ignore[misc]
+                eventually(partial(ear.has_heard, wanted), 20, ear.said)
 
     def test_the_queues_of_others_and_the_hub_are_closed(self) -> None:
         assert wake(node("beta"), "a" * 32, 1)

@@ -26,7 +26,8 @@ def watcher(address: str, user: User) -> Watcher:
 
 
 async def watching(address: str, user: User) -> Watcher:
-    return await database_sync_to_async(watcher)(address, user)
+    socket: Watcher = await database_sync_to_async(watcher)(address, user)
+    return socket
 
 
 def private_to_speech(node: Node) -> None:

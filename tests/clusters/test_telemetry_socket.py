@@ -36,7 +36,8 @@ async def watching(names: str) -> Watcher:
             app, "/ws/telemetry/", with_token(token_of(user, user.workspaces.first())), f"nodes={names}"
         )
 
-    return await database_sync_to_async(made)()
+    watcher: Watcher = await database_sync_to_async(made)()
+    return watcher
 
 
 def sample(node: Node) -> None:

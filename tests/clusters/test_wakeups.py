@@ -14,7 +14,7 @@ NODE = Node(name="alpha")
 
 @pytest.fixture
 def previous_app() -> Iterator[None]:
-    before = celery.current_app._get_current_object()
+    before = celery.current_app._get_current_object()  # type: ignore[attr-defined]
     yield
     before.set_current()
 

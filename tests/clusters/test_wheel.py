@@ -18,7 +18,7 @@ def test_the_package_for_nodes_is_built_before_anybody_asks_for_it(
         built = eventually(
             lambda: next((tmp_path / "wheels").rglob("*.whl"), None), 110, "the package is built"
         )
-    assert node_wheel.wheel() == built
+    assert node_wheel.node_wheel() == built
 
 
 def test_a_server_that_stops_at_once_builds_nothing(settings: Settings, tmp_path: Path) -> None:

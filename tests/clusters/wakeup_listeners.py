@@ -41,9 +41,13 @@ class Ear:
         runs = [line.split()[1] for line in self.said.splitlines() if line.startswith("woken ")]
         return [run for run in runs if run != READY]
 
-    @property
-    def is_ready(self) -> bool:
-        return f"woken {READY}" in self.said
+    def has_heard(self, runs: list[str]) -> bool:
+        """Whether it was woken for exactly these runs, in this order."""
+        return self.heard == runs
+
+    def wake(self) -> bool:
+        """Send a wake-up, and say whether one has arrived by now."""
+        return wakeups.wake(self.node, READY, 1) and f"woken {READY}" in self.said
 
 
 def run_id(node: Node, number: int) -> str:
@@ -57,7 +61,7 @@ def listening(nodes: Sequence[Node], folder: Path) -> Iterator[list[Ear]]:
     with ExitStack() as stack:
         ears = [stack.enter_context(_listener(node, folder / f"{node.name}.heard")) for node in nodes]
         for ear in ears:
-            eventually(lambda ear=ear: wakeups.wake(ear.node, READY, 1) and ear.is_ready, 90, ear.said)  # type: ignore[misc]
+            eventually(ear.wake, 90, ear.said)
         yield ears
 
 

@@ -34,7 +34,7 @@ JSON_VALUES = st.recursive(
 @st.composite
 def changed(draw: st.DrawFn, valid: dict[str, Any]) -> dict[str, Any]:
     """A valid message in which a few fields, at any depth, have another value."""
-    made = _copied(valid)
+    made: dict[str, Any] = _copied(valid)
     for _ in range(draw(st.integers(1, 4))):
         _change(draw, made)
     return made

@@ -31,12 +31,15 @@ from tracking.search.patterns import matches
 from trainhub_launch.errors import SpecError
 
 FILTER_WORDS = [
-    "metrics.loss", "params.`a b`", 'tags."x"', "attributes.start_time", "min(metrics.loss)", "run_name", "duration", ">", "<=",
-    "=", "!=", "LIKE", "ILIKE", "IN", "NOT", "AND", "OR", "IS", "NULL", "(", ")", ",", "'a%'", "0.5", "1e999", "7d", "nan", "'",
+    "metrics.loss", "params.`a b`", 'tags."x"', "attributes.start_time", "min(metrics.loss)", "run_name",
+    "duration", ">", "<=",
+    "=", "!=", "LIKE", "ILIKE", "IN", "NOT", "AND", "OR", "IS", "NULL", "(", ")", ",", "'a%'", "0.5",
+    "1e999", "7d", "nan", "'",
     "`", ".",
 ]  # fmt: skip
 REGEX_PARTS = [
-    "a", ".", "[^a]", r"\d", r"\w", r"\pL", "(a|b)", "(?i)", "^", "$", r"\b", "(", ")", "[", "|", "*", "+", "?", "{0,9}", "{99}",
+    "a", ".", "[^a]", r"\d", r"\w", r"\pL", "(a|b)", "(?i)", "^", "$", r"\b", "(", ")", "[", "|", "*", "+",
+    "?", "{0,9}", "{99}",
     "{999}", "\\", "é", "(?:x*)*",
 ]  # fmt: skip
 MARKDOWN_PARTS = [*"*_`[]()!<>#-|~&\\ \n", "[a](", "![", "> ", "```", "1. ", "javascript:", "<script>"]

@@ -22,14 +22,16 @@ from trainhub_launch.report import Report
 FACT: dict[str, Any] = {
     "run": "0" * 32, "attempt": 1, "phase": "running", "phase_at": {"running": 1.0},
     "members": [{"rank": 0, "state": "running", "pid": 1}], "logs": {"a.txt": 1},
-    "outputs": [{"path": "a", "size": 1, "sha256": "0" * 64}], "error": "", "error_kind": "", "stopping": "", "warnings": ["w"],
+    "outputs": [{"path": "a", "size": 1, "sha256": "0" * 64}], "error": "", "error_kind": "",
+    "stopping": "", "warnings": ["w"],
     "ports": [1], "versions": {"python": "3.11"}, "daemons": [{"host": "h", "argv": ["prted"]}],
 }  # fmt: skip
 FULL = {
     **REPORT, "attempts": [FACT], "living": [["0" * 32, 1]],
     "logs": [{"run": "0" * 32, "attempt": 1, "name": "a.txt", "offset": 0, "data": b"x"}],
     "buckets": [
-        {"start": 0, "step_s": 10, "subjects": [""], "metrics": ["cpu_pct"], "values": b"\0" * 4, "peaks": b"\0" * 4}
+        {"start": 0, "step_s": 10, "subjects": [""], "metrics": ["cpu_pct"], "values": b"\0" * 4,
+            "peaks": b"\0" * 4}
     ],
     "events": [{"serial": 1, "at": 1.0, "kind": "xid", "gpu": "", "code": 79, "detail": ""}],
 }  # fmt: skip

@@ -64,15 +64,19 @@ class TestRealGpus:
         ) as holder:
             clock = iter(range(10**9))
 
-            def seen() -> list[int | None]:
+            def is_listed() -> bool:
+                # A process is listed as soon as it has a context, some MiB, before it takes its memory; in
+                # some containers the driver does not tell how much that is.
                 facts = gpus.read(time.monotonic() + 10 * next(clock))
-                return [one.memory_bytes for fact in facts for one in fact.processes if one.pid == holder.pid]
+                sizes = [
+                    one.memory_bytes for fact in facts for one in fact.processes if one.pid == holder.pid
+                ]
+                return any(size is None or size >= ONE_GIB for size in sizes)
 
             try:
-                (memory,) = eventually(seen, seconds=60)
+                eventually(is_listed, seconds=60)
             finally:
                 holder.kill()
-        assert memory is None or memory >= ONE_GIB
 
 
 class TestComparison:

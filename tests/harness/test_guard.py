@@ -62,7 +62,8 @@ def interrupted_run(folder: Path, command: Sequence[str]) -> Iterator[Interrupte
     ready = folder / "ready"
     with (folder / "console").open("wb") as console:
         process = subprocess.Popen(
-            command,
+            # A shell starts what it puts into the background with SIGINT ignored, and all below inherit that.
+            ["env", "--default-signal=INT", *command],
             cwd=PROJECT,
             env={**os.environ, "INTERRUPTED_READY": str(ready)},
             stdout=console,

@@ -82,6 +82,8 @@ class Hosts:
     `python`: the interpreter of runs in the environment `system`. `worlds`: the simulated GPUs of each host,
     in order."""
 
+    host_type = Host
+
     def __init__(
         self,
         folder: Path,
@@ -97,22 +99,29 @@ class Hosts:
         pythons = [Path(python).parent.parent, Path(sys.prefix), Path(sys.base_prefix)]
         visible = [PROJECT, CACHE, *pythons, Path(sys.executable).resolve().parent.parent]
         self.hosts = [
-            Host(self.bridge, number, folder / f"host{number}", visible) for number in self.bridge.machines
+            self.host_type(self.bridge, number, folder / f"host{number}", visible)
+            for number in self.bridge.machines
         ]
 
     def start(self) -> Hosts:
+        self.start_hub()
+        self.start_hosts()
+        return self
+
+    def start_hub(self) -> None:
         self.bridge.build()
         self.hub.start()
+        self.runs = Runs(self.hub)
+
+    def start_hosts(self) -> None:
         for place, host in enumerate(self.hosts):
             host.boot()
             if place < len(self._worlds):
                 host.show(self._worlds[place])
             host.join(self.hub, self._python)
             host.start_agent()
-        self.runs = Runs(self.hub)
         for host in self.hosts:
             self.until(host, "ready")
-        return self
 
     def stop(self) -> None:
         try:

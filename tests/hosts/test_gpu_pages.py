@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from simulator import Scenario
 from tests.hosts.bench import Hosts
@@ -57,7 +58,7 @@ class TestPages:
                 for gpu in host.world.gpus:
                     gpu.values["temperature_c"] = celsius if gpu.uuid in own else 33
                 host.show(host.world)
-            eventually(lambda: read.inner_text() == f"{celsius} °C", 30, f"{celsius} °C on the run's chart")  # noqa: B023
+            expect(read).to_have_text(f"{celsius} °C", timeout=30_000)
         assert tab.locator(".ch-chip", has_text="rank").count() == len(own)
         tab.click("text=All GPUs of its nodes")
         eventually(lambda: read.inner_text() == "33–77 °C", 30, "the others too")

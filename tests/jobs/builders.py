@@ -17,14 +17,15 @@ from clusters.node_reports import heartbeat
 from jobs.models import Run, Snapshot
 from jobs.node_api import claims, reports
 from jobs.node_api.node_session import sessions
-from jobs.node_outputs import senders
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
+from jobs.transfer import senders
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.spec_reader import read_spec
+from trainhub_launch.states import Phase, RankState
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
@@ -95,7 +96,7 @@ def ended(rank: int, code: int | None = 0, *, at: float | None = None, **more: A
     now = time.time()
     return MemberFact(
         rank,
-        "ended",
+        RankState.ENDED,
         pid=100 + rank,
         started_at=now - 1,
         ended_at=at or now,
@@ -106,7 +107,7 @@ def ended(rank: int, code: int | None = 0, *, at: float | None = None, **more: A
 
 
 def alive(rank: int) -> MemberFact:
-    return MemberFact(rank, "running", pid=100 + rank, started_at=time.time())
+    return MemberFact(rank, RankState.RUNNING, pid=100 + rank, started_at=time.time())
 
 
 @dataclass
@@ -125,7 +126,7 @@ class Played:
 
     def claim(self, run: Run, nonce: str | None = None, attempt: int = 1) -> NodeOrder:
         order = claims.claim(self.node, run.pk, attempt, nonce or self.nonce, [6105, 6106, 6107])
-        taken = AttemptFact(run.pk, attempt, "accepted", phase_at={"accepted": self.clock()})
+        taken = AttemptFact(run.pk, attempt, Phase.ACCEPTED, phase_at={"accepted": self.clock()})
         self.facts.setdefault((run.pk, attempt), taken)
         return order
 
@@ -137,10 +138,10 @@ class Played:
 
     def tell(self, run: Run, phase: str, *members: MemberFact, attempt: int = 1, **more: Any) -> Ack:
         """Report one attempt's new fact, and everything else as it was."""
-        before = self.facts.get((run.pk, attempt)) or AttemptFact(run.pk, attempt, phase)
+        before = self.facts.get((run.pk, attempt)) or AttemptFact(run.pk, attempt, Phase(phase))
         phases = {**before.phase_at, phase: self.clock()}
         self.facts[(run.pk, attempt)] = replace(
-            before, phase=phase, phase_at=phases, members=members or before.members, **more
+            before, phase=Phase(phase), phase_at=phases, members=members or before.members, **more
         )
         return self.report()
 

@@ -26,7 +26,7 @@ LAUNCH_RUN = "jobs.tasks.launch_run"
 @pytest.fixture
 def broker() -> Iterator[celery.Celery]:
     """The broker in memory to which this process sends its tasks."""
-    before = celery.current_app._get_current_object()
+    before = celery.current_app._get_current_object()  # type: ignore[attr-defined]
     app = celery.Celery("launch", broker="memory://", set_as_current=True)
     app.conf.task_default_queue = "hub"
     app.set_current()

@@ -129,17 +129,7 @@ class Watched:
     def start(self) -> Watched:
         self.hub.start()
         self.runs = Runs(self.hub)
-        wanted = {
-            "name": "all",
-            "target": self.receiver.url,
-            "events": ["alert.critical", "alert.warning", "alert.cleared"],
-        }
-        assert (
-            self.runs.client.post(
-                "/api/v1/notification-channels/", json={**wanted, "scope": "workspace"}
-            ).status_code
-            == 201
-        )
+        self.receiver.subscribe_to_alerts(self.runs.client)
         eventually(lambda: len(self.node()["gpus"]) == len(self.fleet.gpus), 30, "the node tells of its GPUs")
         return self
 
@@ -149,8 +139,7 @@ class Watched:
 
     def heard(self, event: str) -> Counter[tuple[str, str]]:
         """(kind, trouble that the GPU stands for) of every message that came."""
-        told = [got.body for got in self.receiver.got if got.body["event"] == event]
-        return Counter((body["alert"]["kind"], self._name(body)) for body in told)
+        return Counter((body["alert"]["kind"], self._name(body)) for body in self.receiver.alerts(event))
 
     def firing(self) -> set[tuple[str, str]]:
         names = {gpu.uuid: name for name, gpu in self.fleet.gpus.items()}

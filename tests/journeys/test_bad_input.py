@@ -53,7 +53,8 @@ class Bad:
 def processes(count: int, nodes: int = 1, *, says: str, at: str = "process_count") -> Bad:
     shape = {"type": "pytorch", "communication_backend": "gloo", "process_count": count, "node_count": nodes}
     typed = {
-        "kind": "pytorch_process", "pp_process_count": str(count), "pp_node_count": str(nodes), "pp_backend": "gloo",
+        "kind": "pytorch_process", "pp_process_count": str(count), "pp_node_count": str(nodes),
+        "pp_backend": "gloo",
     }  # fmt: skip
     return Bad({"distribution": shape}, "distribution", typed, f"distribution.{at}", f"pp_{at}", says)
 
@@ -78,7 +79,8 @@ BAD = {
     "empty script": script("", "ame the script to run"),
     "script not there": script("mian.py", "mian.py is not in the source folder; did you mean main.py?"),
     "environment": Bad(
-        {"environment": {"name": "Torchy"}}, "environment", {"environment": "Torchy", "experiment": EXPERIMENT},
+        {"environment": {"name": "Torchy"}}, "environment",
+        {"environment": "Torchy", "experiment": EXPERIMENT},
         "environment.name", "environment", "o environment is called 'Torchy'; there are: TrainHub-",
     ),
     "no processes": processes(0, says="between 1 and 4096"),
@@ -94,7 +96,8 @@ BAD = {
         "command", "command", "leave mpirun out, give", {},
     ),
     "unknown variable": Bad(
-        {"arguments": ["--rank", "$RANKK"]}, "source", {"runs": "script", "script": "main.py", "arguments": "--rank $RANKK"},
+        {"arguments": ["--rank", "$RANKK"]}, "source",
+        {"runs": "script", "script": "main.py", "arguments": "--rank $RANKK"},
         "arguments[1]", "arguments", "$RANKK will not exist; add it to the environment variables",
     ),
 }  # fmt: skip

@@ -56,7 +56,12 @@ def test_api_and_page_lead_with_the_exception_within_seconds_while_the_gang_is_s
     assert "the labels of shard 1 are empty" in page[page.index("th-cause") : page.index("th-tabs")]
     ended = torch.ended(run, 60)
     assert (ended["state"], ended["cause"]["rank"]) == ("Failed", 1)
-    assert [(other["rank"], other["why"]) for other in ended["cause"]["others"]] == [(0, "ended by TrainHub")]
+
+    def others() -> list[tuple[int, str]]:
+        return [(other["rank"], other["why"]) for other in torch.detail(run)["cause"]["others"]]
+
+    # The cause is read again right after the transaction that ends the run.
+    eventually(lambda: others() == [(0, "ended by TrainHub")], 20, "the cause says how the other rank ended")
 
 
 def test_a_rank_that_waits_in_an_all_reduce_is_not_taken_for_the_cause(torch: Runs) -> None:
@@ -76,4 +81,4 @@ def test_submit_ends_with_the_cause_and_the_remedy(torch: Runs, tmp_path: Path) 
     assert done.returncode == 1
     assert "The cause: Rank 0 on" in done.stderr
     assert "No module named 'flash_attn_of_mine'" in done.stderr
-    assert "What to do: Add the package that brings flash_attn_of_mine" in done.stderr
+    assert "What to do: Add the package that provides flash_attn_of_mine" in done.stderr

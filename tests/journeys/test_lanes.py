@@ -27,7 +27,8 @@ while True:
         print("waiting in all_reduce", flush=True)
         time.sleep(3600)
     if rank == 3 and pathlib.Path("die").exists():
-        print("Traceback (most recent call last):\\nValueError: \\x1b[31mbatch 7\\x1b[0m is empty", flush=True)
+        print("Traceback (most recent call last):\\nValueError: \\x1b[31mbatch 7\\x1b[0m is empty",
+            flush=True)
         sys.exit(3)
     print(f"step {step} \\x1b[32mloss={1 / step:.3f}\\x1b[0m of rank {rank}", flush=True)
     time.sleep(0.2)

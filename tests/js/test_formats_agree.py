@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from jobs.templatetags.formats import bytesize, duration
+from jobs.display.text import bytesize, duration
 from tests.js.node import call
 from tracking.curves.smoothing import moving_average
 from tracking.templatetags.figures import figure

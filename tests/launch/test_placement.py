@@ -8,7 +8,7 @@ from tests.launch.builders import make_node, make_spec, mpi, pytorch, tensorflow
 from trainhub_launch.frameworks import demand
 from trainhub_launch.scheduler.capacity import Hold
 from trainhub_launch.scheduler.placement import Demand, FreeNode, Placement, Refusal, place, provisional
-from trainhub_launch.scheduler.rejections import span
+from trainhub_launch.scheduler.rejections import size_range
 from trainhub_launch.spec import Resources
 
 
@@ -180,7 +180,7 @@ class TestWaiting:
         [(3, "10 s"), (44, "40 s"), (119, "110 s"), (185, "3 min"), (7300, "2 h"), (90000, "25 h")],
     )
     def test_spans_are_coarse(self, seconds: float, told: str) -> None:
-        assert span(seconds) == told
+        assert size_range(seconds) == told
 
 
 class TestPreference:

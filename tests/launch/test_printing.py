@@ -1,20 +1,20 @@
 from __future__ import annotations
 
 from tests.launch.builders import make_placement, make_plan, make_spec, mpi, pytorch
-from trainhub_launch.printing import show, shown_argv
+from trainhub_launch.printing import display_argv, show
 from trainhub_launch.spec import Variable
 
 
 class TestShownArgv:
     def test_what_is_known_is_filled_in_for_each_process(self) -> None:
         plan = make_plan(make_spec(pytorch(2), arguments=("--local_rank", "$LOCAL_RANK")), make_placement())
-        assert [shown_argv(process)[-1] for process in plan.processes] == ["0", "1"]
+        assert [display_argv(process)[-1] for process in plan.processes] == ["0", "1"]
 
     def test_what_open_mpi_will_set_is_known_too(self) -> None:
         plan = make_plan(
             make_spec(mpi(2), arguments=("$OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE",)), make_placement()
         )
-        assert [shown_argv(process)[-1] for process in plan.processes] == ["0/2", "1/2"]
+        assert [display_argv(process)[-1] for process in plan.processes] == ["0/2", "1/2"]
 
     def test_secrets_and_values_of_the_launch_show_their_place(self) -> None:
         spec = make_spec(
@@ -23,7 +23,7 @@ class TestShownArgv:
             environment_variables={"KEY": Variable(secret="wandb")},
         )
         process = make_plan(spec, make_placement(), preview=True).processes[0]
-        assert shown_argv(process)[-3:] == ("<secret wandb>", "<assigned at launch>", "$HOME")
+        assert display_argv(process)[-3:] == ("<secret wandb>", "<assigned at launch>", "$HOME")
 
 
 class TestShow:

@@ -12,6 +12,7 @@ from trainhub_launch.errors import WireError
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import EnvironmentSpec, NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report, StopOrder
+from trainhub_launch.states import Phase, RankState
 
 BEAT = Heartbeat(
     agent_version="0.1",
@@ -31,9 +32,12 @@ BEAT = Heartbeat(
 FACT = AttemptFact(
     run="ab" * 16,
     attempt=1,
-    phase="running",
+    phase=Phase.RUNNING,
     phase_at={"running": 12.5},
-    members=(MemberFact(rank=0, state="ended", exit_code=3), MemberFact(rank=1, state="running", pid=77)),
+    members=(
+        MemberFact(rank=0, state=RankState.ENDED, exit_code=3),
+        MemberFact(rank=1, state=RankState.RUNNING, pid=77),
+    ),
     logs={"70_driver_log_0.txt": 12},
     outputs=(OutputFile("model.pt", 9, "c" * 64),),
     warnings=("a file was left out",),

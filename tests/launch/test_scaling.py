@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.launch.builders import make_node
-from trainhub_launch.scheduler.autoscaler import Bounds, Decision, Standing, decide
+from trainhub_launch.scheduler.autoscaler import Bounds, Decision, ScalableNode, decide
 from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.queue import Line
@@ -24,12 +24,12 @@ def gpus(count: int, nodes: int = 1) -> Demand:
     return Demand(nodes, count, 0)
 
 
-def idle(name: str, seconds: float = 0.0, **more: object) -> Standing:
-    return Standing(make_node(name, gpus=2), idle_s=seconds, **more)  # type: ignore[arg-type]
+def idle(name: str, seconds: float = 0.0, **more: object) -> ScalableNode:
+    return ScalableNode(make_node(name, gpus=2), idle_s=seconds, **more)  # type: ignore[arg-type]
 
 
-def busy(name: str) -> Standing:
-    return Standing(make_node(name, gpus=2, free=0))
+def busy(name: str) -> ScalableNode:
+    return ScalableNode(make_node(name, gpus=2, free=0))
 
 
 class TestGrowing:
@@ -58,7 +58,7 @@ class TestGrowing:
         assert decide(bounds(), [], 0, 0, [gpus(2, nodes=4), gpus(8), gpus(1)]).add == 1
 
     def test_a_run_for_a_node_made_by_hand_adds_none_that_is_too_small_for_it(self) -> None:
-        large = Standing(make_node("large", gpus=8, free=0), is_provided=False)
+        large = ScalableNode(make_node("large", gpus=8, free=0), is_provided=False)
         assert decide(bounds(), [large], 0, 0, [gpus(8), gpus(1)]).add == 1
 
     def test_the_least_number_is_kept_without_any_run(self) -> None:
@@ -68,8 +68,8 @@ class TestGrowing:
         assert decide(bounds(most=1), [], 0, 1, [gpus(1)]).add == 0
 
     def test_a_drained_or_silent_node_carries_nothing(self) -> None:
-        drained = Standing(make_node("a", gpus=2, closed="is drained"), is_kept=True)
-        silent = Standing(make_node("b", gpus=2, silent_s=20.0))
+        drained = ScalableNode(make_node("a", gpus=2, closed="is drained"), is_protected=True)
+        silent = ScalableNode(make_node("b", gpus=2, silent_s=20.0))
         assert decide(bounds(), [drained, silent], 0, 0, [gpus(2)]).add == 1
 
 
@@ -92,7 +92,7 @@ class TestShrinking:
     def test_what_was_drained_by_hand_or_joined_by_hand_stays(self) -> None:
         assert (
             decide(
-                bounds(), [idle("a", 600, is_kept=True), idle("b", 600, is_provided=False)], 0, 0, []
+                bounds(), [idle("a", 600, is_protected=True), idle("b", 600, is_provided=False)], 0, 0, []
             ).release
             == ()
         )
@@ -119,10 +119,10 @@ standing = st.lists(
     max_size=5,
 ).map(
     lambda rows: [
-        Standing(
+        ScalableNode(
             make_node(f"n{number}", gpus=total, free=min(total, free), slots=8),
             is_provided=provided,
-            is_kept=kept,
+            is_protected=kept,
             idle_s=seconds if free >= total else None,
         )
         for number, (total, free, seconds, provided, kept) in enumerate(rows)
@@ -133,7 +133,7 @@ standing = st.lists(
 class TestAlways:
     @given(limits, standing, st.integers(0, 3), st.integers(0, 2), demands)
     def test_never_above_the_most_nor_below_the_least(
-        self, limit: Bounds, nodes: list[Standing], coming: int, leaving: int, queue: list[Demand]
+        self, limit: Bounds, nodes: list[ScalableNode], coming: int, leaving: int, queue: list[Demand]
     ) -> None:
         told = decide(limit, nodes, coming, leaving, queue)
         provided = [item for item in nodes if item.is_provided]
@@ -141,17 +141,17 @@ class TestAlways:
         assert not told.add or len(provided) + coming + leaving + told.add <= limit.most
         assert not told.release or len(provided) - len(told.release) >= limit.least
         gone = [item for item in nodes if item.node.name in told.release]
-        assert all(item.is_provided and not item.is_kept and item.idle_s is not None for item in gone)
+        assert all(item.is_provided and not item.is_protected and item.idle_s is not None for item in gone)
 
     @given(limits, standing, demands)
     def test_what_was_added_is_enough_and_is_kept(
-        self, limit: Bounds, nodes: list[Standing], queue: list[Demand]
+        self, limit: Bounds, nodes: list[ScalableNode], queue: list[Demand]
     ) -> None:
         """No oscillation: while the same runs wait, nothing more comes, and nothing that came goes."""
         told = decide(limit, nodes, 0, 0, queue)
         assert decide(limit, nodes, told.add, 0, queue).add == 0
         made = [
-            Standing(make_node(f"new{number}", gpus=limit.gpus, slots=limit.slots), idle_s=999)
+            ScalableNode(make_node(f"new{number}", gpus=limit.gpus, slots=limit.slots), idle_s=999)
             for number in range(told.add)
         ]
         after = decide(limit, nodes + made, 0, 0, queue)
@@ -160,7 +160,7 @@ class TestAlways:
             assert not {item.node.name for item in made} & set(after.release)
 
     @given(limits, standing)
-    def test_what_goes_does_not_come_back_unasked(self, limit: Bounds, nodes: list[Standing]) -> None:
+    def test_what_goes_does_not_come_back_unasked(self, limit: Bounds, nodes: list[ScalableNode]) -> None:
         told = decide(limit, nodes, 0, 0, [])
         left = [item for item in nodes if item.node.name not in told.release]
         assert not told.release or decide(limit, left, 0, 0, []) == Decision(0, ())
@@ -171,18 +171,18 @@ class TestAlways:
         self, limit: Bounds, queue: list[Demand]
     ) -> None:
         waiting = [wanted for wanted in queue if limit.can_make(wanted) and wanted.nodes <= limit.most]
-        nodes: list[Standing] = []
+        nodes: list[ScalableNode] = []
         for step in range(3 * len(waiting) + 1):
             told = decide(limit, nodes, 0, 0, waiting)
             nodes = [item for item in nodes if item.node.name not in told.release]
             fresh = (make_node(f"{step}-{i}", gpus=limit.gpus, slots=limit.slots) for i in range(told.add))
-            nodes += [Standing(node, idle_s=0.0) for node in fresh]
+            nodes += [ScalableNode(node, idle_s=0.0) for node in fresh]
             assert len(nodes) <= limit.most
             waiting, nodes = _run(waiting, nodes)
         assert waiting == []
 
 
-def _run(waiting: list[Demand], nodes: list[Standing]) -> tuple[list[Demand], list[Standing]]:
+def _run(waiting: list[Demand], nodes: list[ScalableNode]) -> tuple[list[Demand], list[ScalableNode]]:
     """Whoever gets a place runs and ends; afterwards its nodes have been idle for long."""
     line: Line[int] = Line(tuple(item.node for item in nodes))
     left = []

@@ -9,10 +9,11 @@ from typing import Any
 from asgiref.testing import ApplicationCommunicator
 from django.conf import settings
 from django.urls import path
+from starlette.types import ASGIApp
 
 from live.consumers import TopicConsumer
 from live.messages import EventAdded
-from live.middleware import App, stack
+from live.middleware import stack
 from live.topics import run_topic
 from workspaces.http.scopes import principal_of_scope
 
@@ -67,10 +68,10 @@ class WatchConsumer(TopicConsumer):
 
     @property
     def run(self) -> str:
-        return self.scope["url_route"]["kwargs"]["run"]
+        return str(self.scope["url_route"]["kwargs"]["run"])
 
 
-def application() -> App:
+def application() -> ASGIApp:
     return stack([path("ws/runs/<run>/", WatchConsumer.as_asgi())], principal_of_scope)
 
 

@@ -157,6 +157,12 @@ class TestTheDefaultExperiment:
             await me.expect_error("experiments/create", {"name": "Default"})
         ).code == "RESOURCE_ALREADY_EXISTS"
 
+    async def test_is_not_what_another_can_be_renamed_to(self, me: MlflowCaller) -> None:
+        made = await me.call("experiments/create", {"name": "other"})
+        args = {"experiment_id": made["experiment_id"], "new_name": "default"}
+        assert (await me.expect_error("experiments/update", args)).code == "RESOURCE_ALREADY_EXISTS"
+        assert (await me.call("experiments/get", {"experiment_id": "0"}))["experiment"]["name"] == "default"
+
 
 async def test_a_version_of_a_pending_logged_model_gets_its_files_later(me: MlflowCaller) -> None:
     """The client registers first and sends the files afterwards."""

@@ -124,7 +124,8 @@ out["outlived"] = listed(mlflow.artifacts.download_artifacts("models:/files/1", 
 out["late"] = error_of(client.create_model_version, "files", f"runs:/{run_id}/files", run_id)
 
 out["sources"] = {source: error_of(client.create_model_version, "files", source) for source in [
-    "http://example.org/model", "https://example.org/api/2.0/mlflow-artifacts/artifacts/1/x", "s3://bucket/model",
+    "http://example.org/model", "https://example.org/api/2.0/mlflow-artifacts/artifacts/1/x",
+    "s3://bucket/model",
     "file:///etc/passwd", "/etc/passwd",
     "relative/path", "dbfs:/model", "models:/nope/1", "models:/m-" + "0" * 32,
     "runs:/" + "0" * 32 + "/x", "runs:/x/y",

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from clusters.states import NodeStatus
+from jobs.display.text import STATUS_STYLES, bytesize, duration
 from jobs.states import MemberState, RunState
-from jobs.templatetags.formats import LOOKS, bytesize, duration
 
 
 class TestBytesize:
@@ -50,7 +50,7 @@ class TestDuration:
 class TestLook:
     @pytest.mark.parametrize("state", [*RunState, *MemberState, *NodeStatus])
     def test_every_state_has_a_colour_an_icon_and_a_word(self, state: str) -> None:
-        look = LOOKS[state]
+        look = STATUS_STYLES[state]
         assert look.tone
         assert look.icon
         assert look.word

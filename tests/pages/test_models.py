@@ -42,7 +42,7 @@ def scanned(hub: Hub, model: str) -> None:
 def saved(page: Any, click: Any, folder: Path) -> Path:
     with page.expect_download() as coming:
         click()
-    path = folder / coming.value.suggested_filename
+    path: Path = folder / coming.value.suggested_filename
     coming.value.save_as(path)
     return path
 

@@ -42,23 +42,30 @@ class TestHosts:
         monkeypatch.delenv("PUBLIC_URL", raising=False)
         monkeypatch.delenv("BIND", raising=False)
         monkeypatch.setattr(installation, "SERVICES_FILE", tmp_path / "services.json")
-        assert installation.known_public_url() == "http://trainhub.localhost:8000"
-        assert installation.known_api_url() == "http://127.0.0.1:8000"
+        assert installation.stored_public_url() == "http://trainhub.localhost:8000"
+        assert installation.stored_api_url() == "http://127.0.0.1:8000"
         told = {"public_url": "http://trainhub.localhost:8790", "api_url": "http://127.0.0.1:8790"}
         installation.SERVICES_FILE.write_text(json.dumps(told))
-        assert (installation.known_public_url(), installation.known_api_url()) == (
+        assert (installation.stored_public_url(), installation.stored_api_url()) == (
             told["public_url"],
             told["api_url"],
         )
         monkeypatch.setenv("BIND", "127.0.0.1:9000")
-        assert installation.known_public_url() == "http://trainhub.localhost:9000"
-        assert installation.known_api_url() == "http://127.0.0.1:9000"
+        assert installation.stored_public_url() == "http://trainhub.localhost:9000"
+        assert installation.stored_api_url() == "http://127.0.0.1:9000"
 
     @pytest.mark.parametrize("text", ["hub.example.org", "ftp://hub", "https://hub/path"])
     def test_a_public_url_that_is_none_is_refused(self, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
         monkeypatch.setenv("PUBLIC_URL", text)
         with pytest.raises(env.EnvError, match="PUBLIC_URL="):
             installation.public_url()
+
+
+@pytest.mark.parametrize("text", ["inf", "1e400", "nan", "1.5", "many", "0"])
+def test_a_whole_number_is_finite_and_whole(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("UPLOADS", text)
+    with pytest.raises(env.EnvError, match="UPLOADS="):
+        env.integer("UPLOADS", 5, least=1)
 
 
 class TestAddressForPrograms:
@@ -81,8 +88,10 @@ class TestAddressForPrograms:
     @pytest.mark.parametrize(("given", "api"), [
         ({"PUBLIC_URL": "https://hub.example.org"}, "https://hub.example.org"),
         ({"PUBLIC_URL": "http://mine.localhost:8000"}, "http://127.0.0.1:8000"),
-        ({"PUBLIC_URL": "http://mine.localhost:8000", "API_URL": "http://10.0.0.1:8000"}, "http://10.0.0.1:8000"),
-        ({"PUBLIC_URL": "https://hub.example.org", "API_URL": "https://api.example.org/"}, "https://api.example.org"),
+        ({"PUBLIC_URL": "http://mine.localhost:8000", "API_URL": "http://10.0.0.1:8000"},
+            "http://10.0.0.1:8000"),
+        ({"PUBLIC_URL": "https://hub.example.org", "API_URL": "https://api.example.org/"},
+            "https://api.example.org"),
     ])  # fmt: skip
     def test_is_the_one_for_browsers_unless_only_they_find_it(
         self, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], api: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from registry.certificates import issuance, keys
 from registry.models import ModelVersion
-from registry.verifying.trainhub_verify import Report, verify
+from registry.verifying.trainhub_verify import VerificationReport, verify
 from workspaces.stored_files import blobs, zip_stream
 
 
@@ -22,15 +22,15 @@ def folder_of(version: ModelVersion, folder: Path) -> Path:
 
 def zip_of(version: ModelVersion, path: Path) -> Path:
     entries = [
-        zip_stream.Entry(f"digits-1/{file.path}", blobs.path(file.sha256)) for file in version.files.all()
+        zip_stream.ZipEntry(f"digits-1/{file.path}", blobs.path(file.sha256)) for file in version.files.all()
     ]
     entries += [
-        zip_stream.Entry(f"digits-1/{name}", data) for name, data in issuance.documents(version).items()
+        zip_stream.ZipEntry(f"digits-1/{name}", data) for name, data in issuance.documents(version).items()
     ]
     path.write_bytes(b"".join(zip_stream.Archive(entries).pieces()))
     return path
 
 
-def verified(path: Path) -> Report:
+def verified(path: Path) -> VerificationReport:
     """With the keys of this installation."""
-    return verify(path, [key.fingerprint for key in keys.known()])
+    return verify(path, [key.fingerprint for key in keys.public_keys()])

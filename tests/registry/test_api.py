@@ -118,7 +118,8 @@ class TestRead:
 
 class TestAliases:
     def test_put_sets_and_moves_delete_removes(self) -> None:
-        register(make_workspace(), "digits", registered().run, "saved", make_contributor())  # type: ignore[arg-type]
+        run = registered().run
+        register(make_workspace(), "digits", run, "saved", make_contributor())  # type: ignore[arg-type]
         client, address = api_client(make_contributor()), "/api/v1/models/digits/aliases/production/"
         assert put(client, address, {"version": 1}).json()["aliases"] == {"production": 1}
         assert put(client, address, {"version": 2}).json()["aliases"] == {"production": 2}

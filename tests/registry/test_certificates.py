@@ -20,7 +20,14 @@ from registry.errors import RegistryError
 from registry.models import ModelVersion, RegisteredModel
 from registry.registration import register
 from registry.verifying import trainhub_verify
-from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE, UNPROVEN, Unreadable, canonical, verify
+from registry.verifying.trainhub_verify import (
+    CERTIFICATE,
+    SIGNATURE,
+    UNPROVEN,
+    UnreadableInput,
+    canonical_json,
+    verify,
+)
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import blob, run_with
 from tests.registry.downloads import folder_of, verified, zip_of
@@ -98,7 +105,7 @@ class TestManifest:
 
     def test_has_one_form_only(self) -> None:
         version = registered()
-        assert canonical(json.loads(version.certificate)) == version.certificate.encode()
+        assert canonical_json(json.loads(version.certificate)) == version.certificate.encode()
         assert plain({"b": 0.1, "a": [float("nan"), 2**60, True, None]}) == {
             "b": "0.1",
             "a": ["nan", str(2**60), True, None],
@@ -191,7 +198,7 @@ class TestVerifying:
     def test_without_its_papers_nothing_can_be_said(self, tmp_path: Path, missing: str) -> None:
         folder = folder_of(registered(), tmp_path / "got")
         (folder / missing).unlink()
-        with pytest.raises(Unreadable, match=re.escape(missing)):
+        with pytest.raises(UnreadableInput, match=re.escape(missing)):
             verified(folder)
 
     def test_what_mlflows_client_adds_does_no_harm(self, tmp_path: Path) -> None:
@@ -237,14 +244,14 @@ class TestKeys:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda _: keys.current().fingerprint, range(16)))
         assert len(set(found)) == 1
-        assert [key.fingerprint for key in keys.known()] == found[:1]
+        assert [key.fingerprint for key in keys.public_keys()] == found[:1]
 
     def test_what_the_old_key_signed_stays_good(self, tmp_path: Path) -> None:
         before = registered()
         old = keys.current().fingerprint
         call_command("model", "rotate-key")
         after = registered()
-        assert [key.is_current for key in keys.known()] == [True, False]
+        assert [key.is_current for key in keys.public_keys()] == [True, False]
         assert verified(folder_of(before, tmp_path / "before")).key == old
         assert verified(folder_of(after, tmp_path / "after")).key == keys.current().fingerprint != old
 
@@ -258,10 +265,15 @@ class TestKeys:
 
 
 class TestIssuedLater:
-    def test_versions_of_before_get_one_that_says_so(self, tmp_path: Path) -> None:
+    def test_versions_of_before_get_one_that_says_so(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         version = registered()
         ModelVersion.objects.update(certificate="", signature="")
+        ModelVersion.objects.create(model=version.model, number=2, kind="logged_model")
         call_command("model", "certify")
+        # The second one has no files yet, and so nothing to certify.
+        assert capsys.readouterr().out == "1 certificate issued.\n"
         version.refresh_from_db()
         assert issuance.manifest_of(version)["issued_later"] is True
         assert verified(folder_of(version, tmp_path / "got")).status == 0

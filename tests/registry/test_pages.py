@@ -44,7 +44,25 @@ class TestModelsPage:
         assert "Register a model" not in text_of(client_of(make_viewer()), "/models/")
 
 
+class TestRegisterPage:
+    @pytest.mark.parametrize("field", ["name", "path", "description"])
+    def test_a_character_that_cannot_be_stored_is_refused_by_the_form(self, field: str) -> None:
+        typed = {"name": "digits", "path": "model.pt", "description": "best", "run": run_with("model.pt").pk}
+        sent = {**typed, field: "a\0b"}
+        response = client_of(make_contributor()).post("/register/", sent)
+        assert response.status_code == 422
+        assert "Null characters are not allowed" in response.content.decode()
+        assert not ModelVersion.objects.exists()
+
+
 class TestVersionPage:
+    def test_a_change_that_is_refused_in_part_changes_nothing(self) -> None:
+        version = registered()
+        sent = {"description": "new", "tag": "no value"}
+        client_of(make_contributor()).post(f"/models/digits/versions/{version.number}/change/", sent)
+        version.refresh_from_db()
+        assert (version.description, version.tags) == ("best so far", {})
+
     def test_of_many_files_shows_some_the_dangerous_ones_among_them(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from registry.models import ModelVersion
 from registry.registration import register
 from registry.scanning import versions
-from registry.scanning.file_scan import verdict_of
+from registry.scanning.file_scan import verdict_for_file
 from registry.scanning.verdict_names import (
     CLEAN,
     CONTAINS_CODE,
@@ -43,7 +43,7 @@ STRANGE = pickle.dumps(Calls(timedelta, 1))
 def scanned(tmp_path: Path, name: str, data: bytes) -> Verdict:
     path = tmp_path / "file"
     path.write_bytes(data)
-    return verdict_of(path, name)
+    return verdict_for_file(path, name)
 
 
 class TestVerdict:

@@ -8,7 +8,7 @@ from django.core.exceptions import PermissionDenied
 from jobs.models import Run
 from registry.errors import RegistryError
 from registry.registration import Origin, add_version
-from registry.sources import Asked, resolve
+from registry.sources import SourceRequest, resolve
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import blob, run_with
 from tracking.callers import Caller
@@ -37,18 +37,20 @@ def paths(origin: Origin) -> list[str]:
 
 def refused(source: str, **more: str) -> RegistryError:
     with pytest.raises(RegistryError) as caught:
-        resolve(caller(), Asked(source, **more))
+        resolve(caller(), SourceRequest(source, **more))
     return caught.value
 
 
 class TestTaken:
     def test_a_folder_or_file_of_a_run(self) -> None:
         run = run_with("saved/w.pt", "saved/deep/c.json")
-        assert paths(resolve(caller(), Asked(f"runs:/{run.pk}/saved"))) == ["deep/c.json", "w.pt"]
-        assert paths(resolve(caller(), Asked(f"runs:/{run.pk}/saved/deep/c.json", run.pk))) == ["c.json"]
+        assert paths(resolve(caller(), SourceRequest(f"runs:/{run.pk}/saved"))) == ["deep/c.json", "w.pt"]
+        assert paths(resolve(caller(), SourceRequest(f"runs:/{run.pk}/saved/deep/c.json", run.pk))) == [
+            "c.json"
+        ]
         address = f"mlflow-artifacts:/{run.experiment_id}/{run.pk}/artifacts/saved"
-        assert paths(resolve(caller(), Asked(address, run.pk))) == ["deep/c.json", "w.pt"]
-        assert paths(resolve(caller(), Asked(address.replace(":/", "://testserver/", 1)))) == [
+        assert paths(resolve(caller(), SourceRequest(address, run.pk))) == ["deep/c.json", "w.pt"]
+        assert paths(resolve(caller(), SourceRequest(address.replace(":/", "://testserver/", 1)))) == [
             "deep/c.json",
             "w.pt",
         ]
@@ -61,19 +63,19 @@ class TestTaken:
             f"runs:/{run.pk}/net",
             f"mlflow-artifacts:/{run.experiment_id}/models/{model.pk}/artifacts",
         ):
-            origin = resolve(caller(), Asked(source, "", model.pk))
+            origin = resolve(caller(), SourceRequest(source, "", model.pk))
             assert (paths(origin), origin.run, origin.logged_model) == (
                 ["MLmodel", "data/model.pkl"],
                 run,
                 model,
             )
-        assert paths(resolve(caller(), Asked(f"runs:/{run.pk}/net/data"))) == ["model.pkl"]
+        assert paths(resolve(caller(), SourceRequest(f"runs:/{run.pk}/net/data"))) == ["model.pkl"]
 
     def test_of_two_logged_models_of_one_name_the_later(self) -> None:
         run = run_with()
         logged(run)
         second = logged(run)
-        assert resolve(caller(), Asked(f"runs:/{run.pk}/net")).logged_model == second
+        assert resolve(caller(), SourceRequest(f"runs:/{run.pk}/net")).logged_model == second
 
     @pytest.mark.parametrize(
         "source", ["models:/digits/1", "models:/digits/latest", "mlflow-artifacts:/models/digits/1"]
@@ -81,9 +83,12 @@ class TestTaken:
     def test_another_version(self, source: str) -> None:
         run = run_with("w.pt")
         version = add_version(
-            make_workspace(), "digits", resolve(caller(), Asked(f"runs:/{run.pk}/w.pt")), make_contributor()
+            make_workspace(),
+            "digits",
+            resolve(caller(), SourceRequest(f"runs:/{run.pk}/w.pt")),
+            make_contributor(),
         )
-        origin = resolve(caller(), Asked(source))
+        origin = resolve(caller(), SourceRequest(source))
         assert (paths(origin), origin.parent, origin.run, origin.source) == (
             ["w.pt"],
             version,
@@ -137,7 +142,9 @@ class TestRefused:
         run = run_with("w.pt", workspace=speech)
         model = logged(run)
         their = Caller(speech, Role.OWNER, make_contributor())
-        add_version(speech, "voices", resolve(their, Asked(f"runs:/{run.pk}/w.pt")), make_contributor())
+        add_version(
+            speech, "voices", resolve(their, SourceRequest(f"runs:/{run.pk}/w.pt")), make_contributor()
+        )
         address = f"mlflow-artifacts:/{run.experiment_id}/{run.pk}/artifacts"
         for source in (f"runs:/{run.pk}/w.pt", f"models:/{model.pk}", "models:/voices/1", address):
             assert "of this workspace" in refused(source).message
@@ -157,10 +164,10 @@ class TestJob:
         job = run_with("w.pt")
         child = run_with("w.pt", number=42)
         Run.objects.filter(pk=child.pk).update(parent=job, kind="external")
-        assert resolve(caller(job), Asked(f"runs:/{job.pk}/w.pt")).run == job
-        assert resolve(caller(job), Asked(f"runs:/{child.pk}/w.pt")).run == child
+        assert resolve(caller(job), SourceRequest(f"runs:/{job.pk}/w.pt")).run == job
+        assert resolve(caller(job), SourceRequest(f"runs:/{child.pk}/w.pt")).run == child
 
     def test_and_nothing_of_another(self) -> None:
         job, other = run_with("w.pt"), run_with("w.pt", number=42)
         with pytest.raises(PermissionDenied, match="token of run 41"):
-            resolve(caller(job), Asked(f"runs:/{other.pk}/w.pt"))
+            resolve(caller(job), SourceRequest(f"runs:/{other.pk}/w.pt"))

@@ -24,9 +24,12 @@ nvml.nvmlInit()
 handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
 uuids = [nvml.nvmlDeviceGetUUID(h) for h in handles]
 back = [nvml.nvmlDeviceGetIndex(nvml.nvmlDeviceGetHandleByUUID(u)) for u in uuids]
-tell(uuids=uuids, back=back, name=nvml.nvmlDeviceGetName(handles[3]), minor=nvml.nvmlDeviceGetMinorNumber(handles[3]),
-     bus=nvml.nvmlDeviceGetPciInfo(handles[3]).busId, unknown=attempt(nvml.nvmlDeviceGetHandleByUUID, "GPU-none"),
-     beyond=attempt(nvml.nvmlDeviceGetHandleByIndex, 8), capability=nvml.nvmlDeviceGetCudaComputeCapability(handles[0]))
+tell(uuids=uuids, back=back, name=nvml.nvmlDeviceGetName(handles[3]),
+     minor=nvml.nvmlDeviceGetMinorNumber(handles[3]),
+     bus=nvml.nvmlDeviceGetPciInfo(handles[3]).busId,
+     unknown=attempt(nvml.nvmlDeviceGetHandleByUUID, "GPU-none"),
+     beyond=attempt(nvml.nvmlDeviceGetHandleByIndex, 8),
+     capability=nvml.nvmlDeviceGetCudaComputeCapability(handles[0]))
 """
         told = ask(eight_h100().write(tmp_path / "scenario"), code)
         assert told["uuids"] == [uuid_of(f"node gpu {index}") for index in range(8)]
@@ -84,13 +87,16 @@ tell(utilization_pct=util.gpu, memory_bandwidth_pct=util.memory, power_w=d.nvmlD
      power_management_limit_w=d.nvmlDeviceGetPowerManagementLimit(h) / 1000,
      temperature_c=d.nvmlDeviceGetTemperature(h, d.NVML_TEMPERATURE_GPU),
      sm_clock_mhz=d.nvmlDeviceGetClockInfo(h, d.NVML_CLOCK_SM),
-     memory_clock_mhz=d.nvmlDeviceGetClockInfo(h, d.NVML_CLOCK_MEM), graphics_clock_mhz=d.nvmlDeviceGetClockInfo(h, 0),
+     memory_clock_mhz=d.nvmlDeviceGetClockInfo(h, d.NVML_CLOCK_MEM),
+     graphics_clock_mhz=d.nvmlDeviceGetClockInfo(h, 0),
      video_clock_mhz=d.nvmlDeviceGetClockInfo(h, d.NVML_CLOCK_VIDEO),
      throttle_reasons=d.nvmlDeviceGetCurrentClocksEventReasons(h),
      encoder_pct=d.nvmlDeviceGetEncoderUtilization(h)[0], decoder_pct=d.nvmlDeviceGetDecoderUtilization(h)[0],
      sampling_period_us=d.nvmlDeviceGetEncoderUtilization(h)[1], fan_pct=d.nvmlDeviceGetFanSpeed(h),
-     pcie_replays=d.nvmlDeviceGetPcieReplayCounter(h), pcie_generation=d.nvmlDeviceGetCurrPcieLinkGeneration(h),
-     pcie_generation_max=d.nvmlDeviceGetMaxPcieLinkGeneration(h), pcie_width=d.nvmlDeviceGetCurrPcieLinkWidth(h),
+     pcie_replays=d.nvmlDeviceGetPcieReplayCounter(h),
+     pcie_generation=d.nvmlDeviceGetCurrPcieLinkGeneration(h),
+     pcie_generation_max=d.nvmlDeviceGetMaxPcieLinkGeneration(h),
+     pcie_width=d.nvmlDeviceGetCurrPcieLinkWidth(h),
      pcie_width_max=d.nvmlDeviceGetMaxPcieLinkWidth(h))
 """
         assert ask(one_gpu(values=values).write(tmp_path / "scenario"), code) == values
@@ -98,7 +104,8 @@ tell(utilization_pct=util.gpu, memory_bandwidth_pct=util.memory, power_w=d.nvmlD
     def test_version_1_counts_the_reserve_as_used_and_version_2_apart(self, tmp_path: Path) -> None:
         values = {"memory_total_bytes": 1000, "memory_used_bytes": 600, "memory_reserved_bytes": 100}
         code = """
-h = first(); one, two = nvml.nvmlDeviceGetMemoryInfo(h), nvml.nvmlDeviceGetMemoryInfo(h, version=nvml.nvmlMemory_v2)
+h = first()
+one, two = nvml.nvmlDeviceGetMemoryInfo(h), nvml.nvmlDeviceGetMemoryInfo(h, version=nvml.nvmlMemory_v2)
 tell(one=[one.total, one.used, one.free], two=[two.total, two.used, two.free, two.reserved])
 """
         told = ask(one_gpu(values=values).write(tmp_path / "scenario"), code)
@@ -133,7 +140,8 @@ tell(tx=nvml.nvmlDeviceGetPcieThroughput(h, nvml.NVML_PCIE_UTIL_TX_BYTES),
         }
         code = """
 h = first()
-tell(aggregate=[nvml.nvmlDeviceGetMemoryErrorCounter(h, kind, 1, nvml.NVML_MEMORY_LOCATION_DEVICE_MEMORY) for kind in (0, 1)],
+place = nvml.NVML_MEMORY_LOCATION_DEVICE_MEMORY
+tell(aggregate=[nvml.nvmlDeviceGetMemoryErrorCounter(h, kind, 1, place) for kind in (0, 1)],
      volatile=[nvml.nvmlDeviceGetTotalEccErrors(h, kind, 0) for kind in (0, 1)],
      pages=[len(nvml.nvmlDeviceGetRetiredPages_v2(h, cause)) for cause in (0, 1)],
      pending=nvml.nvmlDeviceGetRetiredPagesPendingStatus(h), rows=nvml.nvmlDeviceGetRemappedRows(h))
@@ -158,7 +166,8 @@ tell(aggregate=[nvml.nvmlDeviceGetMemoryErrorCounter(h, kind, 1, nvml.NVML_MEMOR
         scenario.start -= 100
         code = """
 h = first()
-def look(): return nvml.nvmlDeviceGetFieldValues(h, [(nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, 4)])[0].value.ullVal
+def look(): return nvml.nvmlDeviceGetFieldValues(h,
+    [(nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, 4)])[0].value.ullVal
 energy, before, began = nvml.nvmlDeviceGetTotalEnergyConsumption(h), look(), time.monotonic()
 wait()
 tell(energy=energy, rate=(look() - before) / (time.monotonic() - began),
@@ -177,7 +186,8 @@ tell(energy=energy, rate=(look() - before) / (time.monotonic() - began),
         )
         code = """
 h = first()
-ids = [nvml.NVML_FI_DEV_MEMORY_TEMP, nvml.NVML_FI_DEV_NVLINK_LINK_COUNT, nvml.NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
+ids = [nvml.NVML_FI_DEV_MEMORY_TEMP, nvml.NVML_FI_DEV_NVLINK_LINK_COUNT,
+    nvml.NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL,
        (nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, 18), 307]
 tell(fields=[[v.nvmlReturn, v.value.uiVal] for v in nvml.nvmlDeviceGetFieldValues(h, ids)])
 """

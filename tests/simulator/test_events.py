@@ -12,7 +12,8 @@ LISTEN = """
 nvml.nvmlInit()
 watched = nvml.nvmlEventSetCreate()
 for i in range(nvml.nvmlDeviceGetCount()):
-    nvml.nvmlDeviceRegisterEvents(nvml.nvmlDeviceGetHandleByIndex(i), nvml.nvmlEventTypeXidCriticalError, watched)
+    nvml.nvmlDeviceRegisterEvents(nvml.nvmlDeviceGetHandleByIndex(i), nvml.nvmlEventTypeXidCriticalError,
+        watched)
 def listen(milliseconds):
     try: data = nvml.nvmlEventSetWait_v2(watched, milliseconds)
     except nvml.NVMLError as error: return f"error {error.value}"
@@ -75,7 +76,8 @@ class TestXid:
 import threading, os
 waiting = threading.Thread(target=listen, args=(60_000,), daemon=True); waiting.start()
 handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(8)]
-readers = [threading.Thread(target=lambda: [nvml.nvmlDeviceGetPowerUsage(h) for h in handles * 200]) for _ in range(4)]
+def read(): return [nvml.nvmlDeviceGetPowerUsage(h) for h in handles * 200]
+readers = [threading.Thread(target=read) for _ in range(4)]
 for reader in readers: reader.start()
 for reader in readers: reader.join()
 tell(waits=waiting.is_alive()); os._exit(0)

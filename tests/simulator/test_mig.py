@@ -16,7 +16,8 @@ tell(mode=nvml.nvmlDeviceGetMigMode(h), most=nvml.nvmlDeviceGetMaxMigDeviceCount
      beyond=attempt(nvml.nvmlDeviceGetMigDeviceHandleByIndex, h, 2),
      uuids=[nvml.nvmlDeviceGetUUID(p) for p in parts], names=[nvml.nvmlDeviceGetName(p) for p in parts],
      parents=[nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(p)) for p in parts],
-     instances=[nvml.nvmlDeviceGetGpuInstanceId(p) for p in parts], memory=nvml.nvmlDeviceGetMemoryInfo(parts[0]).total,
+     instances=[nvml.nvmlDeviceGetGpuInstanceId(p) for p in parts],
+     memory=nvml.nvmlDeviceGetMemoryInfo(parts[0]).total,
      attributes=nvml.nvmlDeviceGetAttributes(parts[0]).memorySizeMB, count=nvml.nvmlDeviceGetCount(),
      whole=nvml.nvmlDeviceGetMigMode(nvml.nvmlDeviceGetHandleByIndex(1)))
 """
@@ -59,8 +60,10 @@ class TestProfiling:
         code = (
             MEASURE
             + """
-ids = [getattr(nvml, f"NVML_GPM_METRIC_{name}") for name in ("SM_UTIL", "ANY_TENSOR_UTIL", "PCIE_TX_PER_SEC", "FP64_UTIL")]
-tell(support=nvml.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, got=measure(ids, lambda s: nvml.nvmlGpmSampleGet(h, s)))
+names = ("SM_UTIL", "ANY_TENSOR_UTIL", "PCIE_TX_PER_SEC", "FP64_UTIL")
+ids = [getattr(nvml, f"NVML_GPM_METRIC_{name}") for name in names]
+tell(support=nvml.nvmlGpmQueryDeviceSupport(h).isSupportedDevice,
+    got=measure(ids, lambda s: nvml.nvmlGpmSampleGet(h, s)))
 """
         )
         told = ask(one_gpu(values=values, unsupported={"gpm:11"}).write(tmp_path / "scenario"), code)
@@ -72,7 +75,8 @@ tell(support=nvml.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, got=measure(id
         code = (
             MEASURE
             + """
-tell(support=nvml.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, got=attempt(nvml.nvmlGpmSampleGet, h, samples[0]))
+tell(support=nvml.nvmlGpmQueryDeviceSupport(h).isSupportedDevice,
+    got=attempt(nvml.nvmlGpmSampleGet, h, samples[0]))
 """
         )
         assert ask(two_a100().write(tmp_path / "scenario"), code) == {"support": 0, "got": "error 3"}

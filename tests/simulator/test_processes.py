@@ -51,7 +51,8 @@ tell(use=[[s.pid, s.smUtil, s.memUtil, s.encUtil, s.decUtil] for s in told],
             LIST
             + """
 h = first(); parts = [nvml.nvmlDeviceGetMigDeviceHandleByIndex(h, i) for i in range(2)]
-tell(parts=[processes(p) for p in parts], whole=[[p.pid, p.gpuInstanceId] for p in nvml.nvmlDeviceGetComputeRunningProcesses(h)])
+whole = nvml.nvmlDeviceGetComputeRunningProcesses(h)
+tell(parts=[processes(p) for p in parts], whole=[[p.pid, p.gpuInstanceId] for p in whole])
 """
         )
         told = ask(scenario.write(tmp_path / "scenario"), code)
@@ -118,7 +119,8 @@ def test_a_gpu_at_work_draws_power_and_grows_warm(tmp_path: Path) -> None:
     )
     code = """
 first(); both = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(2)]
-tell(power=[nvml.nvmlDeviceGetPowerUsage(h) / 1000 for h in both], use=[nvml.nvmlDeviceGetUtilizationRates(h).gpu for h in both])
+tell(power=[nvml.nvmlDeviceGetPowerUsage(h) / 1000 for h in both],
+    use=[nvml.nvmlDeviceGetUtilizationRates(h).gpu for h in both])
 """
     told = ask(scenario.write(tmp_path / "scenario"), code)
     assert told["power"][0] == 70

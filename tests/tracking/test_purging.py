@@ -14,7 +14,7 @@ from django.apps import apps
 from django.db import models
 from django.utils import timezone
 
-from clusters.models import KeptSeries, Lease
+from clusters.models import Lease, StoredSeries
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Artifact, Experiment, Run, RunTag, Snapshot
@@ -69,7 +69,7 @@ def rich(who: Principal, content: bytes = b"weights") -> Run:
     RunTag.objects.create(run=run, experiment=run.experiment, key="note", value="x")
     model = LoggedModel.objects.create(experiment=run.experiment, run=run, name="net")
     LoggedModelFile.objects.create(model=model, path="a", size_bytes=3, sha256=kept_file(b"abc"))
-    KeptSeries.objects.create(
+    StoredSeries.objects.create(
         holder=run.pk, attempt=1, node_name="alpha", subject="", step_s=10, start=0, data=b""
     )
     run.refresh_from_db()
@@ -87,7 +87,7 @@ class TestPurge:
         deletion.delete(run, who.user)
         assert purge(timezone.now() + timedelta(days=29)) == 0
         assert purge() == 1
-        tables: set[type[models.Model]] = {*_of_runs(), Run, KeptSeries, Snapshot}
+        tables: set[type[models.Model]] = {*_of_runs(), Run, StoredSeries, Snapshot}
         assert {model for model in tables if model._default_manager.exists()} == {UsageEntry}
         assert not log_store.run_folder(run.pk).exists()
         assert not any(blobs.exists(sha256) for sha256 in stored)

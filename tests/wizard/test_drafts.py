@@ -85,8 +85,9 @@ class TestAutosave:
 
     def test_a_post_that_was_overtaken_changes_nothing(self, who: Principal) -> None:
         draft = with_code(who)
-        drafts.keep(draft, "resources", typed("resources", typed_at="2000", cluster="later"))
-        drafts.keep(draft, "resources", typed("resources", typed_at="1000", cluster="earlier"))
+        drafts.save_step(draft, "resources", typed("resources", typed_at="9" * 5000, cluster="no time"))
+        drafts.save_step(draft, "resources", typed("resources", typed_at="2000", cluster="later"))
+        drafts.save_step(draft, "resources", typed("resources", typed_at="1000", cluster="earlier"))
         assert Draft.objects.get(pk=draft.pk).steps["resources"]["cluster"] == ["later"]
 
     def test_typing_during_an_upload_does_not_undo_it(

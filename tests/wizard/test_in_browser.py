@@ -115,6 +115,22 @@ class TestRows:
         draft.locator(".wz-step", has_text="Review").click()
         expect(draft.locator(".wz-table .wz-mine", has_text="FIRST")).to_be_visible()
 
+    def test_an_added_row_is_blank_if_typing_began_before_the_script_was_loaded(self, draft: Any) -> None:
+        held: list[Any] = []
+
+        # Not `held.append` itself: Playwright sets an attribute on its handlers.
+        def hold(route: Any) -> None:
+            held.append(route)
+
+        draft.route("**/wizard.js*", hold)
+        draft.locator(".wz-step", has_text="Environment").click(no_wait_after=True)
+        draft.locator("[name=variable_name]").fill("FIRST")
+        for route in held:
+            route.continue_()
+        draft.get_by_role("button", name="Add a variable").click()
+        expect(draft.locator("[name=variable_name]").nth(0)).to_have_value("FIRST")
+        expect(draft.locator("[name=variable_name]").nth(1)).to_have_value("")
+
 
 def test_nothing_reaches_over_the_side_of_a_telephone(draft: Any) -> None:
     draft.set_viewport_size({"width": 390, "height": 844})

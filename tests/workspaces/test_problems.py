@@ -21,7 +21,7 @@ from workspaces.models import User
 from workspaces.states import Role
 
 
-class Counts(Serializer):
+class Counts(Serializer[object]):
     count = IntegerField(max_value=8)
 
 

@@ -19,18 +19,18 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from workspaces.stored_files import zip_stream
-from workspaces.stored_files.zip_stream import Archive, Entry
+from workspaces.stored_files.zip_stream import Archive, ZipEntry
 
 AT = datetime(2026, 3, 1, 12, 30, 20, tzinfo=UTC)
 
 
-def files(folder: Path) -> list[Entry]:
+def files(folder: Path) -> list[ZipEntry]:
     contents = {"model/weights.bin": os.urandom(2_500_000), "empty": b"", "größe 模型.txt": "grün".encode()}
     for number, content in enumerate(contents.values()):
         (folder / str(number)).write_bytes(content)
     return [
-        *(Entry(name, folder / str(number), AT) for number, name in enumerate(contents)),
-        Entry("told.json", b"{}"),
+        *(ZipEntry(name, folder / str(number), AT) for number, name in enumerate(contents)),
+        ZipEntry("told.json", b"{}"),
     ]
 
 
@@ -77,9 +77,9 @@ class TestArchive:
 
     def test_refuses_a_name_twice_and_a_file_that_is_gone(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="Two files"):
-            Archive([Entry("a", b"1"), Entry("a", b"2")])
+            Archive([ZipEntry("a", b"1"), ZipEntry("a", b"2")])
         with pytest.raises(FileNotFoundError):
-            Archive([Entry("a", tmp_path / "gone")])
+            Archive([ZipEntry("a", tmp_path / "gone")])
 
 
 class TestZip64:
@@ -88,9 +88,11 @@ class TestZip64:
         large.touch()
         os.truncate(large, 5 * 2**30)
         monkeypatch.setitem(
-            zip_stream._known, (large, 5 * 2**30), 0
+            zip_stream._crcs, (large, 5 * 2**30), 0
         )  # 5 GiB of zeros need not be read for this
-        archive = Archive([Entry("large", large), Entry("after", b"here"), Entry("last", b"and here")])
+        archive = Archive(
+            [ZipEntry("large", large), ZipEntry("after", b"here"), ZipEntry("last", b"and here")]
+        )
         end = b"".join(archive.pieces(5 * 2**30))
         with zipfile.ZipFile(_Sparse(end, archive.size)) as read:
             assert read.getinfo("large").file_size == 5 * 2**30
@@ -98,7 +100,7 @@ class TestZip64:
 
     def test_more_than_65535_files_are_all_found(self) -> None:
         with zipfile.ZipFile(
-            io.BytesIO(whole(Archive(Entry(f"{n}.txt", b"") for n in range(70_000))))
+            io.BytesIO(whole(Archive(ZipEntry(f"{n}.txt", b"") for n in range(70_000))))
         ) as read:
             assert len(read.namelist()) == 70_000
 

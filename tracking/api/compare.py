@@ -18,13 +18,14 @@ from tracking.curves.run_selection import MAX_RUNS, load_named_runs, missing_nam
 from tracking.curves.spread import group_runs_by, spread_bands
 
 RUNS = OpenApiParameter(
-    "runs", str, required=True, description=f"Numbers or ids, comma-separated; at most {MAX_RUNS}."
+    "runs", str, required=True, description=f"Numbers or ids of runs, comma-separated; at most {MAX_RUNS}."
 )
 GROUP = OpenApiParameter(
     "group",
     str,
     description=(
-        "params.NAME or tags.NAME: the mean of the runs that share a value, and their standard deviation."
+        "params.NAME or tags.NAME. Runs with the same value form a group, whose mean and standard "
+        "deviation are returned in place of its curves."
     ),
 )
 BAND = object_of(
@@ -71,8 +72,8 @@ class CompareSeries(_CompareView):
         },
     )
     def get(self, request: Request) -> HttpResponse:
-        """Curves of several runs, each from its own start on a relative axis; with `group`, means and
-        spreads."""
+        """The metric curves of several runs. On the relative axis each starts at its own run's start. With
+        `group`, means and standard deviations are returned instead."""
         query = request._request.GET
         curve_query = parse_query(query, extra=("runs", "group"))
         runs = self.named_runs(request)

@@ -48,7 +48,7 @@ LINE = object_of(
 )
 LINES = object_of(axis=TEXT, lines=list_of(LINE))
 CHILDREN = OpenApiParameter(
-    "children", int, enum=[0, 1], description="1: include the child runs that its processes logged."
+    "children", int, enum=[0, 1], description="1: include the child runs that the run's processes logged."
 )
 
 
@@ -63,7 +63,7 @@ class RunMetrics(JobsView):
         operation_id="runs_metrics_list",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
-        """The run's metrics by key: last, min and max value, and the number of points."""
+        """The run's metrics: for each key the last, min and max value, and the number of points."""
         query = request._request.GET
         check_parameters(query, {"children"})
         parent = self.run(request, run)
@@ -79,10 +79,10 @@ class RunMetricSeries(JobsView):
         operation_id="runs_metrics_series",
     )
     def get(self, request: Request, run: str) -> HttpResponse:
-        """Curves, downsampled for drawing: first, min, max and last point of each pixel.
+        """Metric curves, downsampled for drawing to the first, min, max and last point of each pixel.
 
-        NaN and infinities are in `marks`, such as [x, "NaN"]. All points: GET /api/v1/runs/{run}/metrics.csv.
-        """
+        NaN and infinities are listed in `marks`, such as [x, "NaN"]. For all points, use GET
+        /api/v1/runs/{run}/metrics.csv."""
         query = request._request.GET
         curve_query = parse_query(query, extra=("children",))
         parent = self.run(request, run)

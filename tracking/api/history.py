@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -21,50 +19,56 @@ from workspaces.api.problems import ApiProblem
 from workspaces.states import Role
 
 
-class AttributeSerializer(serializers.Serializer[Any]):
+class AttributeSerializer(serializers.Serializer[object]):
     name = serializers.CharField()
-    type = serializers.CharField(help_text="text, word (one of a few), number, time or flag.")
+    type = serializers.CharField(
+        help_text="The type of the values: text, word (one of a fixed set), number, time or flag."
+    )
     operators = serializers.ListField(child=serializers.CharField())
 
 
-class KeysSerializer(serializers.Serializer[Any]):
+class KeysSerializer(serializers.Serializer[object]):
     metrics = serializers.ListField(child=serializers.CharField())
     params = serializers.ListField(child=serializers.CharField())
     tags = serializers.ListField(child=serializers.CharField())
     attributes = AttributeSerializer(many=True)
 
 
-class OfferSerializer(serializers.Serializer[Any]):
+class OfferSerializer(serializers.Serializer[object]):
     text = serializers.CharField()
     kind = serializers.CharField()
 
 
-class CompletionSerializer(serializers.Serializer[Any]):
-    begin = serializers.IntegerField(help_text="An offer replaces the text from here to the cursor.")
+class CompletionSerializer(serializers.Serializer[object]):
+    begin = serializers.IntegerField(
+        help_text="The position in the filter; a completion replaces the text from here to the cursor."
+    )
     offers = OfferSerializer(many=True)
 
 
-class TagSerializer(serializers.Serializer[Any]):
+class TagSerializer(serializers.Serializer[object]):
     value = serializers.CharField(allow_blank=True, max_length=bulk.MAX_VALUE_LENGTH, trim_whitespace=False)
 
 
-class BulkSerializer(serializers.Serializer[Any]):
+class BulkSerializer(serializers.Serializer[object]):
     verb = serializers.ChoiceField(list(bulk.ACTIONS))
     runs = serializers.ListField(
-        child=serializers.IntegerField(min_value=1), max_length=bulk.MAX_RUNS, help_text="Their numbers."
+        child=serializers.IntegerField(min_value=1),
+        max_length=bulk.MAX_RUNS,
+        help_text="The numbers of the runs.",
     )
     key = serializers.CharField(
-        required=False, default="", allow_blank=True, help_text="The tag's key, for `tag` and `untag`."
+        required=False, default="", allow_blank=True, help_text="The tag's key; used by `tag` and `untag`."
     )
     value = serializers.CharField(required=False, default="", allow_blank=True)
 
 
-class RefusalSerializer(serializers.Serializer[Any]):
+class RefusalSerializer(serializers.Serializer[object]):
     run = serializers.IntegerField()
     why = serializers.CharField()
 
 
-class ReportSerializer(serializers.Serializer[Any]):
+class ReportSerializer(serializers.Serializer[object]):
     done = serializers.ListField(child=serializers.IntegerField())
     refused = RefusalSerializer(many=True)
 
@@ -87,9 +91,11 @@ class FilterCompletion(JobsView):
     @extend_schema(
         responses=CompletionSerializer,
         parameters=[
-            OpenApiParameter("filter", str, description="The text so far."),
+            OpenApiParameter("filter", str, description="The text of the filter as typed so far."),
             OpenApiParameter(
-                "at", int, description="The cursor's position in characters; the end by default."
+                "at",
+                int,
+                description="The position of the cursor in characters; by default the end of the text.",
             ),
         ],
     )

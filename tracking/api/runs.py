@@ -33,9 +33,12 @@ MAX_SKIP = 1_000_000
 FILTER_PARAMETERS = ("state", "experiment", "created_by", "parent", "search")
 
 
-class FoundRunSerializer(RunSerializer):
+class MatchingRunSerializer(RunSerializer):
     values = serializers.SerializerMethodField(
-        help_text="By column: a number, a text, or null where the run has none (or NaN)."
+        help_text=(
+            "The run's value of each requested column: a number, a text, or null if the run has no value "
+            "or the value is NaN."
+        )
     )
 
     def get_values(self, run: Run) -> dict[str, Any]:
@@ -45,36 +48,42 @@ class FoundRunSerializer(RunSerializer):
         }
 
 
-class FoundRunPageSerializer(serializers.Serializer[Any]):
+class MatchingRunPageSerializer(serializers.Serializer[object]):
     next = serializers.URLField(allow_null=True)
     previous = serializers.URLField(allow_null=True)
-    results = FoundRunSerializer(many=True)
+    results = MatchingRunSerializer(many=True)
 
 
 _FILTER = OpenApiParameter(
-    "filter", str, description="Such as `metrics.val_loss < 0.1 AND params.opt = 'adam'`: docs/history.md."
+    "filter",
+    str,
+    description="A filter such as `metrics.val_loss < 0.1 AND params.opt = 'adam'`; see docs/history.md.",
 )
 _ORDER = OpenApiParameter(
     "order",
     str,
     description=(
-        f"One of {', '.join(ORDERS)}, descending with a leading `-`; "
+        f"The order: one of {', '.join(ORDERS)}, descending with a leading `-`; "
         "or a key of the filter grammar, such as `metrics.acc DESC`."
     ),
 )
 _COLUMN = OpenApiParameter(
-    "column", str, many=True, description="Keys of metrics, params and tags that `values` contains."
+    "column",
+    str,
+    many=True,
+    description="The key of a metric, param or tag to include in `values`. The parameter may be repeated.",
 )
 
 
 class FilteredRunList(run_list.RunList):
     @extend_schema(
         operation_id="runs_list",
-        responses=FoundRunPageSerializer,
+        responses=MatchingRunPageSerializer,
         parameters=[*(item for item in PARAMETERS if item.name != "order"), _FILTER, _ORDER, _COLUMN],
     )
     def get(self, request: Request) -> Response:
-        """The workspace's runs, newest first. A filter also finds child runs."""
+        """The workspace's runs, by default newest first. With `filter`, or in an order by a metric, param or
+        tag, child runs are listed as well."""
         try:
             return self._list_runs(request)
         except FilterError as error:
@@ -98,6 +107,7 @@ class FilteredRunList(run_list.RunList):
         """Returns a page in an order by logged data; the cursor is an offset, because such orders have no
         unique key."""
         others = filter_runs(self.runs(request), request, also=EXTRA_PARAMETERS, flat=True)
+        # Without these parameters the subquery would only list all runs again.
         where = (
             Q(pk__in=others.order_by().values("pk"))
             if any(request.query_params.get(name) for name in FILTER_PARAMETERS)
@@ -114,6 +124,7 @@ class FilteredRunList(run_list.RunList):
             {
                 "next": _page(request, skip + size) if len(ids) > size else None,
                 "previous": _page(request, max(0, skip - size)) if skip else None,
+                # A run may have been purged between the two queries.
                 "results": _runs_json([by_id[run] for run in ids[:size] if run in by_id], columns),
             }
         )
@@ -127,7 +138,7 @@ def filter_problem(error: FilterError) -> ApiProblem:
 
 def _runs_json(runs: Sequence[Any], columns: dict[str, Key]) -> Any:
     logged = load_logged_values([run.pk for run in runs], columns.values())
-    return FoundRunSerializer(runs, many=True, context={"logged": logged, "columns": columns}).data
+    return MatchingRunSerializer(runs, many=True, context={"logged": logged, "columns": columns}).data
 
 
 def _columns(request: Request) -> dict[str, Key]:
@@ -162,7 +173,7 @@ def _page(request: Request, skip: int) -> str:
     return replace_query_param(request.build_absolute_uri(), "cursor", cursor)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> Any:
     """Returns the value; infinities, which JSON cannot represent, become words."""
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"

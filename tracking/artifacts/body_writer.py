@@ -36,6 +36,7 @@ async def store_body(request: Request) -> StoredBlob:
     """Stores the body as a blob and returns it. Raises MlflowError, and stores nothing, if the body is cut
     off or too large, or if the disk is full."""
     check_size(request, settings.MAX_UPLOAD_BYTES)
+    # Not a `with` block, because opening and closing use the disk and must run in threads.
     writer = await anyio.to_thread.run_sync(_open_writer)
     try:
         await write_body(request, writer.write, settings.MAX_UPLOAD_BYTES)
@@ -57,6 +58,7 @@ async def write_body(request: Request, write: Write, max_bytes: int) -> int:
             size += sum(map(len, piece))
             if size > max_bytes:
                 raise too_large_error(max_bytes)
+            # One write at a time, because the hash depends on the order; the next piece arrives meanwhile.
             if writing is not None:
                 await writing
             writing = asyncio.create_task(_write(write, piece))
@@ -66,6 +68,7 @@ async def write_body(request: Request, write: Write, max_bytes: int) -> int:
         # Not an error of the hub, and no client is left to read this.
         raise MlflowError(INVALID, "The upload was cut off; nothing was stored.") from error
     finally:
+        # A thread cannot be cancelled: it must end before the caller closes the file that it writes to.
         if writing is not None and not writing.done():
             with suppress(OSError, MlflowError):
                 await writing
@@ -75,6 +78,7 @@ async def write_body(request: Request, write: Write, max_bytes: int) -> int:
 def check_size(request: Request, max_bytes: int) -> None:
     """Checks Content-Length before a byte is read. Raises MlflowError if it exceeds the limit or the free
     disk space."""
+    # A chunked request has no length; `write_body` checks its size on arrival.
     length = request.headers.get("content-length", "")
     if not length.isdecimal():
         return

@@ -15,6 +15,7 @@ _changed_runs: set[str] = set()
 
 def files_changed(run_id: str) -> None:
     """Records that files of the run were stored or deleted, or will be when the transaction commits."""
+    # Without the loop, as in a worker or a command, nothing would publish the message later.
     if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id))
         return

@@ -36,7 +36,7 @@ class RunFiles:
 
     @property
     def root(self) -> str:
-        """The path below `mlflow-artifacts:/`."""
+        """The path of the run's files below `mlflow-artifacts:/`."""
         return f"{self.run.experiment_id}/{self.run.pk}/artifacts"
 
     @property
@@ -45,12 +45,12 @@ class RunFiles:
 
     @property
     def rows(self) -> FileRows:
-        """One row for each path."""
+        """The current rows: one for each path."""
         return cast("FileRows", outputs.for_attempt(self.run, self.attempt))
 
     @property
     def all_rows(self) -> FileRows:
-        """Also rows that a later attempt has replaced."""
+        """The rows of all attempts, including those that a later attempt has replaced."""
         return cast("FileRows", Artifact.objects.filter(run=self.run))
 
     def lock(self) -> None:
@@ -103,8 +103,8 @@ FileOwner = RunFiles | ModelFiles
 
 
 def put_file(place: FileOwner, path: str, sha256: str, size_bytes: int) -> None:
-    """Gives a stored blob a path. Raises MlflowError if the path, or a folder of it, exists as the other
-    kind."""
+    """Records a stored blob as the file `path` of the owner. Raises MlflowError if `path` is a folder, or one
+    of its folders is a file."""
     with transaction.atomic():
         place.lock()
         _check_shape(place.rows, path)
@@ -121,7 +121,7 @@ def remove(place: FileOwner, path: str) -> int:
     return deleted + deleted_below
 
 
-def rows_below(rows: QuerySet, path: str) -> QuerySet:
+def rows_below(rows: FileRows, path: str) -> FileRows:
     """Returns the files in a folder and its subfolders; "" is the root."""
     if not path:
         return rows
@@ -130,7 +130,8 @@ def rows_below(rows: QuerySet, path: str) -> QuerySet:
         # SQLite sorts by code point, and "0" is the character after "/".
         return rows.filter(path__gte=start, path__lt=f"{path}0")
     # Other databases may sort by a language's rules, so a range would not work.
-    return rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
+    below: FileRows = rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
+    return below
 
 
 def find_owner(caller: Caller, address: Address) -> FileOwner:
@@ -149,6 +150,7 @@ def _is_in_default(place: FileOwner) -> bool:
 
 def run_files(caller: Caller, run_id: str) -> RunFiles:
     run = (
+        # Deleted runs too: until the purge their files can be read, and a write gets an error of its own.
         Run.objects.with_deleted_for_workspace(caller.workspace).filter(pk=run_id).first()
         if RUN.match(run_id)
         else None
@@ -223,5 +225,6 @@ def _check_shape(rows: FileRows, path: str) -> None:
             INVALID,
             f"path: '{conflict}' is a file, and '{path}' would need a folder of that name. Choose another.",
         )
+    # Replacing a file needs no search for a folder of its name.
     if not rows.filter(path=path).exists() and rows_below(rows, path).exists():
         raise MlflowError(INVALID, f"path: '{path}' is a folder. Choose another name for the file.")

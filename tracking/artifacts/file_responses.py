@@ -20,8 +20,9 @@ IMAGES = {
     ".bmp": "image/bmp",
     ".avif": "image/avif",
 }
+# The sandbox also applies if an image is opened by itself: an SVG's scripts do not run.
 HEADERS = {**SAFE_HEADERS, "Cross-Origin-Resource-Policy": "same-origin"}
-"""The sandbox also applies if an image is opened by itself: an SVG's scripts do not run."""
+# Suffixes, and names without one, that MLflow's server serves as plain text.
 _TEXT = frozenset(
     (
         "txt",
@@ -52,7 +53,6 @@ _TEXT = frozenset(
         "MLproject",
     )
 )
-"""Suffixes, and names without one, that MLflow's server serves as plain text."""
 # Without the system's tables, which differ between machines.
 _TYPES = mimetypes.MimeTypes()
 

@@ -25,7 +25,7 @@ from workspaces.http.problems import Handler, Problem
 from workspaces.http.requests import query_integer
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs, zip_stream
-from workspaces.stored_files.zip_stream import Entry
+from workspaces.stored_files.zip_stream import ZipEntry
 
 MAX_SELECTED = 5000
 FIGURE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Figure</title>
@@ -33,12 +33,12 @@ FIGURE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Fi
 <body>
 <div id="figure"></div><script type="application/json" id="told">{figure}</script>
 {scripts}</body></html>"""
+# Static files; the only scripts that the frame may run.
 FIGURE_SCRIPTS = ("vendor/plotly-strict-4.1.1.min.js", "js/artifacts/figure.js")
-"""Static files; the only scripts that the frame may run."""
 
 
 def problem_responses(handler: Handler) -> Handler:
-    """Return `handler` with its exceptions answered as RFC 9457 problems, as everywhere below /api/v1/."""
+    """Returns `handler` with its exceptions converted to RFC 9457 problems, as everywhere below /api/v1/."""
 
     @wraps(handler)
     async def guarded(request: Request) -> Response:
@@ -78,6 +78,8 @@ async def send_figure(request: Request) -> Response:
     if row.size_bytes > isolation.MAX_JSON_BYTES:
         raise Problem(400, "Bad request", "The figure is too large to be drawn here; download it.")
     content = await in_thread(_figure, row)
+    # The policy names these two scripts by their full addresses; `'self'` would allow every script of the
+    # site.
     origin = str(request.url.replace(path="", query=""))
     scripts = " ".join(f"{origin}{settings.STATIC_URL}{path}" for path in FIGURE_SCRIPTS)
     policy = (
@@ -87,6 +89,7 @@ async def send_figure(request: Request) -> Response:
     )
     tags = "".join(f'<script src="{settings.STATIC_URL}{path}"></script>' for path in FIGURE_SCRIPTS)
     html = FIGURE.format(figure=content, scripts=tags)
+    # This policy replaces the one in HEADERS, which forbids all scripts.
     return HTMLResponse(
         html, headers={**HEADERS, "Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
     )
@@ -129,7 +132,7 @@ def _find_place(caller: Caller, address: paths.Address, attempt: int) -> FileOwn
 def _figure(row: FileRow) -> str:
     """Returns the figure as JSON that is safe inside HTML, without images that the frame would not load."""
     try:
-        return isolation.figure_json(blobs.path(row.sha256), row.size_bytes).decode()
+        return isolation.isolated_figure_json(blobs.path(row.sha256), row.size_bytes).decode()
     except NotPreviewable as error:
         raise Problem(400, "Bad request", f"{row.path} cannot be drawn: {error}.") from error
     except isolation.PreviewBusy as error:
@@ -138,21 +141,24 @@ def _figure(row: FileRow) -> str:
         ) from error
 
 
-def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[Entry]:
+def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEntry]:
     """Returns the selected files as zip entries, with paths relative to the folder. Raises MlflowError if
     there are none."""
     start = len(folder) + 1 if folder else 0
     rows = list(file_owners.rows_below(place.rows, folder))
     if names:
         chosen, inside = set(names), tuple(f"{name}/" for name in names)
+        # A selected folder stands for all files below it.
         rows = [row for row in rows if row.path[start:] in chosen or row.path[start:].startswith(inside)]
     if not rows:
         raise MlflowError(MISSING, "There is no such file or folder.")
+    # Checked before the first byte is sent, because a started zip cannot report an error.
     missing = next((row for row in rows if not blobs.exists(row.sha256)), None)
     if missing is not None:
         raise MlflowError(MISSING, f"The bytes of '{missing.path}' {blobs.absence(missing.sha256)}.")
+    # Always in the same order: a later range request must continue the same bytes.
     rows.sort(key=lambda row: row.path)
-    return [Entry(row.path[start:], blobs.path(row.sha256), row.created_at, row.sha256) for row in rows]
+    return [ZipEntry(row.path[start:], blobs.path(row.sha256), row.created_at, row.sha256) for row in rows]
 
 
 def _name(place: FileOwner) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, QuerySet, Sum, Value
+from django.db.models import Count, Max, Sum, Value
 from django.db.models.functions import Left, StrIndex, Substr
 
-from tracking.artifacts.file_owners import FileRow, rows_below
+from tracking.artifacts.file_owners import FileRow, FileRows, rows_below
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,12 @@ class FolderListing:
         return sum(folder.files for folder in self.folders) + len(self.files)
 
 
-def list_folder(rows: QuerySet, path: str) -> FolderListing:
+def list_folder(rows: FileRows, path: str) -> FolderListing:
     """Returns the content of the folder `path` ("": the root); empty for the path of a file."""
     start = len(path) + 1 if path else 0
     inside = (
         rows_below(rows, path)
+        # SQL counts characters from 1.
         .annotate(rest=Substr("path", start + 1))
         .annotate(slash=StrIndex("rest", Value("/")))
     )
@@ -62,6 +63,7 @@ def list_folder(rows: QuerySet, path: str) -> FolderListing:
 
 
 def _folder(parent: str, row: dict[str, Any]) -> SubfolderTotals:
+    # The slash at which the database cuts is part of the name.
     name = row["name"][:-1]
     path = f"{parent}/{name}" if parent else name
     return SubfolderTotals(name, path, row["files"], row["size_bytes"], row["saved_at"])

@@ -7,7 +7,6 @@ Requests with parts carry no API token: a header holds a secret that is valid fo
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Any
 
 import anyio.to_thread
 from starlette.requests import Request
@@ -26,13 +25,14 @@ from tracking.mlflow.protocol.http import (
     mlflow_errors,
     require_caller,
 )
+from trainhub_launch.json_types import JsonObject
 from workspaces.http.requests import hub_url
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
 HEADER = "X-TrainHub-Upload"
+# Limit of the JSON body that lists a file's parts with their URLs.
 MAX_COMPLETE_BYTES = 16 * 1024 * 1024
-"""Limit of the JSON body that lists a file's parts with their URLs."""
 _MPU = "/api/2.0/mlflow-artifacts/mpu"
 
 
@@ -60,6 +60,7 @@ async def upload_part(request: Request) -> Response:
     """PUT mpu/parts/<upload>/<number>; clients may repeat a part."""
     parameters = request.path_params
     secret = request.headers.get(HEADER, "")
+    # These functions use files only and no database, so they need not manage a connection.
     upload = await anyio.to_thread.run_sync(
         uploads.authorize_part, parameters["upload"], parameters["number"], secret
     )
@@ -108,6 +109,8 @@ def _complete(caller: Caller, args: CallArgs) -> None:
         if isinstance(error, MlflowError):
             raise
         raise MlflowError(MISSING, "upload_id: this upload was aborted; start it again.") from error
+    # The file before the marker: after a crash in between, the client repeats the call and the parts still
+    # exist.
     file_owners.put_file(place, address.path, received.sha256, received.size_bytes)
     uploads.mark_done(upload)
 
@@ -123,20 +126,21 @@ def _begin(caller: Caller, args: CallArgs) -> uploads.StartedUpload:
 
 def _target(args: CallArgs) -> paths.Address:
     """Returns the address of the file: the folder in the URL, and the file name of the client's path."""
+    # Clients send the path on their own disk, on Windows with backslashes.
     name = PurePosixPath(_text(args, "path").replace("\\", "/")).name
     if not name:
         raise MlflowError(INVALID, "path: name the file.")
     return paths.parse_address(f"{args['folder'].rstrip('/')}/{name}")
 
 
-def _parts(args: CallArgs) -> list[dict[str, Any]]:
+def _parts(args: CallArgs) -> list[JsonObject]:
     content = args.get("parts")
     if not isinstance(content, list) or not all(isinstance(item, dict) for item in content):
         raise MlflowError(INVALID, "parts: give a list of {part_number, etag}.")
     return [{**item, "part_number": _number(item.get("part_number"))} for item in content]
 
 
-def _number(content: Any) -> int:
+def _number(content: object) -> int:
     if isinstance(content, int | str) and str(content).isdecimal() and len(str(content)) < 10:
         return int(content)
     raise MlflowError(INVALID, "parts: part_number must be a whole number.")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from django.db.models import Count, Sum
@@ -23,15 +22,15 @@ from tracking.artifacts.previews.file_preview import FilePreview, preview_file
 from tracking.mlflow.protocol.errors import MlflowError
 from tracking.models import LoggedModel
 
+# Rows on one page of a folder.
 PAGE_SIZE = 500
-"""Rows on one page of a folder."""
 MAX_RUNS = 100
 
 
 @dataclass(frozen=True)
 class Location:
     """The owner, folder and file that the tab shows. `link_params` are query parameters that every link
-    keeps."""
+    contains."""
 
     place: FileOwner
     folder: str
@@ -66,7 +65,7 @@ class FolderEntry:
     attempt: int | None = None
 
 
-def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
+def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
     """Returns the template context. Raises Http404 for an unknown model or file."""
     where = _location(run, attempt, request)
     contents = list_folder(where.place.rows, where.folder)
@@ -104,6 +103,7 @@ def _location(run: Run, attempt: int, request: HttpRequest) -> Location:
     except MlflowError as error:
         raise Http404(error.message) from error
     start = params.get("from", "")
+    # A link to a file need not name its folder.
     if file and "path" not in params:
         folder = _parent(file)
     place: FileOwner = ModelFiles(_model(run, model)) if model else RunFiles(run, attempt)
@@ -165,7 +165,7 @@ def _file(where: Location, item: FileRow, run: Run) -> FolderEntry:
     )
 
 
-def _selected_file(where: Location, run: Run) -> dict[str, Any]:
+def _selected_file(where: Location, run: Run) -> dict[str, object]:
     row = where.place.rows.filter(path=where.file).first()
     if row is None:
         raise Http404
@@ -179,7 +179,7 @@ def _selected_file(where: Location, run: Run) -> dict[str, Any]:
     }
 
 
-def _models(run: Run, where: Location) -> list[dict[str, Any]]:
+def _models(run: Run, where: Location) -> list[dict[str, object]]:
     """Returns the run's logged models, whose files are separate from its own."""
     models = LoggedModel.objects.filter(run=run, deleted_at=None).order_by("created_at")
     annotated = models.annotate(count=Count("files"), size_bytes=Sum("files__size_bytes"))
@@ -200,6 +200,7 @@ def _next_url(where: Location, count: int) -> str:
 
 
 def _register_url() -> str:
+    # Without the registry's pages there is no link to register a model.
     try:
         return reverse("register-form")
     except NoReverseMatch:

@@ -1,7 +1,7 @@
 """Parses and checks the artifact addresses that clients send.
 
-`<experiment>/<run>/artifacts/<path>` and `<experiment>/models/<model>/artifacts/<path>`, as the artifact
-addresses that the hub gives to clients."""
+An address is `<experiment>/<run>/artifacts/<path>` or `<experiment>/models/<model>/artifacts/<path>`, which
+is the form of the `artifact_uri` that the hub sends to clients."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class _ArtifactPathConvertor(PathConvertor):
     regex = "(?s:.*)"
 
 
+# Names of patterns are global in Starlette: a common name would replace the pattern of another package.
 register_url_convertor("artifact_path", _ArtifactPathConvertor())
 
 
@@ -64,7 +65,7 @@ def parse_address(text: str, *, is_folder: bool = False) -> Address:
 def check_path(path: str) -> str:
     """Returns the relative path unchanged. Raises MlflowError if it leaves its root or is no valid file
     name."""
-    wrong = stored_paths.problem(path)
+    wrong = stored_paths.path_problem(path)
     if wrong:
         raise MlflowError(INVALID, f"path: Invalid path {_quote(path)}: {wrong}.")
     return path

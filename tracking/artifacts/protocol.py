@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -22,20 +21,20 @@ from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
 
-def list_artifacts(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def list_artifacts(caller: Caller, args: CallArgs) -> dict[str, object]:
     """GET …/mlflow-artifacts/artifacts?path=: names relative to the listed folder."""
     address = paths.parse_address(_text(args, "path"), is_folder=True)
     place = file_owners.find_owner(caller, address)
     return {"files": _files(place, address.path, under="")}
 
 
-def list_run_artifacts(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def list_run_artifacts(caller: Caller, args: CallArgs) -> dict[str, object]:
     """GET …/mlflow/artifacts/list?run_id=&path=: paths relative to the run's artifacts."""
     place = file_owners.run_files(caller, _text(args, "run_id") or _text(args, "run_uuid"))
     return _list_below(place, paths.folder_path(_text(args, "path")))
 
 
-def list_model_artifacts(caller: Caller, args: CallArgs) -> dict[str, Any]:
+def list_model_artifacts(caller: Caller, args: CallArgs) -> dict[str, object]:
     """GET …/mlflow/logged-models/<id>/artifacts/directories?artifact_directory_path=."""
     place = file_owners.model_files(caller, _text(args, "model_id"))
     return _list_below(place, paths.folder_path(_text(args, "artifact_directory_path")))
@@ -96,7 +95,7 @@ async def _store_body(request: Request, place: FileOwner, path: str) -> Response
     return json_response(None)
 
 
-def _files(place: FileOwner, path: str, *, under: str) -> list[dict[str, Any]]:
+def _files(place: FileOwner, path: str, *, under: str) -> list[dict[str, object]]:
     folder = list_folder(place.rows, path)
     folders = [{"path": f"{under}{item.name}", "is_dir": True} for item in folder.folders]
     files = [
@@ -106,7 +105,7 @@ def _files(place: FileOwner, path: str, *, under: str) -> list[dict[str, Any]]:
     return sorted((*folders, *files), key=lambda item: str(item["path"]))
 
 
-def _list_below(place: FileOwner, path: str) -> dict[str, Any]:
+def _list_below(place: FileOwner, path: str) -> dict[str, object]:
     return {
         "root_uri": f"mlflow-artifacts:/{place.root}",
         "files": _files(place, path, under=f"{path}/" if path else ""),

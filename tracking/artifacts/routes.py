@@ -10,7 +10,7 @@ _API, _PAGES_API = "/api/2.0/", "/ajax-api/2.0/"
 
 
 def _also_for_pages(routes: list[BaseRoute]) -> list[BaseRoute]:
-    """Return the same calls below /ajax-api, as MLflow's server offers every call twice."""
+    """Returns the same calls below /ajax-api, as MLflow's server offers every call twice."""
     return [
         Route(
             f"{_PAGES_API}{route.path.removeprefix(_API)}", route.endpoint, methods=list(route.methods or ())

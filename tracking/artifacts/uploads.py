@@ -36,8 +36,8 @@ _ID_BYTES = 16
 
 @dataclass(frozen=True)
 class PartsUpload:
-    """`target` is the address of the finished file. Requests with parts must have the secret; its digest is
-    stored."""
+    """An upload in parts. `target` is the address of the finished file. Requests that send parts must contain
+    the secret, of which only the digest is stored."""
 
     id: str
     target: str
@@ -95,6 +95,7 @@ def authorize_part(upload_id: str, number: int, secret: str) -> PartsUpload:
 def max_part_bytes(upload: PartsUpload, number: int) -> int:
     """Returns the bytes that part `number` may have, given the other parts."""
     others = sum(file.stat().st_size for file in upload.folder.glob("*.part") if file != upload.part(number))
+    # MAX_UPLOAD_BYTES limits all parts together.
     return int(settings.MAX_UPLOAD_BYTES) - others
 
 
@@ -104,12 +105,15 @@ class PartWriter:
 
     def __init__(self, upload: PartsUpload, number: int) -> None:
         self._upload, self._number = upload, number
+        # Each try has a file of its own, so that one that is cut off leaves an earlier complete part in
+        # place.
         self._path = upload.folder / f"{number}.{secrets.token_hex(8)}"
         self._file = self._path.open("xb", buffering=0)
         self._crc = 0
 
     def write(self, chunk: bytes) -> None:
         rest = memoryview(chunk)
+        # An unbuffered file may write fewer bytes than it is given.
         while rest:
             rest = rest[self._file.write(rest) :]
         self._crc = zlib.crc32(chunk, self._crc)
@@ -129,6 +133,7 @@ class PartWriter:
 def check_parts(upload: PartsUpload, content: Iterable[dict[str, Any]]) -> None:
     """Checks that every part has arrived with the ETag that the client lists. Raises MlflowError with the
     missing ones."""
+    # HTTP headers quote ETags; clients list them with or without the quotes.
     etags = {int(part["part_number"]): str(part.get("etag") or "").strip('"') for part in content}
     if set(etags) != set(range(1, upload.parts + 1)):
         raise MlflowError(INVALID, f"parts: name each of the parts 1 to {upload.parts} once.")
@@ -141,7 +146,7 @@ def check_parts(upload: PartsUpload, content: Iterable[dict[str, Any]]) -> None:
 
 
 def join_parts(upload: PartsUpload) -> StoredBlob:
-    """Stores all parts as one blob; they are kept until `mark_done`, so that a client can retry."""
+    """Stores all parts as one blob. The parts stay until `mark_done`, so that a client can retry."""
     with BlobWriter() as writer:
         for number in range(1, upload.parts + 1):
             with upload.part(number).open("rb") as file:
@@ -183,6 +188,7 @@ def _store(upload: PartsUpload) -> None:
 
 
 def _read(upload_id: str) -> PartsUpload | None:
+    # The id becomes part of a path, so only ids of the hub's own form are accepted.
     if len(upload_id) != 2 * _ID_BYTES or not upload_id.isalnum():
         return None
     try:
@@ -197,6 +203,7 @@ def _has_part(upload: PartsUpload, number: int, etag: str) -> bool:
         stored = (upload.folder / f"{number}.etag").read_text()
     except OSError:
         return False
+    # Clients may leave the ETag out.
     return upload.part(number).exists() and etag in ("", stored)
 
 
@@ -204,6 +211,7 @@ def _touched_at(folder: Path) -> float:
     """Returns the folder's modification time in Unix seconds; the current time if it was deleted
     meanwhile."""
     try:
+        # Every new part changes the folder's entries and so its modification time.
         return folder.stat().st_mtime
     except OSError:
         return time.time()

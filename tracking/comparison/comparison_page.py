@@ -85,14 +85,16 @@ def page(request: WorkspaceRequest) -> HttpResponse:
 
 
 @needs(Role.VIEWER)
-def candidates(request: WorkspaceRequest) -> HttpResponse:
+def candidates_part(request: WorkspaceRequest) -> HttpResponse:
     """Renders runs that can be added, by name, number or experiment; without a text the pinned and newest
     ones."""
     workspace = request.principal.workspace
     try:
         current = parse_names(request.GET.get("runs", ""))
     except SpecError:
+        # The page itself reports invalid names; here they must not hide the runs that can be added.
         current = []
+    # PostgreSQL refuses text with NUL.
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     selected = [run.pk for run in load_named_runs(workspace, current)]
     matches = Run.objects.for_workspace(workspace).listed().exclude(pk__in=selected).matching(text=text)
@@ -104,7 +106,7 @@ def candidates(request: WorkspaceRequest) -> HttpResponse:
         request,
         "tracking/_compare_candidates.html",
         {
-            "found": [(run, _joined([*current, str(run.number)])) for run in runs],
+            "candidates": [(run, _joined([*current, str(run.number)])) for run in runs],
             "text": text,
             "is_full": len(current) >= MAX_RUNS,
             "most": MAX_RUNS,
@@ -112,7 +114,7 @@ def candidates(request: WorkspaceRequest) -> HttpResponse:
     )
 
 
-def _context(choice: RunSelection, by: str, groups: Groups | None, opened: str | None) -> dict[str, Any]:
+def _context(choice: RunSelection, by: str, groups: Groups | None, opened: str | None) -> dict[str, object]:
     compared = compared_runs(choice, groups)
     runs = choice.runs
     names = [str(run.number) for run in runs]
@@ -143,6 +145,7 @@ def _context(choice: RunSelection, by: str, groups: Groups | None, opened: str |
 
 
 def _sections(opened: str | None) -> dict[str, PageSection]:
+    # Without the parameter each section has its default; an empty one closes all.
     names = None if opened is None else set(opened.split(","))
     return {
         section.name: replace(section, is_open=section.is_usual if names is None else section.name in names)

@@ -13,12 +13,14 @@ from tracking.models import Metric
 
 MAX_KEYS = 1000
 STATISTICS = ("last", "min", "max")
+# Parts of metric names that usually mean that lower values are better; HIGHER has those for higher values.
 LOWER = re.compile(
     r"loss|err|perplexity|\bppl\b|mse|mae|rmse|divergence|\bkl\b|wer\b|cer\b|fid\b|latency|duration|seconds",
     re.IGNORECASE,
 )
 HIGHER = re.compile(
-    r"acc|f1|auc|auroc|precision|recall|reward|score|bleu|rouge|\bmap\b|iou|dice|r2\b|throughput|per_sec|samples_s|\bmfu\b|correct",
+    r"acc|f1|auc|auroc|precision|recall|reward|score|bleu|rouge|\bmap\b|iou|dice|r2\b|throughput"
+    r"|per_sec|samples_s|\bmfu\b|correct",
     re.IGNORECASE,
 )
 
@@ -55,6 +57,7 @@ def metric_figures(runs: Sequence[Run]) -> tuple[FigureRow, ...]:
 
 def direction(key: str) -> str:
     """Returns `lower` or `higher`, whichever is better according to the metric's name; else ""."""
+    # The group before the last slash does not describe the value.
     name = key.rsplit("/", 1)[-1]
     if key.startswith("system/"):
         return ""
@@ -66,6 +69,7 @@ def direction(key: str) -> str:
 def _row(key: str, metrics: Sequence[Metric | None]) -> FigureRow:
     better = direction(key)
     last = [
+        # A null last value of a stored metric means NaN.
         None if metric is None else math.nan if metric.last_value is None else metric.last_value
         for metric in metrics
     ]

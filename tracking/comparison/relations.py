@@ -11,6 +11,7 @@ from tracking.comparison.figures import FigureRow
 from tracking.comparison.selected_runs import ComparedRun
 from tracking.comparison.tables import ComparisonTable
 from tracking.params import number_of
+from trainhub_launch.json_types import JsonObject
 
 MAX_AXES = 300
 DEFAULT_PARAM_COUNT, USUAL_METRICS = 6, 2
@@ -18,12 +19,13 @@ DEFAULT_PARAM_COUNT, USUAL_METRICS = 6, 2
 
 def plot_data(
     runs: Sequence[ComparedRun], params: ComparisonTable, figures: Sequence[FigureRow]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Returns {runs: [{id, number, name}], axes: [{id, label, kind, values}], usual: [ids]}; a value is a
     number, a text or null."""
     axes = [
         *(
             _param_axis(row.name, [cell.text for cell in row.cells])
+            # Params that differ come first, so that MAX_AXES cuts off those with equal values.
             for row in sorted(params.rows, key=lambda row: not row.differs)
         ),
         *(_metric_axis(row) for row in figures),
@@ -39,7 +41,7 @@ def plot_data(
     }
 
 
-def group_options(runs: Sequence[Run], params: ComparisonTable, chosen: str) -> list[dict[str, Any]]:
+def group_options(runs: Sequence[Run], params: ComparisonTable, chosen: str) -> list[dict[str, object]]:
     """Returns the params that the runs can be grouped by: those with a value that several runs share."""
     options = [
         {"name": f"params.{row.name}", "word": row.name, "is_chosen": chosen == f"params.{row.name}"}
@@ -47,6 +49,7 @@ def group_options(runs: Sequence[Run], params: ComparisonTable, chosen: str) -> 
         if len({cell.whole for cell in row.cells if cell.text is not None}) < len(runs)
     ]
     if chosen and not any(option["is_chosen"] for option in options):
+        # The chosen key stays in the list even if it is a tag, or a param whose values all differ.
         options.append({"name": chosen, "word": chosen.partition(".")[2], "is_chosen": True})
     return options[:MAX_AXES]
 
@@ -76,7 +79,7 @@ def _param_axis(name: str, texts: Sequence[str | None]) -> dict[str, Any]:
     }
 
 
-def _metric_axis(row: FigureRow) -> dict[str, Any]:
+def _metric_axis(row: FigureRow) -> JsonObject:
     values = [
         figure.value if figure.value is not None and math.isfinite(figure.value) else None
         for figure in row.last

@@ -48,7 +48,8 @@ class RunSelection:
 
 
 def select_runs(workspace: Workspace, names: Sequence[str], removed: Iterable[str]) -> RunSelection:
-    """Returns the runs with these numbers or ids, and the pinned runs except those in `without`."""
+    """Returns the runs with these numbers or ids, and the pinned runs except those whose numbers are in
+    `removed`."""
     notes = []
     if len(names) > MAX_RUNS:
         notes.append(
@@ -62,6 +63,7 @@ def select_runs(workspace: Workspace, names: Sequence[str], removed: Iterable[st
         notes.append(f"{are.format(', '.join(unknown))} not available: deleted, or in another workspace.")
     removed_names = set(removed)
     pinned = [run for run in _pinned(workspace) if run not in selected]
+    # Without selected runs the page explains how to start, instead of comparing the pinned runs.
     available = [run for run in pinned if str(run.number) not in removed_names] if selected else []
     references = available[: MAX_RUNS - len(selected)]
     offered = tuple(run for run in pinned if run not in references)

@@ -9,15 +9,14 @@ from typing import Any
 
 from django.utils import timezone
 
+from jobs.display.text import duration, framework_text
 from jobs.models import Run, RunTag
-from jobs.templatetags.formats import duration
-from jobs.templatetags.runs import framework
 from tracking.models import Param
 
 MAX_ROWS = 1000
 MAX_CELL_LENGTH = 200
+# Tags with long texts or JSON, which other pages show.
 HIDDEN_TAGS = ("mlflow.note.content", "mlflow.log-model.history")
-"""Tags with long texts or JSON, which other pages show."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +41,11 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class ComparisonTable:
-    """`left_out` is the number of omitted rows, which have equal values."""
+    """A table with a row for each name. `omitted` counts the rows that are left out because the table is too
+    long; rows with equal values are left out first."""
 
     rows: tuple[ComparisonRow, ...]
-    left_out: int = 0
+    omitted: int = 0
 
     @property
     def different(self) -> int:
@@ -128,7 +128,7 @@ ATTRIBUTES: dict[str, Callable[[Run], str]] = {
     "Started": _started,
     "Duration": _elapsed,
     "By": lambda run: run.created_by.get_username() if run.created_by else "",
-    "Distribution": framework,
+    "Distribution": framework_text,
     "Command": _command,
     "Cluster": _spec_value("resources", "cluster"),
     "Nodes": _spec_value("resources", "node_count"),

@@ -28,25 +28,43 @@ class Axis(StrEnum):
 
 
 SERIES = [
-    OpenApiParameter("keys", str, description=f"Metrics, comma-separated; at most {MAX_KEYS}."),
-    OpenApiParameter("key", str, many=True, description="One metric; may be given often, and hold commas."),
+    OpenApiParameter("keys", str, description=f"Keys of metrics, comma-separated; at most {MAX_KEYS}."),
+    OpenApiParameter(
+        "key",
+        str,
+        many=True,
+        description="The key of one metric, which may contain commas. The parameter may be repeated.",
+    ),
     OpenApiParameter(
         "axis",
         str,
         enum=[axis.value for axis in Axis],
-        description="Of x, `from` and `to`; step unless named.",
+        description=(
+            "The unit of x, `from` and `to`: `step` (the default), `time` in Unix seconds, or `relative` "
+            "in seconds since the start of the run."
+        ),
     ),
     OpenApiParameter(
-        "from", str, description="Where x begins: a step, a time (Unix seconds or ISO 8601), or seconds."
+        "from",
+        str,
+        description="The lowest value of x, in the unit of `axis`. A time may also be given in ISO 8601.",
     ),
-    OpenApiParameter("to", str, description="Where x ends."),
+    OpenApiParameter("to", str, description="The highest value of x, in the unit of `axis`."),
     OpenApiParameter(
-        "pixels", int, description=f"How wide it is drawn, 1 to {MAX_PIXELS}: at most four points for each."
+        "pixels",
+        int,
+        description=(
+            f"The width of the drawing in pixels, 1 to {MAX_PIXELS}; {DEFAULT_PIXELS} by default. "
+            "Each pixel gets at most four points of a curve."
+        ),
     ),
     OpenApiParameter(
         "smoothing",
         float,
-        description=f"0 to {MAX_SMOOTHING}: also an exponential moving average of all points.",
+        description=(
+            f"The weight of an exponential moving average, 0 to {MAX_SMOOTHING}; 0 (the default) means none. "
+            "It is computed from all points and returned besides the curve."
+        ),
     ),
 ]
 
@@ -111,6 +129,7 @@ def _axis_position(name: str, text: str, axis: Axis) -> float | None:
         value = float(text)
     except ValueError:
         value = float("nan")
+    # Also refuses NaN, which compares as false. Steps are 64-bit numbers.
     if not abs(value) < 2.0**63:
         raise SpecError(
             name,

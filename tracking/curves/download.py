@@ -27,14 +27,16 @@ from workspaces.http.threads import in_thread
 from workspaces.spreadsheets import plain_text
 
 BATCH_ROWS = 20_000
+# Enough that a query is worth its cost, and not so much that the hub holds more than some tens of MiB of one
+# download.
 KEYS_AT_ONCE, POINTS_AT_ONCE = 500, 1_000_000
 HEAD = "metric,step,time,value\n"
 
 
 @problem_responses
 async def metrics(request: Request) -> Response:
-    """Sends all points of `keys` (default: all metrics) with the columns metric, step, time (Unix seconds)
-    and value; NaN and infinities are words."""
+    """Sends all points of `keys` (default: all metrics) as CSV with the columns metric, step, time (Unix
+    seconds) and value. NaN and infinities are written as words."""
     principal = await require_person(request)
     query = QueryDict(request.url.query)
     try:
@@ -67,6 +69,8 @@ async def _pieces(run_id: str, counts: list[tuple[str, int]]) -> AsyncIterator[b
     for keys in _key_batches(counts):
         for key, points in (await in_thread(curve_reader.histories, run_id, keys)).items():
             for start in range(0, len(points), BATCH_ROWS):
+                # In pieces and in threads: formatting a million numbers takes seconds, in which other
+                # requests must be answered.
                 yield await in_thread(_rows, key, points[start : start + BATCH_ROWS])
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,8 @@ from tracking.metrics.curve_reader import DrawnCurve
 from tracking.metrics.points import FloatArray, Points
 from tracking.models import Metric
 
+# Limit of the lines in one response.
 MAX_LINES = 1000
-"""Limit of the lines in one response."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +32,10 @@ class CurveLine:
     axis: Axis
     origin: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Returns the line as JSON; `marks` has the position of each NaN and infinity, which JSON cannot
         represent."""
-        odd = zip(self._shown(self.curve.odd_x).tolist(), self.curve.odd.tolist(), strict=True)
+        odd = zip(self._display_values(self.curve.odd_x).tolist(), self.curve.odd.tolist(), strict=True)
         marks = [[x, number_or_word(value)] for x, value in odd]
         record = {
             "run": self.run.pk,
@@ -44,13 +43,13 @@ class CurveLine:
             **metric_json(self.metric),
             "points": self.curve.count,
             "is_sampled": self.curve.count > len(self.curve.x) + len(marks),
-            "x": self._shown(self.curve.x),
+            "x": self._display_values(self.curve.x),
             "y": self.curve.y,
             "marks": marks,
         }
         return record if self.smooth is None else record | {"smooth": self.smooth}
 
-    def _shown(self, x: FloatArray) -> np.ndarray:
+    def _display_values(self, x: FloatArray) -> np.ndarray:
         return x.astype(np.int64) if self.axis is Axis.STEP else (x - self.origin) / 1000
 
 
@@ -96,7 +95,7 @@ def finite_points(points: Points, axis: Axis) -> tuple[FloatArray, FloatArray]:
     return finite_part.ms.astype(np.float64), finite_part.value
 
 
-def metric_json(metric: Metric) -> dict[str, Any]:
+def metric_json(metric: Metric) -> dict[str, object]:
     """Returns the statistics of the whole curve. A row's null `last_value` means NaN."""
     last = math.nan if metric.last_value is None else metric.last_value
     return {
@@ -135,5 +134,6 @@ def _smooth(run: Run, metric: Metric, query: SeriesQuery, curve: DrawnCurve) -> 
     x, y = finite_points(curve_reader.curve_history(run.pk, metric.key), query.axis)
     if not len(x):
         return np.empty(0)
+    # A drawn point shows the average up to and including the last point at its x.
     places = np.searchsorted(x, curve.x, "right") - 1
     return moving_average(y, query.smoothing)[np.maximum(places, 0)]

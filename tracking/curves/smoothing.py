@@ -8,8 +8,8 @@ import numpy as np
 
 from tracking.metrics.points import FloatArray
 
+# Lower bound of the factors in a block, so that divisions by them stay finite.
 _MIN_FACTOR = 1e-100
-"""Lower bound of the factors in a block, so that divisions by them stay finite."""
 _MIN_WEIGHT = 0.001
 
 
@@ -21,6 +21,7 @@ def moving_average(values: FloatArray, weight: float) -> FloatArray:
     """
     if weight <= _MIN_WEIGHT or len(values) < 2:
         return values
+    # Beyond this length the powers of the weight would become too small for a division.
     length = max(1, min(len(values), int(math.log(_MIN_FACTOR) / math.log(weight))))
     factors = weight ** np.arange(length, dtype=np.float64)
     result = np.empty_like(values)
@@ -32,4 +33,5 @@ def moving_average(values: FloatArray, weight: float) -> FloatArray:
         result[start : start + length] = sums
         previous = float(sums[-1])
     counts = np.arange(1, len(values) + 1, dtype=np.float64)
+    # Without this the average would begin near 0 (debiasing as in Adam and TensorBoard).
     return result / (1 - weight**counts)

@@ -18,8 +18,8 @@ from tracking.models import Param
 from trainhub_launch.errors import SpecError
 
 PARAMS, TAGS = "params.", "tags."
+# Key of the group of runs without the param.
 NO_VALUE = ""
-"""Key of the group of runs without the param."""
 Groups = Mapping[str, Sequence[Run]]
 
 
@@ -80,6 +80,7 @@ def _band(group: str, runs: tuple[Run, ...], key: str, query: SeriesQuery) -> Sp
     curves = [curve for run in runs if len((curve := _curve(run, key, query))[0])]
     if not curves:
         return None
+    # A common grid, because the runs of a group seldom log at exactly the same steps.
     grid, half = _grid([x for x, _ in curves], query.pixels)
     values = np.array([_resample(grid, half, x, y) for x, y in curves])
     counts = (~np.isnan(values)).sum(axis=0)
@@ -116,6 +117,7 @@ def _grid(places: Sequence[FloatArray], pixels: int) -> tuple[FloatArray, float]
 def _resample(grid: FloatArray, half: float, x: FloatArray, y: FloatArray) -> FloatArray:
     """Returns a run's mean value at each grid position, interpolated where it has none, and NaN beyond its
     ends."""
+    # A point on the border between two pixels belongs to the left one.
     places = np.minimum(np.searchsorted(grid + half, x, "left"), len(grid) - 1)
     counts = np.bincount(places, minlength=len(grid))
     sums = np.bincount(places, weights=y, minlength=len(grid))

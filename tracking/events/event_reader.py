@@ -10,16 +10,17 @@ import logging
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from django.db import DataError, transaction
+from django.utils.module_loading import import_string
 
 from jobs.attempts import attempt_warnings
 from jobs.logs import log_store
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from tracking import params
-from tracking.events import records, summaries, writers
+from tracking.events import records, writers
 from tracking.events.records import DamagedEvents
-from tracking.events.summaries import EventData
 from tracking.events.writers import Ranks
 from tracking.metrics.point_writer import append
 from tracking.models import EventFile, Param
@@ -27,11 +28,14 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.eventfiles import MARK
 from workspaces.stored_files import blobs
 
+if TYPE_CHECKING:
+    from tracking.events.summaries import EventData
+
 log = logging.getLogger(__name__)
+# A piece, of about 20,000 numbers, is held in memory and stored in one transaction.
 PIECE_BYTES = 2**20
-"""About 20,000 numbers."""
+# Pieces that are read from one file before the next file has its turn.
 MAX_PIECES_PER_TURN = 16
-"""Pieces that are read from one file before the next file has its turn."""
 OUTPUTS_PREFIX, LOGS_PREFIX = "outputs/", "logs/"
 
 
@@ -70,6 +74,7 @@ def _file_paths(attempt: Attempt, *, is_over: bool) -> dict[str, Path]:
         for row in Artifact.objects.filter(
             run_id=attempt.run_id, attempt=attempt.number, path__contains=MARK
         ):
+            # A file that was streamed is in the outputs, too; its bytes must not be read twice.
             file = row.path.rpartition("/")[2]
             if MARK in file and file not in files:
                 files.add(file)
@@ -102,6 +107,8 @@ def _ranks(attempt: Attempt) -> Ranks:
 
 def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_over: bool) -> bool:
     """Reads one file to its end or until its turn is over; returns whether it is at its end."""
+    # TensorBoard and its messages take 60 ms and 20 MiB, which a worker without event files does without.
+    parse_records = import_string("tracking.events.summaries.parse_records")
     for _ in range(MAX_PIECES_PER_TURN):
         piece = _piece(path, row.read_bytes)
         try:
@@ -112,7 +119,7 @@ def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_ove
                 if length <= len(piece) or _size(path) < row.read_bytes + length:
                     _mark_end(row, is_over=is_over)
                     return True
-            if not _store(attempt, row, summaries.parse_records(complete, prefix), length):
+            if not _store(attempt, row, parse_records(complete, prefix), length):
                 return False  # another worker has read this piece
         except (DamagedEvents, DataError):
             _give_up(
@@ -161,6 +168,8 @@ def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bo
     run = attempt.run
     end = row.read_bytes + length
     with transaction.atomic():
+        # Compare-and-set on the offset: points and offset change together or not at all, so that no point is
+        # lost or stored twice.
         if not EventFile.objects.filter(pk=row.pk, read_bytes=row.read_bytes).update(read_bytes=end):
             return False
         params.put(run.pk, run.experiment_id, _new_params(run, data.params))
@@ -181,6 +190,7 @@ def _give_up(attempt: Attempt, row: EventFile, sentence: str) -> None:
     log.info("Run %s: %s", attempt.run_id, sentence)
     with transaction.atomic():
         Run.objects.select_for_update().filter(pk=attempt.run_id).first()
+        # The same lock as a node's report takes, which may add warnings to the attempt at this moment.
         locked = Attempt.objects.get(pk=attempt.pk)
         if EventFile.objects.filter(pk=row.pk, error="").update(error=sentence[:300]):
             attempt_warnings.add(locked, [sentence], actor="hub")

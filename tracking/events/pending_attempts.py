@@ -15,13 +15,14 @@ from tracking.events import event_reader
 from workspaces import process_caches
 
 log = logging.getLogger(__name__)
+# Attempts that were settled within this time are read after a worker starts.
 LOOK_BACK = timedelta(days=3)
-"""Attempts that were settled within this time are read after a worker starts."""
+# A transaction may commit `settled_at` a little later than its value, so rounds overlap.
 OVERLAP = timedelta(minutes=1)
-"""A transaction may commit `settled_at` a little later than its value, so rounds overlap."""
 
 _busy = threading.Lock()
 _unfinished: set[int] = set()
+# Attempts that are completely read, with the time of it: their settled_at stays within OVERLAP for a while.
 _done: dict[int, datetime] = {}
 _since: datetime | None = None
 
@@ -46,6 +47,7 @@ def clear_cache() -> None:
 
 def _read_round(now: datetime) -> None:
     global _since  # noqa: PLW0603 - guarded by the lock
+    # At the first round after a start, what ended while no worker ran.
     since = (_since or now - LOOK_BACK) - OVERLAP
     parts = AttemptNode.objects.filter(
         Q(settled_at=None) | Q(settled_at__gte=since) | Q(attempt_id__in=_unfinished)

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import struct
 import tempfile
+from importlib import import_module
 
-from tensorboard.backend.event_processing.event_file_loader import RawEventFileLoader
-from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
-
+# The maximum size of a protocol buffer.
 MAX_RECORD_BYTES = 2**31
-"""The maximum size of a protocol buffer."""
+# TFRecord: 64-bit length, CRC-32C of the length, data, CRC-32C of the data; little-endian.
 _HEAD = struct.Struct("<QI")
 _LENGTH = struct.Struct("<Q")
+# Bytes of a record besides its data: the length and two checksums.
 _OVERHEAD_BYTES = 16
-"""Bytes of a record besides its data: the length and two checksums."""
 
 
 class DamagedEvents(Exception):
@@ -32,12 +31,14 @@ def complete_records(piece: bytes) -> tuple[list[bytes], int]:
 
     Raises DamagedEvents if the piece starts with a damaged record.
     """
+    # TensorBoard is imported here for the reason given in event_reader.
+    loader = import_module("tensorboard.backend.event_processing.event_file_loader")
     # The reader takes a file name, cannot distinguish a damaged record from a truncated one, and allocates
     # as many bytes as a record's length says. So it gets only the records that are complete.
     with tempfile.NamedTemporaryFile(prefix="trainhub-events-") as file:
         file.write(memoryview(piece)[: _complete_bytes(piece)])
         file.flush()
-        complete: list[bytes] = list(RawEventFileLoader(file.name).Load())
+        complete: list[bytes] = list(loader.RawEventFileLoader(file.name).Load())
     size = sum(len(record) + _OVERHEAD_BYTES for record in complete)
     if not complete and _is_damaged(piece):
         raise DamagedEvents(0)
@@ -64,7 +65,9 @@ def first_record_length(piece: bytes) -> int:
 def _is_damaged(piece: bytes) -> bool:
     if len(piece) < _HEAD.size:
         return False
+    tensorflow = import_module("tensorboard.compat.tensorflow_stub.pywrap_tensorflow")
     length_bytes, checksum = _HEAD.unpack_from(piece)
-    if masked_crc32c(piece[: _LENGTH.size]) != checksum or length_bytes > MAX_RECORD_BYTES:
+    if tensorflow.masked_crc32c(piece[: _LENGTH.size]) != checksum or length_bytes > MAX_RECORD_BYTES:
         return True
-    return len(piece) >= length_bytes + _OVERHEAD_BYTES
+    # The record is complete, but the reader returned nothing: the checksum of its data is wrong.
+    return len(piece) >= int(length_bytes) + _OVERHEAD_BYTES

@@ -18,8 +18,9 @@ from tracking.events.records import DamagedEvents
 from tracking.metrics.points import Point
 
 MAX_KEY_LENGTH = 250
+# The same limits as MLflow's.
 MAX_VALUE_LENGTH = 6000
-"""The same limits as MLflow's."""
+# Larger whole numbers are not exact as floats.
 _MAX_EXACT_INT = 2**53
 
 
@@ -95,4 +96,5 @@ def _key(text: str) -> str:
 
 def _ms(wall_time: float) -> int:
     ms = wall_time * 1000
+    # A broken clock, or a writer that leaves the time out.
     return int(ms) if math.isfinite(ms) and 0 <= ms < _MAX_EXACT_INT else 0

@@ -12,21 +12,24 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+# events.out.tfevents.SECOND.HOST.PID.NUMBER, and .v2 from TensorFlow 2. Old writers leave PID and NUMBER out.
+# A host may contain dots.
 _FILE = re.compile(r"tfevents\.(?P<second>\d+)\.(?P<host>.*?)(?:\.(?P<pid>\d+)\.(?P<number>\d+))?(?:\.v2)?\Z")
 _NODE = re.compile(r"node_(\d+)/(.+)", re.DOTALL)
+# Keras and Lightning write training and validation to folders of these names; they are part of the tag.
 _DATA_FOLDER = re.compile(
     r"(train|training|val|valid|validation|test|testing|eval|evaluation|dev)\Z", re.IGNORECASE
 )
 _PROCESS_FOLDER = re.compile(
     r"(?:local_)?(?:rank|worker|process|proc|replica|node|gpu)[-_]?(\d+)\Z", re.IGNORECASE
 )
+# The name of the folder that SummaryWriter.add_hparams creates.
 _TIME_FOLDER = re.compile(r"\d{9,}\.\d+\Z")
-"""The name of the folder that SummaryWriter.add_hparams creates."""
+# Folders of Keras workers, which Keras deletes at the end.
 _TEMPORARY_FOLDER = re.compile(r"workertemp_\d+\Z")
-"""Folders of Keras workers, which Keras deletes at the end."""
 
+# Ranks of the processes that TrainHub started, by (node rank, pid).
 Ranks = Mapping[tuple[int, int], int]
-"""Ranks of the processes that TrainHub started, by (node rank, pid)."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class EventFileName:
 
     @property
     def age(self) -> tuple[int, int, int, str]:
-        """Sorts files by their time of creation."""
+        """The sort key that orders files by their time of creation."""
         return self.second, self.node_rank, self.number, self.name
 
     @property
@@ -75,6 +78,7 @@ def tag_prefix(file: EventFileName, files: Sequence[EventFileName], ranks: Ranks
 
     `files` are all files of the attempt, in the order of discovery.
     """
+    # The first file counts as the main one: its folder gets no prefix.
     base = _base_folder(files[0].folder)
     shared = 0
     while shared < min(len(base), len(file.folder)) and base[shared] == file.folder[shared]:

@@ -18,8 +18,8 @@ from workspaces.models import User
 from workspaces.states import Role
 
 MAX_RUNS = 1000
+# The largest run number that the database can store.
 MAX_RUN_NUMBER = 2**31 - 1
-"""The largest run number that the database can store."""
 MAX_LISTED_RUNS = 8
 MAX_SENTENCES = 10
 MAX_VALUE_LENGTH = 8000
@@ -27,8 +27,8 @@ MAX_VALUE_LENGTH = 8000
 
 @dataclass(frozen=True)
 class BulkAction:
-    """`done` completes a sentence such as "3 runs are archived". `nothing` is the reason if an action changes
-    nothing."""
+    """An action on runs. `done` completes a sentence such as "3 runs are archived". `nothing` is the sentence
+    for a run that the action does not change."""
 
     act: Callable[[Run, User], bool]
     done: str
@@ -79,7 +79,8 @@ class BulkNotAllowed(Exception):
 def apply_to_runs(
     principal: Principal, verb: str, numbers: Sequence[int], *, key: str = "", value: str = ""
 ) -> BulkReport:
-    """Applies an action to runs of the workspace. Raises SpecError for an invalid request, and NotAllowed."""
+    """Applies an action to runs of the workspace. Raises SpecError for an invalid request and BulkNotAllowed
+    if the person's role is too low."""
     if verb not in ACTIONS:
         raise SpecError("verb", f"must be one of {', '.join(ACTIONS)}")
     if not principal.may(ACTIONS[verb].role):
@@ -96,6 +97,7 @@ def apply_to_runs(
     done: list[int] = []
     refused: dict[int, str] = {}
     change = _change(verb, key, value)
+    # Each run is changed on its own, so that a run that refuses does not undo the others.
     for number in sorted(set(numbers)):
         reason = _try_change(change, by_number.get(number), verb, principal.user)
         if reason:
@@ -108,6 +110,7 @@ def apply_to_runs(
 def _change(verb: str, key: str, value: str) -> Callable[[Run, User], bool]:
     if verb not in ("tag", "untag"):
         return ACTIONS[verb].act
+    # PostgreSQL refuses text with NUL.
     key = key.strip().replace("\x00", "")
     if not 0 < len(key) <= tags.MAX_KEY_LENGTH:
         raise SpecError("key", f"a tag's key has 1 to {tags.MAX_KEY_LENGTH} characters")
@@ -116,7 +119,7 @@ def _change(verb: str, key: str, value: str) -> Callable[[Run, User], bool]:
     return (
         (lambda run, user: _tag(run, user, key, value.replace("\x00", "")))
         if verb == "tag"
-        else lambda run, _: _untag(run, key)
+        else lambda run, user: _untag(run, user, key)
     )
 
 
@@ -138,8 +141,11 @@ def _tag(run: Run, user: User, key: str, value: str) -> bool:
     return True
 
 
-def _untag(run: Run, key: str) -> bool:
-    return bool(tags.delete_tags(run, [key]))
+def _untag(run: Run, user: User, key: str) -> bool:
+    if not tags.delete_tags(run, [key]):
+        return False
+    audit.record(user, "run.untag", str(run), run.workspace, key=key)
+    return True
 
 
 def _runs(numbers: Sequence[int]) -> str:
@@ -154,6 +160,7 @@ def _unchanged(_: Run, __: User) -> bool:
 
 
 ACTIONS: dict[str, BulkAction] = {
+    # `_change` builds the functions of `tag` and `untag`, because they need a key and a value.
     "tag": BulkAction(_unchanged, "{are} tagged", ""),
     "untag": BulkAction(_unchanged, "no longer have the tag", "does not have that tag."),
     "archive": BulkAction(run_actions.archive, "{are} archived", "is archived already."),

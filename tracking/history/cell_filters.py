@@ -10,10 +10,11 @@ from tracking.search.tree import And, Or
 
 
 def filter_link_builder(table_query: TableQuery) -> Callable[[str], str]:
-    """Returns a function that returns the table's URL with one more condition; the text of the filter is
-    kept."""
+    """Returns a function that returns the table's URL with one more condition, which is appended to the text
+    of the filter."""
     tree = parse(table_query.filter)
     conditions = {str(part) for part in (tree.parts if isinstance(tree, And) else (tree,))}
+    # AND binds closer than OR.
     prefix = (
         f"({table_query.filter}) AND "
         if isinstance(tree, Or)

@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from jobs.display.text import framework_text
 from jobs.models import Run
-from jobs.templatetags.runs import framework
+from jobs.states import RunKind
 from tracking.history.number_format import format_number
 from tracking.search.tree import Comparison, ComparisonValue, Key
 from tracking.search.vocabulary import KeyKind
 from trainhub_launch.frameworks import stored_framework
 
 MAX_TEXT_LENGTH = 80
+# Attributes that are only in a run's spec.
 SPEC_ATTRIBUTES = {"framework", "cluster", "environment"}
-"""Attributes that are only in a run's spec."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def _metric(key: Key, value: float | None) -> CellContent:
 
 
 def _text(key: Key, text: str, title: str = "") -> CellContent:
+    # Empty params and tags are values and can be searched for; an empty attribute is a missing one.
     if not text:
         return (
             CellContent("", "", filter_text=_filter_text(key, "=", ""))
@@ -108,9 +110,9 @@ def _gpu_hours(run: Run, key: Key, logged: LoggedValues) -> CellContent:
 
 
 def _framework(run: Run, key: Key, _: LoggedValues) -> CellContent:
-    if run.kind != "job":
+    if run.kind != RunKind.JOB:
         return EMPTY
-    return CellContent(framework(run), filter_text=_filter_text(key, "=", stored_framework(run.spec)))
+    return CellContent(framework_text(run), filter_text=_filter_text(key, "=", stored_framework(run.spec)))
 
 
 def _spec_cell(part: str, name: str) -> Callable[[Run, Key, LoggedValues], CellContent]:

@@ -13,6 +13,7 @@ from tracking.search.parser import parse_key, parse_order
 from tracking.search.tree import Key, OrderBy
 from tracking.search.vocabulary import KeyKind
 
+# Labels of the attributes that can be columns.
 ATTRIBUTES: dict[str, str] = {
     "number": "Run",
     "experiment": "Experiment",
@@ -24,19 +25,18 @@ ATTRIBUTES: dict[str, str] = {
     "submitted": "Started",
     "end_time": "Ended",
     "user_id": "By",
-    "kind": "KeyKind",
+    "kind": "Kind",
     "attempt": "Attempt",
     "priority": "Priority",
     "run_id": "Id",
 }
-"""Labels of the attributes that can be columns."""
 DEFAULT_ATTRIBUTES = ("number", "experiment", "framework", "cluster", "duration", "submitted", "user_id")
+# Default columns that only wide windows show.
 WIDE_ONLY = frozenset({"framework", "cluster", "user_id"})
-"""Default columns that only wide windows show."""
 NUMBERS = frozenset({"number", "duration", "gpu_hours", "attempt", "priority"})
 DEFAULT_METRIC_COUNT = 2
+# Metrics that most scripts log but that are not useful for a comparison.
 UNINTERESTING_METRICS = ("epoch", "step", "global_step", "time", "lr", "learning_rate")
-"""Metrics that most scripts log but that are not useful for a comparison."""
 VALIDATION = ("val", "eval", "test", "dev")
 INTERESTING_WORDS = (
     "loss",
@@ -114,7 +114,7 @@ def default_columns(runs: Sequence[str]) -> list[TableColumn]:
 
 
 def _interest(key: str) -> tuple[bool, bool, bool]:
-    """Sort key that puts metrics for comparisons first."""
+    """Returns the sort key of a metric, which puts metrics that are useful for comparisons first."""
     low = key.lower()
     is_interesting = any(word in low for word in INTERESTING_WORDS)
     return (
@@ -139,11 +139,8 @@ def valid_groups(table_query: TableQuery) -> list[Key]:
     """Returns the keys that runs are grouped by. Raises FilterError for one that is not allowed."""
     keys = [parse_key(text) for text in table_query.groups]
     for key, text in zip(keys, table_query.groups, strict=True):
-        if key.kind not in (KeyKind.PARAM, KeyKind.TAG) and key.name not in (
-            "experiment",
-            "state",
-            "user_id",
-        ):
+        is_attribute = key.kind is KeyKind.ATTRIBUTE and key.name in ("experiment", "state", "user_id")
+        if key.kind not in (KeyKind.PARAM, KeyKind.TAG) and not is_attribute:
             raise FilterError(
                 "Runs are grouped by params, tags, experiment, state or user_id", 0, text, "group"
             )
@@ -156,8 +153,10 @@ def _sort_link(table_query: TableQuery, column: TableColumn, orders: dict[Key, s
     directions = (
         [True, False] if column.is_number or column.key.name in ("submitted", "end_time") else [False, True]
     )
+    # Only the first key of the order cycles through the directions; any other column starts with its first.
     is_first = list(orders)[:1] == [column.key]
     at = 1 + directions.index(orders[column.key] == "descending") if is_first else 0
+    # After the last direction follows no order.
     order = (str(OrderBy(column.key, directions[at])),) if at < len(directions) else ()
     return table_query.address(order=order)
 

@@ -12,9 +12,10 @@ from tracking.search.vocabulary import ATTRIBUTES, DATASET_KEYS, KINDS, OPERATOR
 from workspaces.models import Workspace
 
 MAX_OFFERS = 40
+# The word before the cursor: a prefix with a dot, and a name that may be in backticks that are still open.
 _WORD = re.compile(r"(?:[^\W\d]\w*\.)?(?:`[^`]*|[\w./:@+-]*)$")
+# Matches quoted text; the group is a quote without its end.
 _QUOTES = re.compile(r"`(?:[^`]|``)*`|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(['\"])")
-"""Matches quoted text; the group is a quote without its end."""
 _SIGN = re.compile(r"[<>!=]+$")
 TIMES = ("'1d ago'", "'7d ago'", "'30d ago'", "'today'", "'yesterday'")
 DURATIONS = ("10min", "1h", "1d")
@@ -59,6 +60,7 @@ def _expected_part(before: str) -> tuple[str, Key | None]:
     try:
         tree = parse(before)
     except FilterError as error:
+        # Only an error at the end says what may follow; an earlier one is a mistake in the text itself.
         at_end = error.position >= len(before.rstrip())
         return (error.expected if at_end else ""), error.key
     if tree is None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from jobs.display.text import duration
 from jobs.models import Run
-from jobs.templatetags.formats import duration
 from tracking.history.cells import LoggedValues
 from tracking.history.columns import TableColumn
 from tracking.history.number_format import mean_and_spread, spread_figure
@@ -22,8 +22,8 @@ from tracking.search.tree import Comparison, Key, quote
 from tracking.search.vocabulary import KeyKind
 from workspaces.access import Principal
 
+# The newest runs that are grouped, limited so that a page takes about a second.
 MAX_RUNS = 5_000
-"""The newest runs that are grouped, limited so that a page takes about a second."""
 MAX_GROUPS = 200
 BATCH_SIZE = 2_000
 NUMERIC_ATTRIBUTES = ("duration", "gpu_hours")
@@ -55,12 +55,13 @@ class RunGroup:
 
 @dataclass(frozen=True)
 class GroupedRuns:
-    """`is_cut`: there are more runs than MAX_RUNS; `left_out`: the number of groups that are not shown."""
+    """The groups of a table. `runs` is the number of grouped runs; `is_cut` says that there are more than
+    MAX_RUNS; `omitted` is the number of groups that are not shown."""
 
     groups: list[RunGroup]
     runs: int
     is_cut: bool
-    left_out: int
+    omitted: int
 
 
 def group_runs(
@@ -70,7 +71,7 @@ def group_runs(
     principal: Principal,
     filter_link: Callable[[str], str],
 ) -> GroupedRuns:
-    """Raises FilterError."""
+    """Groups the newest MAX_RUNS runs of the query by their values of `keys`. Raises FilterError."""
     ids = find_run_ids(table_query.run_query(principal), (), limit=MAX_RUNS + 1)
     is_cut, ids = len(ids) > MAX_RUNS, ids[:MAX_RUNS]
     numeric = [
@@ -156,6 +157,7 @@ def _duration_spread(mean: float, spread: float | None) -> str:
 
 
 def _average(table: ValueTable, runs: Sequence[str], key: Key) -> float | None:
+    # An order by texts has no mean; those groups are sorted by their size.
     values = [value for run in runs if isinstance(value := table.get((run, key)), int | float)]
     return mean_and_spread(values)[0] if values else None
 

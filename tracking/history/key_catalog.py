@@ -3,10 +3,11 @@ of runs."""
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cachetools import TTLCache, cached
 from django.db import connection
 from django.db.models import Model
 
@@ -19,8 +20,8 @@ from workspaces import process_caches
 from workspaces.models import User, Workspace
 
 MODELS: dict[KeyKind, type[Model]] = {KeyKind.METRIC: Metric, KeyKind.PARAM: Param, KeyKind.TAG: RunTag}
+# All keys of this many recent experiments are listed; of others only those of the latest runs.
 MAX_EXPERIMENTS = 40
-"""All keys of this many recent experiments are listed; of others only those of the latest runs."""
 LATEST_RUNS = 300
 MAX_KEYS = 500
 MAX_VALUES = 30
@@ -40,14 +41,13 @@ class WorkspaceKeys:
         )
 
 
-_cache: dict[int, tuple[float, WorkspaceKeys]] = {}
+_lock = threading.Lock()
+_cache: TTLCache[int, WorkspaceKeys] = TTLCache(MAX_CACHED_WORKSPACES, CACHE_S)
 
 
+@cached(_cache, key=lambda workspace: workspace.pk, lock=_lock)
 def workspace_keys(workspace: Workspace) -> WorkspaceKeys:
     """Returns the keys of the workspace; they are at most CACHE_S seconds old."""
-    entry = _cache.get(workspace.pk)
-    if entry is not None and time.monotonic() - entry[0] < CACHE_S:
-        return entry[1]
     rows = Experiment.objects.filter(workspace=workspace, deleted_at=None).order_by("-updated_at", "-pk")
     experiments = list(rows.values_list("pk", flat=True)[:MAX_EXPERIMENTS])
     runs = list(
@@ -55,18 +55,15 @@ def workspace_keys(workspace: Workspace) -> WorkspaceKeys:
         .order_by("-created_at")
         .values_list("pk", flat=True)[:LATEST_RUNS]
     )
-    keys = WorkspaceKeys(
+    return WorkspaceKeys(
         *(_keys(kind, experiments, runs) for kind in (KeyKind.METRIC, KeyKind.PARAM, KeyKind.TAG))
     )
-    if len(_cache) > MAX_CACHED_WORKSPACES:
-        _cache.clear()
-    _cache[workspace.pk] = time.monotonic(), keys
-    return keys
 
 
 @process_caches.register
 def clear_cache() -> None:
-    _cache.clear()
+    with _lock:
+        _cache.clear()
 
 
 def matching_values(workspace: Workspace, key: Key, prefix: str) -> list[str]:
@@ -78,8 +75,10 @@ def matching_values(workspace: Workspace, key: Key, prefix: str) -> list[str]:
     if key.kind not in MODELS or key.kind is KeyKind.METRIC:
         return []
     experiments = Experiment.objects.filter(workspace=workspace, deleted_at=None).values_list("pk", flat=True)
-    rows = MODELS[key.kind].objects.filter(experiment__in=list(experiments), key=key.name)  # type: ignore[attr-defined]
+    logged = MODELS[key.kind].objects  # type: ignore[attr-defined]
+    rows = logged.filter(experiment__in=list(experiments), key=key.name)
     if prefix:
+        # A range can be read along the index; by code points U+10FFFF is the last character.
         rows = rows.filter(short__gte=prefix, short__lt=prefix + "\U0010ffff")
     return list(rows.order_by().values_list("short", flat=True).distinct()[:MAX_VALUES])
 
@@ -121,7 +120,8 @@ def _distinct_keys(model: type[Model], experiment: int) -> list[str]:
     table = connection.ops.quote_name(model._meta.db_table)
     smallest = f"SELECT MIN(key) AS key FROM {table} WHERE experiment_id = %s"  # noqa: S608 - a table of ours
     query = (
-        f"WITH RECURSIVE known(key) AS (SELECT * FROM ({smallest}) AS first UNION ALL "  # noqa: S608 - a table of ours
+        # The names in it are those of our own tables.
+        f"WITH RECURSIVE known(key) AS (SELECT * FROM ({smallest}) AS first UNION ALL "  # noqa: S608
         f"SELECT ({smallest} AND key > known.key) FROM known WHERE known.key IS NOT NULL) "
         "SELECT key FROM known WHERE key IS NOT NULL LIMIT %s"
     )

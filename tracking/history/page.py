@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.http import Http404, HttpResponse, JsonResponse, QueryDict
@@ -29,15 +28,15 @@ PAGE_SIZE = 50
 MAX_COUNTED = 1_000
 MAX_EXPERIMENTS = 500
 MAX_CHILD_ROWS = 100
+# The query parameters that each form sets.
 FIELDS = {
     "columns": ("column",),
     "groups": ("group", "order"),
     "filters": ("filter", "q", "state", "experiment", "mine", "view"),
 }
-"""The query parameters that each form sets."""
 MENUS = ("columns", "groups", "views")
+# Id of the element that live messages reload.
 ROWS_ELEMENT_ID = "run-rows"
-"""Id of the element that live messages reload."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +59,7 @@ def runs(request: WorkspaceRequest) -> HttpResponse:
     except FilterError as error:
         return _filter_error(request, table_query, error)
     context |= _frame(request, table_query)
+    # A live message replaces only the rows; other requests of htmx also change filters and columns.
     if request.headers.get("HX-Target") == ROWS_ELEMENT_ID and wants_part(request):
         return render_part(request, PAGE, "tracking/history/_rows.html", context)
     response = render_part(request, PAGE, "tracking/history/_runs.html", context)
@@ -85,6 +85,7 @@ def child_rows(request: WorkspaceRequest, number: int) -> HttpResponse:
 @needs(Role.VIEWER)
 def group_rows(request: WorkspaceRequest) -> HttpResponse:
     """Renders the rows of a group's runs."""
+    # The link of a group contains its values as conditions of the filter, so its runs need no grouping.
     table_query = replace(TableQuery.read(request.GET), groups=())
     try:
         ids = find_run_ids(
@@ -105,7 +106,7 @@ def completion(request: WorkspaceRequest) -> JsonResponse:
     try:
         parse(text)
     except FilterError as error:
-        error_json: dict[str, Any] | None = {"message": error.message, "position": error.position}
+        error_json: dict[str, object] | None = {"message": error.message, "position": error.position}
     else:
         error_json = None
     return JsonResponse(
@@ -124,7 +125,7 @@ def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
     if name not in MENUS:
         raise Http404
     table_query = TableQuery.read(_query_of(request))
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "table_query": table_query,
         "hidden_fields": _hidden_fields(table_query, without=name),
     }
@@ -141,7 +142,7 @@ def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
     return render(request, f"tracking/history/_menu_{name}.html", context)
 
 
-def _table(table_query: TableQuery, principal: Principal) -> dict[str, Any]:
+def _table(table_query: TableQuery, principal: Principal) -> dict[str, object]:
     if table_query.groups:
         selected = columns.selected_columns(table_query) or columns.default_columns(
             find_run_ids(table_query.run_query(principal), (), limit=PAGE_SIZE)
@@ -165,11 +166,12 @@ def _table(table_query: TableQuery, principal: Principal) -> dict[str, Any]:
         return _table(replace(table_query, page=max(1, -(-count // PAGE_SIZE))), principal)
     has_more, ids = len(ids) > PAGE_SIZE, ids[:PAGE_SIZE]
     selected = columns.selected_columns(table_query) or columns.default_columns(ids)
+    # One more than MAX_COUNTED shows that there are too many to count.
     total = count_runs(query, MAX_COUNTED + 1) if has_more or skip else len(ids)
     return {
         "rows": build_rows(ids, selected, principal.user, filter_link),
         "heads": columns.column_headers(table_query, selected),
-        "below": table_query.shown_as(column.text for column in selected),
+        "below": table_query.with_columns(column.text for column in selected),
         "pages": PageLinks(
             skip + 1,
             skip + len(ids),
@@ -193,14 +195,14 @@ def _more_rows(request: WorkspaceRequest, table_query: TableQuery, ids: list[str
         "rest": table_query.address() if len(ids) > MAX_CHILD_ROWS else "",
         "may_act": request.principal.may(Role.CONTRIBUTOR),
         "heads": columns.column_headers(table_query, selected),
-        "below": table_query.shown_as(table_query.columns),
+        "below": table_query.with_columns(table_query.columns),
     }
     return render(request, "tracking/history/_some_rows.html", context)
 
 
-def _frame(request: WorkspaceRequest, table_query: TableQuery) -> dict[str, Any]:
+def _frame(request: WorkspaceRequest, table_query: TableQuery) -> dict[str, object]:
     principal = request.principal
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "table_query": table_query,
         "may_act": principal.may(Role.CONTRIBUTOR),
         "here": f"{request.path}{table_query.address(page=table_query.page)}",
@@ -227,6 +229,7 @@ def _filter_error(request: WorkspaceRequest, table_query: TableQuery, error: Fil
     end = _end_of_word(error.text, error.position)
     context |= {"wrong": error.text[error.position : end] or " ", "after": error.text[end:]}
     response = render_part(request, PAGE, "tracking/history/_filter_error.html", context)
+    # htmx ignores the content of error responses, so the fragment needs status 200.
     if not wants_part(request):
         response.status_code = 400
     response["HX-Retarget"], response["HX-Reswap"] = "#filter-error", "innerHTML"
@@ -249,6 +252,7 @@ def _hidden_fields(table_query: TableQuery, *, without: str) -> list[tuple[str, 
 
 def _query_of(request: WorkspaceRequest) -> QueryDict:
     """Returns the query of the page that requested the fragment."""
+    # The URL of a menu has no query; htmx sends the URL of its page in this header.
     return QueryDict(
         urlsplit(request.headers.get("HX-Current-URL", "")).query or request.META.get("QUERY_STRING", "")
     )

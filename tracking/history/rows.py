@@ -31,8 +31,8 @@ class HistoryCell:
 
 @dataclass(frozen=True)
 class HistoryRow:
-    """`child_count` is the number of child runs; `parent_number` the number of its parent; `due_at` the time
-    of its purge, if it is deleted."""
+    """A row of the table. `child_count` counts the run's child runs; `parent_number` is the number of its
+    parent; `due_at` is the time of its purge if it is deleted."""
 
     run: Run
     cells: list[HistoryCell]
@@ -43,7 +43,7 @@ class HistoryRow:
 
 
 def build_rows(
-    ids: Sequence[str], columns: Sequence[TableColumn], user: User, filter_link: Any
+    ids: Sequence[str], columns: Sequence[TableColumn], user: User, filter_link: object
 ) -> list[HistoryRow]:
     """Returns the rows in the order of `ids`. `filter_link` returns the table's URL with one more
     condition."""
@@ -66,7 +66,7 @@ def build_rows(
 
 
 def load_logged_values(ids: Sequence[str], keys: Iterable[Key]) -> LoggedValues:
-    values: dict[tuple[str, Key], Any] = {}
+    values: dict[tuple[str, Key], object] = {}
     key_list = list(keys)
     for part in {key.part for key in key_list if key.kind is KeyKind.METRIC}:
         names = [key.name for key in key_list if key.kind is KeyKind.METRIC and key.part == part]

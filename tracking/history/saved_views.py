@@ -47,6 +47,7 @@ def save_view(request: WorkspaceRequest) -> HttpResponse:
     principal, name = request.principal, request.POST.get("name", "").strip().replace("\x00", "")
     table_query = TableQuery.read(QueryDict(request.POST.get("query", "")[:20_000]))
     shared = request.POST.get("shared") == "1" and principal.may(Role.CONTRIBUTOR)
+    # A view of the same name is replaced, so it does not count towards the limit.
     other_views = SavedView.objects.filter(workspace=principal.workspace, user=principal.user).exclude(
         name=name
     )

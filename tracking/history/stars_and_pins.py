@@ -23,6 +23,7 @@ from workspaces.states import Role
 def star_run(request: WorkspaceRequest, number: int) -> HttpResponse:
     """Toggles the person's star."""
     run = run_numbered(request.principal, number)
+    # `star` returns False if the run has the person's star already; then the click removes it.
     is_starred = star(run, request.principal.user) or not unstar(run, request.principal.user)
     if not wants_part(request):
         return redirect("run", number)
@@ -48,6 +49,7 @@ def unpin(run: Run, user: User) -> bool:
 
 
 def _set_pinned(run: Run, user: User, *, to: bool) -> bool:
+    # Only one of two concurrent requests changes the row and is recorded.
     if not Run.objects.filter(pk=run.pk, pinned=not to).update(pinned=to):
         return False
     audit.record(user, "run.pin" if to else "run.unpin", str(run), run.workspace)

@@ -96,16 +96,17 @@ class TableQuery:
         changed = replace(self, **({"page": 1} | changes)) if changes else self
         return "?" + urlencode(changed.pairs(), quote_via=quote)
 
-    def shown_as(self, columns: Iterable[str]) -> str:
+    def with_columns(self, columns: Iterable[str]) -> str:
         """Returns the query string for child rows in the given columns."""
         return self.address(columns=tuple(columns), groups=())
 
     def run_query(self, who: Principal) -> RunQuery:
-        """Raises FilterError."""
+        """Returns the search for the table's runs; `mine` and `starred` mean `who`. Raises FilterError."""
         tree = parse(self.filter)
         where = Q(state__in=GROUPS[self.state][1]) if self.state else Q()
         if self.mine:
             where &= Q(created_by=who.user)
+        # A filter that mentions `archived` decides by itself which runs are listed.
         if self.view != "deleted" and "archived" not in attribute_names(tree):
             where &= Q(archived_at__isnull=self.view != "archived")
         if not self.is_flat:

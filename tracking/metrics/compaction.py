@@ -31,14 +31,14 @@ from tracking.models import Metric, MetricBlock, MetricSlice
 from workspaces.set_aside import set_aside, usable
 
 log = logging.getLogger(__name__)
-MAX_SLICES = 512
-POINTS_PER_CURVE = 1024
-"""A run is folded when it has this many slices, or this many points for each curve."""
+# A run is folded when it has so many slices, or so many points for each curve.
+MAX_SLICES, POINTS_PER_CURVE = 512, 1024
+# A last block with fewer points is merged with the new points: rewriting it costs little, and a run that logs
+# slowly would otherwise leave thousands of small blocks.
 SMALL_BLOCK_POINTS = MAX_BLOCK_POINTS // 8
-"""A last block with fewer points is merged with the new points."""
 QUIET_FOR = timedelta(minutes=10)
+# Limits of the slices and points that one transaction folds.
 MAX_SLICES_AT_ONCE, MAX_POINTS_AT_ONCE = 2000, 1_000_000
-"""Limits of the slices and points that one transaction folds."""
 
 _lock = threading.Lock()
 _pending_counts: dict[str, tuple[int, int]] = {}
@@ -50,6 +50,8 @@ def record_slice(run_id: str, curves: int, points: int) -> None:
     with _lock:
         slices, stored = _pending_counts.get(run_id, (0, 0))
         _pending_counts[run_id] = slices + 1, stored + points
+        # A run with thousands of curves gets its slices folded before each curve has a full block; else
+        # reading it would take too long.
         if slices + 1 >= MAX_SLICES or stored + points >= POINTS_PER_CURVE * max(4, curves):
             _due.add(run_id)
             del _pending_counts[run_id]
@@ -67,6 +69,7 @@ def fold_quiet() -> None:
     """Folds slices that no process counts: those of runs that stopped logging, or from before a restart of
     the hub."""
     pending = _slices().values("run_id").annotate(slices=Count("id"), newest=Max("created_at"))
+    # Twice the usual number: a process that counts them would have folded them by now.
     quiet = Q(newest__lt=timezone.now() - QUIET_FOR) | Q(slices__gte=2 * MAX_SLICES)
     _fold_each(list(pending.filter(quiet).values_list("run_id", flat=True)))
 
@@ -77,7 +80,8 @@ def _fold_each(run_ids: Iterable[str]) -> None:
             while fold_run(run_id):
                 pass
         except Exception:
-            # One run's trouble is not the others'; its slices stay, and are tried again when it is quiet.
+            # An error in one run must not stop the others. Its slices stay, and `fold_quiet` tries them
+            # again.
             log.exception("Metrics of run %s could not be folded", run_id)
 
 
@@ -90,6 +94,7 @@ def fold_run(run_id: str) -> bool:
             slices = slices.select_for_update(skip_locked=True)
         rows = list(slices.values_list("id", "points")[:MAX_SLICES_AT_ONCE])
         totals = accumulate(points for _, points in rows)
+        # At least the first slice is selected, however large it is; else the loop would never end.
         selected = [
             pk for (pk, points), end in zip(rows, totals, strict=True) if end - points < MAX_POINTS_AT_ONCE
         ]
@@ -129,6 +134,7 @@ def _store(run_id: str, curves: Mapping[str, Points]) -> None:
     tails = _tails(list(metrics.values()))
     blocks: list[MetricBlock] = []
     for key, points in curves.items():
+        # The curve's row exists: it was stored in the same transaction as the slice.
         metric = metrics[key]
         tail = tails.get(metric)
         number = 0 if tail is None else tail.number + 1

@@ -89,6 +89,7 @@ def histories(run_id: str, keys: Collection[str]) -> dict[str, Points]:
     for data in (
         MetricSlice.objects.filter(usable(VERSION), run_id=run_id)
         .order_by("id")
+        # Slices hold the points of all curves of one request, so they are read once for all keys.
         .values_list("data", flat=True)
     ):
         for key, points in _read_slice(data).items():
@@ -116,6 +117,7 @@ def _load_points(run_id: str, key: str, *, ms: bool = True) -> Points:
         .order_by("number")
         .values_list("data", flat=True)
     )
+    # Blocks first: they are older than the slices, so the order is that of logging.
     return concatenate([*(_read_block(data, ms=ms) for data in blocks.iterator(200)), *recent])
 
 
@@ -150,12 +152,14 @@ def _sorted_points(points: Points, axis: str) -> Points:
         return points
     minor = points.ms if axis == STEP else points.step
     points = points[np.lexsort((minor, _column(points, axis)))]
+    # Bits are compared: NaN is not equal to itself, but the same NaN may have been logged twice.
     columns = points.step, points.ms, points.value.view(np.int64)
     same = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
     return points[np.concatenate(([True], ~same))] if same.any() else points
 
 
 def _span(column: IntArray, start: float | None, end: float | None) -> slice:
+    # One more point on each side, so that the line reaches the edges of the chart.
     first = 0 if start is None else int(np.searchsorted(column, start, "left")) - 1
     last = len(column) if end is None else int(np.searchsorted(column, end, "right")) + 1
     return slice(max(0, first), last)
@@ -163,6 +167,7 @@ def _span(column: IntArray, start: float | None, end: float | None) -> slice:
 
 def _non_finite_marks(x: FloatArray, odd: FloatArray, pixels: int) -> tuple[FloatArray, FloatArray]:
     """Returns at most one NaN, one inf and one -inf for each pixel."""
+    # At least 1 as the width: all points may have the same x.
     width = max(x[-1] - x[0], 1.0)
     places = ((x - x[0]) / width * (pixels - 1)).astype(np.int64)
     kinds = np.where(np.isnan(odd), 0, np.where(odd > 0, 1, 2))

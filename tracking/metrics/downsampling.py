@@ -7,6 +7,8 @@ import numpy as np
 
 from tracking.metrics.points import FloatArray
 
+# First, last, smallest and largest point of each pixel: a line through them looks the same as one through
+# all.
 PER_PIXEL = 4
 
 
@@ -14,8 +16,10 @@ def downsample(x: FloatArray, y: FloatArray, pixels: int) -> tuple[FloatArray, F
     """Returns a subset of the points, in order; `x` must be ascending and `y` finite."""
     if len(x) <= PER_PIXEL * pixels or x[0] == x[-1]:
         return _single_column(x, y, pixels) if len(x) and x[0] == x[-1] else (x, y)
+    # Without the minimum the last point would lie in one more pixel.
     places = np.minimum(((x - x[0]) * (pixels / (x[-1] - x[0]))).astype(np.int64), pixels - 1)
     starts = np.concatenate(([0], np.flatnonzero(np.diff(places)) + 1))
+    # reduceat needs every column to have a point, which `starts` ensures: empty columns do not occur in it.
     ends = np.append(starts[1:], len(x))
     minima, maxima = _extreme(y, starts, ends, np.minimum), _extreme(y, starts, ends, np.maximum)
     indices = np.unique(np.concatenate((starts, ends - 1, minima, maxima)))

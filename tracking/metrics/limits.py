@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from cachetools import LRUCache
 from django.conf import settings
 from django.db.models import Sum
 
@@ -19,8 +20,8 @@ TOO_MANY_KEYS = (
     "keep the name the same and log what changes as the step"
 )
 TOO_MANY_POINTS = "a run may have {limit} points in total (METRIC_POINTS_PER_RUN); log less often"
+# Runs in this process's cache.
 MAX_CACHED_RUNS = 2000
-"""Runs in this process's cache."""
 
 
 class MetricLimitExceeded(SpecError):
@@ -44,23 +45,26 @@ class _RunUsage:
     room: int
 
 
+# Guards both tables, also during the database query: otherwise points that become stored meanwhile would
+# count neither as stored nor as reserved.
 _lock = threading.Lock()
-"""Guards both tables, also during the database query: otherwise points that become stored meanwhile would
-count neither as stored nor as reserved."""
-_cache: OrderedDict[str, _RunUsage] = OrderedDict()
+_cache: LRUCache[str, _RunUsage] = LRUCache(MAX_CACHED_RUNS)
+# Reservations of this process that are not stored yet, by run id.
 _reserved: defaultdict[str, set[Reservation]] = defaultdict(set)
-"""Reservations of this process that are not stored yet, by run id."""
 
 
 def reserve(run_id: str, keys: Collection[str], points: int) -> Reservation:
     """Reserves room for these points of these curves; queries the database rarely. Raises
     MetricLimitExceeded.
 
-    Exact within a process. Points that another process logs to the same run at the same time are not counted.
-    """
+    Within a process no more than the limit gets in. Points that are being stored at this moment may count
+    twice, so that a request close to the limit is refused although it would fit. Points that another process
+    logs to the same run at the same time are not counted."""
     reservation = Reservation(run_id, frozenset(keys), points)
     with _lock:
         usage = _cache.get(run_id)
+        # The database is queried only where the cache would refuse: keys that other processes have logged
+        # meanwhile need no more room.
         if usage is None or usage.room < points or not usage.keys.issuperset(keys):
             usage = _load_usage(run_id)
         new_keys = reservation.keys - usage.keys
@@ -111,7 +115,4 @@ def _load_usage(run_id: str) -> _RunUsage:
         keys |= reservation.keys
         room -= reservation.points
     _cache[run_id] = usage = _RunUsage(keys, room)
-    _cache.move_to_end(run_id)
-    while len(_cache) > MAX_CACHED_RUNS:
-        _cache.popitem(last=False)
     return usage

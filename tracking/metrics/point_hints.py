@@ -12,8 +12,8 @@ from live.topics import run_topic
 from workspaces import background_loop
 
 INTERVAL_S = 0.5
+# Keys that one message names; without keys a page reloads all its curves.
 MAX_KEYS = 200
-"""Keys that one message names; without keys a page reloads all its curves."""
 
 _lock = threading.Lock()
 _published_at: dict[str, float] = {}
@@ -22,6 +22,7 @@ _pending_keys: dict[str, set[str]] = {}
 
 def points_added(run_id: str, keys: Iterable[str]) -> None:
     """Records that points of these curves were stored, or will be when the transaction commits."""
+    # Without the loop nobody would publish a delayed message: a worker or a command.
     if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id, set(keys)))
         return
@@ -40,6 +41,7 @@ def flush() -> None:
     with _lock:
         due, now = dict(_pending_keys), time.monotonic()
         _pending_keys.clear()
+        # The table holds only runs that logged within the last moments.
         for run_id in [run_id for run_id, at in _published_at.items() if now - at > INTERVAL_S]:
             del _published_at[run_id]
         _published_at.update(dict.fromkeys(due, now))

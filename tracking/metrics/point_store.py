@@ -14,21 +14,22 @@ from django.db import connection, transaction
 from tracking.metrics.points import Points, concatenate, slice_bytes
 from tracking.models import Metric, MetricSlice
 
+# SQLite allows 32,766 parameters in one query, nine for each row.
 BATCH_ROWS = 400
 _ROW = "(%s, %s, %s, %s, %s, %s, %s, %s, %s)"
+# One array for each column: PostgreSQL handles a thousand rows much faster this way than as nine thousand
+# parameters.
 _ARRAYS = (
     "SELECT * FROM unnest(%s::varchar[], %s::bigint[], %s::varchar[], %s::bigint[], %s::float8[], "
     "%s::bigint[], %s::bigint[], "
     "%s::float8[], %s::float8[])"
 )
-"""One array for each column: PostgreSQL handles a thousand rows much faster this way than as nine thousand
-parameters."""
 _TABLE = Metric._meta.db_table
+# The order of MLflow's server: step, time and value, with NaN as 0.
 _NEWER = (
     f"(excluded.last_step, excluded.last_ms, COALESCE(excluded.last_value, 0)) >= "
     f"({_TABLE}.last_step, {_TABLE}.last_ms, COALESCE({_TABLE}.last_value, 0))"
 )
-"""The order of MLflow's server: step, time and value, with NaN as 0."""
 _UPSERT = f"""
 INSERT INTO {_TABLE} (run_id, experiment_id, key, count, last_value, last_step, last_ms, min_value, max_value)
 {{rows}}
@@ -54,7 +55,7 @@ class PointBatch:
     run_id: str
     experiment_id: int
     curves: Mapping[str, Points]
-    at: Any
+    at: object
 
 
 def store_batches(batches: Sequence[PointBatch]) -> None:
@@ -70,6 +71,7 @@ def store_batches(batches: Sequence[PointBatch]) -> None:
             cursor.execute(_UPSERT.format(rows=_ARRAYS), [list(column) for column in zip(*rows, strict=True)])
             return
         for first in range(0, len(rows), BATCH_ROWS):
+            # SQLite's limit on parameters.
             chunk = rows[first : first + BATCH_ROWS]
             values = f"VALUES {', '.join([_ROW] * len(chunk))}"
             cursor.execute(_UPSERT.format(rows=values), [value for row in chunk for value in row])

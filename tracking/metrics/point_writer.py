@@ -19,8 +19,8 @@ from tracking.metrics.points import Point, group_by_key
 __all__ = ["Point", "append", "append_soon"]
 
 log = logging.getLogger(__name__)
+# Maximum number of requests that share a transaction.
 MAX_BATCHES = 256
-"""Maximum number of requests that share a transaction."""
 
 
 def append(run_id: str, experiment_id: int, points: Sequence[Point]) -> None:
@@ -57,6 +57,7 @@ class _PendingWrite:
     done: asyncio.Future[None]
 
     def finish(self, error: BaseException | None) -> None:
+        # The future belongs to the event loop, and this is the writer's thread.
         self.loop.call_soon_threadsafe(self._set, error)
 
     def _set(self, error: BaseException | None) -> None:
@@ -81,6 +82,8 @@ class _Writer(threading.Thread):
             self._write(self._next())
 
     def _next(self) -> list[_PendingWrite]:
+        # Waits for the first request and takes what has come meanwhile: the more load, the larger the
+        # transactions.
         batch = [self._queue.get()]
         while len(batch) < MAX_BATCHES:
             try:
@@ -97,6 +100,7 @@ class _Writer(threading.Thread):
         try:
             store_batches([item.batch for item in allowed])
         except Exception as error:
+            # The error may be a lost connection, which Django would use again.
             close_old_connections()
             for _, room in reserved:
                 limits.cancel(room)

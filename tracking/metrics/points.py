@@ -28,9 +28,15 @@ FloatArray = npt.NDArray[np.float64]
 
 VERSION = 1
 MAX_BLOCK_POINTS = 4096
+# Little-endian: version, whether the numbers are deflated, number of curves, length of the names. Then the
+# names separated by NUL, the counts as 32-bit numbers, and the columns step, ms and value one after the
+# other.
 _SLICE = struct.Struct("<BBII")
+# Little-endian: version, number of points, and the lengths of three deflated segments: differences of the
+# steps, differences of the times, and the values.
 _BLOCK = struct.Struct("<BIIII")
 _POINT_BYTES = 24
+# Deflating less than this saves nothing.
 _MIN_DEFLATE_BYTES = 1024
 _FAST = 1
 
@@ -120,6 +126,7 @@ def read_slice(data: bytes, key_filter: str | None = None) -> dict[str, Points]:
         if key_filter is not None and key_filter not in keys:
             return {}
         counts = np.frombuffer(data, "<u4", count, at).tolist()
+        # The columns have the same length, so no offsets are stored.
         numbers = data[at + 4 * count :]
         numbers = zlib.decompress(numbers) if is_deflated else numbers
         total = sum(counts)
@@ -140,6 +147,8 @@ def read_slice(data: bytes, key_filter: str | None = None) -> dict[str, Points]:
 
 def block_bytes(points: Points) -> bytes:
     segments = [
+        # Steps and times grow evenly, so their differences are mostly the same number, which deflates to
+        # almost nothing.
         zlib.compress(np.diff(points.step, prepend=0).astype("<i8", copy=False).tobytes(), _FAST),
         zlib.compress(np.diff(points.ms, prepend=0).astype("<i8", copy=False).tobytes(), _FAST),
         zlib.compress(_transpose(points.value), _FAST),
@@ -171,6 +180,8 @@ def read_block(data: bytes, *, ms: bool = True) -> Points:
 
 
 def _transpose(values: FloatArray) -> bytes:
+    # The bytes of the same significance next to each other: signs and exponents repeat and deflate well,
+    # mantissas do not.
     return np.ascontiguousarray(values.astype("<f8", copy=False).view(np.uint8).reshape(-1, 8).T).tobytes()
 
 

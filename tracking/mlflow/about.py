@@ -14,8 +14,8 @@ from jobs.transfer import methods
 from tracking.mlflow.protocol.errors import NO_ENDPOINT, MlflowError
 from tracking.mlflow.protocol.http import json_response, mlflow_errors, require_caller
 
+# The MLflow release whose protocol this server implements.
 VERSION = "3.17.2"
-"""The MLflow release whose protocol this server implements."""
 SERVER = {
     "store_type": "SqlStore",
     "workspaces_enabled": False,
@@ -27,6 +27,7 @@ SERVER = {
     "features_enabled": {"gateway": False},
 }
 PRESIGNED = "addresses that need no token"
+# Unsupported features by the first or last segment of the path below .../mlflow/.
 OUT_OF_SCOPE = {
     "traces": "traces",
     "unified-traces": "traces",
@@ -53,7 +54,6 @@ OUT_OF_SCOPE = {
     "presigned-upload-url": PRESIGNED,
     "graphql": "GraphQL",
 }
-"""Unsupported features by the first or last segment of the path below .../mlflow/."""
 _BELOW = re.compile(r"^.*?/mlflow(?:-artifacts)?/")
 SCOPE_SENTENCE = (
     "TrainHub serves MLflow's tracking, registry and artifacts, but neither traces, prompts, "
@@ -70,7 +70,7 @@ async def health(_: Request) -> Response:
 
 
 async def server_info(_: Request) -> Response:
-    """Needs no token, as in MLflow: it contains no secret."""
+    """Returns the features of this server. It needs no token, as in MLflow, because it contains no secret."""
     return json_response(SERVER)
 
 
@@ -78,6 +78,7 @@ async def unsupported_below(scope: Scope, receive: Receive, send: Send) -> None:
     """ASGI app for all other paths below the roots. Raises HTTPException 405 if the path exists for another
     method."""
     allowed = methods.allowed_methods(scope["app"].routes, scope)
+    # OPTIONS is in every list, so it alone means that no route has this path.
     if allowed != ["OPTIONS"]:
         raise HTTPException(HTTPStatus.METHOD_NOT_ALLOWED, headers={"Allow": ", ".join(allowed)})
     await (await unsupported(Request(scope, receive)))(scope, receive, send)

@@ -28,7 +28,7 @@ ATTRIBUTES = {
 }
 GRAMMAR = ConditionGrammar(ATTRIBUTES, ATTRIBUTES)
 NEWEST_FIRST = AttributeOrder("creation_time", True)
-_VALUES: dict[str, Callable[[Experiment], Any]] = {
+_VALUES: dict[str, Callable[[Experiment], object]] = {
     "name": lambda row: row.name,
     "experiment_id": row_json.experiment_id,
     "creation_time": lambda row: row_json.unix_ms(row.created_at),
@@ -43,6 +43,7 @@ def search_experiments(caller: Caller, args: CallArgs) -> JsonObject:
     conditions = GRAMMAR.parse_conditions(fields.text(args, "filter") or "")
     orders = GRAMMAR.parse_orders(fields.texts(args, "order_by")) or [NEWEST_FIRST]
     rows = list(Experiment.objects.filter(workspace=caller.workspace))
+    # Clients expect the default experiment to exist from the start, although it may have no row yet.
     if not any(row.name == lookup.DEFAULT_NAME for row in rows):
         rows.append(lookup.default(caller))
     if view != "ALL":
@@ -51,6 +52,7 @@ def search_experiments(caller: Caller, args: CallArgs) -> JsonObject:
         row for row in rows if all(condition.matches(_value_of(row, condition)) for condition in conditions)
     ]
     keys = [(_sort_key(order.key), order.descending) for order in orders]
+    # The id decides between equal keys, because pages need a total order. Only the unsaved default has none.
     selected = sort_rows(matches, [*keys, (lambda row: row.pk or 0, True)])[skip : skip + limit]
     page = {"experiments": [row_json.experiment_json(row) for row in selected]}
     return row_json.without_empty(
@@ -67,6 +69,6 @@ def _value_of(row: Experiment, condition: Condition) -> Any:
     return row.tags.get(condition.key) if condition.entity == "tags" else _VALUES[condition.key](row)
 
 
-def _sort_key(key: str) -> Callable[[Experiment], Any]:
+def _sort_key(key: str) -> Callable[[Experiment], object]:
     """Returns the function that gives an attribute's sort key; ids are text in JSON but sort as numbers."""
     return (lambda row: int(row_json.experiment_id(row))) if key == "experiment_id" else _VALUES[key]

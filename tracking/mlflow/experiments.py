@@ -25,9 +25,10 @@ def create_experiment(caller: Caller, args: CallArgs) -> dict[str, str]:
         sentence = "artifact_location: TrainHub stores the files of its runs itself; leave the location out."
         raise MlflowError(INVALID, sentence)
     tags = parse_tags(fields.objects(args, "tags"), key_rules.MAX_EXPERIMENT_TAG_LENGTH)
+    # `name` may be shortened already; the tag stores the name that the client sent.
     tags |= key_rules.full_name(str(args["name"]), key_rules.MAX_EXPERIMENT_TAG_LENGTH)
-    if name.lower() == lookup.DEFAULT_NAME:
-        raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.")
+    _refuse_default_name(name)
+    # The constraint decides and not a query before: another request may create the name in between.
     try:
         with transaction.atomic():
             experiment = Experiment.objects.create(workspace=caller.workspace, name=name, tags=tags)
@@ -57,6 +58,8 @@ def update_experiment(caller: Caller, args: CallArgs) -> None:
     name = key_rules.experiment_name(fields.required_text(args, "new_name"))
     if experiment.deleted_at is not None:
         raise MlflowError(INVALID, "Cannot rename a non-active experiment.")
+    if name != experiment.name:
+        _refuse_default_name(name)
     try:
         with transaction.atomic():
             tags = experiment.tags | key_rules.full_name(
@@ -69,6 +72,12 @@ def update_experiment(caller: Caller, args: CallArgs) -> None:
         raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.") from error
 
 
+def _refuse_default_name(name: str) -> None:
+    # For clients the default experiment exists even while it has no row.
+    if name.lower() == lookup.DEFAULT_NAME:
+        raise MlflowError(EXISTS, f"Experiment(name={name}) already exists.")
+
+
 def delete(caller: Caller, args: CallArgs) -> None:
     experiment = _manageable_experiment(caller, args)
     try:
@@ -77,6 +86,7 @@ def delete(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
+        # All cached runs: those of the experiment were deleted with it.
         run_cache.forget_run()
 
 
@@ -88,6 +98,7 @@ def restore(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
+        # All cached runs: those of the experiment were restored with it.
         run_cache.forget_run()
 
 
@@ -106,7 +117,8 @@ def set_experiment_tag(caller: Caller, args: CallArgs) -> None:
 
 def delete_experiment_tag(caller: Caller, args: CallArgs) -> None:
     experiment = _taggable_experiment(caller, args)
-    key = fields.required_text(args, "key")
+    # Clients name a tag by its full key, which may be stored shortened.
+    key = key_rules.shorten_key(fields.required_text(args, "key"), key_rules.MAX_KEY_LENGTH)
     with transaction.atomic():
         current = _locked_active(experiment)
         if key not in current.tags:

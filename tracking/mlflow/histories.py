@@ -16,6 +16,7 @@ from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.mlflow.protocol.row_json import json_number
 
 MAX_PAGE_POINTS = 1_000_000
+# These three are the limits of MLflow's server.
 MAX_BULK_POINTS = 25_000
 MAX_POINTS_PER_RUN = 2500
 MAX_RUNS = 100
@@ -44,6 +45,7 @@ def get_history_bulk(caller: Caller, args: CallArgs) -> JsonObject:
     )
     limit = min(fields.max_results(args, MAX_BULK_POINTS, 2**31 - 1), MAX_BULK_POINTS)
     records: list[JsonObject] = []
+    # In the order of MLflow's server, so that the limit cuts off the same points.
     for run_id in sorted(run_ids):
         records += _points_json(
             key, _by_time(curve_reader.curve_history(run_id, key))[: limit - len(records)], run_id
@@ -55,7 +57,10 @@ def get_history_bulk(caller: Caller, args: CallArgs) -> JsonObject:
 
 def get_history_bulk_interval(caller: Caller, args: CallArgs) -> JsonObject:
     """Returns an even sample of each run's points between two steps, always with the first and the last."""
-    run_ids, key = _run_ids(caller, args, "run_ids"), fields.required_text(args, "metric_key")
+    run_ids, key = (
+        _run_ids(caller, args, "run_ids"),
+        key_rules.shorten_key(fields.required_text(args, "metric_key"), key_rules.MAX_KEY_LENGTH),
+    )
     limit = fields.max_results(args, MAX_POINTS_PER_RUN, MAX_POINTS_PER_RUN)
     start, end = fields.integer(args, "start_step"), fields.integer(args, "end_step")
     if (start is None) is not (end is None):

@@ -20,6 +20,7 @@ from tracking.mlflow.runs import experiment_ids
 from tracking.models import RunInput, RunOutput
 
 MAX_INPUTS_PER_RUN = 5000
+# MLflow's limits, except for the profile: MLflow allows 16 MB, but a request's body has at most 1 MiB here.
 MAX_LENGTHS = {
     "name": 500,
     "digest": 36,
@@ -49,19 +50,22 @@ def log_inputs(caller: Caller, args: CallArgs) -> None:
         )
     with transaction.atomic():
         _check_input_count(run, len(rows))
+        # A data set that is logged again, such as by every rank, is left as it is.
         RunInput.objects.bulk_create(rows, ignore_conflicts=True)
 
 
 def log_outputs(caller: Caller, args: CallArgs) -> None:
     run = lookup.writable_run(caller, fields.required_text(args, "run_id"))
-    rows = []
+    rows: dict[str, RunOutput] = {}
     for path, item in fields.objects(args, "models"):
         model = logged_model_calls.logged_model(
             caller, fields.required_text(item, "model_id", f"{path}.model_id")
         )
-        rows.append(RunOutput(run=run, model=model, step=fields.integer(item, "step", f"{path}.step") or 0))
+        # The last one of a model counts: PostgreSQL refuses to update a row twice in one statement.
+        step = fields.integer(item, "step", f"{path}.step") or 0
+        rows[model.pk] = RunOutput(run=run, model=model, step=step)
     RunOutput.objects.bulk_create(
-        rows, update_conflicts=True, unique_fields=["run", "model"], update_fields=["step"]
+        rows.values(), update_conflicts=True, unique_fields=["run", "model"], update_fields=["step"]
     )
 
 
@@ -79,6 +83,8 @@ def log_model(caller: Caller, args: CallArgs) -> None:
     if missing:
         raise MlflowError(INVALID, f"Model json is missing mandatory fields: {missing}")
     with transaction.atomic():
+        # The tag holds all entries; without the lock one of two concurrent calls would overwrite the other's
+        # entry.
         Run.objects.select_for_update().filter(pk=run.pk).first()
         previous = RunTag.objects.filter(run=run, key=HISTORY).values_list("value", flat=True).first()
         history = json.dumps([*_parse_history(previous or ""), info])

@@ -24,6 +24,7 @@ from tracking.mlflow.protocol.http import json_body, json_response, mlflow_error
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
 
+# The limits of MLflow's server.
 MAX_METRICS = 1000
 MAX_PARAMS = MAX_TAGS = 100
 MAX_ITEMS = 1000

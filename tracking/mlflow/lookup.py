@@ -12,11 +12,11 @@ from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowErro
 from trainhub_launch.spec import RunSpec
 from workspaces.states import Role
 
+# The experiment id that clients send when the user has not chosen one.
 DEFAULT_ID = "0"
-"""The experiment id that clients send when the user has not chosen one."""
 DEFAULT_NAME = RunSpec.experiment
+# Tag on a job's run: the experiment that its script has set.
 EXPERIMENT_TAG = "mlflow.client.experiment"
-"""Tag on a job's run: the experiment that its script has set."""
 
 
 def experiment(caller: Caller, key: str | None) -> Experiment:
@@ -27,6 +27,7 @@ def experiment(caller: Caller, key: str | None) -> Experiment:
     if not key or key == DEFAULT_ID:
         return caller.job.experiment if caller.job else default(caller)
     row = None
+    # 18 digits always fit into a primary key of 64 bits.
     if key.isascii() and key.isdecimal() and len(key) <= 18:
         row = Experiment.objects.filter(workspace=caller.workspace, pk=int(key)).first()
     elif not key.isalnum():
@@ -59,6 +60,7 @@ def experiment_named(caller: Caller, name: str) -> Experiment:
             caller.job, "" if row is not None and row.pk == caller.job.experiment_id else name
         )
         row = row or caller.job.experiment
+    # MLflow's own default experiment is `Default`, so clients may use either spelling.
     if row is None and name.lower() == DEFAULT_NAME.lower():
         row = default(caller)
     if row is None:
@@ -88,7 +90,7 @@ def public_id(key: int | None, default: int | None) -> str:
 def run(caller: Caller, run_id: str) -> Run:
     """Returns the run, deleted or not. Raises MlflowError if the workspace has no such run."""
     rows = Run.objects.filter(pk=run_id, workspace=caller.workspace)
-    row = rows.select_related("experiment").defer("spec", "preview").first()
+    row: Run | None = rows.select_related("experiment").defer("spec", "preview").first()
     if row is None:
         raise run_missing(run_id)
     return row
@@ -100,6 +102,7 @@ def writable_run(caller: Caller, run_id: str) -> Run:
 
 
 def check_writable(caller: Caller, run: Run) -> Run:
+    # The run may come from the cache, which all workspaces share. The error must not reveal that it exists.
     if run.workspace_id != caller.workspace.pk:
         raise run_missing(run.pk)
     if not caller.may_write(run):
@@ -131,6 +134,7 @@ def _record_script_experiment(job: Run, name: str) -> None:
     """Stores the name in the run's tag and records one event per name, since every rank sets it. An empty
     name removes the tag."""
     with transaction.atomic():
+        # All ranks set the experiment at about the same time; without the lock each would record the event.
         Run.objects.select_for_update().filter(pk=job.pk).first()
         before = job.tags.filter(key=EXPERIMENT_TAG).values_list("value", flat=True).first() or ""
         if name == before:

@@ -13,6 +13,7 @@ from tracking.mlflow.protocol import fields, key_rules
 from tracking.mlflow.protocol.errors import MlflowError
 from tracking.mlflow.protocol.fields import MAX_INT64, MIN_INT64, CallArgs
 
+# Whole numbers below this are exact as floats.
 MAX_EXACT_INT = float(2**53)
 
 
@@ -63,6 +64,7 @@ def _parse_plain(item: CallArgs) -> Point | None:
     key, value, ms, step = item.get("key"), item.get("value"), item.get("timestamp"), item.get("step", 0)
     if type(value) is int and -MAX_EXACT_INT < value < MAX_EXACT_INT:
         value = float(value)
+    # `type` instead of isinstance, because bool is a subclass of int: true is not a valid number.
     if (
         type(key) is str
         and type(value) is float
@@ -89,9 +91,12 @@ def _parse_checked(item: CallArgs, path: str) -> Point:
     return Point(key, value, fields.integer(item, "step", f"{path}step") or 0, ms)
 
 
+# A script logs the same few keys at every step, and the full check is slower than this table.
 @lru_cache(4096)
 def _is_plain_key(key: str) -> bool:
     try:
+        # A key that would be shortened needs a tag with its full text as well, which only the checked path
+        # creates.
         return key_rules.key({"key": key}) == key
     except MlflowError:
         return False

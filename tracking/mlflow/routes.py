@@ -76,11 +76,14 @@ def _mount_below(root: str) -> Mount:
     calls: list[BaseRoute] = [
         Route(f"/{path}", handler, methods=[method]) for method, path, handler in _CALLS
     ]
+    # The empty mount matches every path and comes last: unknown calls get MLflow's JSON error instead of a
+    # page.
     return Mount(root, Router([*calls, Mount("", about.unsupported_below)], redirect_slashes=False))
 
 
+# Routes that scripts call hundreds of times a second; the router tries them first.
 hot = [Route(f"{ROOTS[0]}/{path}", handler, methods=[method]) for method, path, handler in _CALLS[:2]]
-"""Routes that scripts call hundreds of times a second; the router tries them first."""
+# They come after the routes of the registry and of artifacts, because they answer every path below the roots.
 routes = [
     Route("/version", about.version),
     Route("/health", about.health),
@@ -100,5 +103,3 @@ routes = [
     ),
     Route("/graphql", about.unsupported, methods=["GET", "POST"]),
 ]
-"""They come after the routes of the registry and of artifacts, because they answer every path below the
-roots."""

@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import threading
-import time
+
+from cachetools import TTLCache
 
 from jobs.models import Run
 from tracking.callers import Caller
 from tracking.mlflow.lookup import check_writable, run_missing
 from workspaces.http.threads import in_thread
 
+# Clients may log this long to a run that another process has deleted.
 CACHE_S = 3.0
-"""Clients may log this long to a run that another process has deleted."""
 MAX_CACHED_RUNS = 10_000
 _FIELDS = ("id", "number", "workspace_id", "experiment_id", "parent_id", "kind", "deleted_at")
 
 _lock = threading.Lock()
-_cache: dict[str, tuple[Run, float]] = {}
+_cache: TTLCache[str, Run] = TTLCache(MAX_CACHED_RUNS, CACHE_S)
 
 
 async def writable(caller: Caller, run_id: str) -> Run:
     """Returns a run that the caller may log to, with only _FIELDS loaded. Raises MlflowError."""
-    entry = _cache.get(run_id)
-    if entry is not None and time.monotonic() < entry[1]:
-        return check_writable(caller, entry[0])
-    run = await in_thread(_load_run, run_id)
-    if run is None:
-        raise run_missing(run_id)
     with _lock:
-        if len(_cache) > MAX_CACHED_RUNS:
-            _cache.clear()
-        _cache[run_id] = run, time.monotonic() + CACHE_S
+        run = _cache.get(run_id)
+    if run is None:
+        run = await in_thread(_load_run, run_id)
+        if run is None:
+            raise run_missing(run_id)
+        # If the run is deleted between the query and this line, the entry is outdated for at most CACHE_S
+        # seconds.
+        with _lock:
+            _cache[run_id] = run
+    # Only the row is cached; permissions are checked for every call.
     return check_writable(caller, run)
 
 

@@ -17,8 +17,8 @@ from tracking.models import Metric, Param, RunInput, RunOutput
 from workspaces.models import User
 
 BATCH_SIZE = 1000
+# RunInput.source_type of an input that is a logged model instead of a data set.
 MODEL = "logged_model"
-"""RunInput.source_type of an input that is a logged model instead of a data set."""
 STATUS: dict[str, str] = {
     RunState.QUEUED: "SCHEDULED",
     RunState.PROVISIONING: "SCHEDULED",
@@ -55,6 +55,7 @@ def _full_batch(caller: Caller, rows: Sequence[Run]) -> Iterator[JsonObject]:
     outputs = _outputs(keys)
     default = default_key(caller)
     for row in rows:
+        # Clients read the name from this tag. It is not stored, so it cannot differ from the run's name.
         record = [*tags[row.pk], {"key": NAME, "value": row.display_name}]
         yield {
             "info": _run_info(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
-from jobs import external, tags
+from jobs import tags
 from jobs.models import Run, RunTag
+from jobs.states import RunKind
 from tracking.callers import Caller
 from tracking.mlflow import run_cache
 from tracking.mlflow.protocol import key_rules
@@ -35,10 +36,12 @@ def drop_run_tag(run: Run, key: str) -> None:
         raise MlflowError(
             INVALID, f"The tag {NAME} is the run's name, and a run needs a name; set it to another one."
         )
+    # Clients name a tag by its full key, which may be stored shortened.
     if not tags.delete_tags(run, [key_rules.shorten_key(key, key_rules.MAX_KEY_LENGTH)]):
         raise MlflowError(MISSING, f"No tag with name: {key[:100]} in run with id {run.pk}")
-    if key == PARENT and run.kind == external.KIND:
-        Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
+    if key == PARENT and run.kind == RunKind.EXTERNAL:
+        # A run that a job's process has created stays below the job, whatever its tags say.
+        Run.objects.filter(pk=run.pk).exclude(parent__kind=RunKind.JOB).update(parent=None)
         run_cache.forget_run(run.pk)
 
 
@@ -60,8 +63,10 @@ def parent_of(caller: Caller, values: Mapping[str, str]) -> Run | None:
 
 def link_pending(run: Run) -> None:
     """Links runs and logged models that named this run before it was created: as their parent or source."""
+    # `short` holds the start of the value; a run's id is short enough to be stored there completely.
     waiting = RunTag.objects.filter(experiment__workspace=run.workspace_id, key=PARENT, short=run.pk)
-    children = Run.objects.filter(pk__in=waiting.values("run"), kind=external.KIND, parent=None).exclude(
+    # A run that names itself as its parent gets none.
+    children = Run.objects.filter(pk__in=waiting.values("run"), kind=RunKind.EXTERNAL, parent=None).exclude(
         pk=run.pk
     )
     if children.update(parent=run):
@@ -73,14 +78,15 @@ def link_pending(run: Run) -> None:
 
 
 def _nest(caller: Caller, run: Run, parent_id: str) -> None:
-    if run.kind != external.KIND or (caller.job is not None):
+    # A job's run has no parent, and every run that a job's token creates stays below the job.
+    if run.kind != RunKind.EXTERNAL or (caller.job is not None):
         return
     # The lock serializes nesting: two runs that became each other's parent at the same time would form a
     # cycle, and a search for descendants would never end.
     Workspace.objects.select_for_update().get(pk=caller.workspace.pk)
     parent = _run_or_none(caller, parent_id)
     if parent is None:
-        Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=None)
+        Run.objects.filter(pk=run.pk).exclude(parent__kind=RunKind.JOB).update(parent=None)
         run_cache.forget_run(run.pk)
         return
     ancestors = [parent, *_ancestors(parent)]
@@ -90,7 +96,7 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
         raise MlflowError(
             INVALID, f"{PARENT}: run {parent_id} is {MAX_DEPTH} runs deep already; name one further up."
         )
-    Run.objects.filter(pk=run.pk).exclude(parent__kind="job").update(parent=parent)
+    Run.objects.filter(pk=run.pk).exclude(parent__kind=RunKind.JOB).update(parent=parent)
     run_cache.forget_run(run.pk)
 
 
@@ -104,4 +110,5 @@ def _ancestors(run: Run) -> Iterator[Run]:
             item = item.parent
             yield item
 
+    # The bound also ends the walk along a cycle.
     return islice(chain(run), MAX_DEPTH)

@@ -11,7 +11,7 @@ from jobs import external, tags
 from jobs.errors import Conflict
 from jobs.models import Run
 from jobs.retention import deletion
-from jobs.states import RunState
+from jobs.states import RunKind, RunState
 from tracking.callers import Caller
 from tracking.mlflow import experiments, lookup, run_cache, run_json, run_tags
 from tracking.mlflow.default_names import random_name
@@ -24,6 +24,7 @@ from tracking.search import FilterError, find_runs
 STATUSES = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
 STATES = {
     "RUNNING": RunState.RUNNING,
+    # External runs have no queue, so a scheduled one counts as running.
     "SCHEDULED": RunState.RUNNING,
     "FINISHED": RunState.COMPLETED,
     "FAILED": RunState.FAILED,
@@ -31,10 +32,10 @@ STATES = {
 }
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 MAX_RESULTS = 50_000
+# A primary key that no experiment has; it stands for the default experiment while that has no row.
 NO_ROW = 0
-"""A primary key that no experiment has; it stands for the default experiment while that has no row."""
+# The end of the year 9999, the last time that databases can store.
 MAX_TIME_MS = 253_402_300_799_000
-"""The end of the year 9999, the last time that databases can store."""
 
 
 def create_run(caller: Caller, args: CallArgs) -> JsonObject:
@@ -77,12 +78,14 @@ def update_run(caller: Caller, args: CallArgs) -> JsonObject:
     with transaction.atomic():
         if name := fields.text(args, "run_name"):
             run_tags.rename_run(run, name)
-        if run.kind != external.KIND:
+        if run.kind != RunKind.EXTERNAL:
             tags.set_tags(run, _client_tags(status, ended_at))
         elif status:
             external.set_state(run, STATES[status], caller.user, at=ended_at)
+        # A client may correct the end time alone; the state stays the same.
         elif ended_at is not None:
             external.set_state(run, RunState(run.state), caller.user, at=ended_at)
+    # The changes above were made by queries; the loaded row does not have them yet.
     run.refresh_from_db(fields=["display_name", "state", "finished_at", "started_at"])
     return {"run_info": run_json.run_info_json(caller, run)}
 
@@ -94,6 +97,7 @@ def delete(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
+        # All cached runs: nested ones were deleted with it.
         run_cache.forget_run()
 
 
@@ -104,6 +108,7 @@ def restore(caller: Caller, args: CallArgs) -> None:
     except Conflict as error:
         raise MlflowError(INVALID, str(error)) from error
     finally:
+        # All cached runs: nested ones, and parents, were restored with it.
         run_cache.forget_run()
 
 
@@ -142,6 +147,7 @@ def experiment_ids(caller: Caller, ids: list[str]) -> list[int]:
     for key in ids:
         if key == lookup.DEFAULT_ID:
             keys.append(lookup.experiment(caller, key).pk or NO_ROW)
+        # 18 digits always fit into a primary key of 64 bits.
         elif key.isascii() and key.isdecimal() and len(key) <= 18:
             keys.append(int(key))
         else:
@@ -153,6 +159,8 @@ def experiment_ids(caller: Caller, ids: list[str]) -> list[int]:
 
 def _check_deletable(caller: Caller, run: Run) -> Run:
     """Checks that the caller may write to the run, whether or not it is deleted."""
+    # `check_writable` refuses deleted runs, but here they are allowed: a run may be restored, or deleted
+    # twice.
     deleted_at, run.deleted_at = run.deleted_at, None
     lookup.check_writable(caller, run)
     run.deleted_at = deleted_at

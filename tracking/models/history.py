@@ -42,6 +42,7 @@ class UsageEntry(models.Model):
     run_number = models.PositiveIntegerField()
     attempt = models.PositiveIntegerField()
     month = models.DateField(help_text="Its first day.")
+    # Copies of the names, because a row outlives its run, experiment and user.
     experiment_name = models.CharField(max_length=500)
     user_name = models.CharField(max_length=150, blank=True)
     cluster_name = models.CharField(max_length=100, blank=True)

@@ -14,6 +14,7 @@ class Metric(models.Model):
     NaN is null in `last_value`; `min_value` and `max_value` ignore NaN and are null if all values are NaN.
     """
 
+    # The constraint and the indexes below begin with these columns, so the keys need no index of their own.
     run = models.ForeignKey(Run, models.CASCADE, related_name="metrics", db_index=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=250)
@@ -26,6 +27,7 @@ class Metric(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "key"], name="metric_once_per_run")]
+        # The value and the run are part of the index, so that a search reads the index only.
         indexes = [
             models.Index(fields=["experiment", "key", "last_value", "run"], name="metric_last"),
             models.Index(fields=["experiment", "key", "min_value", "run"], name="metric_min"),
@@ -49,6 +51,7 @@ class MetricSlice(SetAsideModel):
 class MetricBlock(models.Model):
     """Points of one curve in the order of logging; `number` counts the curve's blocks from 0."""
 
+    # The constraint below serves as the index.
     metric = models.ForeignKey(Metric, models.CASCADE, related_name="blocks", db_index=False)
     number = models.PositiveIntegerField()
     points = models.PositiveIntegerField()
@@ -59,7 +62,8 @@ class MetricBlock(models.Model):
 
 
 class EventFile(models.Model):
-    """The read offset of a TensorBoard event file of an attempt; `name` is that of the log or output."""
+    """How far a TensorBoard event file of an attempt has been read. `name` is the file's path among the logs
+    or outputs of the attempt."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="event_files")
     attempt = models.PositiveIntegerField()

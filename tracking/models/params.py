@@ -9,6 +9,7 @@ class Param(models.Model):
     """A param of a run; it never changes. `short` is the indexed start of the value, `number` the value if it
     is numeric."""
 
+    # The constraint and the indexes below begin with these columns, so the keys need no index of their own.
     run = models.ForeignKey(Run, models.CASCADE, related_name="params", db_index=False)
     experiment = models.ForeignKey(Experiment, models.CASCADE, related_name="+", db_index=False)
     key = models.CharField(max_length=250)

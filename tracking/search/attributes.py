@@ -13,10 +13,11 @@ from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Concat, Now
 
 from jobs.models import Run
-from jobs.states import ACTIVE, WAITING, Reason, RunState
+from jobs.states import ACTIVE, WAITING, Reason, RunKind, RunState
 from tracking.models import UsageEntry
 from trainhub_launch.frameworks import FRAMEWORKS, SINGLE
 
+# States of runs by MLflow's status.
 STATUSES: dict[str, frozenset[RunState]] = {
     "SCHEDULED": WAITING,
     "RUNNING": ACTIVE - WAITING,
@@ -24,17 +25,17 @@ STATUSES: dict[str, frozenset[RunState]] = {
     "FAILED": frozenset({RunState.FAILED}),
     "KILLED": frozenset({RunState.CANCELED}),
 }
-"""States of runs by MLflow's status."""
+# Additional words for groups of states in filters.
 GROUPS: dict[str, frozenset[RunState]] = {
     "active": ACTIVE,
     "waiting": WAITING,
     "ended": frozenset(RunState) - ACTIVE,
 }
-"""Additional words for groups of states in filters."""
-KINDS = ("job", "external")
 ARTIFACT_ROOT = "mlflow-artifacts:/"
+# About 317 years. A filter may name any number, and a much larger one would overflow the timedelta.
 MAX_DURATION_S = 10.0**10
 
+# Attributes that are stored in a column, by name.
 COLUMNS: dict[str, str] = {
     "run_id": "pk",
     "run_name": "display_name",
@@ -51,7 +52,7 @@ COLUMNS: dict[str, str] = {
     "reason": "reason",
     "kind": "kind",
 }
-"""Attributes that are stored in a column, by name."""
+# Attributes that a run may lack. The compiler excludes such runs from every comparison, also from `!=`.
 NULLABLE = frozenset({"user_id", "end_time", "parent", "cluster", "environment", "duration", "gpu_hours"})
 
 
@@ -68,12 +69,14 @@ def _gpu_hours() -> Subquery:
 
 
 def _duration() -> models.ExpressionWrapper[Any]:
+    # A run that has not ended has lasted until now; one that has not started has no duration.
     return models.ExpressionWrapper(
         Coalesce("finished_at", Now()) - F("started_at"), output_field=models.DurationField()
     )
 
 
 def _experiment_id() -> Cast:
+    # MLflow's clients compare experiment ids as text.
     return Cast("experiment_id", models.CharField())
 
 
@@ -82,6 +85,7 @@ def _spec_value(path: str) -> Cast:
     return Cast(KT(f"spec__{path}"), models.TextField())
 
 
+# Attributes that are computed from columns, by name.
 COMPUTED: dict[str, Callable[[], Combinable]] = {
     "start_time": lambda: Coalesce("started_at", "created_at"),
     "artifact_uri": lambda: Concat(
@@ -94,7 +98,6 @@ COMPUTED: dict[str, Callable[[], Combinable]] = {
     "duration": _duration,
     "gpu_hours": _gpu_hours,
 }
-"""Attributes that are computed from columns, by name."""
 
 
 def column_name(name: str) -> str:
@@ -103,17 +106,18 @@ def column_name(name: str) -> str:
     return COLUMNS.get(name) or f"computed_{name}"
 
 
-def computed_columns(names: Iterable[str]) -> dict[str, Any]:
+def computed_columns(names: Iterable[str]) -> dict[str, object]:
     """Returns the keyword arguments of QuerySet.alias for the computed attributes among `names`."""
     return {column_name(name): COMPUTED[name]() for name in names if name in COMPUTED}
 
 
-def column_value(name: str, value: object) -> Any:
+def column_value(name: str, value: object) -> object:
     """Returns a filter's value in the column's type: datetimes from Unix ms, timedeltas from seconds."""
     if name in ("start_time", "end_time", "submitted"):
         return _datetime(float(value))  # type: ignore[arg-type]
     if name == "duration":
-        return timedelta(seconds=max(-MAX_DURATION_S, min(MAX_DURATION_S, float(value))))  # type: ignore[arg-type]
+        seconds = float(value)  # type: ignore[arg-type]
+        return timedelta(seconds=max(-MAX_DURATION_S, min(MAX_DURATION_S, seconds)))
     return value
 
 
@@ -124,8 +128,8 @@ def word_values(name: str) -> dict[str, frozenset[str]]:
         return {word: frozenset(states) for word, states in STATUSES.items()}
     if name == "state":
         return {state.value: frozenset({state.value}) for state in RunState}
-    allowed = {"reason": [reason.value for reason in Reason], "kind": KINDS, "framework": FRAMEWORKS}[name]
-    return {word: frozenset({word}) for word in allowed}
+    allowed: dict[str, Iterable[str]] = {"reason": Reason, "kind": RunKind, "framework": FRAMEWORKS}
+    return {word: frozenset({word}) for word in map(str, allowed[name])}
 
 
 def flag_condition(name: str, user_id: int | None) -> Q:
@@ -140,10 +144,12 @@ def flag_condition(name: str, user_id: int | None) -> Q:
     return Q(created_by_id=user_id) if name == "mine" else Q(pk__in=_starred(user_id))
 
 
-def _starred(user_id: int) -> Any:
+def _starred(user_id: int) -> object:
     return Run.objects.filter(stars__user_id=user_id).order_by().values("pk")
 
 
 def _datetime(ms: float) -> datetime:
+    # Unix milliseconds of the years 1 and 9999, the limits of Python's datetime; a filter may name any
+    # number.
     first, last = -62_135_596_800_000, 253_402_300_799_000
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=max(first, min(last, ms)))

@@ -18,10 +18,11 @@ from tracking.search import attributes, patterns
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or
 from tracking.search.vocabulary import AttributeType, KeyKind
 
+# Characters of a value that the index contains.
 SHORT = 200
-"""Characters of a value that the index contains."""
+# KeyKind and name of a logged key.
 LoggedKey = tuple[KeyKind, str]
-"""KeyKind and name of a logged key."""
+# `like` and `ilike` are the lookups of `search.patterns`, which mean the same on every database.
 LOOKUPS = {
     "=": "exact",
     ">": "gt",
@@ -48,6 +49,8 @@ class Scope:
     def restrict(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         """Returns the rows of logged data within the scope."""
         if self.runs is not None:
+            # The candidates come from queries within these experiments, so the experiments need no second
+            # check.
             return rows.filter(run_id__in=self.runs)
         return rows.filter(self.experiment_condition())
 
@@ -66,6 +69,8 @@ def compile_filter(node: Node, scope: Scope, *, without: LoggedKey | None = None
     """
     if isinstance(node, Comparison):
         return Q() if without is not None and _key_of(node) == without else _comparison(node, scope)
+    # `without` is not passed on: only comparisons that AND joins at the top must hold for every result, and
+    # only these can move into a join.
     if isinstance(node, Not):
         return ~compile_filter(node.part, scope)
     result = Q()
@@ -73,6 +78,8 @@ def compile_filter(node: Node, scope: Scope, *, without: LoggedKey | None = None
         for part in node.parts:
             result |= compile_filter(part, scope)
         return result
+    # One subquery for each key: both sides of a range such as `lr > 0.001 AND lr <= 0.1` then use one index
+    # scan.
     rows_by = rows_by_key(node, scope)
     for key, rows in rows_by.items():
         result &= Q() if key == without else Q(pk__in=rows.values("run_id"))
@@ -105,7 +112,7 @@ def _prefixed(condition: Q, prefix: str) -> Q | None:
     if condition.negated:
         # For a to-many relation Django compiles "not" as "no such row".
         return None
-    parts: list[Q | tuple[str, Any]] = []
+    parts: list[Q | tuple[str, object]] = []
     for child in condition.children:
         # Children are Qs or (lookup, value) pairs, as built by `_CONDITIONS`.
         name, value = ("", child) if isinstance(child, Q) else cast("tuple[str, Any]", child)
@@ -129,6 +136,7 @@ def rows_by_key(node: Node, scope: Scope) -> dict[LoggedKey, QuerySet[Any]]:
 
 
 def _key_of(node: Node) -> LoggedKey | None:
+    # IS NULL selects runs without a row, so it cannot be a condition on a row.
     if not isinstance(node, Comparison) or node.operator == "IS NULL" or node.key.kind not in _MODELS:
         return None
     return node.key.kind, node.key.name
@@ -156,13 +164,16 @@ def _metric(node: Comparison) -> Q:
         # NaN is stored as null. `= nan` finds diverged runs; comparisons other than = and != match nothing.
         is_nan = Q(**{f"{column}__isnull": True})
         return is_nan if node.operator == "=" else ~is_nan if node.operator == "!=" else Q(pk__in=())
+    # NaN, which is stored as null, is unequal to every number.
     if node.operator == "!=":
         return ~Q(**{column: value}) | Q(**{f"{column}__isnull": True})
     return Q(**{f"{column}__{LOOKUPS[node.operator]}": value})
 
 
 def _text(node: Comparison) -> Q:
-    """Condition on a param or tag: on the indexed prefix, and on the full value where it is longer."""
+    """Returns the condition on a param or tag: on the indexed prefix, and on the full value where it is
+    longer."""
+    # A number compares params as numbers. Params that are other text have no `number` and do not match.
     if isinstance(node.value, int | float):
         number_condition = (
             ~Q(number=node.value)
@@ -176,13 +187,17 @@ def _text(node: Comparison) -> Q:
     if node.operator in ("=", "IN"):
         return _equal(node.value)
     lookup = LOOKUPS[node.operator]
+    # Only values that fill the indexed prefix can be longer than it, so the full text is read for those
+    # alone.
     return Q(Q(short__length__lt=SHORT) & Q(**{f"short__{lookup}": node.value})) | Q(
         Q(short__length__gte=SHORT) & Q(**{f"value__{lookup}": node.value})
     )
 
 
-def _equal(value: Any) -> Q:
+def _equal(value: object) -> Q:
     texts = value if isinstance(value, tuple) else (value,)
+    # A value that is shorter than the prefix is stored in it as a whole. For longer ones the prefix finds the
+    # rows by index, and the full text decides.
     short = [text for text in texts if len(text) < SHORT]
     condition = Q(short=short[0]) if len(short) == 1 else Q(short__in=short)
     for text in texts:
@@ -200,6 +215,7 @@ _CONDITIONS: dict[KeyKind, Callable[[Comparison], Q]] = {
 
 
 def _dataset(node: Comparison) -> Q:
+    # KT splits only at `__`, so the dots of the key stay part of it.
     rows = RunInput.objects.alias(context=Cast(KT(f"tags__{CONTEXT}"), TextField()))
     return Q(pk__in=rows.filter(_compare(node.key.name, node, node.value)).values("run_id"))
 
@@ -217,10 +233,12 @@ def _attribute(node: Comparison, scope: Scope) -> Q:
         condition = _compare(column, node, tuple(attributes.column_value(name, item) for item in node.value))
     else:
         condition = _compare(column, node, attributes.column_value(name, node.value))
+    # Django compiles a negated comparison of a nullable column so that null matches; a run without the
+    # attribute must not match `!=`.
     return condition & Q(**{f"{column}__isnull": False}) if name in attributes.NULLABLE else condition
 
 
-def _compare(column: str, node: Comparison, value: Any) -> Q:
+def _compare(column: str, node: Comparison, value: object) -> Q:
     positive = OPPOSITE.get(node.operator)
     if positive:
         return ~Q(**{f"{column}__{LOOKUPS[positive]}": value})
@@ -232,6 +250,8 @@ def _stored_words(node: Comparison) -> list[str]:
     by_word = attributes.word_values(node.key.name)
     words = node.value if isinstance(node.value, tuple) else (node.value,)
     is_negative = node.operator in OPPOSITE
+    # The words are few, so a pattern is matched here. The database could not do it: one word of MLflow stands
+    # for several states.
     if node.operator in ("LIKE", "ILIKE"):
         any_case = node.operator == "ILIKE"
         matching = [word for word in by_word if patterns.matches(str(node.value), word, any_case=any_case)]

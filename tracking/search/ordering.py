@@ -22,8 +22,8 @@ from tracking.search.tree import Key, OrderBy
 from tracking.search.vocabulary import AttributeType, KeyKind
 
 NEWEST = ("-created_at", "-number")
+# NEWEST for few runs; the expression keeps the database from reading along an index.
 SORTED_NEWEST = (Coalesce("created_at", "created_at").desc(), "-number")
-"""NEWEST for few runs; the expression keeps the database from reading along an index."""
 FLAGS = {"archived": "archived_at", "pinned": "pinned", "mine": "created_by", "starred": "pinned"}
 RELATED = {KeyKind.METRIC: "metrics", KeyKind.PARAM: "params", KeyKind.TAG: "tags"}
 MODELS: dict[KeyKind, Any] = {KeyKind.METRIC: Metric, KeyKind.PARAM: Param, KeyKind.TAG: RunTag}
@@ -50,6 +50,7 @@ class OrderedSearch:
 def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
     """Yields the stages; together they contain every run once."""
     orders, scope = walk.orders, walk.scope
+    # Stages save the database from sorting all runs of the experiments; a few candidates are sorted at once.
     is_staged = scope.runs is None and bool(orders) and orders[0].key.kind is not KeyKind.ATTRIBUTE
     others = orders[1:] if is_staged else orders
     runs = walk.runs.alias(
@@ -76,6 +77,7 @@ def stages(walk: OrderedSearch) -> Iterator[OrderStage]:
         )
         key_order = [_sort_expression(first, f"{related}__{column}")] if column else []
         yield OrderStage(matches.order_by(*key_order, *rest), False)
+    # A condition on the first key excludes runs without it, so their stage would be empty.
     if not walk.has_key:
         yield OrderStage(
             runs.exclude(pk__in=rows_for_key(first.key, scope).values("run_id")).order_by(*rest), True
@@ -92,7 +94,8 @@ def _parts(key: Key) -> list[tuple[str, dict[str, Any]]]:
     return [("short", {})]
 
 
-def _key_rows_condition(related: str, key: Key, scope: Scope, key_condition: dict[str, Any]) -> Q:
+def _key_rows_condition(related: str, key: Key, scope: Scope, key_condition: dict[str, object]) -> Q:
+    # Equality, for a single experiment, keeps the index order usable, as in Scope.experiment_condition.
     is_single = len(scope.experiments) == 1
     experiments = (
         {"experiment_id": scope.experiments[0]} if is_single else {"experiment_id__in": scope.experiments}
@@ -121,6 +124,7 @@ def _sort_expressions(order: OrderBy) -> Iterator[SqlOrder]:
         return
     for column in _columns(order.key):
         yield _sort_expression(order, f"{_name(order.key)}_{column}", nulls_last=True)
+    # Runs without the key have a null value like those with NaN; this puts them after NaN.
     yield F(f"{_name(order.key)}_exists").desc()
 
 
@@ -129,6 +133,7 @@ def _columns(key: Key) -> list[str]:
 
 
 def _name(key: Key) -> str:
+    # Keys may contain any characters, but Django refuses quotes and blanks in an alias.
     return f"by_{key.kind.value}_{key.part}_{key.name.encode().hex()}"
 
 
@@ -137,5 +142,6 @@ def _attribute(key: Key) -> str:
 
 
 def _sort_expression(order: OrderBy, column: str, *, nulls_last: bool = False) -> SqlOrder:
+    # Django accepts True and None here, but raises an error for False.
     last = True if nulls_last else None
     return F(column).desc(nulls_last=last) if order.descending else F(column).asc(nulls_last=last)

@@ -1,9 +1,11 @@
 """Parses filters: MLflow's grammar with OR, NOT, parentheses, numeric params, and min and max of metrics.
 Pure.
 
-any := all { OR all } all := one { AND one } one := NOT one | ( any ) | comparison | flag comparison := key
-operator value | key [NOT] IN ( value, … ) | key IS [NOT] NULL key := [kind .] name | min ( metrics.name ) |
-max ( metrics.name )
+any := all { OR all }
+all := one { AND one }
+one := NOT one | ( any ) | comparison | flag
+comparison := key operator value | key [NOT] IN ( value, … ) | key IS [NOT] NULL
+key := [kind .] name | min ( metrics.name ) | max ( metrics.name ) | last ( metrics.name )
 """
 
 from __future__ import annotations
@@ -26,12 +28,13 @@ from tracking.search.vocabulary import (
     KeyKind,
 )
 
+# The parser and the compiler call themselves once for each level of nesting.
 MAX_DEPTH = 40
 MAX_COMPARISONS = 100
 MAX_ORDERS = 20
 NAME = Key(KeyKind.ATTRIBUTE, "run_name")
+# MLflow's clients treat a run's name as a tag.
 NAME_TAG = Key(KeyKind.TAG, "mlflow.runName")
-"""MLflow's clients treat a run's name as a tag."""
 RESERVED = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "ILIKE", "TRUE", "FALSE"})
 
 
@@ -112,6 +115,7 @@ class _FilterParser(TokenStream):
             self.fail(f"More than {MAX_COMPARISONS} comparisons; use fewer")
         at = self.next.at
         key = self.key()
+        # A flag alone means that it is true, as in `starred AND mine`.
         if key.type is AttributeType.FLAG and self.next.kind != "operator":
             return Comparison(key, "=", True, at, at)
         operator_at = self.next.at
@@ -126,6 +130,7 @@ class _FilterParser(TokenStream):
     def key(self) -> Key:
         token = self.next
         part = token.text.lower()
+        # Without a parenthesis the word is read as a name, so that the error lists the attributes.
         if token.kind == "word" and part in PARTS and self.is_call:
             self.take()
             self.take()

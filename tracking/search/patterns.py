@@ -14,6 +14,7 @@ from django.db.models.functions import Length
 
 ESCAPED = "\\"
 
+# For the lookup `short__length` of the compiler; Django does not register Length by itself.
 CharField.register_lookup(Length)
 
 
@@ -23,6 +24,8 @@ def matches(pattern: str, text: str, *, any_case: bool = False) -> bool:
     first, *rest = _parts(pattern, any_case)
     if not rest:
         return first.fullmatch(text) is not None
+    # Each part takes its earliest match, which leaves the longest text for the parts after it; so no earlier
+    # decision ever has to be revised.
     match = first.match(text)
     for part in rest[:-1]:
         match = part.search(text, match.end()) if match else None
@@ -69,16 +72,18 @@ def _pieces(pattern: str) -> Iterator[tuple[str, bool]]:
             yield character, character in ("%", "_")
             continue
         after = next(characters, "")
+        # A backslash before any other character stands for itself.
         if after and after not in ("%", "_", ESCAPED):
             yield ESCAPED, False
         yield after or ESCAPED, False
 
 
 class _Pattern(Lookup):
-    def get_prep_lookup(self) -> Any:
+    def get_prep_lookup(self) -> object:
+        # The pattern is text even where the field is not, as with the foreign key `parent`.
         return str(self.rhs)
 
-    def _sides(self, compiler: Any, connection: Any, pattern: str) -> tuple[str, tuple[Any, ...]]:
+    def _sides(self, compiler: Any, connection: Any, pattern: str) -> tuple[str, tuple[object, ...]]:
         lhs, params = self.process_lhs(compiler, connection)
         return lhs, (*params, pattern)
 
@@ -89,11 +94,11 @@ class _Pattern(Lookup):
 class Like(_Pattern):
     lookup_name = "like"
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_sql(self, compiler: object, connection: Any) -> tuple[str, tuple[Any, ...]]:
         lhs, params = self._sides(compiler, connection, sql(self.rhs))
         return f"{lhs} LIKE %s ESCAPE '\\'", params
 
-    def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_sqlite(self, compiler: object, connection: object) -> tuple[str, tuple[object, ...]]:
         lhs, params = self._sides(compiler, connection, glob(self.rhs))
         return f"{lhs} GLOB %s", params
 
@@ -106,10 +111,10 @@ class ILike(_Pattern):
 
     lookup_name = "ilike"
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_sql(self, compiler: object, connection: Any) -> tuple[str, tuple[Any, ...]]:
         lhs, params = self._sides(compiler, connection, sql(self.rhs))
         return f"{lhs} ILIKE %s ESCAPE '\\'", params
 
-    def as_sqlite(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_sqlite(self, compiler: object, connection: object) -> tuple[str, tuple[object, ...]]:
         lhs, params = self._sides(compiler, connection, sql(self.rhs))
         return f"{lhs} LIKE %s ESCAPE '\\'", params

@@ -18,6 +18,7 @@ from tracking.search.tree import And, Comparison, Key, Node
 from tracking.search.vocabulary import KeyKind
 
 FEW = 1000
+# `starred` and `starred != false` both require a star.
 STARRED = tuple(
     Comparison(Key(KeyKind.ATTRIBUTE, "starred"), operator, value)
     for operator, value in (("=", True), ("!=", False))
@@ -28,7 +29,9 @@ def prefilter_scope(node: Node | None, scope: Scope) -> Scope:
     """Returns `scope`, limited to the candidate runs if a condition of the filter matches at most FEW."""
     if node is None or connection.vendor != "sqlite":
         return scope
+    # The first condition that only few runs meet is enough; the full filter is then evaluated on those runs.
     for rows in (*_starred(node, scope), *rows_by_key(node, scope).values()):
+        # One id more than FEW shows that there are too many, without reading all of them.
         run_ids = list(rows.order_by().values_list("run_id", flat=True)[: FEW + 1])
         if len(run_ids) <= FEW:
             return replace(scope, runs=tuple(run_ids))

@@ -27,6 +27,7 @@ from workspaces.models import User, Workspace
 
 VIEWS = ("ACTIVE_ONLY", "DELETED_ONLY", "ALL")
 LOAD_BATCH = 5_000
+# A run whose purge has begun may have lost rows already and cannot be restored, so no search shows it.
 NOT_PURGED = Q(deleted_at=None) | ~Q(deleted_at=PURGE_STARTED)
 
 
@@ -88,6 +89,7 @@ class RunQuery:
 
     def _experiments(self) -> tuple[int, ...]:
         rows = Experiment.objects.filter(workspace=self.workspace)
+        # Ids may come from a client; those of other workspaces' experiments are dropped here.
         if self.experiments is not None:
             rows = rows.filter(pk__in=self.experiments)
         return tuple(rows.order_by("pk").values_list("pk", flat=True))
@@ -144,6 +146,7 @@ def find_run_ids(query: RunQuery, order_by: Sequence[str], *, limit: int, skip: 
     """Returns up to `limit` run ids in order, after the first `skip`. Raises FilterError."""
     orders = parse_orders(order_by)
     scope = query.scope()
+    # No candidates: a condition that must be true matches no run.
     if scope.runs == ():
         return []
     ids: list[str] = []
@@ -153,6 +156,8 @@ def find_run_ids(query: RunQuery, order_by: Sequence[str], *, limit: int, skip: 
             ids += page
             if len(ids) >= limit or stage.is_last:
                 break
+            # A page that begins in this stage continues with the first run of the next one. If it begins
+            # later, all runs of this stage count towards the runs that it skips.
             skip = 0 if page or not skip else skip - _skipped_count(stage, skip)
     return ids
 
@@ -163,6 +168,7 @@ def _ordered_search(query: RunQuery, orders: Sequence[OrderBy], scope: Scope) ->
     key = (orders[0].key.kind, orders[0].key.name) if orders else None
     if query.filter is None or key not in rows_by_key(query.filter, scope):
         return OrderedSearch(query.runs(scope), orders, scope)
+    # With candidates the order has no stages, and so no join that could take the condition.
     key_condition = row_condition(query.filter, key, RELATED[key[0]]) if scope.runs is None else None
     return OrderedSearch(
         query.runs(scope, without=key if key_condition is not None else None),
@@ -177,6 +183,7 @@ def load_runs(ids: Sequence[str]) -> list[Run]:
     """Returns the runs with these ids, in their order; ids that no longer exist are left out."""
     rows: dict[str, Run] = {}
     query = Run.objects.select_related("experiment", "created_by").defer("preview", "spec")
+    # SQLite allows 32,766 parameters in a query.
     for start in range(0, len(ids), LOAD_BATCH):
         rows.update(query.order_by().in_bulk(ids[start : start + LOAD_BATCH]))
     return [rows[run] for run in ids if run in rows]

@@ -14,6 +14,7 @@ class TokenStream:
     text that cannot be tokenized."""
 
     def __init__(self, text: str, field: str) -> None:
+        # PostgreSQL cannot store NUL in text. A space keeps the offsets in errors right.
         self._text = text.replace("\x00", " ")
         self._field = field
         self._tokens = tokenize(self._text, field)

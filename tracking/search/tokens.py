@@ -11,6 +11,7 @@ from tracking.search.errors import FilterError
 MAX_CHARACTERS = 20_000
 _KEY = r"[\w./:@+-]*[\w]"
 _QUOTED = r"`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'"
+# The order of the alternatives matters: a word would match the prefix of a key, and `>` a part of `>=`.
 _TOKEN = re.compile(
     rf"""
     (?P<space>\s+)

@@ -21,8 +21,8 @@ NUMBERS = {
     "-infinity": -math.inf,
 }
 MAX_INTEGER = 2**63 - 1
+# Characters of a LIKE pattern: databases compare it at every character of every text that they scan.
 MAX_PATTERN_LENGTH = 500
-"""Characters of a LIKE pattern: databases compare it at every character of every text that they scan."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,7 @@ def _number(key: Key, operator: str, text: str) -> ParsedValue:
 
 def _whole(text: str) -> int | float:
     """Returns an integer that every database can store, or else the nearest float."""
+    # No finite float has 400 digits, and int() refuses texts of more than 4,300.
     value = int(text) if len(text) < 400 else math.inf
     return value if -MAX_INTEGER <= value <= MAX_INTEGER else float(text)
 

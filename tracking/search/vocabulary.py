@@ -21,6 +21,7 @@ class AttributeType(StrEnum):
     FLAG = "flag"
 
 
+# Kinds by the prefixes that filters may use.
 KINDS: dict[str, KeyKind] = {
     "metric": KeyKind.METRIC,
     "metrics": KeyKind.METRIC,
@@ -37,7 +38,6 @@ KINDS: dict[str, KeyKind] = {
     "dataset": KeyKind.DATASET,
     "datasets": KeyKind.DATASET,
 }
-"""Kinds by the prefixes that filters may use."""
 
 ATTRIBUTES: dict[str, AttributeType] = {
     "run_id": AttributeType.TEXT,
@@ -67,6 +67,7 @@ ATTRIBUTES: dict[str, AttributeType] = {
     "starred": AttributeType.FLAG,
     "mine": AttributeType.FLAG,
 }
+# The spellings of `created` and `run name` are those of MLflow.
 OTHER_NAMES: dict[str, str] = {
     "created": "start_time",
     "Created": "start_time",
@@ -80,8 +81,8 @@ OTHER_NAMES: dict[str, str] = {
     "created_at": "submitted",
 }
 DATASET_KEYS = ("name", "digest", "context")
+# Of a metric: `metrics.loss` is the last value, `min(metrics.loss)` the smallest.
 PARTS = ("last", "min", "max")
-"""Of a metric: `metrics.loss` is the last value, `min(metrics.loss)` the smallest."""
 
 ORDER = ("=", "!=", ">", ">=", "<", "<=")
 TEXT = ("=", "!=", "LIKE", "ILIKE", "IN", "NOT IN")

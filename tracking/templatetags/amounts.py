@@ -4,26 +4,8 @@ from __future__ import annotations
 
 from django import template
 
+from tracking.amounts import energy, hours
+
 register = template.Library()
-
-
-@register.filter
-def hours(count: float | None) -> str:
-    """Returns hours with about three significant digits: `0.042`, `1.25`, `37.5`, `1,204`."""
-    if count is None:
-        return ""
-    if count == 0 or count >= 100:
-        return f"{count:,.0f}"
-    for lower_bound, digits in ((10, 1), (1, 2), (0.001, 3)):
-        if count >= lower_bound:
-            return f"{count:.{digits}f}"
-    return "<0.001"
-
-
-@register.filter
-def energy(watt_hours: float | None) -> str:
-    if watt_hours is None:
-        return ""
-    if watt_hours < 1000:
-        return f"{hours(watt_hours)} Wh"
-    return f"{hours(watt_hours / 1000)} kWh" if watt_hours < 1e6 else f"{hours(watt_hours / 1e6)} MWh"
+register.filter("hours", hours)
+register.filter("energy", energy)

@@ -17,7 +17,7 @@ import numpy as np
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from clusters.models import KeptSeries, Lease
+from clusters.models import Lease, StoredSeries
 from clusters.telemetry.attempt_curves import MAX_POINTS
 from clusters.telemetry.series import MetricCurve, NodeSeries
 from jobs.models import Attempt, Run
@@ -27,6 +27,7 @@ from tracking.usage.months import month_of, split_by_month
 
 log = logging.getLogger(__name__)
 POWER = "power_w"
+# Curves of a node that was cut off may come that late.
 RECENT = timedelta(days=3)
 BATCH_SIZE = 200
 UPDATED_FIELDS = [
@@ -100,6 +101,7 @@ def account_attempt(attempt: Attempt, now: datetime, *, is_final: bool | None = 
         workspace_id=run.workspace_id, run_number=run.number, attempt=attempt.number
     )
     with transaction.atomic():
+        # A run that was expected to last into the next month may have ended before it.
         existing.exclude(month__in=usage).delete()
         UsageEntry.objects.bulk_create(
             rows,
@@ -114,11 +116,13 @@ def usage_by_month(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> 
     curves = CurveReader(attempt)
     by_month: dict[date, UsageAmounts] = {month_of(attempt.created_at): UsageAmounts()}
     for lease in leases:
+        # The clocks of two processes may differ by a moment; no usage is negative.
         end = max(lease.created_at, lease.released_at or now)
         series = _power_series(curves, lease, end)
         for month, begin_s, end_s in split_by_month(lease.created_at, end):
             amounts = by_month.setdefault(month, UsageAmounts())
             amounts.node_seconds += end_s - begin_s
+            # Allocated time counts, whether the GPUs worked or not: nobody else could use them.
             amounts.gpu_seconds += (end_s - begin_s) * len(lease.gpus)
             for joules in (energy_j(series, gpu, begin_s, end_s) for gpu in lease.gpus):
                 amounts.energy_j = joules if amounts.energy_j is None else amounts.energy_j + (joules or 0.0)
@@ -157,6 +161,8 @@ def _unsettled_attempts() -> QuerySet[Attempt]:
 
 def _account_all(attempts: QuerySet[Attempt], now: datetime) -> int:
     count, last_pk = 0, 0
+    # By key instead of by offset: rows that become final meanwhile leave the query, and an offset would skip
+    # others.
     while batch := list(attempts.filter(pk__gt=last_pk)[:BATCH_SIZE]):
         for attempt in batch:
             try:
@@ -179,5 +185,5 @@ def _is_settled(attempt: Attempt, leases: Iterable[Lease], now: datetime) -> boo
     nodes = {lease.node.name for lease in lease_list if lease.gpus}
     if attempt.ended_at < now - 2 * MAX_SETTLE_WAIT or not nodes:
         return True
-    stored = KeptSeries.objects.filter(holder=attempt.run_id, attempt=attempt.number, node_name__in=nodes)
+    stored = StoredSeries.objects.filter(holder=attempt.run_id, attempt=attempt.number, node_name__in=nodes)
     return len(set(stored.values_list("node_name", flat=True))) == len(nodes)

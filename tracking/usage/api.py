@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -22,28 +21,43 @@ PARAMETERS = [
     OpenApiParameter(
         "from", str, description="The first month (UTC), such as 2026-01; all months by default."
     ),
-    OpenApiParameter("to", str, description="The last month, included."),
-    OpenApiParameter("by", str, description="What to group by; user by default.", enum=list(usage_report.BY)),
-    OpenApiParameter("as", str, description="csv: a file for spreadsheets.", enum=["json", "csv"]),
+    OpenApiParameter("to", str, description="The last month (UTC), inclusive; all months by default."),
+    OpenApiParameter(
+        "by", str, description="The grouping of the totals; `user` by default.", enum=list(usage_report.BY)
+    ),
+    OpenApiParameter(
+        "as",
+        str,
+        description="The format of the response: `json` (the default), or `csv` for spreadsheets.",
+        enum=["json", "csv"],
+    ),
 ]
 
 
-class LineSerializer(serializers.Serializer[Any]):
-    name = serializers.CharField(help_text="The person, experiment, cluster or month, or the run's number.")
-    title = serializers.CharField(help_text="The run's name, if it still exists.")
-    gpu_hours = serializers.FloatField(help_text="Allocated GPUs times hours, from placement to release.")
-    node_hours = serializers.FloatField(help_text="Nodes with an allocation, times hours.")
+class LineSerializer(serializers.Serializer[object]):
+    name = serializers.CharField(
+        help_text="The user, experiment, cluster, month or run number that the totals are for."
+    )
+    title = serializers.CharField(
+        help_text="The run's name if the grouping is by run and the run still exists; otherwise empty."
+    )
+    gpu_hours = serializers.FloatField(
+        help_text="Hours of allocated GPUs, summed over the GPUs, from placement to release."
+    )
+    node_hours = serializers.FloatField(help_text="Hours of nodes with an allocation, summed over the nodes.")
     energy_wh = serializers.FloatField(
-        allow_null=True, help_text="Measured energy of the GPUs; null without measurements."
+        allow_null=True,
+        help_text="The measured energy of the GPUs in watt-hours; null if there are no measurements.",
     )
     measured_gpu_hours = serializers.FloatField(help_text="The GPU-hours that `energy_wh` covers.")
     runs = serializers.IntegerField()
 
 
-class UsageSerializer(serializers.Serializer[Any]):
+class UsageSerializer(serializers.Serializer[object]):
     by = serializers.CharField()
     results = LineSerializer(
-        many=True, help_text="Months in order; everything else by usage, the largest first."
+        many=True,
+        help_text="The totals: months in chronological order, other groups by usage, the largest first.",
     )
     total = LineSerializer()
 

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime
 
 def month_of(moment: datetime) -> date:
     """Returns the first day of the month."""
+    # UTC everywhere, so that a month is the same for people in different time zones.
     return moment.astimezone(UTC).date().replace(day=1)
 
 

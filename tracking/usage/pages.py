@@ -20,7 +20,7 @@ from workspaces.states import Role
 ALL = "all"
 TABLES = ("experiment", "user", "cluster", "run")
 MAX_LINES = 20
-MONTHS_SHOWN = 12
+MAX_MONTHS = 12
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,15 @@ def usage_csv(request: WorkspaceRequest) -> HttpResponse:
 
 
 def chart(workspace: Workspace, now: date, selected: str) -> MonthChart:
-    """Returns the chart of the last MONTHS_SHOWN months."""
-    first = add_months(now, 1 - MONTHS_SHOWN)
+    """Returns the chart of the last MAX_MONTHS months."""
+    first = add_months(now, 1 - MAX_MONTHS)
     by_month = {
         line.name: line
         for line in usage_report.usage_lines(usage_report.entries(workspace, first, now), "month")
     }
-    names = [f"{add_months(first, place):%Y-%m}" for place in range(MONTHS_SHOWN)]
+    names = [f"{add_months(first, place):%Y-%m}" for place in range(MAX_MONTHS)]
     hours = [by_month[name].gpu_hours if name in by_month else 0.0 for name in names]
+    # Workspaces without GPUs are charted by node-hours.
     has_gpus = any(hours)
     if not has_gpus:
         hours = [by_month[name].node_hours if name in by_month else 0.0 for name in names]

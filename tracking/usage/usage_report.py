@@ -15,9 +15,10 @@ from workspaces.models import Workspace
 
 HOUR_S = 3600.0
 BATCH_SIZE = 500
-# The name of a run that still exists.
+# The name of a run that still exists. Deleted runs are counted, but their names are not shown.
 _NAME = Case(When(run__deleted_at=None, run__isnull=False, then=F("run__display_name")), default=Value(""))
-BY: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+# Heading and grouping expressions of each kind of total.
+BY: Mapping[str, tuple[str, Mapping[str, object]]] = {
     "user": ("Person", {"of": F("user_name")}),
     # The current name of the experiment, or the stored one after the run was purged.
     "experiment": ("Experiment", {"of": Coalesce("run__experiment__name", "experiment_name")}),
@@ -25,7 +26,6 @@ BY: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "month": ("Month", {"of": F("month")}),
     "cluster": ("Cluster", {"of": F("cluster_name")}),
 }
-"""Heading and grouping expressions of each kind of total."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def total(entries: QuerySet[UsageEntry]) -> UsageLine:
     return _line({"of": "", **entries.aggregate(**_sums())})
 
 
-def _sums() -> dict[str, Any]:
+def _sums() -> dict[str, object]:
     return {
         "gpu_s": Sum("gpu_seconds"),
         "node_s": Sum("node_seconds"),

@@ -18,11 +18,11 @@ from tracking.notes import TAG as NOTE
 from tracking.search.tree import Comparison, Key
 from tracking.search.vocabulary import KeyKind
 
+# Prefix of tags that clients set for programs, not for people.
 CLIENT_PREFIX = "mlflow."
-"""Prefix of tags that clients set for programs, not for people."""
 SNIPPET = 'mlflow.log_params({"lr": 0.01, "seed": 1})'
+# Longer values have no search link.
 MAX_SEARCHABLE_LENGTH = 200
-"""Longer values have no search link."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class LoggedPair:
 
 
 def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
+    # The Notes tab shows the note.
     tags = [*RunTag.objects.filter(run=run).exclude(key=NOTE).order_by("key").values_list("key", "value")]
     return {
         "params": logged_pairs(
@@ -59,7 +60,7 @@ def _search_url(kind: KeyKind, key: str, value: str) -> str:
     return f"{reverse('runs')}?{urlencode({'filter': str(Comparison(Key(kind, key), '=', value))})}"
 
 
-def shows(run: Run) -> bool:
+def has_logged_data(run: Run) -> bool:
     """Returns whether the tab is visible: it has content, or the run may still log some."""
     if run.state not in FINAL:
         return True
@@ -67,4 +68,4 @@ def shows(run: Run) -> bool:
     return any(kind.filter(run=run).exists() for kind in pairs)
 
 
-TAB = Tab("Parameters", context, shows=shows)
+TAB = Tab("Parameters", context, shows=has_logged_data)

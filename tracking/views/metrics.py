@@ -26,7 +26,7 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
     }
 
 
-def shows(run: Run) -> bool:
+def has_metrics(run: Run) -> bool:
     """Returns whether the tab is visible: it has content, or the run may still log some."""
     return (
         run.state not in FINAL
@@ -41,5 +41,5 @@ TAB = Tab(
     ("css/charts.css", "css/curves.css"),
     ("js/curves/mount.js",),
     stands=True,
-    shows=shows,
+    shows=has_metrics,
 )

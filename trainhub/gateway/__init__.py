@@ -1,5 +1,4 @@
-"""The broker gateway: a process that gives nodes on other machines an encrypted way to the embedded Valkey.
+"""The broker gateway: a process that gives nodes on other machines encrypted access to the embedded Valkey.
 
-The Valkey that the hub brings along is built without TLS, so it listens on a Unix socket alone. The gateway
-accepts TLS, lets only users of nodes pass, bounds how many connections there are, and copies bytes between
-the two."""
+The embedded Valkey is built without TLS, so it listens on a Unix socket only. The gateway accepts TLS, admits
+only users of nodes, limits the number of connections, and copies bytes in both directions."""

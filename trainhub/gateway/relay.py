@@ -1,4 +1,5 @@
-"""One connection through the gateway: TLS handshake, sign-in, then bytes both ways until either side ends."""
+"""Carries one connection through the gateway: TLS handshake, sign-in, then bytes in both directions until
+either side ends."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from trainhub.gateway import commands
 from trainhub.gateway.admission import Admission
 
 log = logging.getLogger(__name__)
+# Time for handshake and sign-in together, of which an honest client takes milliseconds.
 SIGN_IN_S = 10.0
-"""Time for handshake and sign-in together, of which an honest client takes milliseconds."""
 PIECE_BYTES = 16384
 USERS = "node."
 REFUSED = b"-NOAUTH Authentication required.\r\n"
@@ -25,7 +26,7 @@ class SignInRefused(Exception):
 
 
 class Relay:
-    """The way of one client's connections to the server at the Unix socket `server`."""
+    """Carries connections of clients to the server at the Unix socket `server`."""
 
     def __init__(self, server: Path, tls: ssl.SSLContext, admission: Admission) -> None:
         self._server = server
@@ -33,7 +34,7 @@ class Relay:
         self._admission = admission
 
     async def carry(self, client: socket.socket, address: str) -> None:
-        """Until it ends. Never raises what the client or the server brings about."""
+        """Carries a connection until it ends. Never raises for errors of the client or the server."""
         if not self._admission.accept(address):
             client.close()
             return
@@ -44,6 +45,7 @@ class Relay:
                     to_client = await self._handshake(client, connections)
                     to_server = await self._connect(connections)
                     user = await _sign_in(to_client, to_server)
+                # Signed in: from here on the connection counts for its user, not for its address.
                 stranger.pop_all().close()
                 await self._serve(user, to_client, to_server)
 
@@ -58,10 +60,12 @@ class Relay:
         except BaseException:
             client.close()
             raise
-        return _kept(Peer(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), connections)
+        return _managed(Peer(reader, asyncio.StreamWriter(transport, protocol, reader, loop)), connections)
 
     async def _connect(self, connections: contextlib.AsyncExitStack) -> Peer:
-        return _kept(Peer(*await asyncio.open_unix_connection(self._server, limit=PIECE_BYTES)), connections)
+        return _managed(
+            Peer(*await asyncio.open_unix_connection(self._server, limit=PIECE_BYTES)), connections
+        )
 
     async def _serve(self, user: str, client: Peer, server: Peer) -> None:
         if not self._admission.admit(user, client, client.abort):
@@ -73,6 +77,7 @@ class Relay:
                 asyncio.ensure_future(server.copy_to(client)),
             }
             _, rest = await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+            # The other direction would wait for ever for a peer whose counterpart has gone.
             for copy in rest:
                 copy.cancel()
             await asyncio.gather(*copies, return_exceptions=True)
@@ -81,7 +86,7 @@ class Relay:
 
 
 class Peer:
-    """One side of a connection."""
+    """One side of a connection: its reader and its writer."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -93,7 +98,7 @@ class Peer:
 
     async def write(self, data: bytes) -> None:
         self._writer.write(data)
-        # No more is read from the one side than the other takes.
+        # Waits while the other side does not read, so that nothing piles up in memory.
         await self._writer.drain()
 
     def abort(self) -> None:
@@ -104,10 +109,11 @@ class Peer:
 
 
 async def _sign_in(client: Peer, server: Peer) -> str:
-    """Pass the client's first command on, and the answer back; as whom it signed in. Raises SignInRefused."""
+    """Passes the client's first command to the server, and the answer back. Returns the user that has signed
+    in. Raises SignInRefused."""
     head = b""
     try:
-        while (command := commands.words(head)) is None:
+        while (command := commands.parse_command(head)) is None:
             piece = await client.reader.read(PIECE_BYTES)
             if not piece:
                 raise SignInRefused
@@ -117,9 +123,12 @@ async def _sign_in(client: Peer, server: Peer) -> str:
         await client.write(REFUSED)
         raise SignInRefused from error
     if not user.startswith(USERS):
-        # The hub itself has no business here, so its password opens nothing here.
+        # The hub's own users do not come this way, so their passwords are refused here even if somebody knows
+        # them.
         await client.write(REFUSED)
         raise SignInRefused
+    # Whatever the client sent behind its sign-in passes, too: from here on Valkey's access rules for the user
+    # apply.
     await server.write(head)
     answer = await server.reader.read(PIECE_BYTES)
     await client.write(answer)
@@ -128,6 +137,6 @@ async def _sign_in(client: Peer, server: Peer) -> str:
     return user
 
 
-def _kept(line: Peer, connections: contextlib.AsyncExitStack) -> Peer:
+def _managed(line: Peer, connections: contextlib.AsyncExitStack) -> Peer:
     connections.callback(line.close)
     return line

@@ -1,1 +1,1 @@
-"""The hub's own log files: how a line looks, and how files are kept small while they are written."""
+"""The hub's own log files: the format of a line, and the rotation of files while they are written."""

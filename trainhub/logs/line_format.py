@@ -1,5 +1,5 @@
-"""How a log line looks: of limited length, and without characters that steer a terminal or imitate another
-line."""
+"""The format of a log line: of limited length, and without characters that control a terminal or imitate
+another line."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import logging
 import re
 from types import TracebackType
 
+# In characters. Requests contain paths of up to 64 KiB, and anybody may send them.
 MAX_MESSAGE = 2_000
-"""Characters. Requests name paths of up to 64 KiB, and anybody may send them."""
 MAX_TRACEBACK = 20_000
-ENDS_KEPT = 400
-"""Characters at the end of a message that is too long: what failed is often said last."""
+# So many characters at the end of a text that is too long are preserved: the cause often stands last.
+END_CHARS = 400
+# ASCII and C1 controls but tab and newline, Unicode's line separators, and the marks that reverse the
+# direction of text.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class LineFormatter(logging.Formatter):
-    """Further lines of a record are indented, so none of them can pass for a record of its own."""
+    """A formatter that indents further lines of a record, so that none of them looks like a record of its
+    own."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         record.message = printable(shortened(record.message, MAX_MESSAGE))
@@ -29,15 +32,16 @@ class LineFormatter(logging.Formatter):
 
 
 def shortened(text: str, longest: int) -> str:
-    """Beginning and end of a text that is too long, with a note of how much is left out."""
+    """Returns the beginning and the end of a text that is longer than `longest` characters, with a note of
+    how many are left out."""
     if len(text) <= longest:
         return text
-    left_out = len(text) - longest
-    return f"{text[: longest - ENDS_KEPT]} [... {left_out:,} characters ...] {text[-ENDS_KEPT:]}"
+    omitted = len(text) - longest
+    return f"{text[: longest - END_CHARS]} [... {omitted:,} characters ...] {text[-END_CHARS:]}"
 
 
 def printable(text: str) -> str:
-    """The text with control characters escaped and further lines indented."""
+    """Returns the text with control characters escaped and further lines indented."""
     return CONTROL.sub(_escaped, text.replace("\r\n", "\n")).replace("\n", "\n    ")
 
 

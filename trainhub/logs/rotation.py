@@ -1,9 +1,9 @@
-"""Log files of limited size, rotated by the very process that writes them, without losing a line.
+"""Limits the size of log files. The process that writes a file rotates it itself, without losing a line.
 
 `python -m trainhub.logs.rotation FILE MODULE ARGUMENTS` runs a module whose standard output and error are
 FILE. A thread watches the file's size. It renames a file that has become too large and points both
 descriptors at a new one: whatever is written up to that moment goes to the old file, everything later to the
-new one. No other process has to live for that."""
+new one. No other process is needed for that."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OUTPUTS = (1, 2)
 
 
 def rotate(log: Path, generations: int = GENERATIONS) -> None:
-    """Rename `web.log` to `web.log.1`, `web.log.1` to `web.log.2` and so on; the oldest goes."""
+    """Renames `web.log` to `web.log.1`, `web.log.1` to `web.log.2` and so on. The oldest file is replaced."""
     for number in range(generations, 0, -1):
         older = log.with_name(f"{log.name}.{number}")
         newer = log.with_name(f"{log.name}.{number - 1}") if number > 1 else log
@@ -36,21 +36,23 @@ def is_too_large(log: Path, max_bytes: int = MAX_BYTES) -> bool:
 
 
 def open_log(log: Path) -> int:
-    """A descriptor that appends to the file, which this account alone may read."""
+    """Returns a descriptor that appends to the file. Only this account may read it."""
+    # O_APPEND: two processes that write to one file must not overwrite each other's lines.
     return os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def reopen(log: Path) -> None:
-    """Rotate the file, and let this process write to the new one."""
+    """Rotates the file, and points standard output and error of this process at the new one."""
     rotate(log)
     descriptor = open_log(log)
+    # dup2 replaces a descriptor atomically, so no other thread's write can fail in between.
     for output in OUTPUTS:
         os.dup2(descriptor, output)
     os.close(descriptor)
 
 
 def keep_small(log: Path, max_bytes: int = MAX_BYTES, check_seconds: float = CHECK_SECONDS) -> None:
-    """Watch the file for as long as this process lives."""
+    """Starts a thread that watches the size of the file as long as this process lives."""
     stopped = threading.Event()
 
     def watch() -> None:
@@ -62,6 +64,8 @@ def keep_small(log: Path, max_bytes: int = MAX_BYTES, check_seconds: float = CHE
             except OSError as error:
                 sys.stderr.write(f"{log} could not be rotated: {error}\n")
                 sys.stderr.flush()
+                # The rotation is tried again later, but every two seconds the message itself would fill the
+                # log.
                 stopped.wait(60)
 
     threading.Thread(target=watch, name="log-rotation", daemon=True).start()

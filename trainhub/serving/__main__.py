@@ -1,4 +1,4 @@
-"""`python -m trainhub.serving`: the web server that `manage.py up` keeps running. Its settings are
+"""`python -m trainhub.serving`: the web server that `manage.py up` keeps running. It is configured by
 environment variables."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
 from trainhub import installation
+from trainhub.serving import preload
 from trainhub.serving.limits import ConnectionLimits, max_open_connections, raise_file_limit
 from trainhub.serving.protocol import CountedWebSocket, GuardedHttp
 from trainhub.serving.proxies import TrustedProxies, trusted_proxies
@@ -23,7 +24,8 @@ MAX_SOCKET_MESSAGE_BYTES = 2**20
 def configuration(
     app: Any, limits: ConnectionLimits, proxies: TrustedProxies, **options: Any
 ) -> uvicorn.Config:
-    """A configuration of uvicorn. `options` are its own, for example host, port or ssl_certfile."""
+    """Returns a configuration of uvicorn. `options` are uvicorn's own, for example host, port or
+    ssl_certfile."""
     return uvicorn.Config(
         app,
         http=partial(GuardedHttp, limits=limits, proxies=proxies),  # type: ignore[arg-type]
@@ -45,19 +47,24 @@ def configuration(
 
 
 def run(server: uvicorn.Server, limits: ConnectionLimits, proxies: TrustedProxies) -> None:
-    """Serve until a signal asks to stop."""
+    """Serves until a signal requests the stop."""
     with asyncio.Runner(loop_factory=partial(GuardedLoop, limits, proxies)) as runner:
         runner.run(server.serve())
 
 
 def main() -> int:
     raise_file_limit()
+    preload.load_application()
+    preload.wait_for_start()
     host, port = installation.bind()
-    shown = installation.certificate()
-    given = {} if shown is None else {"ssl_certfile": shown.chain, "ssl_keyfile": shown.key}
+    certificate = installation.certificate()
+    tls_options = (
+        {} if certificate is None else {"ssl_certfile": certificate.chain, "ssl_keyfile": certificate.key}
+    )
     limits, proxies = ConnectionLimits(max_open_connections()), trusted_proxies()
     app = "trainhub.asgi:application"
-    config = configuration(app, limits, proxies, host=host or "0.0.0.0", port=port, lifespan="on", **given)  # noqa: S104
+    address = host or "0.0.0.0"  # noqa: S104 - the owner asked for all interfaces by a BIND without a host
+    config = configuration(app, limits, proxies, host=address, port=port, lifespan="on", **tls_options)
     server = uvicorn.Server(config)
     run(server, limits, proxies)
     return 0 if server.started else STARTUP_FAILURE

@@ -1,4 +1,4 @@
-"""Every request is checked for the host that it names, as Django checks its own part of them."""
+"""Checks the Host header of every request, as Django does for its own part of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from django.http.request import split_domain_port, validate_host
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-LONGEST_SHOWN = 100
+MAX_LABEL_CHARS = 100
 
 
 class HostCheck:
-    """Answers 400 where the Host header is none of ALLOWED_HOSTS, before anything else looks at the
-    request."""
+    """Answers 400 if the Host header is none of ALLOWED_HOSTS, before any other code sees the request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -42,7 +41,7 @@ def _is_allowed(scope: Scope) -> bool:
 
 def _refusal(scope: Scope) -> JSONResponse:
     named = b", ".join(value for name, value in scope["headers"] if name == b"host").decode("latin-1")[
-        :LONGEST_SHOWN
+        :MAX_LABEL_CHARS
     ]
     detail = (
         f"Host: {named} is none of this hub's names. Use {urlsplit(settings.PUBLIC_URL).netloc}, or have "

@@ -1,7 +1,7 @@
-"""How many connections the web server keeps, and which it gives up first when there are too many.
+"""Limits the connections of the web server, and chooses which one is closed when there are too many.
 
-Only connections that have not sent a complete request head count against their address. Whoever has sent one
-is a client of the hub, so hundreds of nodes or people may share one address."""
+Only connections that have not sent a complete request head count against their address. A client that has
+sent one is a client of the hub, so hundreds of nodes or people may share one address."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Protocol
 
 MAX_OPEN = 16_384
 MAX_UNFINISHED = 2_048
+# Twice as many as the nodes of a large cluster, all of which may connect at the same moment.
 MAX_UNFINISHED_PER_ADDRESS = 512
-"""Twice as many as the nodes of a large cluster, all of which may connect at the same moment."""
+# File descriptors that stay free for the hub's own files: database, logs, blobs, Valkey.
 LEAST_RESERVED = 256
-"""File descriptors that stay free for the hub's own files: database, logs, blobs, Valkey."""
+# One machine usually has a whole /64.
 IPV6_NETWORK_BYTES = 8
-"""One machine usually has a whole /64."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds."""
+    """Time limits of connections, in seconds."""
 
     handshake: float = 15
     head: float = 15
@@ -34,13 +34,13 @@ class Timeouts:
 
 
 class Connection(Protocol):
-    """What can be given up."""
+    """A connection that can be aborted."""
 
     def abort(self) -> None: ...
 
 
 class ConnectionLimits:
-    """Counts open connections. At a limit it aborts the connection that has gone without a complete head for
+    """Counts open connections. At a limit it aborts the connection that has been without a complete head for
     longest."""
 
     def __init__(self, max_open: int, timeouts: Timeouts | None = None) -> None:
@@ -57,9 +57,11 @@ class ConnectionLimits:
         return len(self._open)
 
     def opened(self, connection: Connection) -> None:
-        """Call once for each accepted connection. Makes room by aborting an unfinished one; without any, the
-        new one goes."""
+        """Counts an accepted connection; to be called once. At the limit an unfinished connection is aborted
+        to make room; if there is none, the new one is aborted."""
         if len(self._open) >= self.max_open:
+            # Without an unfinished connection all open ones belong to clients of the hub, which have
+            # precedence over a new one.
             victim = next(iter(self._unfinished), connection)
             self.closed(victim)
             victim.abort()
@@ -68,13 +70,13 @@ class ConnectionLimits:
         self._open.add(connection)
 
     def closed(self, connection: Connection) -> None:
-        """May be called more than once."""
+        """Ends the count of a connection. May be called more than once."""
         self.finished(connection)
         self._open.discard(connection)
 
     def waiting(self, connection: Connection, address: str) -> None:
-        """The connection has sent no complete head. An empty `address`, a trusted proxy's, counts towards the
-        total only."""
+        """Counts the connection as unfinished: it has sent no complete head. An empty `address`, used for
+        trusted proxies, counts towards the total only."""
         if connection in self._unfinished or connection not in self._open:
             return
         self._unfinished[connection] = address
@@ -86,7 +88,7 @@ class ConnectionLimits:
             self._abort(next(iter(self._unfinished)))
 
     def finished(self, connection: Connection) -> None:
-        """The head is complete, or the connection has gone."""
+        """Ends the count as unfinished: the head is complete, or the connection has gone."""
         address = self._unfinished.pop(connection, None)
         if address is None:
             return
@@ -101,7 +103,8 @@ class ConnectionLimits:
 
 
 def max_open_connections() -> int:
-    """As many as the limit on open files allows, less a reserve for the hub's own files."""
+    """Returns how many connections the limit on open files permits, less a reserve for the hub's own
+    files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MAX_OPEN
@@ -109,14 +112,15 @@ def max_open_connections() -> int:
 
 
 def raise_file_limit() -> None:
-    """Raise the soft limit on open files to the hard limit: the usual 1,024 are fewer than a busy hub has
-    connections."""
+    """Raises the soft limit on open files to the hard limit: the usual 1,024 are fewer than the connections
+    of a busy hub."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def address_key(host: str) -> str:
-    """The address that a connection counts against: all of IPv4, the network of IPv6."""
+    """Returns the key under which a connection is counted: the whole IPv4 address, or the /64 network of an
+    IPv6 address."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,7 +1,6 @@
-"""HTTP and WebSocket connections that slow or silent clients cannot hold for ever.
+"""HTTP and WebSocket connections with time limits, so that slow or silent clients cannot hold them for ever.
 
-uvicorn itself waits without end for the rest of a head or body, and for a client that does not read.
-"""
+uvicorn itself waits without limit for the rest of a head or body, and for a client that does not read."""
 
 from __future__ import annotations
 
@@ -15,18 +14,18 @@ from trainhub.coalesced_writes import OneWrite
 from trainhub.serving.limits import ConnectionLimits, address_key
 from trainhub.serving.proxies import TrustedProxies
 
+# Bytes per second below which a client counts as stalled, in either direction.
 LEAST_RATE = 500
-"""Bytes per second below which a client counts as stalled, in either direction."""
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 256
 
 
 class HeadTooLarge(Exception):
-    """The request's head is larger than any that a client of the hub sends."""
+    """The request's head is larger than those of the hub's clients."""
 
 
 class UnreadAnswer:
-    """Aborts a connection whose client leaves what is sent to it unread."""
+    """Aborts a connection whose client does not read what is sent to it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
@@ -34,13 +33,13 @@ class UnreadAnswer:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self, transport: asyncio.Transport) -> None:
-        """Call when the transport's buffer is full."""
+        """Starts the watch. To be called when the transport's buffer is full."""
         self._timer = self._loop.call_later(
             self._seconds, self._check, transport, transport.get_write_buffer_size()
         )
 
     def end(self) -> None:
-        """Call when the buffer has emptied, or the connection has gone."""
+        """Ends the watch. To be called when the buffer has emptied, or the connection has gone."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -53,7 +52,7 @@ class UnreadAnswer:
 
 
 class GuardedHttp(OneWrite):
-    """An HTTP connection with time limits for heads, bodies and unread answers, and a size limit for
+    """An HTTP connection with time limits for heads, bodies and unread responses, and a size limit for
     heads."""
 
     def __init__(self, *args: Any, limits: ConnectionLimits, proxies: TrustedProxies, **options: Any) -> None:
@@ -80,7 +79,7 @@ class GuardedHttp(OneWrite):
         super().connection_lost(exc)
 
     def abort(self) -> None:
-        """Close at once, without sending what is still buffered."""
+        """Closes the connection at once, without sending what is still buffered."""
         self.transport.abort()
 
     # Reading
@@ -91,6 +90,7 @@ class GuardedHttp(OneWrite):
         if self._is_upgraded or self.transport.is_closing():
             return
         if self._in_head or self._is_idle:
+            # The chunk in which a head begins is not counted: it may also hold the end of the request before.
             self._head_bytes += len(data) if was_in_head else 0
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._head_too_large = True
@@ -107,6 +107,7 @@ class GuardedHttp(OneWrite):
     def on_headers_complete(self) -> None:
         self._in_head = False
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        # A head that arrives in a single chunk is only measured here.
         if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
             self._head_too_large = True
             raise HeadTooLarge
@@ -117,6 +118,7 @@ class GuardedHttp(OneWrite):
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
         super().on_body(body)
+        # Reading is paused while the application is behind; then a slow body is the hub's fault.
         self._was_paused = self._was_paused or self.flow.read_paused
 
     def on_message_complete(self) -> None:
@@ -135,12 +137,14 @@ class GuardedHttp(OneWrite):
         self._is_upgraded = True
         self._stop_waiting()
         self._unread.end()
+        # From here on `CountedWebSocket` counts this connection.
         self._limits.closed(self)
         super().handle_websocket_upgrade()
 
     @property
     def _is_idle(self) -> bool:
-        """No request is being read or answered, so whatever has arrived was no more than empty lines."""
+        """Whether no request is being read or answered. Data that has arrived in this state consists of empty
+        lines only."""
         return not self._in_body and (self.cycle is None or self.cycle.response_complete)
 
     def _await_head(self) -> None:
@@ -150,12 +154,13 @@ class GuardedHttp(OneWrite):
     def _await_body(self) -> None:
         self._body_bytes, self._was_paused = 0, self.flow.read_paused
         self._timer = self.loop.call_later(self._limits.timeouts.body, self._check_body)
+        # Whoever sends no credentials counts as unfinished while sending a body, too.
         if not any(name in (b"authorization", b"cookie") for name, _ in self.headers):
             self._limits.waiting(self, self._address)
 
     def _check_body(self) -> None:
-        """Abort a client that stalls, unless the hub itself did not read, or has not asked for the body
-        yet."""
+        """Aborts a client that sends too slowly, unless the hub itself has not read, or has not requested the
+        body yet."""
         hub_was_slow = self._was_paused or (
             not self.cycle.response_complete and self.cycle.waiting_for_100_continue
         )
@@ -199,8 +204,7 @@ class GuardedHttp(OneWrite):
 
 
 class CountedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket connection that counts among the open ones, and is aborted when its client does not read
-    for long."""
+    """A WebSocket connection that counts as open, and is aborted if its client does not read for long."""
 
     def __init__(self, *args: Any, limits: ConnectionLimits, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -1,5 +1,4 @@
-"""The proxies whose word about a client's address and scheme counts: those of TRUSTED_PROXIES, and no
-others."""
+"""The proxies of TRUSTED_PROXIES. Only these may state a client's address and scheme in headers."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from trainhub import env
 
 
 class TrustedProxies:
-    """Addresses and networks, for example 127.0.0.1, 10.0.0.0/8 or fd00::/8."""
+    """A set of addresses and networks, for example 127.0.0.1, 10.0.0.0/8 or fd00::/8."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = list(words)
@@ -30,8 +29,9 @@ class TrustedProxies:
 
 
 def trusted_proxies() -> TrustedProxies:
-    """Read TRUSTED_PROXIES; raises EnvError where it names something else than addresses."""
-    return TrustedProxies(env.words("TRUSTED_PROXIES"))
+    """Returns the proxies in TRUSTED_PROXIES. Raises EnvError if it contains anything but addresses and
+    networks."""
+    return TrustedProxies(env.split_words("TRUSTED_PROXIES"))
 
 
 def _network(word: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

@@ -1,7 +1,7 @@
 """TLS connections, which count as unfinished from the moment at which they are accepted.
 
-An event loop's own server shows a connection to its protocol only after the handshake, so nobody could count
-or end it before."""
+The server of an event loop passes a connection to its protocol only after the handshake, so nothing could
+count or end it before."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from trainhub.serving.proxies import TrustedProxies
 
 log = logging.getLogger(__name__)
 MAX_ACCEPTED_AT_ONCE = 64
+# After a connection could not be accepted, usually because too many files are open.
 PAUSE_SECONDS = 0.1
-"""After a connection could not be accepted, usually because too many files are open."""
 MakeProtocol = Callable[[], asyncio.Protocol]
 
 
@@ -34,7 +34,7 @@ class GuardedLoop(uvloop.Loop):
 
     async def create_server(  # type: ignore[override]  # no more than what uvicorn gives
         self, protocol_factory: MakeProtocol, *args: Any, ssl: Any = None, backlog: int = 100, **options: Any
-    ) -> Any:
+    ) -> object:
         if ssl is None:
             return await super().create_server(protocol_factory, *args, backlog=backlog, **options)
         bound = await super().create_server(protocol_factory, *args, start_serving=False, **options)
@@ -42,7 +42,7 @@ class GuardedLoop(uvloop.Loop):
 
 
 class TlsServer:
-    """Accepts connections at the sockets that `bound` has bound."""
+    """Accepts TLS connections at the sockets that `bound` has bound."""
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class TlsServer:
         await self._bound.wait_closed()
 
     def _accept(self, listener: socket.socket) -> None:
+        # Not until the queue is empty: the connections that are open need their turn, too.
         for _ in range(MAX_ACCEPTED_AT_ONCE):
             try:
                 accepted, peer = listener.accept()
@@ -84,6 +85,8 @@ class TlsServer:
                 return
             except OSError as error:
                 log.warning("No connection can be accepted: %s", error)
+                # Otherwise the loop would call this again at once, and occupy a processor until a descriptor
+                # is free.
                 self.loop.remove_reader(listener)
                 self.loop.call_later(PAUSE_SECONDS, self._resume, listener)
                 return
@@ -91,12 +94,14 @@ class TlsServer:
             Handshake(self, accepted, str(peer[0]))
 
     def _resume(self, listener: socket.socket) -> None:
+        # `close` may have been called during the pause.
         if listener in self._listeners:
             self.loop.add_reader(listener, self._accept, listener)
 
 
 class Handshake:
-    """One accepted connection until its handshake ends; from then on its HTTP protocol looks after it."""
+    """One accepted connection until its handshake ends. From then on its HTTP protocol is responsible for
+    it."""
 
     def __init__(self, server: TlsServer, accepted: socket.socket, host: str) -> None:
         self._server = server

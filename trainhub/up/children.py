@@ -1,4 +1,4 @@
-"""The processes that `up` keeps alive: how each is started, how often it may die."""
+"""The processes that `up` keeps running: how each is started, and how often it may die."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ DEATHS_ALLOWED = 5
 BACKOFF_S = (0.0, 0.5, 1, 2, 5, 10, 15)
 PR_SET_PDEATHSIG = 1
 PR_SET_NO_NEW_PRIVS = 38
+# Fewer memory arenas of the C library save memory in processes with many threads.
 LEAN = {"MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
 
 
 @dataclass(slots=True)
 class Child:
-    """One kept process. `stage` orders the stop: higher stages end first."""
+    """One process that is restarted when it dies. `stage` orders the stop: higher stages end first."""
 
     name: str
     title: str
@@ -54,8 +55,8 @@ class Child:
         return self.process is not None and self.process.poll() is None
 
     def start(self) -> None:
-        """Start in a session of its own, so that Ctrl-C in the terminal reaches only `up`, which stops in
-        order."""
+        """Starts the process in a session of its own, so that Ctrl-C in the terminal reaches only `up`, which
+        stops all in order."""
         self.tend_log()
         with open(rotation.open_log(self.log), "ab") as log:  # noqa: PTH123
             self.process = subprocess.Popen(
@@ -75,23 +76,24 @@ class Child:
 
     @property
     def _rotates_its_log(self) -> bool:
+        # A process that lived for long starts again with the shortest pause.
         return self.argv[:2] == (sys.executable, "-m")
 
     @property
     def _command(self) -> tuple[str, ...]:
-        """A Python module is run by the one that keeps its log small."""
+        """The command to run. A Python module is run by `trainhub.logs.rotation`, which limits the size of
+        its log."""
         if not self._rotates_its_log:
             return self.argv
         return (*self.argv[:2], "trainhub.logs.rotation", str(self.log), *self.argv[2:])
 
     def tend_log(self) -> None:
-        """Rotate the log of a process that opens it anew for each line, as Valkey does, or of one that does
-        not run."""
+        """Rotates a large log if its process opens it anew for each line, as Valkey does, or does not run."""
         if (self.process is None or not self._rotates_its_log) and rotation.is_too_large(self.log):
             rotation.rotate(self.log)
 
     def died(self) -> str:
-        """Note the death, plan the restart and say how it ended."""
+        """Counts the death, plans the restart and returns how the process ended, as part of a sentence."""
         now = time.monotonic()
         lived = now - self.started_at
         self.quick_deaths = self.quick_deaths + 1 if lived < SHORT_LIFE_S else 0
@@ -125,10 +127,10 @@ def python(*arguments: str) -> tuple[str, ...]:
 
 
 def end_with_parent(*, no_new_privileges: bool = False) -> Callable[[], None] | None:
-    """For preexec_fn: on Linux a child is told to end when its parent is killed without a chance to say so.
+    """Returns a function for preexec_fn that makes the kernel send SIGTERM to the child when its parent dies;
+    None outside of Linux.
 
-    `no_new_privileges`: neither the child nor what it starts gains rights by programs with the setuid bit.
-    """
+    `no_new_privileges`: neither the child nor what it starts gains rights by programs with the setuid bit."""
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -138,6 +140,7 @@ def end_with_parent(*, no_new_privileges: bool = False) -> Callable[[], None] | 
         if no_new_privileges and prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
             os._exit(1)
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        # The parent may have ended before PR_SET_PDEATHSIG took effect; then the signal never comes.
         if os.getppid() != parent:
             os._exit(1)
 

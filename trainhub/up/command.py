@@ -1,4 +1,5 @@
-"""`manage.py up`: everything that TrainHub needs on this machine, from nothing to the page it prints."""
+"""`manage.py up`: prepares and starts everything that TrainHub needs on this machine, and prints its
+address."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
-    """`agents_pipe`: where root has started this process for the hub alone, the descriptor that root's agent
-    waits at."""
+    """Runs TrainHub until a signal. `agents_pipe`: if root has started this process for the hub only, the
+    descriptor at which root waits for the facts of its agent."""
     if as_demo:
         demo.check()
     if ownership.is_separate(installation.DATA_DIR):
@@ -85,20 +86,26 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
 def _start(
     supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool, *, agents_pipe: int | None
 ) -> None:
-    own = None if installation.given_redis_url() else valkey.configured(installation.DATA_DIR)
+    own = None if installation.configured_redis_url() else valkey.configured(installation.DATA_DIR)
     _publish_services(own)
     if own is not None:
         supervisor.start(stack.valkey_child(own, lock))
+    # Loading its code takes the web server longer than the preparation of a hub that was started before, so
+    # both are done at once. It waits for the end of the preparation at this pipe.
+    gate, opener = os.pipe()
+    supervisor.start(stack.web(lock, gate))
     prepared = _prepare(*(demo.preparation() if as_demo else ()))
     if own is not None:
         own.wait()
+        # The gateway connects to Valkey for each client, so it starts only once Valkey answers.
         _start_gateway(supervisor, own, lock)
-    if supervisor.asked_to_stop:
+    if supervisor.stop_requests:
         return
+    os.close(opener)
     if as_demo:
-        children = [*stack.services(lock), *demo.children(prepared)]
+        children = [stack.worker(), *demo.demo_children(prepared)]
     else:
-        children = stack.children(prepared["node"], lock) if agents_pipe is None else stack.services(lock)
+        children = stack.children(prepared["node"]) if agents_pipe is None else [stack.worker()]
     for child in children:
         supervisor.start(child)
     if agents_pipe is not None:
@@ -122,31 +129,32 @@ def _start(
 
 
 def _start_gateway(supervisor: Supervisor, own: valkey.Valkey, lock: int) -> None:
-    """Let nodes on other machines in, where the hub is open to them and its own Valkey is the broker."""
-    bind, shown = installation.broker_bind(), installation.broker_certificate()
-    if bind is not None and shown is not None and not installation.given_broker_url():
-        supervisor.start(stack.gateway_child(own, bind, shown, lock))
+    """Starts the broker gateway if the hub is open to other machines and its own Valkey is the broker."""
+    bind, certificate = installation.broker_bind(), installation.broker_certificate()
+    if bind is not None and certificate is not None and not installation.configured_broker_url():
+        supervisor.start(stack.gateway_child(own, bind, certificate, lock))
 
 
 def _publish_services(own: valkey.Valkey | None) -> None:
-    """Tell the children, and other manage.py commands, where the services are."""
+    """Writes the addresses of the services for the children and for other manage.py commands."""
     redis = own.url if own else installation.redis_url()
-    broker = installation.given_broker_url() or installation.broker_of(redis)
+    broker = installation.configured_broker_url() or installation.broker_of(redis)
     facts = {"redis_url": redis, "broker_url": broker, "hub_url": installation.bind().local_url}
     facts |= {"public_url": installation.public_url(), "api_url": installation.api_url()}
-    tcp, shown = installation.broker_bind(), installation.certificate()
-    if own is not None and tcp is not None and not installation.given_broker_url():
-        facts["node_broker_url"] = f"rediss://{addresses.bracketed(tcp.host or '0.0.0.0')}:{tcp.port}/0"  # noqa: S104
+    tcp, certificate = installation.broker_bind(), installation.certificate()
+    if own is not None and tcp is not None and not installation.configured_broker_url():
+        host = tcp.host or "0.0.0.0"  # noqa: S104
+        facts["node_broker_url"] = f"rediss://{addresses.bracketed(host)}:{tcp.port}/0"
         of_broker = installation.broker_certificate()
         if of_broker is not None and of_broker.ca is not None:
             facts["broker_ca"] = str(of_broker.ca)
-    if shown is not None and shown.ca is not None:
-        facts["hub_ca"] = str(shown.ca)
+    if certificate is not None and certificate.ca is not None:
+        facts["hub_ca"] = str(certificate.ca)
     write_secret(installation.SERVICES_FILE, json.dumps(facts))
 
 
 def _prepare(*options: str) -> dict[str, str]:
-    """Run `manage.py prepare`, show the first password while it is known, and return what it tells, such as
+    """Runs `manage.py prepare`, shows the first password while it is known, and returns its results, such as
     `node`: the name of this machine's node."""
     process = subprocess.Popen(
         python("manage.py", "prepare", *options),
@@ -175,9 +183,9 @@ def _prepare(*options: str) -> dict[str, str]:
 
 
 def _first_answer(supervisor: Supervisor) -> bool:
-    """Wait for the first answer over HTTP; False when asked to stop meanwhile."""
+    """Waits for the first answer over HTTP. Returns False if a stop was requested meanwhile."""
     deadline = time.monotonic() + FIRST_ANSWER_S
-    while not supervisor.asked_to_stop:
+    while not supervisor.stop_requests:
         supervisor.tend()
         line = _line()
         try:
@@ -197,13 +205,13 @@ def _first_answer(supervisor: Supervisor) -> bool:
 
 
 def _line() -> http.client.HTTPConnection:
-    """To our own web server, which has to show the certificate that it was given."""
-    bind, shown = installation.bind(), installation.certificate()
+    """Returns a connection to our own web server, which has to show the expected certificate."""
+    bind, certificate = installation.bind(), installation.certificate()
     host = bind.local_host.strip("[]")
-    if shown is None:
+    if certificate is None:
         return http.client.HTTPConnection(host, bind.port, timeout=2)
-    trusted = ssl.create_default_context(cafile=shown.ca or shown.chain)
-    if shown.ca is None:
+    trusted = ssl.create_default_context(cafile=certificate.ca or certificate.chain)
+    if certificate.ca is None:
         # It names the hub as others know it, and may be no authority's own: this very certificate is what
         # must come.
         trusted.check_hostname = False

@@ -1,4 +1,4 @@
-"""The few calm lines that `up` prints, and the one sentence with which it gives up."""
+"""The output of `up`: its few lines, and the sentence with which it fails."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 class Stop(Exception):
-    """`up` cannot go on; the message is the sentence for the person at the console."""
+    """`up` cannot continue. The message is the sentence for the person at the console."""
 
 
 def say(line: str = "") -> None:

@@ -1,5 +1,5 @@
-"""What `up --demo` starts besides the hub: agents of machines whose GPUs are simulated, and somebody who
-trains on them."""
+"""The processes that `up --demo` starts besides the hub: agents of machines with simulated GPUs, and a
+visitor who trains on them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from trainhub.up.children import Child, python
 from trainhub.up.console import Stop
 from trainhub.up.stack import WORKING_STAGE
 
+# The visitor leaves first: its runs are canceled while there are still agents to end them.
 VISITOR_STAGE = WORKING_STAGE + 1
-"""The visitor leaves first: its runs are canceled while there are still agents to end them."""
 MACHINES = installation.DATA_DIR / "machines"
 SCENARIOS = installation.DATA_DIR / "scenarios"
 LIBRARY = installation.DATA_DIR / "simulator"
+# The existence of this file also marks the folder of a demo.
 FACTS = installation.DATA_DIR / "demo.json"
-"""Also the mark of a demo's folder."""
 PASSWORD = installation.DATA_DIR / "demo-password"
 TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 
 
 def check() -> None:
-    """Its data must be the demo's own, and the library be there; raises Stop otherwise."""
+    """Raises Stop if the data folder belongs to a real installation, or if the simulation cannot run here."""
     if installation.SECRET_KEY_FILE.exists() and not FACTS.exists():
         raise Stop(
             f"{installation.DATA_DIR} holds a TrainHub that is no demo. Set DEMO_DIR to another folder."
@@ -45,7 +45,7 @@ def check() -> None:
 
 
 def preparation() -> tuple[str, ...]:
-    """The options of `manage.py prepare`."""
+    """Writes the facts of the demo and returns the options of `manage.py prepare`."""
     for folder in (MACHINES, SCENARIOS):
         folder.mkdir(exist_ok=True, mode=0o700)
     nodes = [(machine.cluster, machine.name, str(_token_file(machine))) for machine in FLEET]
@@ -53,7 +53,7 @@ def preparation() -> tuple[str, ...]:
     return ("--demo", str(FACTS))
 
 
-def children(prepared: dict[str, str]) -> list[Child]:
+def demo_children(prepared: dict[str, str]) -> list[Child]:
     if prepared["password"]:
         write_secret(PASSWORD, prepared["password"])
     began = time.time()
@@ -79,15 +79,16 @@ def notice() -> str:
         f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings "
         "start by themselves.\n"
         f"Sign in as admin{_password()}\n"
-        f"Its data is apart, in {installation.DATA_DIR}; remove that folder to begin anew.\n"
+        f"Its data is apart, in {installation.DATA_DIR}; remove that folder to start over.\n"
         "Ctrl-C stops the demo and ends all that it started."
     )
 
 
 def end_leftovers() -> None:
-    """Trainings outlive their agents, but not the demo."""
+    """Kills trainings of the demo. Trainings outlive their agents, but must not outlive the demo."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
+            # The working folder identifies processes of the demo: trainings run in sessions of their own.
             if (folder / "cwd").readlink().is_relative_to(MACHINES):
                 os.kill(int(folder.name), signal.SIGKILL)
         except OSError:
@@ -95,12 +96,12 @@ def end_leftovers() -> None:
 
 
 def _password() -> str:
-    """Of the demo it is kept: who comes back to it should not have to begin anew."""
+    """Returns the stored password as the end of a sentence, or "" before the first start."""
     return f" with the password {PASSWORD.read_text().strip()}" if PASSWORD.exists() else ""
 
 
 def _agent(machine: Machine) -> Child:
-    given = {
+    settings = {
         **simulator.environment(SCENARIOS / machine.name, LIBRARY),
         "TRAINHUB_HUB_URL": installation.bind().local_url,
         "TRAINHUB_HUB_CA": "",
@@ -113,7 +114,7 @@ def _agent(machine: Machine) -> Child:
         "TRAINHUB_NODE_RUN_AS": "",
     }
     name, argv = f"agent-{machine.name}", python("-m", "trainhub_node", "run")
-    return Child(name, f"agent of {machine.name}", argv, WORKING_STAGE, env=given)
+    return Child(name, f"agent of {machine.name}", argv, WORKING_STAGE, env=settings)
 
 
 def _token_file(machine: Machine) -> Path:

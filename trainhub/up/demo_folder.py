@@ -1,4 +1,5 @@
-"""Turns this process's environment to the demo's own data, before anything reads where data lies."""
+"""Points this process's environment to the demo's own data. Must run before anything reads where data
+lies."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from pathlib import Path
 from trainhub import env
 
 BASE_DIR = Path(__file__).resolve().parents[2]
+# What would lead the demo to an installation's own data, machines and people.
 REAL = (
     "DATABASE_URL",
     "REDIS_URL",
@@ -26,11 +28,10 @@ REAL = (
     "EMAIL_URL",
     "TRAINHUB_NODE_CACHE",
 )
-"""What would lead the demo to an installation's own data, machines and people."""
 
 
 def turn_to() -> None:
-    """From here on everything lies in DEMO_DIR, and nothing of a real installation is used."""
+    """Sets the environment so that all data lies in DEMO_DIR, and nothing of a real installation is used."""
     for name in REAL:
         os.environ.pop(name, None)
         os.environ.pop(f"{name}_FILE", None)

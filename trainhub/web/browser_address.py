@@ -1,8 +1,8 @@
-"""Brings browsers to the one host name that keeps the session.
+"""Redirects browsers to the one host name at which people sign in.
 
-Cookies know no ports: what a browser keeps for 127.0.0.1 it sends to every program at a port of this machine
-that its person visits, such as a TensorBoard that a run has started. So where PUBLIC_URL names a host below
-localhost, which browsers know as their own machine, people sign in at that name alone."""
+Cookies are not bound to a port: a browser sends the cookies of 127.0.0.1 to every program at a port of this
+machine that the person visits, such as a TensorBoard that a run has started. So if PUBLIC_URL names a host
+below localhost, which browsers resolve to their own machine, people sign in at that name only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from trainhub import installation
 
 
 class BrowserAddress:
-    """Sends a browser that asks for the sign-in page at 127.0.0.1 or localhost to the host name of
+    """Redirects a browser that requests the sign-in page at 127.0.0.1 or localhost to the host name of
     PUBLIC_URL.
 
-    The port stays the one that was asked for, so this holds through a tunnel (`ssh -L 9000:localhost:8000`)
-    too. Programs are left alone, since they often do not find that name; so is every other host name, such as
-    a proxy's."""
+    The port stays as requested, so this works through a tunnel (`ssh -L 9000:localhost:8000`), too. Programs
+    are not redirected, since they often cannot resolve that name; nor are requests to other host names, such
+    as a proxy's."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -36,35 +36,38 @@ class BrowserAddress:
         await (RedirectResponse(address, status_code=302) if address else self._app)(scope, receive, send)
 
     def _other_address(self, scope: Scope) -> str:
-        """Where this request's browser finds the same page under our host name; "" where it is to stay."""
-        asked = _asked_address(scope)
+        """Returns the address of the same page under the hub's host name; "" if the request is not to be
+        redirected."""
+        requested = _requested_address(scope)
         if (
-            asked is None
-            or asked.hostname not in installation.LOOPBACK
+            requested is None
+            or requested.hostname not in installation.LOOPBACK
             or not _finds_names_below_localhost(scope)
         ):
             return ""
-        port = f":{asked.port}" if asked.port else ""
+        port = f":{requested.port}" if requested.port else ""
         query = f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else ""
         return f"{scope['scheme']}://{self._host}{port}{settings.LOGIN_URL}{query}"
 
 
 def _finds_names_below_localhost(scope: Scope) -> bool:
-    """Whether a person's browser opens a page, and it is one that knows names below localhost by itself.
+    """Returns whether a person's browser opens a page, and the browser resolves names below localhost by
+    itself.
 
-    Browsers say that they open a page; programs do not. Safari asks the system, which does not know these
-    names everywhere."""
+    Browsers mark requests that open a page; programs do not. Safari resolves names with the system, which
+    does not know these names everywhere."""
     if scope["method"] != "GET" or header(scope, "sec-fetch-mode") != "navigate":
         return False
     agent = header(scope, "user-agent")
     return "Safari/" not in agent or "Chrome/" in agent or "Chromium/" in agent
 
 
-def _asked_address(scope: Scope) -> SplitResult | None:
-    """Host and port of the request; None where its Host header is none."""
+def _requested_address(scope: Scope) -> SplitResult | None:
+    """Returns host and port of the request; None if its Host header is invalid."""
     try:
-        asked = urlsplit(f"//{header(scope, 'host')}")
-        _ = asked.port
+        address = urlsplit(f"//{header(scope, 'host')}")
+        # The port is parsed only here, and raises ValueError if it is no number.
+        _ = address.port
     except ValueError:
         return None
-    return asked
+    return address

@@ -1,5 +1,5 @@
-"""Names of the hub's cookies, which keep those of other programs on the same host from being taken for them.
-No Django here."""
+"""Names of the hub's cookies, which differ from those of other programs on the same host. Imports no
+Django."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from urllib.parse import urlsplit
 
 
 def name(plain: str, public_url: str) -> str:
-    """The name of the cookie `plain` of a hub that browsers reach at `public_url`.
+    """Returns the name of the cookie `plain` of a hub that browsers reach at `public_url`.
 
-    Under TLS browsers take a `__Host-` cookie only from this very host, by TLS, for all of its paths: no
-    program at a neighbouring host name can set it. Plain HTTP knows no such rule; there the port keeps two
-    hubs on one machine apart."""
+    With TLS, browsers accept a `__Host-` cookie only from this very host, over TLS and for all paths, so no
+    program at a neighbouring host name can set it. Plain HTTP has no such rule; there the port in the name
+    distinguishes two hubs on one machine."""
     parts = urlsplit(public_url)
     if parts.scheme == "https":
         return f"__Host-{plain}"

@@ -1,8 +1,8 @@
-"""The security headers of every answer, whichever part of the hub makes it: Django, raw routes, MLflow's
+"""Adds security headers to every answer, whichever part of the hub makes it: Django, raw routes, MLflow's
 protocol, static files.
 
-A header that an answer brings along is kept: previews of users' files have a stricter policy of their own.
-"""
+Headers of the answer itself are not replaced: previews of users' files have a stricter policy of their
+own."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 Header = tuple[bytes, bytes]
 
+# No page of ours holds inline scripts, event handlers or style attributes, so none is allowed.
 PAGE_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
 )
-"""No page of ours holds inline scripts, event handlers or style attributes, so none is allowed."""
+# For everything that is no page: should a browser show it anyway, it loads nothing and stands in no frame.
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-"""Of what is no page: it loads nothing and stands in no frame, should a browser show it anyway."""
 
 NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
 OWN_ORIGIN: Header = (b"cross-origin-resource-policy", b"same-origin")
@@ -34,8 +34,8 @@ ON_PAGES: tuple[Header, ...] = (
     (b"referrer-policy", b"same-origin"),
 )
 ON_DATA: tuple[Header, ...] = (NO_SNIFFING, OWN_ORIGIN, (b"content-security-policy", DATA_POLICY.encode()))
+# Without an own-origin rule: the sandboxed frame of a figure has no origin, and loads Plotly from here.
 ON_STATIC: tuple[Header, ...] = (NO_SNIFFING,)
-"""Without an own-origin rule: the sandboxed frame of a figure has no origin, and loads Plotly from here."""
 PRIVATE: Header = (b"cache-control", b"private, no-cache")
 VARIES_BY = (b"Cookie", b"Authorization", b"Accept-Encoding")
 
@@ -66,30 +66,30 @@ class AnswerHeaders:
         await self._app(scope, receive, complete)
 
     def _missing(self, headers: list[Header], *, is_read: bool, is_static: bool) -> list[Header]:
-        """`headers` and those that they lack."""
-        given = {name.lower(): value for name, value in headers}
-        is_page = given.get(b"content-type", b"").startswith(b"text/html")
+        """Returns `headers` with the security headers that they lack."""
+        present = {name.lower(): value for name, value in headers}
+        is_page = present.get(b"content-type", b"").startswith(b"text/html")
         if is_page:
-            wanted = ON_PAGES
+            defaults = ON_PAGES
         elif is_static:
-            wanted = ON_STATIC
+            defaults = ON_STATIC
         else:
             # Whatever is not read is answered to a program: the fewer bytes the better where thousands log.
-            wanted = ON_DATA if is_read else (NO_SNIFFING,)
-        headers += [header for header in (*wanted, *self._always) if header[0] not in given]
+            defaults = ON_DATA if is_read else (NO_SNIFFING,)
+        headers += [header for header in (*defaults, *self._always) if header[0] not in present]
         if is_static or not (is_read or is_page):
             return headers
-        if PRIVATE[0] not in given:
+        if PRIVATE[0] not in present:
             headers.append(PRIVATE)
-        return _varied(headers, given.get(b"vary"))
+        return _varied(headers, present.get(b"vary"))
 
 
 def _varied(headers: list[Header], vary: bytes | None) -> list[Header]:
-    """`headers` with a `Vary` that names whatever an answer may depend on: who asks, and how it is
-    compressed."""
+    """Returns `headers` with a `Vary` that names everything on which an answer may depend: who requests it,
+    and its compression."""
     if vary == b"*":
         return headers
     named = [word.strip() for word in (vary or b"").split(b",") if word.strip()]
-    known = {word.lower() for word in named}
-    named += [word for word in VARIES_BY if word.lower() not in known]
+    names = {word.lower() for word in named}
+    named += [word for word in VARIES_BY if word.lower() not in names]
     return [*(header for header in headers if header[0].lower() != b"vary"), (b"vary", b", ".join(named))]

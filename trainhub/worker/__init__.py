@@ -1,5 +1,5 @@
-"""The hub's worker and beat outlive whatever the broker answers.
+"""Keeps the hub's worker and beat running whatever the broker answers.
 
-Celery itself tries again after a lost connection, but ends the worker, or beat, at an answer that is an
-error: a broker that is busy with a script, full, read-only, or that refuses a command for a while. Only the
-worker's process loads these modules."""
+Celery itself tries again after a lost connection, but an answer that is an error ends the worker or beat: the
+broker may be busy with a script, full, read-only, or refuse a command for a while. Only the worker's process
+loads these modules."""

@@ -1,4 +1,4 @@
-"""The worker's connection to the broker."""
+"""The worker's connection to the broker, which is renewed after failures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_S = 0.2
 
 
 class PatientConsumer(Consumer):
-    """Waits before it connects again where a connection was made and then failed, longer each time."""
+    """A consumer that waits before it connects again after a connection has failed, longer each time."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._pause = Pause()

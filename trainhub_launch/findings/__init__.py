@@ -1,8 +1,7 @@
-"""What can be said about a spec before it runs, each finding beside the field that it concerns.
+"""Checks a spec before it runs. Each finding names the field that it concerns.
 
 The modules here treat all frameworks alike; findings about one framework lie in the folder of that framework.
-`trainhub_launch.planner.validation` collects them all.
-"""
+`trainhub_launch.planner.validation` collects them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments that will be read differently from what was meant."""
+"""Finds arguments that will be interpreted differently from what the user probably intended."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ _PORT_OPTIONS = (
     "--dist-url",
     "--init-method",
 )
+# 6105 is TrainHub's first choice for MASTER_PORT, and 29500 the default of torchrun and init_process_group.
 _FIXED_PORT = re.compile(r"(^|:)(6105|29500)$")
 
 
 def arguments(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
-    """`sets_master`: every process has MASTER_ADDR and MASTER_PORT."""
+    """Yields findings about arguments and command. `sets_master`: every process has MASTER_ADDR and
+    MASTER_PORT."""
     yield from _one_string(spec)
     yield from _shell_syntax(spec)
     yield from _fixed_port(spec, sets_master=sets_master)
@@ -60,26 +62,28 @@ def _shell_syntax(spec: RunSpec) -> Iterator[Finding]:
 
 
 def _is_shell(spec: RunSpec) -> bool:
+    # For a command that starts a shell, `$(…)` and backquotes in its script are legitimate.
     return bool(spec.command) and PurePosixPath(spec.command[0]).name in _SHELLS
 
 
 def _fixed_port(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
-    for found in options(spec):
-        if found.name in _PORT_OPTIONS and _FIXED_PORT.search(found.value):
+    for item in options(spec):
+        if item.name in _PORT_OPTIONS and _FIXED_PORT.search(item.value):
             remedy = "use $MASTER_PORT, which is free on the head node" if sets_master else "leave it out"
             yield Finding(
-                "hint", found.field, f"a fixed port clashes with the next run on the same node; {remedy}"
+                "hint", item.field, f"a fixed port clashes with the next run on the same node; {remedy}"
             )
 
 
 def _outputs_elsewhere(spec: RunSpec) -> Iterator[Finding]:
-    found = option(spec, "--output-dir", "--out-dir", "--save-dir")
-    if found is None or not found.value or "$" in found.value:
+    match = option(spec, "--output-dir", "--out-dir", "--save-dir")
+    # A value with a reference is only known on the node, so it cannot be judged here.
+    if match is None or not match.value or "$" in match.value:
         return
-    folder = PurePosixPath(found.value)
+    folder = PurePosixPath(match.value)
     if folder.is_absolute() or folder.parts[:1] not in (("outputs",), ("logs",)):
         yield Finding(
             "hint",
-            found.field,
-            f"only ./outputs is kept with the run, and {found.value} is not in it; use outputs/…",
+            match.field,
+            f"only ./outputs is kept with the run, and {match.value} is not in it; use outputs/…",
         )

@@ -1,4 +1,5 @@
-"""The named environment of a spec: does it exist, and whose names are whose?"""
+"""Checks that the environment named in a spec exists, and which names are reserved for curated
+environments."""
 
 from __future__ import annotations
 
@@ -7,12 +8,12 @@ from collections.abc import Collection, Iterator
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.spec import RunSpec
 
+# Only names of curated environments may begin with these.
 RESERVED_PREFIXES = ("AzureML", "TrainHub-")
-"""Names that only curated environments may bear."""
 
 
 def reserved(name: str) -> str:
-    """The sentence for a user's environment of this name, or "" where the name is free."""
+    """Returns why users may not create an environment of this name, or "" if they may."""
     for prefix in RESERVED_PREFIXES:
         if name.casefold().startswith(prefix.casefold()):
             return (
@@ -22,14 +23,14 @@ def reserved(name: str) -> str:
     return ""
 
 
-def environment(spec: RunSpec, names: Collection[str] | None) -> Iterator[Finding]:
-    wanted = spec.environment.name
-    if names is None or wanted == "system" or wanted in names:
+def environment_findings(spec: RunSpec, names: Collection[str] | None) -> Iterator[Finding]:
+    name = spec.environment.name
+    if names is None or name == "system" or name in names:
         return
-    known = f"there are: {', '.join(sorted({'system', *names}))}"
-    if reserved(wanted):
+    available = f"there are: {', '.join(sorted({'system', *names}))}"
+    if reserved(name):
         yield Finding(
-            "error", "environment.name", f"{wanted} is not one of the curated environments here; {known}"
+            "error", "environment.name", f"{name} is not one of the curated environments here; {available}"
         )
     else:
-        yield Finding("error", "environment.name", f"no environment is called {wanted!r}; {known}")
+        yield Finding("error", "environment.name", f"no environment is called {name!r}; {available}")

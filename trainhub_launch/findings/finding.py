@@ -1,4 +1,4 @@
-"""One thing that is wrong or doubtful about a spec."""
+"""The value type of a finding: one thing that is wrong or doubtful about a spec."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "hint")
 
 @dataclass(frozen=True)
 class Finding:
-    """`error`: the run would not be accepted. `warning`: it will probably not do what was meant.
-    `hint`: it works, and there is something to know. `field` is the JSON path in the spec."""
+    """One finding. `level`: `error` means that the run would be refused, `warning` that it will probably not
+    do what was intended, and `hint` that it works but the user should know something. `field` is the JSON
+    path in the spec."""
 
     level: Level
     field: str

@@ -1,4 +1,4 @@
-"""Does the run fit the cluster?"""
+"""Checks whether the run fits the cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from trainhub_launch.scheduler.placement import Placement, Refusal
 
 
 def fit(idle: Placement | Refusal, now: Placement | Refusal) -> Iterator[Finding]:
-    """`idle`: what the run would get if the nodes were idle. `now`: what it would get of what is free."""
+    """Yields at most one finding. `idle` is the placement of the run if all nodes were idle, and `now` the
+    placement with the resources that are free at present."""
     if isinstance(idle, Refusal):
         yield Finding("error" if idle.permanent else "warning", idle.field, idle.sentence)
     elif isinstance(now, Refusal):

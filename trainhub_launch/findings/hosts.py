@@ -1,4 +1,4 @@
-"""Nodes that will not find, or not understand, each other."""
+"""Finds nodes that cannot reach each other over the network, or that frameworks cannot tell apart."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from trainhub_launch.scheduler.capacity import FreeNode, words
 
 
 def hosts(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
-    """`chosen`: the nodes that the run would get, in node-rank order."""
+    """Yields findings about the network of `chosen`, the nodes that the run would get, in the order of node
+    ranks."""
     if len(chosen) < 2:
         return
     yield from _cut_off(chosen)
@@ -25,7 +26,7 @@ def hosts(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
 
 
 def same_host_name(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
-    """For frameworks that tell machines apart by their host names."""
+    """Yields findings about nodes with equal host names, for frameworks that tell machines apart by them."""
     for same in _alike(chosen, lambda node: node.hostname):
         yield Finding(
             "warning",
@@ -37,8 +38,11 @@ def same_host_name(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
 
 
 def _cut_off(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
-    """Two agents of one machine do reach each other there."""
+    """Yields an error if other nodes cannot reach one of `chosen`. Several agents of one machine reach each
+    other at the loopback, so they are no error."""
     alone = [node for node in chosen if node.is_alone]
+    # With equal host names all nodes are taken for agents of one machine, which reach each other at the
+    # loopback.
     if alone and len({node.hostname for node in chosen}) > 1:
         names, address = words([node.name for node in alone]), alone[0].address or "no address"
         reports = "reports" if len(alone) == 1 else "report"
@@ -51,6 +55,8 @@ def _cut_off(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
 
 
 def _same_address(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
+    # Nodes at a loopback address are left out: they all report 127.0.0.1, and `_cut_off` has its own message
+    # for them.
     for same in _alike(chosen, lambda node: "" if node.is_alone else node.address):
         yield Finding(
             "warning",
@@ -64,4 +70,5 @@ def _alike(chosen: Sequence[FreeNode], key: Callable[[FreeNode], str]) -> Iterat
     groups: dict[str, list[FreeNode]] = {}
     for node in chosen:
         groups.setdefault(key(node), []).append(node)
+    # Nodes without a value cannot be compared and are no group.
     yield from (group for value, group in groups.items() if value and len(group) > 1)

@@ -1,4 +1,4 @@
-"""Processes and GPUs of a node that do not go together: what the findings of several frameworks share."""
+"""Compares the processes of a node with its GPUs, for the findings of several frameworks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from trainhub_launch.spec import RunSpec
 
 
 def against_gpus(level: str, field: str, processes: int, gpus: int, full: str) -> Iterator[Finding]:
-    """`processes` and `gpus` are those of one node.
+    """Yields a finding if the number of processes does not fit the number of GPUs. `processes` and `gpus` are
+    those of one node.
 
-    `level`: how bad too many processes are, "error" or "warning".
-    `full`: what would use all GPUs, as in "process_count 8".
-    """
+    `level`: the level of the finding if there are too many processes, "error" or "warning". `full`: the
+    setting that would use all GPUs, such as "process_count 8"."""
     if gpus and processes > gpus:
         remedy = f"ask for {processes} GPUs on each node, or give at most {full}"
         message = (
@@ -29,5 +29,5 @@ def against_gpus(level: str, field: str, processes: int, gpus: int, full: str) -
 
 
 def starts_own_processes(spec: RunSpec) -> bool:
-    """Whether the command seems to start further processes on its node by itself."""
+    """Returns whether the command seems to start further processes on its node by itself."""
     return bool(per_node_launcher(spec)) or looks_like_lightning(spec)

@@ -1,4 +1,5 @@
-"""`$NAME` in arguments and command: does every process have it, and does it mean what it seems to?"""
+"""Checks `$NAME` in arguments and command: whether every process has the variable, and whether it will be
+expanded."""
 
 from __future__ import annotations
 
@@ -14,15 +15,21 @@ from trainhub_launch.spec import RunSpec
 _TOKENS = frozenset({"TRAINHUB_TOKEN", "MLFLOW_TRACKING_TOKEN"})
 
 
-def references(spec: RunSpec, contract: LaunchPlan, remedy: Callable[[str], str]) -> Iterator[Finding]:
-    """`contract`: the plan with what TrainHub alone sets. `remedy`: what frameworks say of a name that will
-    not exist, or ""."""
-    known = _known(contract) | spec.environment_variables.keys()
+def reference_findings(
+    spec: RunSpec, contract: LaunchPlan, remedy: Callable[[str], str]
+) -> Iterator[Finding]:
+    """Yields findings about references to environment variables.
+
+    `contract`: the plan with the variables that TrainHub sets, without the user's. `remedy`: returns what to
+    use instead of an unknown name, as far as a framework knows, or ""."""
+    defined = _defined_variables(contract) | spec.environment_variables.keys()
     for field, word in words(spec):
         for name in names_in(word):
-            if name not in known:
-                instead = remedy(name) or _remedy(name, known)
+            if name not in defined:
+                instead = remedy(name) or _remedy(name, defined)
                 yield Finding("error", field, f"${name} will not exist; {instead}")
+        # `names_in` skips forms such as `${NAME:-x}`, so a surplus of `${` means that something is not
+        # expanded.
         if "${" in word and len(names_in(word)) < word.count("${"):
             yield Finding(
                 "warning",
@@ -31,7 +38,7 @@ def references(spec: RunSpec, contract: LaunchPlan, remedy: Callable[[str], str]
                 "the rest is passed on as it is written ($$ is a dollar)",
             )
     for name, variable in spec.environment_variables.items():
-        if variable.value is not None and set(names_in(variable.value)) & known:
+        if variable.value is not None and set(names_in(variable.value)) & defined:
             yield Finding(
                 "hint",
                 f"environment_variables.{name}",
@@ -40,16 +47,17 @@ def references(spec: RunSpec, contract: LaunchPlan, remedy: Callable[[str], str]
             )
 
 
-def _known(plan: LaunchPlan) -> set[str]:
-    """Names that every process has."""
+def _defined_variables(plan: LaunchPlan) -> set[str]:
+    """Returns the names of the variables that every process has."""
     each = [process.env.keys() | process.provided.keys() for process in plan.processes]
+    # A variable counts only if all processes have it, because all of them get the same arguments.
     return set.intersection(*each) | set(BASE_ENVIRONMENT)
 
 
-def _remedy(name: str, known: set[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=2)
+def _remedy(name: str, defined: set[str]) -> str:
+    near = get_close_matches(name, sorted(defined), n=2)
     if near:
         return f"did you mean {' or '.join(f'${match}' for match in near)}?"
-    # Arguments can be read by everybody on the machine, so the token is not among what we recommend there.
-    there = ", ".join(sorted(known - {*BASE_ENVIRONMENT, *_TOKENS}))
+    # Every account of the machine can read the arguments of a process, so tokens are not suggested.
+    there = ", ".join(sorted(defined - {*BASE_ENVIRONMENT, *_TOKENS}))
     return f"add it to the environment variables, write $$ for a dollar, or use one of {there}"

@@ -1,4 +1,4 @@
-"""Restarts by the user's own torchrun: they work in one way only."""
+"""Checks restarts by the user's own torchrun, which only work with the rendezvous c10d."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ _C10D = "--rdzv-backend c10d --rdzv-endpoint $MASTER_ADDR:$MASTER_PORT"
 
 
 def own_restarts(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
-    """`sets_master`: every process has MASTER_ADDR and MASTER_PORT."""
-    found = launcher(spec.command)
-    if found is None:
+    """Yields findings about `--max-restarts`. `sets_master`: every process has MASTER_ADDR and
+    MASTER_PORT."""
+    user_launcher = launcher(spec.command)
+    if user_launcher is None:
         return
     times = restarts(spec)
-    if times and not is_dynamic(found):
+    if times and not is_dynamic(user_launcher):
         by_master = f"{_C10D} instead of --node-rank, --master-addr and --master-port"
         use = by_master if sets_master else "--standalone"
         yield Finding(
@@ -29,8 +30,8 @@ def own_restarts(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
             f"{times}, "
             "which starts the whole run again",
         )
-    conf = found.option("--rdzv-conf")
-    if conf is not None and "is_host" not in conf and is_dynamic(found) and spec.node_count > 1:
+    conf = user_launcher.option("--rdzv-conf")
+    if conf is not None and "is_host" not in conf and is_dynamic(user_launcher) and spec.node_count > 1:
         yield Finding(
             "hint",
             "command",

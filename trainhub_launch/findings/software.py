@@ -1,4 +1,4 @@
-"""Software that can be started in one way only: accelerate on CPUs."""
+"""Warns of programs that ignore their options in some situations: accelerate on CPUs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from trainhub_launch.spec import RunSpec
 
 
 def software(spec: RunSpec) -> Iterator[Finding]:
-    found = launcher(spec.command)
-    if found is None or per_node_launcher(spec) != "accelerate launch" or spec.resources.gpus_per_node:
+    user_launcher = launcher(spec.command)
+    if (
+        user_launcher is None
+        or per_node_launcher(spec) != "accelerate launch"
+        or spec.resources.gpus_per_node
+    ):
         return
-    count = found.option("--num-processes")
+    count = user_launcher.option("--num-processes")
     if count == "1":
         return
     yield Finding(

@@ -1,4 +1,4 @@
-"""The source folder: is the script in it, and is anything in it that should not be?"""
+"""Checks the source folder: whether it contains the script, and whether it contains secrets."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def source(spec: RunSpec, paths: Collection[str] | None) -> Iterator[Finding]:
     if spec.script and not refusals:
         yield from _missing("script", spec.script, paths)
     elif spec.command:
-        found = launcher(spec.command)
-        started = python_script(spec.command) or (found.script if found else "")
+        user_launcher = launcher(spec.command)
+        started = python_script(spec.command) or (user_launcher.script if user_launcher else "")
         if started.endswith(".py") and not started.startswith("/") and "$" not in started:
             yield from _missing("command", started, paths)
     yield from _secrets(paths)
@@ -55,16 +55,18 @@ def _kind_of_script(spec: RunSpec) -> Iterator[Finding]:
 
 
 def _missing(field: str, script: str, paths: Collection[str]) -> Iterator[Finding]:
-    wanted = str(PurePosixPath(script))
-    if wanted in paths or wanted.startswith("-"):
+    # Normalises spellings such as `./train.py`, because the paths of a snapshot have no such prefix.
+    script_path = str(PurePosixPath(script))
+    if script_path in paths or script_path.startswith("-"):
         return
-    same_name = sorted(path for path in paths if PurePosixPath(path).name == PurePosixPath(wanted).name)
+    # Files near the root come first, and only 500 are compared: difflib compares the name with each of them.
+    same_name = sorted(path for path in paths if PurePosixPath(path).name == PurePosixPath(script_path).name)
     scripts = sorted(
         (path for path in paths if path.endswith(".py")), key=lambda path: (path.count("/"), path)
     )[:500]
-    near = same_name or get_close_matches(wanted, scripts, n=3) or scripts
+    near = same_name or get_close_matches(script_path, scripts, n=3) or scripts
     remedy = f"did you mean {' or '.join(near[:3])}?" if near else "it holds no Python file at all"
-    yield Finding("error", field, f"{wanted} is not in the source folder; {remedy}")
+    yield Finding("error", field, f"{script_path} is not in the source folder; {remedy}")
 
 
 def _secrets(paths: Collection[str]) -> Iterator[Finding]:

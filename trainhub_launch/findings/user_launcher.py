@@ -1,4 +1,4 @@
-"""The user's own launcher beside TrainHub's, and its options."""
+"""Checks launchers in the user's command (torchrun, accelerate, mpirun …) and their options."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _LAUNCHER_OPTIONS = ("--nproc-per-node", "--nnodes", "--node-rank", "--rdzv-endp
 
 
 def user_launcher(spec: RunSpec, node_rank: str) -> Iterator[Finding]:
-    """`node_rank`: what a launcher in the command writes for the rank of its node."""
-    found = launcher(spec.command)
-    if found and found.program in HEAD:
-        yield Finding("error", "command", _head_launcher(found.program, found.script))
-    elif found:
-        yield from _launcher_options(spec, found, node_rank)
+    """Yields findings about a launcher in the command. `node_rank`: the reference that a launcher needs for
+    the rank of its node, such as "$NODE_RANK"."""
+    program = launcher(spec.command)
+    if program and program.program in HEAD:
+        yield Finding("error", "command", _head_launcher(program.program, program.script))
+    elif program:
+        yield from _launcher_options(spec, program, node_rank)
     elif spec.command[:1] and spec.command[0] in _SHELLS and len(spec.command) > 2:
         yield from _inside_a_shell(spec)
     elif not spec.command:
@@ -43,9 +44,9 @@ def _head_launcher(program: str, script: str) -> str:
     )
 
 
-def _launcher_options(spec: RunSpec, found: Launcher, node_rank: str) -> Iterator[Finding]:
+def _launcher_options(spec: RunSpec, program: Launcher, node_rank: str) -> Iterator[Finding]:
     name, nodes, gpus = per_node_launcher(spec), spec.node_count, spec.resources.gpus_per_node
-    count = _number(found.option("--nproc-per-node"))
+    count = _number(program.option("--nproc-per-node"))
     if count and gpus and count > gpus:
         yield Finding(
             "error",
@@ -57,7 +58,7 @@ def _launcher_options(spec: RunSpec, found: Launcher, node_rank: str) -> Iterato
         yield Finding(
             "hint", "command", f"--nproc_per_node {count} leaves GPUs idle; {gpus} would use all of a node's"
         )
-    nnodes = _number(found.option("--nnodes", "--num-machines"))
+    nnodes = _number(program.option("--nnodes", "--num-machines"))
     if nnodes and nnodes != nodes:
         yield Finding(
             "error",
@@ -65,28 +66,31 @@ def _launcher_options(spec: RunSpec, found: Launcher, node_rank: str) -> Iterato
             f"{name} waits for {nnodes} node(s), and the run has {nodes}; make both the same "
             f"(distribution.node_count {nnodes} or --nnodes {nodes})",
         )
-    if nodes > 1 and not found.option("--rdzv-endpoint", "--rdzv-backend", "--rdzv-id"):
-        yield from _rendezvous(found, name, nodes, node_rank)
+    # With a rendezvous of its own, torchrun agrees on node ranks and the head by itself.
+    if nodes > 1 and not program.option("--rdzv-endpoint", "--rdzv-backend", "--rdzv-id"):
+        yield from _rendezvous(program, name, nodes, node_rank)
 
 
-def _rendezvous(found: Launcher, name: str, nodes: int, node_rank: str) -> Iterator[Finding]:
-    """On several nodes each launcher must hear how many there are, which one it is, and where node 0 is."""
-    accelerate = found.program.startswith("accelerate")
-    wanted = [
+def _rendezvous(program: Launcher, name: str, nodes: int, node_rank: str) -> Iterator[Finding]:
+    """Yields an error for each option that a launcher on several nodes needs: their number, its own rank, and
+    the address of node 0."""
+    accelerate = program.program.startswith("accelerate")
+    settings = [
         (("--num-machines",) if accelerate else ("--nnodes",), str(nodes)),
         (("--machine-rank",) if accelerate else ("--node-rank",), node_rank),
         (("--main-process-ip",) if accelerate else ("--master-addr",), "$MASTER_ADDR"),
         (("--main-process-port",) if accelerate else ("--master-port",), "$MASTER_PORT"),
     ]
-    missing = [f"{names[0]} {value}" for names, value in wanted if found.option(*names) is None]
+    missing = [f"{names[0]} {value}" for names, value in settings if program.option(*names) is None]
     if missing:
         yield Finding("error", "command", f"on {nodes} nodes {name} also needs {' '.join(missing)}")
-    if _number(found.option("--node-rank", "--machine-rank")) is not None:
+    if _number(program.option("--node-rank", "--machine-rank")) is not None:
         message = f"every node would take the same rank; use {node_rank} instead of a number"
         yield Finding("error", "command", message)
 
 
 def _inside_a_shell(spec: RunSpec) -> Iterator[Finding]:
+    # The words of `sh -c` are split at blanks only. A wrong guess costs no more than a warning.
     line = spec.command[-1].split()
     program = next((word for word in line if word in HEAD), "")
     if program:
@@ -94,12 +98,12 @@ def _inside_a_shell(spec: RunSpec) -> Iterator[Finding]:
 
 
 def _launcher_options_for_the_script(spec: RunSpec) -> Iterator[Finding]:
-    found = option(spec, *_LAUNCHER_OPTIONS)
-    if found:
+    match = option(spec, *_LAUNCHER_OPTIONS)
+    if match:
         yield Finding(
             "warning",
-            found.field,
-            f"{found.name} is an option of torchrun, and the script will get it as its own; "
+            match.field,
+            f"{match.name} is an option of torchrun, and the script will get it as its own; "
             "either drop it and give distribution.process_count, or give a whole torchrun command",
         )
 

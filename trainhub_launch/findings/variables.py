@@ -1,4 +1,5 @@
-"""The user's environment variables: whose names they are, and secrets that stand in the open."""
+"""Checks the user's environment variables: names that TrainHub reserves, and secrets that are given as plain
+text."""
 
 from __future__ import annotations
 
@@ -13,14 +14,21 @@ from trainhub_launch.processes.environment import is_reserved, reserved_sentence
 from trainhub_launch.spec import RunSpec
 
 _SECRET_NAME = re.compile(
-    r"(^|_)(PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|ACCOUNT_KEY|PRIVATE_KEY|CREDENTIALS?|CONNECTION_STRING|SAS)(_|$)"
+    r"(^|_)(PASSWORD|PASSWD|SECRET|TOKEN|API_?KEY|ACCESS_KEY|ACCOUNT_KEY|PRIVATE_KEY|CREDENTIALS?"
+    r"|CONNECTION_STRING|SAS)(_|$)"
 )
+# These suffixes denote a place or a quantity, as in SECRET_PATH or TOKEN_COUNT.
 _NOT_SECRET_NAME = re.compile(r"_(PATH|FILE|DIR|NAME|ID|COUNT|LENGTH|PARALLELISM)$")
+# `--token` counts only alone or with these prefixes: language models have options such as --pad-token.
 _SECRET_OPTION = re.compile(
-    r"--(.*-)?(password|passwd|secret|api-?key|access-key|account-key)$|--((hf|hub|api|auth|access|wandb)-)?token$"
+    r"--(.*-)?(password|passwd|secret|api-?key|access-key|account-key)$"
+    r"|--((hf|hub|api|auth|access|wandb)-)?token$"
 )
+# Keys of AWS, GitHub, Hugging Face, OpenAI and Slack, JSON web tokens, private keys in PEM, passwords in
+# URLs, and signatures of Azure storage addresses.
 _SECRET_VALUE = re.compile(
-    r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bhf_\w{20,}|\bsk-[\w-]{20,}|\bxox[abp]-[\w-]{10,}"
+    r"\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}|\bhf_\w{20,}|\bsk-[\w-]{20,}"
+    r"|\bxox[abp]-[\w-]{10,}"
     r"|\beyJ[\w-]{10,}\.[\w-]{10,}|-----BEGIN [A-Z ]*PRIVATE KEY|://[^/\s:@]+:[^/\s@]+@|[?&]sig=[\w%+/]{16,}"
 )
 _ELSEWHERE = (
@@ -34,11 +42,13 @@ _REMEDY = (
 )
 
 
-def variables(spec: RunSpec, contract: LaunchPlan | None, overridable: Collection[str]) -> Iterator[Finding]:
-    """`contract`: the plan with what TrainHub alone sets; None where there is none.
+def variable_findings(
+    spec: RunSpec, contract: LaunchPlan | None, overridable: Collection[str]
+) -> Iterator[Finding]:
+    """Yields findings about the user's variables and about secrets among the arguments.
 
-    `overridable`: the names that the spec's framework lets the user set.
-    """
+    `contract`: the plan with the variables that TrainHub sets; None if there is no plan. `overridable`: names
+    that the spec's framework permits the user to set."""
     if contract is not None:
         yield from _overridden(spec, contract, overridable)
     for name, variable in spec.environment_variables.items():
@@ -65,6 +75,7 @@ def _overridden(spec: RunSpec, contract: LaunchPlan, overridable: Collection[str
             yield Finding("hint", f"environment_variables.{name}", _ELSEWHERE)
         elif is_reserved(name, ours, provided, overridable):
             yield Finding("error", f"environment_variables.{name}", reserved_sentence(name))
+        # The node puts its own entry in front of the user's PYTHONPATH, so nothing is replaced there.
         elif name in ours and name != "PYTHONPATH":
             yield Finding(
                 "hint", f"environment_variables.{name}", "replaces the value that TrainHub would set"
@@ -73,7 +84,7 @@ def _overridden(spec: RunSpec, contract: LaunchPlan, overridable: Collection[str
 
 def _is_secret_name(name: str) -> bool:
     upper = name.upper()
-    # TRAINHUB_ names are refused already.
+    # Names with TRAINHUB_ are refused by `_overridden` already.
     return (
         bool(_SECRET_NAME.search(upper))
         and not _NOT_SECRET_NAME.search(upper)

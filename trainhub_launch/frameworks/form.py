@@ -1,5 +1,5 @@
-"""What the wizard asks for a framework, in plain values; `jobs/wizard/distribution_form.py` makes form
-fields of them."""
+"""The form fields of each framework in the wizard, as plain values; `jobs/wizard/distribution_form.py` makes
+form fields of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ def any_configuration(distribution: Distribution) -> bool:  # noqa: ARG001 (the 
 
 @dataclass(frozen=True)
 class NumberField:
-    """A whole number.
+    """A form field for a whole number.
 
-    `name` must be unique among the cards of all frameworks, because drafts store what was typed under it.
-    `path` is the field of the spec that the number becomes: `distribution.…`, or `resources.node_count`.
-    `default` is what the field shows at first.
-    A number that is not `required` may be left blank, which gives None.
-    """
+    `name` must be unique among the cards of all frameworks, because drafts store the input under it. `path`
+    is the field of the spec that the number becomes: `distribution.…`, or `resources.node_count`. `default`
+    is the initial text of the field. A number that is not `required` may be left blank, which gives None."""
 
     name: str
     label: str
@@ -35,8 +33,8 @@ class NumberField:
 
 @dataclass(frozen=True)
 class ChoiceField:
-    """One of `choices`: pairs of the value in the spec and the text that a person reads. The rest as in
-    NumberField."""
+    """A form field for one of `choices`, pairs of the value in the spec and its text for people. The other
+    attributes are those of NumberField."""
 
     name: str
     label: str

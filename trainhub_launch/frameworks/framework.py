@@ -1,4 +1,5 @@
-"""What the hub knows of a framework. Each folder beside this file describes one; `FRAMEWORKS` lists them."""
+"""What the hub knows about a framework. Each folder beside this file describes one; `FRAMEWORKS` lists
+them."""
 
 from __future__ import annotations
 
@@ -40,12 +41,11 @@ def no_suggestion(name: str) -> str:  # noqa: ARG001 (the shape of `VariableRule
 
 @dataclass(frozen=True)
 class ConfigurationFormat:
-    """The JSON of a framework's `distribution`.
+    """The JSON format of a framework's `distribution`.
 
-    `read` takes the fields beside `type` and raises SpecError; it need not look for unknown ones.
-    `json_schema` describes the same for the OpenAPI document, with `type`.
-    `summary` says a configuration in a few characters, behind the label of the framework, as in "×4".
-    """
+    `read` takes the fields beside `type` and raises SpecError; it need not check for unknown ones.
+    `json_schema` describes the same for the OpenAPI document, with `type`. `summary` returns a configuration
+    in a few characters, such as "×4", to be shown after the label of the framework."""
 
     read: Callable[[Fields], Distribution]
     json_schema: Mapping[str, Any]
@@ -54,14 +54,13 @@ class ConfigurationFormat:
 
 @dataclass(frozen=True)
 class VariableRules:
-    """What there is to say about the environment variables that a framework's planner sets.
+    """Rules about the environment variables that a framework's planner sets.
 
-    `overridable` names those that tune a process and do not say who it is: the user's own value wins.
-    `sets_master`: every process has MASTER_ADDR and MASTER_PORT.
-    `node_rank` is what a launcher in the command writes for the rank of its node.
-    `remedy`: a run of this framework refers to a variable that will not exist; what to do instead, or "".
-    `suggestion`: the same about a run of another framework, where choosing this one would help; or "".
-    """
+    `overridable` names variables that only tune a process, so that the user's own value has precedence.
+    `sets_master`: every process has MASTER_ADDR and MASTER_PORT. `node_rank` is the reference that a launcher
+    in the command needs for the rank of its node. `remedy` returns what to use instead of a variable that a
+    run of this framework will not have, or "". `suggestion` returns the same for a run of another framework,
+    if choosing this framework would help, or ""."""
 
     overridable: frozenset[str] = frozenset()
     sets_master: bool = False
@@ -72,16 +71,14 @@ class VariableRules:
 
 @dataclass(frozen=True)
 class Framework:
-    """One framework.
+    """The description of one framework.
 
-    `name` is `distribution.type` in a spec; `label` and `sentence` tell a person when to choose it.
-    `configuration` is None for the framework of a spec without a distribution.
-    `planner` lays the processes out on the nodes of a placement; `demand` says what the placement must offer.
-    `cards` are the choices that the wizard offers for it.
-    `findings` judges a spec of this framework; `node_findings` judges the nodes that it would get, in the
-    order of their ranks.
-    `findings_elsewhere` judges specs of other frameworks that seem to need this one.
-    """
+    `name` is `distribution.type` in a spec; `label` and `sentence` explain to people when to choose it.
+    `configuration` is None for the framework of a spec without a distribution. `planner` assigns the
+    processes to the nodes of a placement; `demand` returns what the placement must offer. `cards` are the
+    choices that the wizard offers for it. `findings` checks a spec of this framework; `node_findings` checks
+    the nodes that the run would get, in the order of their ranks. `findings_elsewhere` checks specs of other
+    frameworks that seem to need this one."""
 
     name: str
     label: str

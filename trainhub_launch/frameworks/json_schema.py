@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 1}
-COUNT_OR_NULL: Mapping[str, Any] = {"type": ["integer", "null"], "minimum": 1}
+COUNT: Mapping[str, object] = {"type": "integer", "minimum": 1}
+COUNT_OR_NULL: Mapping[str, object] = {"type": ["integer", "null"], "minimum": 1}
 
 
-def configuration_schema(name: str, properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The schema of a `distribution` of the framework `name`; every property but `type` may be left out."""
+def configuration_schema(name: str, properties: Mapping[str, Mapping[str, object]]) -> dict[str, Any]:
+    """Returns the JSON schema of a `distribution` of the framework `name`. All properties but `type` are
+    optional."""
     return {
         "type": "object",
         "properties": {"type": {"type": "string", "enum": [name]}, **properties},

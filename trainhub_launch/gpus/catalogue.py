@@ -1,9 +1,8 @@
-"""GPU models that training meets, from the slowest to the fastest: what one can do, before it is measured
-here.
+"""Models of GPUs that are used for training, from the slowest to the fastest.
 
 Memory and peak throughput are those of NVIDIA's data sheets: dense 16-bit matrix products with 32-bit sums,
-in TFLOP/s (models before tensor cores: the best of their 16- and 32-bit rates). They order models, and
-promise nothing."""
+in TFLOP/s (models before tensor cores: the best of their 16- and 32-bit rates). They rank models and do not
+predict the speed of a training."""
 
 from __future__ import annotations
 
@@ -13,8 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GpuModel:
-    """`pattern` finds it in the name that NVML tells. `peak_tflops`: see above. `nvlink`: it has links to its
-    peers; `azure`: the machine series that a cloud sells it in."""
+    """One GPU model. `pattern` is a regular expression that finds it in the name that NVML reports.
+    `peak_tflops`: see the module. `nvlink`: it has links to its peers. `azure`: the series of virtual
+    machines in which Azure offers it."""
 
     name: str
     pattern: str
@@ -39,6 +39,8 @@ CATALOGUE = (
     GpuModel("RTX 4090", r"RTX 4090", 24, 165),
     GpuModel("L40", r"L40", 48, 181),
     GpuModel("RTX 5090", r"RTX 5090", 32, 210),
+    # A800 and H800 are variants of A100 and H100 for export. GH200, GB200 and GB300 carry the GPU of the name
+    # without G.
     GpuModel("A100", r"A[18]00", 40, 312, nvlink=True, azure="NCads_A100_v4"),
     GpuModel("L40S", r"L40S", 48, 362),
     GpuModel("H100 PCIe", r"H100 PCIe", 80, 756, nvlink=True),
@@ -51,15 +53,17 @@ CATALOGUE = (
 
 
 def model_of(name: str) -> GpuModel | None:
-    """By the name of a device, like "NVIDIA H100 80GB HBM3"; a MIG device or an unknown one has none."""
+    """Returns the model of a device by its name, such as "NVIDIA H100 80GB HBM3"; None for a MIG device or an
+    unknown one."""
     if "MIG" in name:
+        # A MIG device is only a part of its GPU, so the peak of the whole model would be wrong.
         return None
-    found = [model for model in CATALOGUE if re.search(rf"\b{model.pattern}\b", name, re.IGNORECASE)]
-    # "H100 PCIe" is found as H100 too: whoever asks for more words knows better.
-    return max(found, key=lambda model: len(model.pattern), default=None)
+    matches = [model for model in CATALOGUE if re.search(rf"\b{model.pattern}\b", name, re.IGNORECASE)]
+    # "H100 PCIe" matches the pattern of H100, too. The longest pattern is the most specific one.
+    return max(matches, key=lambda model: len(model.pattern), default=None)
 
 
 def order(name: str) -> float:
-    """For sorting by speed; 0 for a model that is not known."""
+    """Returns a key that sorts devices by speed: TFLOP/s of the model, 0 for an unknown one."""
     model = model_of(name)
     return model.peak_tflops if model else 0.0

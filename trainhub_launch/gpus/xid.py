@@ -1,5 +1,5 @@
-"""What NVIDIA's XID errors mean and ask for (docs.nvidia.com/deploy/xid-errors), for those that people
-meet."""
+"""Meanings of NVIDIA's XID errors and what to do about them (docs.nvidia.com/deploy/xid-errors), for the most
+common ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPLACE = "Drain the node and restart the machine; if it comes again, the GPU ha
 LINK = "Drain the node and restart the machine; if it comes again, have the NVLink connections checked."
 UNKNOWN = Xid("an error that the driver reports", "Look it up in NVIDIA's list of XID errors.")
 
-KNOWN: dict[int, Xid] = {
+CATALOGUE: dict[int, Xid] = {
     8: Xid("a kernel did not end in time", PROGRAM),
     13: Xid("an illegal instruction or address in a kernel", PROGRAM),
     31: Xid("access to memory that is not there", PROGRAM),
@@ -53,4 +53,4 @@ KNOWN: dict[int, Xid] = {
 
 
 def xid(code: int) -> Xid:
-    return KNOWN.get(code, UNKNOWN)
+    return CATALOGUE.get(code, UNKNOWN)

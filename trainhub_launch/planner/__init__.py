@@ -1,4 +1,5 @@
-"""RunSpec + Placement -> LaunchPlan: pure, so that the preview is exactly what runs."""
+"""Makes a LaunchPlan from a RunSpec and a Placement. Pure functions, so that a preview shows exactly what
+will run."""
 
 from __future__ import annotations
 
@@ -18,17 +19,16 @@ NO_PORTS: Ports = MappingProxyType({})
 
 
 def plan(spec: RunSpec, placement: Placement, ports: Ports = NO_PORTS) -> LaunchPlan:
-    """Every process of `spec` on `placement`. Raises SpecError for a spec that cannot be laid out.
+    """Returns the plan of `spec` on `placement`. Raises SpecError for a spec that cannot be planned.
 
-    `ports`: node name -> the ports free there, ascending from 6105. Without any the plan is a
-    preview: ports read `<assigned at launch>`.
-    """
+    `ports`: name of a node -> free ports there, ascending from 6105. Without any the plan is a preview, and
+    its ports read `<assigned at launch>`."""
     return with_user_variables(spec, contract_plan(spec, placement, ports))
 
 
 def contract_plan(spec: RunSpec, placement: Placement, ports: Ports = NO_PORTS) -> LaunchPlan:
-    """The plan with the variables that TrainHub sets, without those of the user. Raises SpecError as `plan`
-    does."""
+    """Returns the plan with the variables that TrainHub sets, without the user's. Raises SpecError like
+    `plan`."""
     if len(placement.nodes) != spec.node_count:
         raise SpecError(
             "distribution", f"needs {spec.node_count} node(s), and the placement has {len(placement.nodes)}"
@@ -39,8 +39,8 @@ def contract_plan(spec: RunSpec, placement: Placement, ports: Ports = NO_PORTS) 
 
 
 def with_user_variables(spec: RunSpec, contract: LaunchPlan) -> LaunchPlan:
-    """The plan as it runs. Raises SpecError for a variable of the user that would tell a process it is
-    another."""
+    """Returns the plan with the user's variables added. Raises SpecError for a variable that would change the
+    identity of a process, such as its rank."""
     overridable = framework_of(spec).variables.overridable
     return _with_processes(contract, lambda process: _with_user_variables(spec, process, overridable))
 

@@ -1,4 +1,4 @@
-"""What a spec comes to on the nodes of a cluster, computed once: the preview shows it, and all findings
+"""Makes the draft of a run: demand, placement and plan of a spec. The preview shows it, and all findings
 judge it."""
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ IMAGINARY_CORES = 1
 
 @dataclass(frozen=True)
 class DraftPlan:
-    """`idle`: the placement if everything on `nodes` were free; `now`: the placement in what is free.
+    """A spec with its placement and plan on the nodes of a cluster. `idle`: the placement if all `nodes` were
+    free; `now`: the placement with the resources that are free at present.
 
-    `contract`: the plan with what TrainHub alone would set, on the idle placement. Where there is none, it is
-    laid out on imaginary nodes of the right size: a spec is judged as a whole even before any node is ready.
-    None = the spec cannot be laid out, and `error` says why.
-    `plan`: the plan with the user's variables, as a preview shows it. None = the present nodes cannot carry
-    the run, or the findings hold the error.
-    """
+    `contract`: the plan with only the variables that TrainHub sets, on the idle placement. If there is no
+    such placement, imaginary nodes of the right size are used, so that a spec can be judged before any node
+    is ready. None = the spec cannot be planned, and `error` is the reason. `plan`: the plan with the user's
+    variables, for a preview. None = the present nodes cannot carry the run, or a variable is wrong, which a
+    finding reports."""
 
     spec: RunSpec
     framework: Framework
@@ -40,7 +40,8 @@ class DraftPlan:
 
     @property
     def chosen_nodes(self) -> tuple[FreeNode, ...]:
-        """The nodes that the run would get, in node-rank order, without those that are not there yet."""
+        """The nodes that the run would get, in the order of node ranks, without those that do not exist
+        yet."""
         placement = self.idle if isinstance(self.now, Refusal) else self.now
         if isinstance(self.idle, Refusal) or isinstance(placement, Refusal):
             return ()
@@ -49,11 +50,14 @@ class DraftPlan:
 
 
 def draft_plan(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> DraftPlan:
-    """Never raises for what a person wrote. Without `nodes` the plan is laid out on imaginary ones."""
+    """Returns the draft of `spec`. Never raises for wrong input of a user. Without `nodes` the plan uses
+    imaginary ones."""
     framework = framework_of(spec)
     demand = framework.demand(spec)
     idle = provisional(demand, nodes)
     contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
+    # A cluster without nodes still gets a preview, but one that is too small must not: its plan could never
+    # run.
     may_show = not nodes or isinstance(idle, Placement)
     return DraftPlan(
         spec=spec,

@@ -1,20 +1,20 @@
-"""Everything that can be said about a spec before it runs, each finding beside the field that it concerns."""
+"""Collects all findings about a spec before it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
 from trainhub_launch.findings.arguments import arguments
-from trainhub_launch.findings.environment import environment
+from trainhub_launch.findings.environment import environment_findings
 from trainhub_launch.findings.finding import LEVELS, Finding
 from trainhub_launch.findings.fit import fit
 from trainhub_launch.findings.hosts import hosts
-from trainhub_launch.findings.references import references
+from trainhub_launch.findings.references import reference_findings
 from trainhub_launch.findings.restarts import own_restarts
 from trainhub_launch.findings.software import software
 from trainhub_launch.findings.source import source
 from trainhub_launch.findings.user_launcher import user_launcher
-from trainhub_launch.findings.variables import variables
+from trainhub_launch.findings.variables import variable_findings
 from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.frameworks.framework import Framework
 from trainhub_launch.planner.draft import DraftPlan
@@ -23,24 +23,23 @@ from trainhub_launch.planner.draft import DraftPlan
 def validate(
     draft: DraftPlan, *, paths: Collection[str] | None, environments: Collection[str] | None = None
 ) -> tuple[Finding, ...]:
-    """Errors first, then warnings, then hints. Never raises.
+    """Returns all findings about a draft: errors first, then warnings, then hints. Never raises.
 
-    `paths`: the files of the snapshot, None = not known yet.
-    `environments`: the names there are, None = not known.
-    """
+    `paths`: the files of the snapshot, None = unknown. `environments`: the names of the environments there
+    are, None = unknown."""
     findings = [
         *source(draft.spec, paths),
         *_of_command(draft),
         *_of_frameworks(draft),
         *_of_variables(draft),
-        *environment(draft.spec, environments),
+        *environment_findings(draft.spec, environments),
         *_of_nodes(draft),
     ]
     return sort_findings(findings)
 
 
 def sort_findings(findings: Collection[Finding]) -> tuple[Finding, ...]:
-    """The worst first, each once."""
+    """Returns the findings without duplicates, errors first."""
     return tuple(sorted(dict.fromkeys(findings), key=lambda finding: LEVELS.index(finding.level)))
 
 
@@ -62,12 +61,12 @@ def _of_variables(draft: DraftPlan) -> Iterator[Finding]:
     if draft.error is not None:
         yield Finding("error", draft.error.field, draft.error.message)
     if draft.contract is not None:
-        yield from references(draft.spec, draft.contract, lambda name: _remedy(draft, name))
-    yield from variables(draft.spec, draft.contract, draft.framework.variables.overridable)
+        yield from reference_findings(draft.spec, draft.contract, lambda name: _remedy(draft, name))
+    yield from variable_findings(draft.spec, draft.contract, draft.framework.variables.overridable)
 
 
 def _remedy(draft: DraftPlan, name: str) -> str:
-    """What to do instead of referring to a variable that will not exist, as far as a framework knows."""
+    """Returns what to use instead of a variable that will not exist, as far as a framework knows, or ""."""
     own = draft.framework.variables.remedy(draft.spec, name)
     return own or next(
         filter(None, (other.variables.suggestion(name) for other in _others(draft.framework))), ""

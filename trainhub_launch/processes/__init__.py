@@ -1,1 +1,1 @@
-"""What a process of a run finds: its environment variables, and the launcher in the user's command."""
+"""The environment variables of a run's processes, and the launcher in the user's command."""

@@ -1,4 +1,4 @@
-"""The environment contract: what every process finds, whatever its framework."""
+"""The environment contract: the variables that every process gets, whatever its framework."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from trainhub_launch.processes import mlflow
 from trainhub_launch.scheduler.placement import PlacedNode, Placement
 from trainhub_launch.spec import RunSpec
 
+# The port that Azure ML always uses. If it is not free, the first free one above it is taken.
 MASTER_PORT = 6105
-"""Azure ML's one port: taken where it is free, and the first free one after it where not."""
 
 LOOPBACK = "127.0.0.1"
 
+# Names of the contract that tune a process and do not say who it is: the user's own value wins.
+#
+# Each framework may have more of them.
 DEFAULTS = (
     frozenset(
         {
@@ -29,9 +32,6 @@ DEFAULTS = (
     )
     | mlflow.DEFAULTS
 )
-"""Names of the contract that tune a process and do not say who it is: the user's own value wins.
-
-Each framework may have more of them."""
 
 Ports = Mapping[str, Sequence[int]]
 
@@ -39,16 +39,21 @@ Ports = Mapping[str, Sequence[int]]
 def common(
     node: PlacedNode, placement: Placement, *, processes: int, visible: Sequence[str]
 ) -> dict[str, EnvValue]:
-    """What each process on `node` gets: `processes` share its cores, and this one sees the GPUs `visible`."""
+    """Returns the variables of one process on `node`. `processes` of them share the node's cores; `visible`
+    are the UUIDs of the GPUs that this one sees."""
     env: dict[str, EnvValue] = {
         "TRAINHUB_RUN_ID": Reference("launch", "run_id"),
         "TRAINHUB_ATTEMPT": Reference("launch", "attempt"),
         "TRAINHUB_URL": Reference("launch", "url"),
         "TRAINHUB_TOKEN": Reference("launch", "token"),
+        # Otherwise Python buffers what it writes to a file, and log lines reach the hub late.
         "PYTHONUNBUFFERED": "1",
+        # The node's folder holds a sitecustomize that Python imports at the start of every process.
         "PYTHONPATH": Reference("launch", "node_dir"),
+        # By default each process would start a thread per core of the machine, whoever else runs there.
         "OMP_NUM_THREADS": str(max(1, node.cores // max(1, processes))),
-        # Empty, not absent: a run without GPUs must never touch somebody else's.
+        # Empty, not absent: without the variable a run without GPUs would see all GPUs, also those of other
+        # runs.
         "CUDA_VISIBLE_DEVICES": ",".join(visible),
     }
     if not visible:
@@ -65,12 +70,13 @@ def _network(node: PlacedNode, placement: Placement) -> dict[str, EnvValue]:
         # Without it gloo binds whatever the host's own name resolves to, often 127.0.0.1, and dies.
         env["GLOO_SOCKET_IFNAME"] = env["NCCL_SOCKET_IFNAME"] = node.interface
     if not all(placed.infiniband for placed in placement.nodes):
+        # NCCL needs the same transport on all nodes, so one node without InfiniBand rules it out for all.
         env["NCCL_IB_DISABLE"] = "1"
     return env
 
 
 def network_notes(placement: Placement) -> tuple[str, ...]:
-    """Sentences about the interfaces and InfiniBand of a placement of several nodes."""
+    """Returns sentences about the interfaces and InfiniBand of a placement on several nodes."""
     nodes = placement.nodes
     if len(nodes) == 1:
         return ()
@@ -90,13 +96,16 @@ def network_notes(placement: Placement) -> tuple[str, ...]:
 
 
 def address(node: PlacedNode, placement: Placement) -> str:
-    """Where other processes reach `node`: nothing of a one-node run depends on its network."""
+    """Returns the address at which other processes reach `node`. It is the loopback for a run on one node,
+    which does not depend on the network then."""
     return LOOPBACK if len(placement.nodes) == 1 else node.address
 
 
 def master(placement: Placement, ports: Ports) -> tuple[dict[str, EnvValue], dict[str, int]]:
-    """MASTER_ADDR and MASTER_PORT, and the port as `LaunchPlan.ports` holds it."""
+    """Returns the variables MASTER_ADDR and MASTER_PORT, and the port as `LaunchPlan.ports` stores it. Raises
+    SpecError if the head has no free port."""
     env: dict[str, EnvValue] = {"MASTER_ADDR": address(placement.head, placement)}
+    # A preview: the port is only known when the run is launched.
     if not ports:
         return env | {"MASTER_PORT": Reference("launch", "port")}, {}
     free = ports.get(placement.head.name, ())
@@ -112,10 +121,10 @@ def master(placement: Placement, ports: Ports) -> tuple[dict[str, EnvValue], dic
 def user_variables(
     spec: RunSpec, contract: Mapping[str, EnvValue], provided: Mapping[str, str], overridable: Collection[str]
 ) -> dict[str, EnvValue]:
-    """The user's own variables; raises SpecError for one that would tell a process it is another.
+    """Returns the user's own variables. Raises SpecError for one that would change the identity of a process,
+    such as its rank.
 
-    `overridable`: the names of the spec's framework that the user may set, beside DEFAULTS.
-    """
+    `overridable`: names of the spec's framework that the user may set, in addition to DEFAULTS."""
     env: dict[str, EnvValue] = {}
     for name, variable in spec.environment_variables.items():
         if is_reserved(name, contract, provided, overridable):

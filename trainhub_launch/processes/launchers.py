@@ -1,4 +1,4 @@
-"""Recognising the user's own launcher in a command, and what it was told."""
+"""Recognises the user's own launcher (torchrun, accelerate, mpirun …) in a command, and its options."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from trainhub_launch.spec import RunSpec
 
+# Program or module -> its name in messages. Each of them starts the processes of one node.
 PER_NODE = {
     "torchrun": "torchrun",
     "torch.distributed.run": "torch.distributed.run",
@@ -17,8 +18,8 @@ PER_NODE = {
     "fabric": "lightning's fabric run",
     "lightning": "lightning run",
 }
-"""Program or module -> what to call it; each starts the processes of one node."""
 
+# Programs and modules that start processes on all nodes from one of them, which is TrainHub's own task.
 HEAD = frozenset(
     {
         "mpirun",
@@ -43,8 +44,9 @@ HEAD = frozenset(
         "deepspeed.launcher.launch",
     }
 )
-"""Programs and modules that start processes on all nodes from one of them: TrainHub's own work."""
 
+# Options that stand alone. For all others the word behind them is taken for their value. After `-m` or
+# `--module` the "script" is a module's name.
 _WITHOUT_VALUE = frozenset(
     {
         "--use-env",
@@ -55,14 +57,17 @@ _WITHOUT_VALUE = frozenset(
         "--run-path",
         "--cpu",
         "--multi-gpu",
-        "--logs-specs",
+        "--virtual-local-rank",
+        "--use-deepspeed",
+        "--use-fsdp",
     }
 )
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """`program` as in PER_NODE or HEAD; `options` spelled with dashes; `script` is what it starts, or ""."""
+    """A launcher in a command. `program` is a key of PER_NODE or an item of HEAD; names in `options` are
+    written with dashes; `script` is what it starts, or ""."""
 
     program: str
     options: dict[str, str]
@@ -73,7 +78,7 @@ class Launcher:
 
 
 def launcher(command: tuple[str, ...]) -> Launcher | None:
-    """The per-node or head launcher that `command` starts with, if it is one we know."""
+    """Returns the launcher that `command` starts with, or None if it starts with no known one."""
     program, rest = _program(command)
     if program not in PER_NODE and program not in HEAD:
         return None
@@ -86,22 +91,25 @@ def launcher(command: tuple[str, ...]) -> Launcher | None:
 
 
 def processes_started(spec: RunSpec) -> int:
-    """How many processes the user's launcher makes of one: they share the cores of their node."""
-    found = launcher(spec.command)
-    count = found.option("--nproc-per-node", "--num-processes") if found else None
+    """Returns how many processes the user's launcher starts for each process of the plan; they share the
+    cores of their node."""
+    program = launcher(spec.command)
+    count = program.option("--nproc-per-node", "--num-processes") if program else None
+    # Words of torchrun that stand for one process per GPU.
     if count in ("gpu", "auto"):
         return max(1, spec.resources.gpus_per_node)
     return int(count) if count and count.isdecimal() and int(count) > 0 else 1
 
 
 def _program(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Program name, or the module of `python -m module`, and what follows it."""
+    """Returns the name of the program, or the module of `python -m module`, and the words after it."""
     if not command:
         return "", ()
     name = PurePosixPath(command[0]).name
     if not name.startswith("python"):
         return name, command[1:]
     rest = command[1:]
+    # Options of Python that take no value. Behind any other one, such as -c, there is no script to find.
     while rest and rest[0] in ("-u", "-O", "-B", "-I", "-E", "-s"):
         rest = rest[1:]
     if len(rest) >= 2 and rest[0] == "-m":
@@ -110,11 +118,13 @@ def _program(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 
 def _options(arguments: tuple[str, ...]) -> tuple[dict[str, str], str]:
-    """The options before the first word that is neither an option nor an option's value, and that word."""
+    """Returns the options before the first word that is neither an option nor the value of one, and that
+    word."""
     options: dict[str, str] = {}
     index = 0
     while index < len(arguments) and arguments[index].startswith("-"):
         name, equals, value = arguments[index].partition("=")
+        # torchrun and accelerate accept both --nproc_per_node and --nproc-per-node.
         name = name.replace("_", "-")
         index += 1
         if not equals and name not in _WITHOUT_VALUE and index < len(arguments):
@@ -125,7 +135,7 @@ def _options(arguments: tuple[str, ...]) -> tuple[dict[str, str], str]:
 
 
 def python_script(command: tuple[str, ...]) -> str:
-    """The script of a plain `python [options] script …`, or ""."""
+    """Returns the script of a plain `python [options] script …`, or ""."""
     program, rest = _program(command)
     if not program.startswith("python") or not rest or rest[0].startswith("-"):
         return ""

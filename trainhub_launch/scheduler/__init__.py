@@ -1,1 +1,2 @@
-"""Which nodes a run gets, in which order runs get theirs, and how many nodes a cluster should have. Pure."""
+"""Pure functions that decide which nodes a run gets, in which order runs are placed, and how many nodes a
+cluster should have."""

@@ -1,5 +1,5 @@
-"""How many nodes a cluster's provider is to make for those who wait, and which idle ones it may release.
-Pure."""
+"""Decides how many machines a cluster's provider should create for waiting runs, and which idle ones it may
+release. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from trainhub_launch.scheduler.capacity import Demand, FreeNode
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of the provider's nodes: how many there are at least and at most, after how many seconds without a
-    lease one goes, and what each offers."""
+    """Limits of a provider's nodes: the minimum and maximum number, after how many seconds without a lease a
+    node may be released, and what each node offers."""
 
     least: int
     most: int
@@ -20,101 +20,116 @@ class Bounds:
     gpus: int
     slots: int
 
-    def can_make(self, wanted: Demand) -> bool:
-        """Whether a node that comes is large enough."""
-        return self.gpus >= wanted.gpus and self.slots >= wanted.slots
+    def can_make(self, demand: Demand) -> bool:
+        """Returns whether a new node is large enough for `demand`."""
+        return self.gpus >= demand.gpus and self.slots >= demand.slots
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A node of the cluster. `idle_s`: for how long it has held nothing; None = it holds something.
+class ScalableNode:
+    """A node of the cluster. `idle_s`: for how many seconds it has had no lease; None = it has one.
 
-    `is_provided`: the provider made it. `is_kept`: somebody drained it or keeps it otherwise, so it is not
-    released unasked."""
+    `is_provided`: the provider created it. `is_protected`: somebody drained it or asked to keep it, so it is
+    not released automatically."""
 
     node: FreeNode
     is_provided: bool = True
     idle_s: float | None = None
-    is_kept: bool = False
+    is_protected: bool = False
 
 
 @dataclass(frozen=True)
 class Decision:
-    """`add` machines, and `release` the nodes of these names."""
+    """What to change: create `add` machines, and release the nodes with the names in `release`."""
 
     add: int = 0
     release: tuple[str, ...] = ()
 
 
 def decide(
-    bounds: Bounds, nodes: Sequence[Standing], coming: int, leaving: int, demands: Sequence[Demand]
+    bounds: Bounds, nodes: Sequence[ScalableNode], coming: int, leaving: int, demands: Sequence[Demand]
 ) -> Decision:
-    """`coming`: machines that were asked for and are no nodes yet; `leaving`: machines that are not gone yet.
+    """Returns how many machines to create and which nodes to release. `coming`: machines that were requested
+    and are no nodes yet; `leaving`: machines that are being released and still exist. `demands`: waiting
+    runs, in the order of the queue.
 
-    A node is only added for a run that can start once all that it lacks has come: a run that waits for others
-    to end gets nothing that would stand idle until then, and nobody behind it is given what it would have to
-    wait for. A node goes only while nobody who waits could use it, so what was made for a run is there when
-    its turn comes."""
+    A node is only added for a run that can start once all nodes that it lacks have come: for a run that waits
+    for others to end, a new node would stand idle until then, and runs behind it get nothing that it would
+    have to wait for. A node is released only while no waiting run could use it, so nodes that were created
+    for a run are there when its turn comes."""
     provided = sum(node.is_provided for node in nodes)
-    asked = provided + coming + leaving
-    possible = [wanted for wanted in demands if _is_possible(bounds, nodes, wanted)]
+    # Machines that are still leaving exist (and may cost money) until they are gone, so they count against
+    # the maximum.
+    requested = provided + coming + leaving
+    # A run that never fits must keep neither machines nor the runs behind it waiting.
+    possible = [demand for demand in demands if _is_possible(bounds, nodes, demand)]
     lacking = max(
-        _lacking(bounds, nodes, coming, bounds.most - asked, possible), bounds.least - provided - coming
+        _lacking(bounds, nodes, coming, bounds.most - requested, possible), bounds.least - provided - coming
     )
-    return Decision(max(0, min(lacking, bounds.most - asked)), _idle(bounds, nodes, provided, possible))
+    return Decision(max(0, min(lacking, bounds.most - requested)), _idle(bounds, nodes, provided, possible))
 
 
-def _is_possible(bounds: Bounds, nodes: Sequence[Standing], wanted: Demand) -> bool:
-    """Whether the cluster at its largest can carry it without somebody's help."""
-    if bounds.can_make(wanted):
-        able = bounds.most + sum(not item.is_provided and item.node.could_soon(wanted) for item in nodes)
+def _is_possible(bounds: Bounds, nodes: Sequence[ScalableNode], demand: Demand) -> bool:
+    """Returns whether the cluster at its maximum size can carry the run without an operator's help."""
+    if bounds.can_make(demand):
+        # Nodes that were joined by hand come on top of what the provider may make.
+        able = bounds.most + sum(not item.is_provided and item.node.could_soon(demand) for item in nodes)
     else:
-        able = sum(item.node.could_soon(wanted) for item in nodes)
-    return able >= wanted.nodes
+        able = sum(item.node.could_soon(demand) for item in nodes)
+    return able >= demand.nodes
 
 
 def _lacking(
-    bounds: Bounds, nodes: Sequence[Standing], coming: int, room: int, demands: Sequence[Demand]
+    bounds: Bounds, nodes: Sequence[ScalableNode], coming: int, room: int, demands: Sequence[Demand]
 ) -> int:
-    """How many new nodes the runs need that can start once these are there."""
+    """Returns how many new nodes are needed by runs that can start as soon as these have come."""
     free = [[len(item.node.gpus), item.node.slots] for item in nodes if item.node.takes_runs]
+    # Machines on the way count with all that they will offer, so that the next call does not request them
+    # again.
     free += [[bounds.gpus, bounds.slots] for _ in range(coming)]
     added = 0
-    for wanted in demands:
-        fitting = [left for left in free if left[0] >= wanted.gpus and left[1] >= wanted.slots]
-        short = max(0, wanted.nodes - len(fitting))
-        if short and bounds.can_make(wanted) and added + short > room:
-            # What it lacks must be let go by others first, and it then stands in front of all that could be
-            # added now.
+    for demand in demands:
+        fitting = [
+            capacity for capacity in free if capacity[0] >= demand.gpus and capacity[1] >= demand.slots
+        ]
+        short = max(0, demand.nodes - len(fitting))
+        if short and bounds.can_make(demand) and added + short > room:
+            # Other runs must release nodes before this one can start, and it has precedence over all machines
+            # that could be added now.
             return added
-        if not bounds.can_make(wanted):
+        if not bounds.can_make(demand):
+            # What the provider makes is too small for this run: it uses the nodes there are, and none is
+            # added for it.
             short = 0
         fresh = [[bounds.gpus, bounds.slots] for _ in range(short)]
         free += fresh
         added += short
-        for left in (fitting + fresh)[: wanted.nodes]:
-            left[0] -= wanted.gpus
-            left[1] -= wanted.slots
+        for left in (fitting + fresh)[: demand.nodes]:
+            left[0] -= demand.gpus
+            left[1] -= demand.slots
     return added
 
 
 def _idle(
-    bounds: Bounds, nodes: Sequence[Standing], provided: int, demands: Sequence[Demand]
+    bounds: Bounds, nodes: Sequence[ScalableNode], provided: int, demands: Sequence[Demand]
 ) -> tuple[str, ...]:
     able = [
         item
         for item in nodes
         if item.is_provided
         and item.idle_s is not None
-        and not item.is_kept
-        and not any(item.node.could_soon(wanted) for wanted in demands)
+        and not item.is_protected
+        and not any(item.node.could_soon(demand) for demand in demands)
     ]
+    # The longest idle first, so that the same order results each time.
     able.sort(key=lambda item: (-(item.idle_s or 0.0), item.node.name))
     above = provided - bounds.most
     spare = provided - bounds.least
-    gone = [
+    removable = [
         item.node.name
         for number, item in enumerate(able)
+        # Above the maximum (for example after it was lowered) idle nodes go at once, without waiting for
+        # `idle_s`.
         if number < spare and (number < above or (item.idle_s or 0.0) >= bounds.idle_s)
     ]
-    return tuple(gone)
+    return tuple(removable)

@@ -1,4 +1,4 @@
-"""What nodes offer, and what a run asks of each of its nodes."""
+"""The resources that nodes offer, and those that a run needs of each of its nodes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from trainhub_launch.machine import Interpreter
 
 @dataclass(frozen=True)
 class Hold:
-    """What one attempt holds on a node. `who` is as the reader may know it: "run 41", "another workspace".
+    """The resources that one attempt holds on a node. `who` is worded for the reader's permissions: "run 41",
+    "another workspace".
 
-    `is_over`: the attempt has ended, and the node has not yet proved that its processes are gone.
-    """
+    `is_over`: the attempt has ended, but the node has not yet proved that its processes are gone."""
 
     who: str
     gpus: int = 0
@@ -23,16 +23,14 @@ class Hold:
 
 @dataclass(frozen=True)
 class FreeNode:
-    """What one node offers now. `gpus`/`slots` are free ones, `*_total` all it has.
+    """What one node offers now. `gpus` and `slots` are the free ones, `*_total` all that it has.
 
-    A slot is the place of one process without a GPU. `cores` are CPU cores, for OMP_NUM_THREADS.
-    `mpi`: the node itself has mpirun (an environment may bring its own), of `mpi_version`, "" = not known.
-    `silent_s`: None = it reports; a number = for so long it has not, and nothing is started there.
-    `is_lost`: silent for so long that what it ran counts as lost.
-    `closed`: why it takes no new runs ("is drained"), "" = it takes them. `gpus_lost`: how many of its GPUs
-    do not answer.
-    `is_coming`: not there yet, so nothing of it is free; the cluster's provider can make it.
-    """
+    A slot is the place of one process without a GPU. `cores` are CPU cores, for OMP_NUM_THREADS. `mpi`: the
+    node itself has mpirun (an environment may contain its own), of `mpi_version`, "" = unknown. `silent_s`:
+    seconds since its last report, None = it reports; nothing is started on a silent node. `is_lost`: silent
+    for so long that its attempts count as lost. `closed`: why it takes no new runs ("is drained"), "" = it
+    takes them. `gpus_lost`: how many of its GPUs do not answer. `is_coming`: it does not exist yet and has
+    nothing free, but the cluster's provider can create it."""
 
     name: str
     address: str
@@ -54,40 +52,40 @@ class FreeNode:
     gpus_lost: int = 0
     is_coming: bool = False
 
-    def can_ever(self, wanted: Demand) -> bool:
-        """Whether the node is large enough, whatever it holds at present."""
-        return self.gpus_total >= wanted.gpus and self.slots_total >= wanted.slots
+    def can_ever(self, demand: Demand) -> bool:
+        """Returns whether the node is large enough for `demand`, whatever is in use at present."""
+        return self.gpus_total >= demand.gpus and self.slots_total >= demand.slots
 
-    def can_now(self, wanted: Demand) -> bool:
+    def can_now(self, demand: Demand) -> bool:
         is_open = self.silent_s is None and not self.closed
-        return is_open and len(self.gpus) >= wanted.gpus and self.slots >= wanted.slots
+        return is_open and len(self.gpus) >= demand.gpus and self.slots >= demand.slots
 
-    def could_soon(self, wanted: Demand) -> bool:
-        """Whether it is enough that runs end there, or that it comes: nobody has to mend or reopen it
-        first."""
+    def could_soon(self, demand: Demand) -> bool:
+        """Returns whether the node can serve `demand` as soon as other runs end or, if it is coming, as soon
+        as it exists; not if somebody has to repair or reopen it first."""
         return (
             not (self.is_lost or self.closed)
-            and self.can_ever(wanted)
-            and self.gpus_total - self.gpus_lost >= wanted.gpus
+            and self.can_ever(demand)
+            and self.gpus_total - self.gpus_lost >= demand.gpus
         )
 
     @property
+    # A coming node is excluded here, not in `can_now`: it has nothing free, so nothing fits there anyway.
     def takes_runs(self) -> bool:
         return self.silent_s is None and not self.closed and not self.is_coming
 
     @property
     def is_alone(self) -> bool:
-        """No other machine reaches it at the address it tells."""
+        """Whether no other machine can reach the node at the address that it reports."""
         return not self.address or is_loopback(self.address)
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a spec asks of each of its nodes. `slots` counts the processes that get no GPU.
+    """The resources that a spec needs of each of its nodes. `slots` counts the processes without a GPU.
 
-    `nodes_field` is where the spec says how many nodes, for a refusal that is about their number.
-    `mpi`: nodes with an mpirun of their own are preferred.
-    """
+    `nodes_field` is the field of the spec that sets the number of nodes, for messages about it. `mpi`: nodes
+    with an mpirun of their own are preferred."""
 
     nodes: int
     gpus: int
@@ -97,7 +95,7 @@ class Demand:
 
 
 def words(names: list[str]) -> str:
-    """a; a and b; a, b and c. Nothing for nobody."""
+    """Returns the names as a list in words: "a", "a and b" or "a, b and c"; "" for an empty list."""
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 

@@ -1,4 +1,4 @@
-"""Which nodes and GPUs a run gets: a pure choice, or a refusal with the sentence the user reads."""
+"""Chooses the nodes and GPUs of a run, or refuses with a sentence for the user. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Demand", "FreeNode", "PlacedNode", "Placement", "Refusal", "place", 
 
 @dataclass(frozen=True)
 class PlacedNode:
-    """A node of a placement with the GPUs (UUIDs) and slots it gives."""
+    """A node of a placement with the GPUs (UUIDs) and slots that the run gets there."""
 
     name: str
     address: str
@@ -25,7 +25,7 @@ class PlacedNode:
 
 @dataclass(frozen=True)
 class Placement:
-    """Nodes in node-rank order; the first is the head."""
+    """The nodes of a run in the order of node ranks; the first is the head."""
 
     nodes: tuple[PlacedNode, ...]
 
@@ -34,44 +34,49 @@ class Placement:
         return self.nodes[0]
 
 
-def place(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
-    """Choose nodes for `wanted`, in the order of their names. A node that is silent, closed or on its way
-    counts as there, and gets nothing.
+def place(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
+    """Chooses nodes for `demand`; ranks follow the order of their names. A silent, closed or coming node
+    counts towards the size of the cluster, but is never chosen.
 
-    The fullest fitting nodes are taken, so that large free ones stay whole. Several nodes are all
-    with InfiniBand where enough of those are free; a run on one node leaves them to others.
-    """
-    if nodes and sum(node.can_ever(wanted) for node in nodes) < wanted.nodes:
-        return never(wanted, nodes)
-    fitting = [node for node in nodes if node.can_ever(wanted) and node.can_now(wanted)]
-    if len(fitting) < wanted.nodes:
-        return not_now(wanted, nodes)
+    The fullest fitting nodes are taken, so that large free ones stay whole. A run on several nodes gets only
+    nodes with InfiniBand if enough of them are free; a run on one node leaves them to others."""
+    # Without any node the run waits for one to join, so that is no permanent refusal.
+    if nodes and sum(node.can_ever(demand) for node in nodes) < demand.nodes:
+        return never(demand, nodes)
+    fitting = [node for node in nodes if node.can_ever(demand) and node.can_now(demand)]
+    if len(fitting) < demand.nodes:
+        return not_now(demand, nodes)
     connected = [node for node in fitting if node.infiniband]
-    if 1 < wanted.nodes <= len(connected):
+    # A run on one node has no use for InfiniBand and does not look for it.
+    if 1 < demand.nodes <= len(connected):
         fitting = connected
-    fitting.sort(key=lambda node: _preference(wanted, node))
-    chosen = sorted(fitting[: wanted.nodes], key=lambda node: natural(node.name))
-    return Placement(tuple(_placed(node, wanted) for node in chosen))
+    fitting.sort(key=lambda node: _preference(demand, node))
+    # Ranks follow the names of the nodes, so that rank 0 is where people expect it.
+    chosen = sorted(fitting[: demand.nodes], key=lambda node: natural(node.name))
+    return Placement(tuple(_placed(node, demand) for node in chosen))
 
 
-def provisional(wanted: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
-    """A placement for a preview: as if everything on the nodes were free, and those were chosen first that
-    report."""
+def provisional(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
+    """Returns a placement for a preview: as if all resources of the nodes were free, and preferring nodes
+    that report."""
     here = tuple(node for node in nodes if node.takes_runs)
-    found = place(wanted, tuple(_idle(node) for node in here))
-    if isinstance(found, Refusal):
-        found = place(wanted, tuple(_idle(node) for node in nodes))
-    return never(wanted, nodes) if isinstance(found, Refusal) and found.permanent else found
+    placement = place(demand, tuple(_idle(node) for node in here))
+    if isinstance(placement, Refusal):
+        placement = place(demand, tuple(_idle(node) for node in nodes))
+    # Two attempts: a preview should show nodes that report, but silent and drained ones are better than none.
+    return never(demand, nodes) if isinstance(placement, Refusal) and placement.permanent else placement
 
 
-def _preference(wanted: Demand, node: FreeNode) -> tuple[object, ...]:
-    """Lowest first. What would make the run fail there weighs more than what would only waste the place."""
-    cut_off = wanted.nodes > 1 and node.is_alone
-    without_mpi = wanted.mpi and not node.mpi
+def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
+    """Returns a sort key, lowest first. What would make the run fail on a node weighs more than what would
+    only waste resources."""
+    cut_off = demand.nodes > 1 and node.is_alone
+    without_mpi = demand.mpi and not node.mpi
     return (
         cut_off,
         without_mpi,
         node.is_coming,
+        # The fullest fitting node first: large free ones stay whole for runs that need them.
         len(node.gpus),
         node.infiniband,
         node.slots,
@@ -84,12 +89,12 @@ def _idle(node: FreeNode) -> FreeNode:
     return replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False, holds=(), closed="")
 
 
-def _placed(node: FreeNode, wanted: Demand) -> PlacedNode:
+def _placed(node: FreeNode, demand: Demand) -> PlacedNode:
     return PlacedNode(
         name=node.name,
         address=node.address,
-        gpus=node.gpus[: wanted.gpus],
-        slots=wanted.slots,
+        gpus=node.gpus[: demand.gpus],
+        slots=demand.slots,
         cores=node.cores,
         interface=node.interface,
         infiniband=node.infiniband,

@@ -1,4 +1,4 @@
-"""The queue of one cluster, walked from its head: who comes later never delays who waits in front. Pure."""
+"""Walks the queue of one cluster in order, so that later runs never delay earlier ones. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ Who = TypeVar("Who")
 
 
 class Line(Generic[Who]):
-    """Ask for each run in the order of its turn; `grant` what it gets, or have it `wait`.
+    """The state of one walk through a queue. For each run, in order, call `ask`, and then `grant` for its
+    placement or `wait` if it gets none.
 
-    A run that waits keeps a claim to what it needs of every node that it could use, for nobody knows which of
-    them will be free first. Whoever comes later gets what lies beyond all claims, and the nodes that are too
-    small for those in front: so a node that is large enough for the run in front becomes free for it no later
-    than without them."""
+    A waiting run claims what it needs on every node that it could use, because nobody knows which of them
+    will be free first. Later runs get what lies beyond all claims, and nodes that are too small for the runs
+    before them. So a node that is large enough for an earlier run becomes free for it no later than without
+    the later runs."""
 
     def __init__(self, nodes: tuple[FreeNode, ...]) -> None:
         self._nodes = {node.name: node for node in nodes}
+        # How much of each node is free and not claimed by a run that waits; `_nodes` holds all that is free.
         self._gpus = {node.name: len(node.gpus) for node in nodes}
         self._slots = {node.name: node.slots for node in nodes}
         self._waiting: list[tuple[Demand, Who]] = []
@@ -30,56 +32,59 @@ class Line(Generic[Who]):
 
     @property
     def nodes(self) -> tuple[FreeNode, ...]:
-        """With all that is free of them, claimed or not."""
+        """The nodes with all their free resources, claimed or not."""
         return tuple(self._nodes.values())
 
-    def ask(self, wanted: Demand) -> Placement | Refusal:
-        """A place beyond the claims of those who wait. What was refused once stays refused: only less is
-        left."""
-        if wanted in self._refused:
-            return self._refused[wanted]
-        answer = place(wanted, tuple(self._beyond(node) for node in self._nodes.values()))
+    def ask(self, demand: Demand) -> Placement | Refusal:
+        """Returns a placement beyond the claims of waiting runs, or a refusal. A demand that was refused once
+        stays refused, because resources only get fewer during a walk."""
+        if demand in self._refused:
+            return self._refused[demand]
+        answer = place(demand, tuple(self._beyond(node) for node in self._nodes.values()))
         if isinstance(answer, Refusal):
-            self._refused[wanted] = answer
+            self._refused[demand] = answer
         return answer
 
     def chosen(self, placement: Placement) -> tuple[FreeNode, ...]:
-        """The nodes of a placement as they stand in this line."""
+        """Returns the nodes of a placement in their present state in this walk."""
         return tuple(self._nodes[placed.name] for placed in placement.nodes)
 
     def grant(self, placement: Placement) -> None:
         for placed in placement.nodes:
             node = self._nodes[placed.name]
-            left = tuple(uuid for uuid in node.gpus if uuid not in placed.gpus)
-            self._nodes[placed.name] = replace(node, gpus=left, slots=node.slots - placed.slots)
+            free_gpus = tuple(uuid for uuid in node.gpus if uuid not in placed.gpus)
+            self._nodes[placed.name] = replace(node, gpus=free_gpus, slots=node.slots - placed.slots)
             self._gpus[placed.name] -= len(placed.gpus)
             self._slots[placed.name] -= placed.slots
 
-    def wait(self, wanted: Demand, who: Who) -> None:
-        """One that only a lost or closed node could let start claims nothing: it would keep the others
-        waiting as long as that is away."""
-        able = self._able(wanted)
-        if len(able) < wanted.nodes:
+    def wait(self, demand: Demand, who: Who) -> None:
+        """Claims resources for a run that waits. A run that only a lost or closed node could serve claims
+        nothing, because others would have to wait until that node returns."""
+        able = self._able(demand)
+        if len(able) < demand.nodes:
             return
-        self._waiting.append((wanted, who))
+        self._waiting.append((demand, who))
         for name in able:
-            self._gpus[name] = max(0, self._gpus[name] - wanted.gpus)
-            self._slots[name] = max(0, self._slots[name] - wanted.slots)
+            self._gpus[name] = max(0, self._gpus[name] - demand.gpus)
+            self._slots[name] = max(0, self._slots[name] - demand.slots)
 
-    def in_front(self, wanted: Demand) -> Who | None:
-        """The last of those who wait that wants something of what `wanted` does."""
-        able = self._able(wanted)
+    def in_front(self, demand: Demand) -> Who | None:
+        """Returns the last of the waiting runs that wants some of the same resources as `demand`, or None."""
+        able = self._able(demand)
         for other, who in reversed(self._waiting):
-            same_kind = (other.gpus and wanted.gpus) or (other.slots and wanted.slots)
+            same_kind = (other.gpus and demand.gpus) or (other.slots and demand.slots)
             if same_kind and able & self._able(other):
                 return who
         return None
 
-    def _able(self, wanted: Demand) -> frozenset[str]:
-        if wanted not in self._large_enough:
-            able = (node.name for node in self._nodes.values() if node.could_soon(wanted))
-            self._large_enough[wanted] = frozenset(able)
-        return self._large_enough[wanted]
+    def _able(self, demand: Demand) -> frozenset[str]:
+        # Cached by demand, because many waiting runs ask for the same, and nothing of this changes during a
+        # walk.
+        if demand not in self._large_enough:
+            able = (node.name for node in self._nodes.values() if node.could_soon(demand))
+            self._large_enough[demand] = frozenset(able)
+        return self._large_enough[demand]
 
     def _beyond(self, node: FreeNode) -> FreeNode:
+        # A claim is for a number of GPUs, so any of the free ones may be left for it.
         return replace(node, gpus=node.gpus[: self._gpus[node.name]], slots=self._slots[node.name])

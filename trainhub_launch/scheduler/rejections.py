@@ -1,4 +1,4 @@
-"""Why a run gets no place: the sentences that its owner reads."""
+"""The sentences that explain to a run's owner why it gets no placement."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ _ENOUGH_TO_READ = 4
 
 @dataclass(frozen=True)
 class Refusal:
-    """`permanent`: no freeing of GPUs on the present nodes can ever satisfy this."""
+    """Why a run gets no placement. `permanent`: even if all resources of the present nodes become free, it
+    will not fit."""
 
     sentence: str
     field: str
     permanent: bool
 
 
-def never(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
-    """The cluster is too small, with what would fit instead."""
-    able = sorted((node.name for node in nodes if node.can_ever(wanted)), key=natural)
-    if not able and len(nodes) >= wanted.nodes:
+def never(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
+    """Returns the refusal for a cluster that is too small, with what would fit instead."""
+    able = sorted((node.name for node in nodes if node.can_ever(demand)), key=natural)
+    if not able and len(nodes) >= demand.nodes:
         return Refusal(
-            f"The run needs {_each(wanted)}, {_too_small(wanted, nodes)}.", _field(wanted), permanent=True
+            f"The run needs {_each(demand)}, {_too_small(demand, nodes)}.", _field(demand), permanent=True
         )
     if len(able) == len(nodes):
         has = "grows to" if any(node.is_coming for node in nodes) else "has"
@@ -39,15 +40,16 @@ def never(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
         more = f" and {len(able) - MOST_NAMED} more" if len(able) > MOST_NAMED else ""
         there = (
             f"and only {have} that many: {', '.join(able[:MOST_NAMED])}{more}; ask for "
-            f"{_instead(wanted, nodes, len(able))}"
+            f"{_instead(demand, nodes, len(able))}"
         )
     else:
         there = f"and the cluster has {counted(len(nodes), 'node')}, none of which has that many"
-    return Refusal(f"The run needs {_each(wanted)}, {there}.", wanted.nodes_field, permanent=True)
+    return Refusal(f"The run needs {_each(demand)}, {there}.", demand.nodes_field, permanent=True)
 
 
-def not_now(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
-    """The cluster is large enough, or has no node yet: who has what the run waits for, nearest node first."""
+def not_now(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
+    """Returns the refusal for a cluster that is large enough, or has no node yet. The sentence lists who
+    holds the resources, beginning with the node that lacks least."""
     coming = sum(node.is_coming for node in nodes)
     nodes = [node for node in nodes if not node.is_coming]
     if not nodes and coming:
@@ -57,80 +59,83 @@ def not_now(wanted: Demand, nodes: Sequence[FreeNode]) -> Refusal:
         )
     if not nodes:
         return Refusal("The cluster has no node that is ready.", "resources.cluster", permanent=False)
-    able = [node for node in nodes if node.can_ever(wanted)]
-    nearest_first = sorted(able, key=lambda node: _distance(wanted, node))
-    told = ". ".join(_standing(wanted, node) for node in nearest_first[:_ENOUGH_TO_READ])
+    able = [node for node in nodes if node.can_ever(demand)]
+    nearest_first = sorted(able, key=lambda node: _distance(demand, node))
+    reasons = ". ".join(_reason(demand, node) for node in nearest_first[:_ENOUGH_TO_READ])
     rest = len(able) - _ENOUGH_TO_READ
     more = f". {counted(rest, 'more node')} {'is' if rest == 1 else 'are'} no nearer" if rest > 0 else ""
-    return Refusal(f"Waiting for {_each(wanted)}: {told}{more}.", _field(wanted), permanent=False)
+    return Refusal(f"Waiting for {_each(demand)}: {reasons}{more}.", _field(demand), permanent=False)
 
 
 def natural(name: str) -> list[tuple[int, str]]:
-    """gpu-2 before gpu-10."""
+    """Returns a sort key with which gpu-2 precedes gpu-10."""
+    # Pairs, because text and number may meet at the same place of two names and cannot be compared directly.
     return [(int(part) if part.isdecimal() else 0, part) for part in re.split(r"([0-9]+)", name)]
 
 
-def span(seconds: float) -> str:
-    """Coarse, so that a sentence which is told again and again seldom changes."""
+def size_range(seconds: float) -> str:
+    """Returns a coarse duration, so that a sentence that is repeated often seldom changes."""
     tens = max(10, int(seconds // 10) * 10)
     if tens < 120:
         return f"{tens} s"
     return f"{tens // 60} min" if tens < 7200 else f"{tens // 3600} h"
 
 
-def _too_small(wanted: Demand, nodes: Sequence[FreeNode]) -> str:
+def _too_small(demand: Demand, nodes: Sequence[FreeNode]) -> str:
     nearest = max(
         nodes,
         key=lambda node: (
-            min(node.gpus_total, wanted.gpus),
-            min(node.slots_total, wanted.slots),
+            min(node.gpus_total, demand.gpus),
+            min(node.slots_total, demand.slots),
             node.gpus_total,
         ),
     )
-    has = _amount(nearest.gpus_total if wanted.gpus else 0, nearest.slots_total if wanted.slots else 0)
+    has = _amount(nearest.gpus_total if demand.gpus else 0, nearest.slots_total if demand.slots else 0)
     name = "one that can be added" if nearest.is_coming else nearest.name
     sentence = f"and no node has that many; {name} comes nearest with {has}"
-    smaller = _of_the_nth(wanted, nodes)
-    if smaller and not (wanted.gpus and wanted.slots):
-        sentence += f": ask for at most {_of_kind(wanted, smaller)} per node"
-        enough = -(-wanted.nodes * wanted.gpus // smaller)
-        may_spread = wanted.gpus and wanted.nodes_field.endswith("node_count")
+    smaller = _of_the_nth(demand, nodes)
+    # The advice is only unambiguous if the run needs GPUs or slots, but not both.
+    if smaller and not (demand.gpus and demand.slots):
+        sentence += f": ask for at most {_of_kind(demand, smaller)} per node"
+        enough = -(-demand.nodes * demand.gpus // smaller)
+        may_spread = demand.gpus and demand.nodes_field.endswith("node_count")
         if may_spread and sum(node.gpus_total >= smaller for node in nodes) >= enough:
             sentence += f", or for {enough} nodes with {smaller} each"
     return sentence
 
 
-def _instead(wanted: Demand, nodes: Sequence[FreeNode], able: int) -> str:
+def _instead(demand: Demand, nodes: Sequence[FreeNode], able: int) -> str:
     fewer = f"at most {counted(able, 'node')}"
-    smaller = 0 if wanted.gpus and wanted.slots else _of_the_nth(wanted, nodes)
-    return f"{fewer}, or for at most {_of_kind(wanted, smaller)} on each" if smaller else fewer
+    smaller = 0 if demand.gpus and demand.slots else _of_the_nth(demand, nodes)
+    return f"{fewer}, or for at most {_of_kind(demand, smaller)} on each" if smaller else fewer
 
 
-def _of_kind(wanted: Demand, count: int) -> str:
-    return _amount(count, 0) if wanted.gpus else _amount(0, count)
+def _of_kind(demand: Demand, count: int) -> str:
+    return _amount(count, 0) if demand.gpus else _amount(0, count)
 
 
-def _of_the_nth(wanted: Demand, nodes: Sequence[FreeNode]) -> int:
-    """The most that each of as many nodes as the run wants can give; 0 where there are not so many."""
-    totals = sorted((node.gpus_total if wanted.gpus else node.slots_total for node in nodes), reverse=True)
-    return totals[wanted.nodes - 1] if len(totals) >= wanted.nodes else 0
+def _of_the_nth(demand: Demand, nodes: Sequence[FreeNode]) -> int:
+    """Returns the largest number (of GPUs, or of slots) that as many nodes as the run needs can each give; 0
+    if there are too few nodes."""
+    totals = sorted((node.gpus_total if demand.gpus else node.slots_total for node in nodes), reverse=True)
+    return totals[demand.nodes - 1] if len(totals) >= demand.nodes else 0
 
 
-def _distance(wanted: Demand, node: FreeNode) -> tuple[bool, int, int, list[tuple[int, str]]]:
-    lacking = (max(0, wanted.gpus - len(node.gpus)), max(0, wanted.slots - node.slots))
+def _distance(demand: Demand, node: FreeNode) -> tuple[bool, int, int, list[tuple[int, str]]]:
+    lacking = (max(0, demand.gpus - len(node.gpus)), max(0, demand.slots - node.slots))
     return (not node.takes_runs, *lacking, natural(node.name))
 
 
-def _standing(wanted: Demand, node: FreeNode) -> str:
+def _reason(demand: Demand, node: FreeNode) -> str:
     if node.silent_s is not None:
-        return f"{node.name} has not reported for {span(node.silent_s)}"
+        return f"{node.name} has not reported for {size_range(node.silent_s)}"
     if node.closed:
         return f"{node.name} {node.closed}"
-    if len(node.gpus) < wanted.gpus:
+    if len(node.gpus) < demand.gpus:
         return _short(
             node, "GPU", len(node.gpus), node.gpus_total, [(hold, hold.gpus) for hold in node.holds]
         )
-    if node.slots < wanted.slots:
+    if node.slots < demand.slots:
         return _short(
             node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
         )
@@ -139,6 +144,7 @@ def _standing(wanted: Demand, node: FreeNode) -> str:
 
 def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[Hold, int]]) -> str:
     sentence = f"{node.name} has {free} of {counted(total, noun)} free"
+    # Runs that are over are reported below: their hold ends with a proof from the node, not with the run.
     holders = list(dict.fromkeys(hold.who for hold, amount in holds if amount and not hold.is_over))
     if holders:
         whose = "the others are" if free else "they are" if total > 1 else "it is"
@@ -154,14 +160,14 @@ def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[H
     return sentence
 
 
-def _field(wanted: Demand) -> str:
-    return "resources.gpus_per_node" if wanted.gpus else "distribution"
+def _field(demand: Demand) -> str:
+    return "resources.gpus_per_node" if demand.gpus else "distribution"
 
 
-def _each(wanted: Demand) -> str:
+def _each(demand: Demand) -> str:
     return (
-        f"{counted(wanted.nodes, 'node')} with "
-        f"{_amount(wanted.gpus, wanted.slots)}{'' if wanted.nodes == 1 else ' each'}"
+        f"{counted(demand.nodes, 'node')} with "
+        f"{_amount(demand.gpus, demand.slots)}{'' if demand.nodes == 1 else ' each'}"
     )
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from trainhub_launch.json_types import JsonObject
 from trainhub_node import proc, records
 from trainhub_node.intake import ownership
 from trainhub_node.machine import ports
@@ -22,17 +23,17 @@ from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
+# Logs and records of settled attempts stay this long on the node, for people who look for the cause there.
 RETENTION_S = 3 * 86400.0
+# Key in `claim.json`: the ports that were free when the attempt became ready. The attempt keeps all of them
+# until the final order names those that it uses.
 READY_PORTS = "ready"
-"""Key in `claim.json`: the ports that were free when the attempt became ready.
-
-The attempt keeps all of them until the final order names those that it uses."""
 
 Key = tuple[str, int]
 
 
 class Attempts:
-    """Every attempt with an order that the hub has not settled."""
+    """The attempts that have an order and that the hub has not settled, and the ports reserved for them."""
 
     def __init__(self, settings: NodeSettings) -> None:
         self._settings = settings
@@ -130,10 +131,12 @@ class Attempts:
         self._locks.close()
 
     def settle(self, key: Key) -> None:
-        """Stops tracking the attempt: the hub has its whole outcome."""
+        """Records that the hub has the whole outcome of the attempt, and stops tracking it."""
         folder = self.get(key)
         if folder is None:
             return
+        # `patient=False`: on a full disk this raises instead of waiting, because the caller must go on with
+        # the other attempts.
         records.write(folder.settled, {"at": time.time()}, patient=False)
         with self._lock:
             self._folders.pop(key, None)
@@ -179,7 +182,7 @@ def wake_child(folder: RunDir) -> None:
         os.kill(child["pid"], signal.SIGUSR1)
 
 
-def update_agent_record(folder: RunDir, *, phase: str = "", **facts: Any) -> None:
+def update_agent_record(folder: RunDir, *, phase: str = "", **facts: object) -> None:
     """Updates the agent's own record of the attempt (`agent.json`) atomically."""
     record = read_agent_record(folder) | facts
     if phase:
@@ -188,20 +191,22 @@ def update_agent_record(folder: RunDir, *, phase: str = "", **facts: Any) -> Non
 
 
 def read_agent_record(folder: RunDir) -> dict[str, Any]:
+    # Only the agent writes this file, and `state.json` only the child. So neither can overwrite what the
+    # other has just written.
     return with_defaults(records.read(folder.agent))
 
 
-def with_defaults(record: dict[str, Any] | None) -> dict[str, Any]:
+def with_defaults(record: dict[str, object] | None) -> dict[str, Any]:
     return {"phase_at": {}, "error": "", "error_kind": "", "stopping": "", "warnings": [], **(record or {})}
 
 
 def read_child(folder: RunDir) -> dict[str, Any] | None:
-    record: dict[str, Any] | None = records.read(folder.child)
+    record: dict[str, object] | None = records.read(folder.child)
     return record
 
 
 def read_state(folder: RunDir) -> dict[str, Any] | None:
-    record: dict[str, Any] | None = records.read(folder.state)
+    record: JsonObject | None = records.read(folder.state)
     return record
 
 

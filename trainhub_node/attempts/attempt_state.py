@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from trainhub_launch.report import PHASES, READY, AttemptFact, DaemonCall, MemberFact, OutputFile
+from trainhub_launch.json_types import JsonObject
+from trainhub_launch.report import AttemptFact, DaemonCall, MemberFact, OutputFile
+from trainhub_launch.states import PHASES, Phase, RankState
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.rundir import DAEMON_CALL, RunDir
@@ -15,6 +17,7 @@ from trainhub_node.rundir import DAEMON_CALL, RunDir
 MAX_RANK_RECORD_BYTES = 65536
 MAX_DAEMONS = 512
 MAX_RANK_RECORDS = 8192
+# JavaScript and msgpack of other languages cannot represent larger integers exactly.
 MAX_INTEGER = 2**53
 
 
@@ -23,15 +26,16 @@ class AttemptState:
 
     def __init__(self, rundir: RunDir) -> None:
         self.rundir = rundir
-        self._cache: dict[str, tuple[tuple[int, int, int], Any]] = {}
+        self._cache: dict[str, tuple[tuple[int, int, int], object]] = {}
 
     def fact(self, logs: Mapping[str, int], *, extra_warnings: tuple[str, ...] = ()) -> AttemptFact:
         agent, state, claim = self.agent(), self.state(), self.claim()
         outputs = self._read(self.rundir.outputs_record) or {}
+        # The agent's times win: a phase that both know was entered when the agent saw it.
         reached = {**state.get("phase_at", {}), **agent["phase_at"]}
         if attempt_list.READY_PORTS not in claim:
-            reached.pop(READY, None)
-        phase_at = {phase: reached[phase] for phase in PHASES if phase in reached}
+            reached.pop(Phase.READY, None)
+        phase_at: dict[str, float] = {phase: reached[phase] for phase in PHASES if phase in reached}
         warnings = (
             *state.get("warnings", ()),
             *agent["warnings"],
@@ -41,7 +45,7 @@ class AttemptState:
         return AttemptFact(
             run=self.rundir.run,
             attempt=self.rundir.attempt,
-            phase=next(reversed(phase_at), "accepted"),
+            phase=Phase(next(reversed(phase_at), Phase.ACCEPTED)),
             phase_at=phase_at,
             members=tuple(self._member(process, logs) for process in self.order()["command"]["processes"]),
             logs=dict(logs),
@@ -50,14 +54,14 @@ class AttemptState:
             error_kind=state.get("error_kind") or agent["error_kind"],
             stopping=state.get("stopping") or agent["stopping"],
             warnings=warnings,
-            ports=tuple(claim.get("held", ())) if READY in phase_at else (),
-            versions=state.get("versions", {}) if READY in phase_at else {},
+            ports=tuple(claim.get("held", ())) if Phase.READY in phase_at else (),
+            versions=state.get("versions", {}) if Phase.READY in phase_at else {},
             daemons=tuple(self._daemon_calls()),
         )
 
     @property
     def is_ready(self) -> bool:
-        return READY in self.state().get("phase_at", {})
+        return Phase.READY in self.state().get("phase_at", {})
 
     @property
     def has_ready_ports(self) -> bool:
@@ -78,7 +82,7 @@ class AttemptState:
         return self._read(self.rundir.state) or {}
 
     def child(self) -> dict[str, Any] | None:
-        record: dict[str, Any] | None = self._read(self.rundir.child)
+        record: dict[str, object] | None = self._read(self.rundir.child)
         return record
 
     @property
@@ -98,13 +102,13 @@ class AttemptState:
         if ended is None:
             return MemberFact(
                 rank=rank,
-                state="running" if started else "waiting",
+                state=RankState.RUNNING if started else RankState.WAITING,
                 pid=_integer(started.get("pid")),
                 started_at=_number(started.get("at")),
             )
         return MemberFact(
             rank=rank,
-            state="ended",
+            state=RankState.ENDED,
             pid=_integer(started.get("pid")),
             started_at=_number(started.get("at")),
             ended_at=_number(ended.get("at")),
@@ -115,7 +119,7 @@ class AttemptState:
             out_of_memory=bool(ended.get("out_of_memory")),
         )
 
-    def _end_record(self, rank: int) -> dict[str, Any] | None:
+    def _end_record(self, rank: int) -> JsonObject | None:
         """Returns the child's record rather than the wrapper's. Children of earlier versions overwrote the
         wrapper's."""
         for path in (self.rundir.supervisor_ended(rank), self.rundir.ended(rank)):
@@ -151,6 +155,7 @@ class AttemptState:
             status = os.stat(path, follow_symlinks=False)
         except OSError:
             return None
+        # The inode is part of it because records are replaced by a rename, which may keep size and time.
         version = (status.st_ino, status.st_mtime_ns, status.st_size)
         cached = self._cache.get(path)
         if cached is None or cached[0] != version:

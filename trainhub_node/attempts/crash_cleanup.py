@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from trainhub_launch.states import ErrorKind
 from trainhub_node import proc
 from trainhub_node.attempts import attempt_list, termination
 from trainhub_node.attempts.attempt_list import Key
@@ -39,6 +40,7 @@ class CrashCleaner:
     def _clean_up(self, folder: RunDir) -> None:
         try:
             child = attempt_list.read_child(folder) or {}
+            # After a reboot the process ids of the record belong to other processes.
             is_reboot = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
             killed = 0 if is_reboot else kill_all(folder, int(child.get("pid", 0)))
             builder_account.kill_abandoned(str(self._environments))
@@ -52,12 +54,13 @@ class CrashCleaner:
             )
             log.error("Run %s, attempt %d: %s", folder.run, folder.attempt, sentence)
             attempt_list.update_agent_record(
-                folder, error=sentence, error_kind="internal", over_at=time.time()
+                folder, error=sentence, error_kind=ErrorKind.INTERNAL, over_at=time.time()
             )
         except Exception:
             log.exception(
                 "Run %s, attempt %d could not be cleaned up; it is retried", folder.run, folder.attempt
             )
+            # So that the next look at this attempt submits it again.
             self._submitted.discard(folder.key)
         self._on_change()
 
@@ -70,7 +73,10 @@ def _death_of_child(folder: RunDir) -> str:
 
 
 def kill_all(folder: RunDir, session: int) -> int:
-    """Sends SIGKILL to every process of the attempt until none is left. Returns how many there were."""
+    """Sends SIGKILL to every process of the attempt until none is left. Returns how many there were. Raises
+    TimeoutError.
+
+    `session`: the process id of the child, which is also the id of its session."""
     killed: set[int] = set()
     deadline = time.monotonic() + TIMEOUT_S
     while living := termination.attempt_processes(

@@ -14,19 +14,20 @@ from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.run_files import open_run_file
 from trainhub_node.untrusted.walk import walk_beneath
 
+# The hub's pages show logs; event files only feed curves, and outputs/ may be large.
 SCAN_INTERVAL_S = {"logs": 0.5, "outputs": 2.0}
 MAX_PATH = 900
 MAX_USER_LOGS = 200
 MAX_EVENT_FILES = 200
+# Limit below outputs/, where checkpoints may have many files. Event files in further folders are uploaded
+# when the run is over.
 MAX_FOLDERS = 2000
-"""Limit below outputs/, where checkpoints may have many files. Event files in further folders are uploaded
-when the run is over."""
 
 
 class LogTail:
-    """Names are those that the hub knows: `70_driver_log_0.txt`, `logs/<path>` for files that a script
-    writes below logs/, and `outputs/<path>` for TensorBoard event files below outputs/, which are followed
-    live, too."""
+    """Finds and reads the logs of one attempt. Names are those that the hub knows: `70_driver_log_0.txt`,
+    `logs/<path>` for files that a script writes below logs/, and `outputs/<path>` for TensorBoard event files
+    below outputs/, which are followed live, too."""
 
     def __init__(self, rundir: RunDir, owner: int | None = None) -> None:
         self._rundir = rundir
@@ -44,8 +45,10 @@ class LogTail:
         sizes |= self._user_sizes()
         return dict(sorted(sizes.items()))
 
+    # Each log is opened anew for each read: a rotated or replaced file is noticed, and no descriptors pile
+    # up.
     def read(self, name: str, offset: int, max_bytes: int) -> bytes:
-        """Returns up to `max_bytes` bytes; fewer, or none, at the end."""
+        """Returns up to `max_bytes` bytes of the log from `offset` on; fewer, or none, at its end."""
         if name not in self._user_logs:
             fd = os.open(self._rundir.log(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:

@@ -11,6 +11,8 @@ import signal
 
 from trainhub_node import proc
 
+# As in /proc/PID/environ: NAME=value. A process keeps them unless it clears its environment, so also daemons
+# that left session and group are found.
 RUN_MARK = b"TRAINHUB_RUN_ID="
 ATTEMPT_MARK = b"TRAINHUB_ATTEMPT="
 
@@ -27,6 +29,7 @@ def attempt_processes(
     children: dict[int, list[int]] = {}
     for process in processes:
         children.setdefault(process.parent, []).append(process.pid)
+    # Cheap: the session is in /proc/PID/stat. The marks need a read of each process's environment.
     pids = {one.pid for one in processes if one.session == session}
     if marks:
         marked = {one.pid for one in processes if one.pid not in pids and _is_marked(one.pid, run, attempt)}

@@ -11,13 +11,14 @@ from trainhub_node.attempts.log_tail import MAX_USER_LOGS, LogTail
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.rundir import RunDir
 
+# Logs up to this size are sent from the beginning: that costs less than asking where to go on.
 UNREQUESTED_BYTES = 65536
 LOW_DISK_BYTES = 64 * 1024 * 1024
 
 
 class TrackedAttempt:
-    """`next_offsets`: log name -> next byte that the hub expects. `acknowledged`: the last fact that it
-    accepted."""
+    """An attempt with what the hub has received of it. `next_offsets`: log name -> next byte that the hub
+    expects. `acknowledged`: the last fact that the hub accepted."""
 
     def __init__(self, rundir: RunDir, owner: int | None) -> None:
         self.rundir = rundir
@@ -36,6 +37,7 @@ class TrackedAttempt:
         For a large log whose offset is unknown it yields an empty chunk, which asks the hub for the
         offset."""
         if self.state.is_over and not self._is_rescanned:
+            # What was written in the last moments, after the scan of the folders, must be uploaded, too.
             self._is_rescanned = True
             self.tail.rescan()
         for name, size in sizes.items():
@@ -68,6 +70,7 @@ class TrackedAttempt:
             yield (
                 f"Only the first {MAX_USER_LOGS} files below logs/ are shown live; all are saved at the end."
             )
+        # Asked for with each report: a rank that cannot write its log fails with a message that nobody sees.
         facts = os.statvfs(self.rundir.path)
         if facts.f_bavail * facts.f_frsize < LOW_DISK_BYTES:
             yield "The node's disk is full; logs and outputs may be cut short. Free space there."

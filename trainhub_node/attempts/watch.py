@@ -10,17 +10,20 @@ import select
 import stat
 
 log = logging.getLogger(__name__)
+# From <sys/inotify.h>.
 IN_MODIFY, IN_MOVED_TO, IN_CREATE = 0x2, 0x80, 0x100
 IN_ONLYDIR, IN_DONT_FOLLOW = 0x1000000, 0x2000000
+# The folder is missing, or the run has put something else in its place: neither is a fault of the machine.
 NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 IN_NONBLOCK, IN_CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
+# A reader of the live log notices no delay up to about two frames of a screen.
 POLL_S = 0.015
 EVENT_BYTES = 65536
 
 
 class FileWatch:
-    """Linux inotify. Where the machine's inotify limits are exhausted, `wait` polls instead, which takes
-    some CPU."""
+    """Watches folders with Linux inotify. Where the machine's inotify limits are exhausted, `wait` polls
+    instead, which takes some CPU."""
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -87,6 +90,7 @@ def _mode(path: str) -> int:
 
 def _drain(fd: int) -> None:
     try:
+        # All events are discarded: what changed is found by looking at the files.
         while os.read(fd, EVENT_BYTES):
             pass
     except BlockingIOError:

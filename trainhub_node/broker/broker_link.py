@@ -47,11 +47,11 @@ class BrokerLink:
     url: str
     queue: str
     transport: type[PinnedTransport] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    tls: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+    tls: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def celery_settings(self) -> dict[str, Any]:
+    def celery_settings(self) -> dict[str, object]:
         return {
             "broker_url": self.url,
             "broker_transport": self.transport,
@@ -60,7 +60,7 @@ class BrokerLink:
         }
 
     def connection(self) -> Connection:
-        return Connection(  # type: ignore[no-untyped-call]
+        return Connection(
             self.url,
             transport=self.transport,
             connect_timeout=CONNECT_TIMEOUT_S,

@@ -10,7 +10,8 @@ from kombu.transport.redis import Channel, Transport
 
 
 class PinnedConnection(redis.SSLConnection):
-    """redis-py adds the given authority to those of the machine; here it replaces them."""
+    """A TLS connection that trusts only the given certificate authority, while redis-py would trust those of
+    the machine as well."""
 
     def _wrap_socket_with_ssl(self, sock: socket.socket) -> ssl.SSLSocket:
         context = ssl.create_default_context(cadata=self.ca_data)

@@ -11,16 +11,15 @@ import fcntl
 import os
 import time
 
+from trainhub_launch.json_types import JsonObject
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments import builder_account as builders
 from trainhub_node.environments import interpreter, pip
 from trainhub_node.environments.tree_copy import TreeCopy
-from trainhub_node.rundir import ENVIRONMENT_LOG
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LOCK_RETRY_S = 0.1
 
@@ -42,11 +41,13 @@ def build(gang: Gang) -> None:
             time.sleep(LOCK_RETRY_S)
         elif lock_mode == fcntl.LOCK_EX and not interpreter.is_built(folder):
             _build(gang, spec, folder)
+        # Changing the lock from exclusive to shared is not atomic: the environment may have been removed in
+        # between.
         elif lock_mode == fcntl.LOCK_SH and interpreter.is_built(folder):
             gang.python = interpreter.mark_used(folder)
 
 
-def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
+def _build(gang: Gang, spec: JsonObject, folder: str) -> None:
     gang.log(f"Building the environment {spec['name']} {spec['version']}; see {ENVIRONMENT_LOG}.")
     started = time.monotonic()
     python = str(spec["python"] or gang.terms["python"])
@@ -56,6 +57,7 @@ def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
             _build_in_place(gang, spec, python, folder)
         else:
             _build_as_builder(gang, spec, python, folder)
+        # Written by this process after the copy, which leaves out a marker that the builder may have made.
         os.close(
             os.open(
                 f"{folder}/{interpreter.MARKER}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644
@@ -72,7 +74,7 @@ def _build(gang: Gang, spec: dict[str, Any], folder: str) -> None:
     gang.log(f"The environment was built in {time.monotonic() - started:.0f} s.")
 
 
-def _build_in_place(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
+def _build_in_place(gang: Gang, spec: JsonObject, python: str, folder: str) -> None:
     scratch = interpreter.sibling(folder, interpreter.SCRATCH)
     for path in (folder, scratch):
         os.mkdir(path, 0o755)
@@ -80,7 +82,7 @@ def _build_in_place(gang: Gang, spec: dict[str, Any], python: str, folder: str) 
     removal.remove_tree(scratch)
 
 
-def _build_as_builder(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
+def _build_as_builder(gang: Gang, spec: JsonObject, python: str, folder: str) -> None:
     scratch, built, fresh = (interpreter.sibling(folder, suffix) for suffix in interpreter.SUFFIXES)
     with builders.reserve_uid(gang.terms["environments"], excluded=gang.terms["account"]["uid"]) as number:
         for path in (folder, scratch):

@@ -23,8 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Neither systemd nor distributions assign these to people, services or containers.
 UIDS = range(60578, 61184)
-"""Neither systemd nor distributions assign these to people, services or containers."""
 LOCKS = ".builders"
 PR_SET_NO_NEW_PRIVS = 38
 KILL_TIMEOUT_S = 30.0
@@ -35,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 @contextmanager
 def reserve_uid(environments: str, *, excluded: int) -> Iterator[int]:
-    """Yields a user id for one build, which is also its group id.
+    """Yields a user id for one build, which is also its group id, and reserves it until the block ends.
 
     `excluded`: the user id of the runs. Raises PreparationFailed if none is free."""
     locks = f"{environments}/{LOCKS}"
@@ -81,8 +81,8 @@ def kill_abandoned(environments: str) -> list[int]:
 
 
 def _try_lock(fd: int, path: str) -> bool:
-    """Returns whether the lock was taken and still is the file with that name: a finished build removes
-    its own."""
+    """Returns whether the lock was taken and its file still has that name: a finished build removes its own
+    file."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.stat(path).st_ino == os.fstat(fd).st_ino
@@ -102,6 +102,7 @@ def switch_to_builder(uid: int) -> None:
     """Turns this forked process into one of the builder. No program that it starts can gain more rights."""
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_NO_NEW_PRIVS)")
+    # The groups first: after `setresuid` this process may not change them any more.
     os.setgroups([uid])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
@@ -114,6 +115,7 @@ def kill_processes(uid: int) -> None:
         _kill_all(uid)
         if not builder_processes(uid):
             return
+        # A process in an uninterruptible system call ends only when that call returns.
         if time.monotonic() > deadline:
             raise PreparationFailed(
                 "environment",
@@ -123,12 +125,13 @@ def kill_processes(uid: int) -> None:
 
 
 def _kill_all(uid: int) -> None:
-    """Kills all of them in one step, which no program escapes by forking: only the builder itself may do
-    that."""
+    """Kills all processes of the user id with one `kill(-1)` from a process of that id, which no program
+    escapes by forking."""
     pid = os.fork()
     if pid == 0:
         try:
             switch_to_builder(uid)
+            # As root, `kill(-1)` would end every process of the machine, hence this check.
             if os.getresuid() == (uid, uid, uid):
                 os.kill(-1, signal.SIGKILL)
         finally:
@@ -138,6 +141,7 @@ def _kill_all(uid: int) -> None:
 
 def builder_processes(uid: int) -> list[int]:
     """Returns the living processes that have this number among their four user ids."""
+    # Real, effective, saved and file-system user id: a process may have changed any of them.
     return [process.pid for process in proc.list_processes() if str(uid).encode() in _user_ids(process.pid)]
 
 

@@ -1,4 +1,5 @@
-"""The software of a run: an existing interpreter, or a cached virtual environment, built under a lock.
+"""Provides the interpreter of a run: an existing one, or that of a cached virtual environment, which is built
+under a lock.
 
 An environment is complete when its marker exists, which is written last. A run holds its lock shared while
 its processes live; building and removing need it exclusively. `build` makes a missing one."""
@@ -13,9 +14,8 @@ from trainhub_node.untrusted import removal
 
 MARKER = "trainhub-complete"
 REBUILT = "-rebuilt"
+# Folders beside an environment during its build: the builder's own, its finished tree, and the copy of that.
 SCRATCH, BUILT, FRESH = SUFFIXES = (".scratch", ".built", ".fresh")
-"""Folders beside an environment during its build: the builder's own, its finished tree, and the copy of
-that."""
 
 
 def prepare_interpreter(gang: Gang) -> str:
@@ -51,8 +51,8 @@ def _use_cached(gang: Gang) -> str:
 def environment_folder(gang: Gang) -> str:
     """Returns the folder of the run's environment.
 
-    While an environment of an earlier version, which belongs to the account of the runs, is still at the
-    usual place, it is a folder beside that: a run that uses the old one may take days."""
+    An earlier version of the agent may have left an environment that belongs to the account of the runs.
+    While it exists, the folder is a new one beside it, because a run that uses the old one may take days."""
     folder = f"{gang.terms['environments']}/{gang.terms['digest']}"
     account = gang.terms["account"]
     return f"{folder}{REBUILT}" if account is not None and _owner(folder) == account["uid"] else folder

@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments import builder_account
-from trainhub_node.rundir import ENVIRONMENT_LOG
 from trainhub_node.supervisor import gang as gangs
 from trainhub_node.supervisor import rank, variables
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
@@ -34,10 +34,10 @@ WHEEL = ".whl"
 
 
 class EnvironmentBuild:
-    """One build in `folder`.
+    """Builds one virtual environment in `folder`.
 
-    `scratch`: a folder of the builder's for everything else. `builder`: the user id that builds, None for
-    the agent's own account."""
+    `scratch`: a folder of the builder's for everything else. `builder`: the user id that builds, None for the
+    agent's own account."""
 
     def __init__(self, gang: Gang, folder: str, scratch: str, *, builder: int | None) -> None:
         self._gang = gang
@@ -129,6 +129,7 @@ class EnvironmentBuild:
 
     def _exec(self, argv: list[str], env: dict[str, str], log: int) -> NoReturn:
         try:
+            # A group of its own, so that a stop request ends pip together with the compilers that it started.
             os.setpgid(0, 0)
             rank.redirect_output(log)
             if self._builder is not None:
@@ -179,18 +180,18 @@ def _wait(gang: Gang, pid: int) -> int:
         if ended:
             return os.waitstatus_to_exitcode(status)
         gang.check_stop()
+        # The child blocks these signals, so that none is lost between the checks above and this wait.
         signal.sigtimedwait((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM), STOP_CHECK_S)
 
 
 def _terminate(pid: int) -> None:
-    for number, timeout_s in ((signal.SIGTERM, TERM_GRACE_S), (signal.SIGKILL, None)):
-        rank.signal_group(pid, number)
-        if timeout_s is None:
-            os.waitpid(pid, 0)
-            return
-        signal.sigtimedwait((signal.SIGCHLD,), timeout_s)
-        if os.waitpid(pid, os.WNOHANG)[0]:
-            return
+    """Ends pip and all that it started: SIGTERM, and SIGKILL when pip has ended or its grace is over."""
+    rank.signal_group(pid, signal.SIGTERM)
+    signal.sigtimedwait((signal.SIGCHLD,), TERM_GRACE_S)
+    # Also where pip itself has ended: a compiler may have ignored SIGTERM. Before `waitpid`, because until
+    # then no other group can get this id.
+    rank.signal_group(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def _last_error(gang: Gang) -> str:

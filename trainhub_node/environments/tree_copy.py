@@ -18,10 +18,10 @@ BLOCK = 1024 * 1024
 
 
 class TreeCopy:
-    """One copy.
+    """Copies one tree.
 
-    `owner`: only files of this user id are copied (others are hard links); `excluded`: a name at the top
-    that is not copied. `check` is called between files and may raise to end the copy; `warn` is called
+    `owner`: only files of this user id are copied, because others are hard links; `excluded`: a name at the
+    top that is not copied. `check` is called between files and may raise to end the copy; `warn` is called
     with a sentence for everything left out."""
 
     def __init__(
@@ -43,6 +43,7 @@ class TreeCopy:
         """Makes `target`, which every account may read and only this one may write. Raises
         PreparationFailed, and OSError."""
         os.mkdir(target, 0o755)
+        # The umask of this process has removed the rights of other accounts from the mode above.
         os.chmod(target, 0o755)  # noqa: S103  # runs must be able to read it
         from_fd, to_fd = os.open(source, FOLDER), os.open(target, FOLDER)
         try:
@@ -85,9 +86,12 @@ class TreeCopy:
             os.close(to_fd)
 
     def _copy_file(self, source: int, target: int, name: str, path: str) -> None:
+        # O_NONBLOCK: a pipe may have taken the name since `stat`, and opening one waits for a writer.
         from_fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=source)
         try:
             facts = os.fstat(from_fd)
+            # This process is root: a hard link to a private file would be copied into a tree that everybody
+            # may read.
             if not stat.S_ISREG(facts.st_mode) or facts.st_uid != self._owner:
                 self._warn(f"{path} is left out of the environment: it is a file of another account.")
                 return
@@ -125,6 +129,7 @@ def _copy_bytes(source: int, target: int) -> None:
     try:
         while os.copy_file_range(source, target, BLOCK * 64):
             pass  # a file system that can do so shares the blocks
+    # Not every pair of file systems supports the call. The copy then begins again at the start of both files.
     except OSError:
         os.lseek(source, 0, os.SEEK_SET)
         os.lseek(target, 0, os.SEEK_SET)

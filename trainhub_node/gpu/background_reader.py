@@ -1,4 +1,4 @@
-"""Calls that take a GPU long, in a thread of their own, so that the one-second loop never waits for them."""
+"""Repeats slow GPU queries in a thread of their own, so that the one-second loop never waits for them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class BackgroundReader(threading.Thread):
             self._calls[name] = call
             read_at, result = self._results.get(name, (float("-inf"), {}))
             if isinstance(result, QueryFailed):
+                # Raised once only: a failure that stayed here would count again in each one-second round.
                 del self._results[name]
+        # Started at the first use, because a GPU with GPM or 64-bit counters never needs the slow call.
         if self.ident is None:
             self.start()
         if isinstance(result, QueryFailed):

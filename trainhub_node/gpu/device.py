@@ -1,4 +1,4 @@
-"""One GPU over time: its state, its latest numbers and its processes."""
+"""The state, the latest numbers and the processes of one GPU over time."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from trainhub_node.gpu.library import GpuLibrary, ListedGpu
 from trainhub_node.gpu.reader import GpuReader
 from trainhub_node.gpu.readings import JITTER_S, VALID_INTERVALS, Reading, ReadingResults, Readings
 
+# UNKNOWN: no call to the library works, so the state of the device cannot be read.
 OK, LOST, UNKNOWN = "ok", "lost", "unknown"
-"""UNKNOWN: no call to the library works, so the state of the device cannot be read."""
+# A device that fails at least this many calls in one round, and answers none, is lost.
 MIN_FAILURES = 3
-"""A device that fails at least this many calls in one round, and answers none, is lost."""
+# Process utilization is read for at most this long into the past.
 WINDOW_US = 10_000_000
-"""Process utilization is read for at most this long into the past."""
 
 
 class GpuMonitor:
@@ -47,11 +47,14 @@ class GpuMonitor:
         return self._reader is not None
 
     def attach(self, gpu: ListedGpu, library: GpuLibrary, background: BackgroundReader) -> None:
-        """Prepares the readings of a device that is listed: unchanged, again, or with another handle."""
+        """Prepares the readings of a device that the library lists now. If its handle is unchanged, the
+        present readings continue."""
+        # A listing in which the memory call failed must not erase the known size.
         previous, self.gpu = (
             self.gpu,
             replace(gpu, memory_bytes=gpu.memory_bytes or self.gpu.memory_bytes),
         )
+        # Rates need the previous counters and GPM sample, which a new reader would not have.
         if self._reader is not None and (gpu.handle_id, gpu.mig) == (previous.handle_id, previous.mig):
             return
         self.detach()
@@ -71,8 +74,8 @@ class GpuMonitor:
         return self._readings.refresh(now) if self._readings is not None else ReadingResults(0, 0)
 
     def fact(self, now: float, counters: Mapping[str, int]) -> GpuFact:
-        """Returns the device for a heartbeat. A device that does not answer has no numbers, only its last
-        XID errors."""
+        """Returns the device for a heartbeat. For a device that does not answer, the fact has no numbers,
+        only `counters`, which hold its XID errors."""
         identity = GpuFact(
             uuid=self.gpu.uuid,
             index=self.gpu.index,
@@ -96,7 +99,8 @@ class GpuMonitor:
         )
 
     def _process_readings(self, reader: GpuReader) -> Sequence[Reading]:
-        """A GPU in MIG mode runs no process itself; its MIG devices do."""
+        """Returns the readings of processes, none for a GPU in MIG mode: only its MIG devices run
+        processes."""
         if self.gpu.mig:
             return ()
         return [  # utilization first, because the list shows it
@@ -105,7 +109,9 @@ class GpuMonitor:
         ]
 
     def _read_utilization(self, reader: GpuReader, _: float) -> Mapping[str, float]:
-        """Reads the SM share per process. For a process without a sample it is unknown, not 0."""
+        """Reads the mean SM share of each process. A process without a sample is absent, because its share is
+        unknown and not 0."""
+        # Cleared before the call: if it fails, the next process list must not show shares of an earlier one.
         self._sm_pct = {}
         now_us = time.time_ns() // 1000
         # Also when the wall clock was set back: until it catches up, no sample would be newer.
@@ -116,6 +122,7 @@ class GpuMonitor:
         for pid, _at, sm_pct in samples:
             if 0 <= sm_pct <= 100:  # drivers return nonsense for ended processes
                 by_pid[pid].append(sm_pct)
+        # NVML returns samples that are newer than the time passed to it, so no sample is averaged twice.
         self._utilization_until_us = max((at for _, at, _ in samples), default=self._utilization_until_us)
         self._sm_pct = {pid: fmean(values) for pid, values in by_pid.items()}
         return {}

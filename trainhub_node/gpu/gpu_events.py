@@ -16,6 +16,7 @@ log = logging.getLogger(__name__)
 MAX_EVENTS = 1000
 RETRY_S = 1.0
 JOIN_TIMEOUT_S = 5.0
+# NVML's `gpuInstanceId` of an event that concerns no MIG instance.
 NO_INSTANCE = 0xFFFFFFFF
 
 
@@ -30,7 +31,7 @@ class LibraryEvent:
 
 
 class GpuEventLog:
-    """Events in order of arrival, added from any thread. Each stays until it is confirmed."""
+    """A thread-safe queue of events in order of arrival. Each stays until the hub has confirmed it."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -49,6 +50,7 @@ class GpuEventLog:
                     "More than %d GPU events wait for the hub; the oldest is dropped: %s", MAX_EVENTS, dropped
                 )
             self._events.append(GpuEvent(self._serial, self._clock(), kind, gpu, code, detail))
+            # Counted apart from the queue, which loses its events as soon as the hub has confirmed them.
             if kind == "xid":
                 self._last_xid[gpu] = code
                 self._xids[gpu] += 1
@@ -72,7 +74,8 @@ class GpuEventLog:
                 self._events.popleft()
 
     def counters(self, gpu: str) -> dict[str, int]:
-        """Returns the last XID and their number since the agent started; empty before the first one."""
+        """Returns the last XID code of the GPU and the number of its XID errors since the agent started;
+        empty before the first one."""
         with self._lock:
             return (
                 {"xid_last": self._last_xid[gpu], "xid_count": self._xids[gpu]}
@@ -86,9 +89,10 @@ def _detail(event: LibraryEvent) -> str:
 
 
 class GpuEventListener(threading.Thread):
-    """Waits for events of one session of the library.
+    """A thread that waits for events of one session of the library.
 
-    `wait` blocks for about a second. After any error, the thread pauses and waits for the next event."""
+    `wait` blocks for about a second and raises QueryFailed with TIMEOUT without an event. After any other
+    error the thread pauses before it waits again."""
 
     def __init__(self, wait: Callable[[], LibraryEvent], events: GpuEventLog) -> None:
         super().__init__(name="gpu-events", daemon=True)
@@ -112,6 +116,7 @@ class GpuEventListener(threading.Thread):
         return not self.is_alive()
 
     def _pause_after(self, error: Exception) -> None:
+        # No event within a second is the normal case, and no reason to pause.
         if isinstance(error, QueryFailed) and error.code == TIMEOUT:
             return
         if repr(error) not in self._logged:

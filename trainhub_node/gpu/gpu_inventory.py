@@ -1,5 +1,5 @@
-"""The GPUs of this machine over time, which may appear and disappear, and the library that reads them,
-which may too."""
+"""Tracks the GPUs of this machine, which may be lost and come back, and the library that reads them, which
+may fail and recover."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ MISSING_DEVICE = (
 
 
 class GpuInventory:
-    """`read` belongs to one thread; every other method may be called from any thread.
+    """All GPUs and MIG devices of this machine. `read` belongs to one thread; every other method may be
+    called from any thread.
 
-    `now`: seconds of a steady clock. The lock protects a reading against `close`, which the agent calls
-    from another thread."""
+    `now`: seconds of a steady clock. The lock protects a reading against `close`, which the agent calls from
+    another thread."""
 
     def __init__(self, library: GpuLibrary, find_owner: Callable[[int], ProcessOwner | None]) -> None:
         self.driver = self.cuda = self.trouble = ""
@@ -53,7 +54,7 @@ class GpuInventory:
         self._gpu_count = 0
 
     def read(self, now: float) -> tuple[GpuFact, ...]:
-        """Returns every device that was ever listed, also lost ones. Takes the readings that are due."""
+        """Takes the readings that are due. Returns every device that was ever listed, including lost ones."""
         with self._lock:
             try:
                 if not self._is_closed:
@@ -73,7 +74,8 @@ class GpuInventory:
         self._event_log.confirm(serial)
 
     def close(self) -> None:
-        """Waits for a running read, but not indefinitely: a driver may hang."""
+        """Closes the library after a running read, for which it waits at most CLOSE_TIMEOUT_S: a driver may
+        hang."""
         if not self._lock.acquire(timeout=CLOSE_TIMEOUT_S):
             log.warning("The GPU driver does not answer; it is left as it is")
             return
@@ -92,6 +94,7 @@ class GpuInventory:
             self._open()
         if not self._is_open:
             return
+        # Only every MEDIUM_S seconds are devices counted and lost ones tried again; other rounds only read.
         is_fresh = not self._checked_at <= now < self._checked_at + MEDIUM_S - JITTER_S
         if is_fresh:
             self._checked_at = now
@@ -107,15 +110,19 @@ class GpuInventory:
         try:
             self.driver, self.cuda = self._library.open()
         except QueryFailed as error:
+            # A machine without NVIDIA hardware has no trouble. It is tried again later, as a driver may be
+            # installed.
             if error.code == LIBRARY_NOT_FOUND and not self._devices and not has_hardware():
                 self.trouble = ""
                 return
             raise LibraryLost(error.code, error.message) from error
         self._is_open = True
+        # A thread cannot be started twice, and its calls hold handles of the session that has ended.
         self._background, self._event_handles = BackgroundReader(MEDIUM_S), set()
         self._checked_at = self._listed_at = float("-inf")
 
     def _close_library(self) -> None:
+        # GPM samples belong to the open library, so devices free theirs before it is closed.
         for device in self._devices.values():
             device.detach()
         listener, self._listener = self._listener, None
@@ -129,8 +136,8 @@ class GpuInventory:
             self._library.close()
 
     def _is_list_due(self, now: float) -> bool:
-        """Listing costs real drivers milliseconds for each device; with a lost device it happens more
-        often."""
+        """Returns whether devices must be listed now. Listing costs real drivers milliseconds for each
+        device, so it happens seldom, but more often while a device is lost."""
         if not self._listed_at <= now < self._listed_at + SLOW_S - JITTER_S:
             return True
         try:
@@ -148,6 +155,7 @@ class GpuInventory:
         except QueryFailed as error:
             if not self._devices or not isinstance(error, DeviceLost):
                 raise LibraryLost(error.code, error.message) from error
+            # All devices are lost but the library itself works, so each device is marked as missing below.
             gpus = {}
         for uuid in self._devices.keys() - gpus.keys():
             self._on_missing(uuid, gpus)
@@ -164,6 +172,8 @@ class GpuInventory:
     def _listen(self, gpus: Iterable[ListedGpu]) -> None:
         new = [gpu for gpu in gpus if not gpu.parent and gpu.handle_id not in self._event_handles]
         self._event_handles |= {gpu.handle_id for gpu in new}
+        # A list and not a generator, with which `any` would stop registering at the first GPU that has
+        # events.
         has_events = [self._library.register_events(gpu) for gpu in new]
         if self._listener is None and any(has_events):
             self._listener = GpuEventListener(self._library.wait_for_event, self._event_log)
@@ -193,6 +203,7 @@ class GpuInventory:
                 working.append(device)
             elif results.error is not None and results.failed >= MIN_FAILURES:
                 failing.append((device, results.error))
+        # All devices fail at the same moment: the fault is in the library or driver, and not in each device.
         if failing and not working:
             raise LibraryLost(failing[0][1].code, failing[0][1].message)
         for device, last in failing:
@@ -205,6 +216,7 @@ class GpuInventory:
     def _mark_lost(self, device: GpuMonitor, sentence: str) -> None:
         device.detach()
         previous, device.state, device.error = device.state, LOST, sentence
+        # A MIG device is lost together with its GPU, whose event is enough.
         if previous != LOST and not device.gpu.parent:
             log.warning("GPU %s is lost. %s", device.gpu.uuid, sentence)
             self._event_log.add("lost", device.gpu.uuid, detail=sentence)
@@ -217,6 +229,7 @@ class GpuInventory:
 
     def _mark_library_lost(self, error: LibraryLost, now: float) -> None:
         self._close_library()
+        # `_refresh` has set the time of the next attempt already if it was opening the library just now.
         if self._next_open_at <= now:
             self._next_open_at = now + self._backoff.next_s()
         sentence = nvml_errors.library_advice(error)

@@ -1,4 +1,5 @@
-"""Processes on a GPU: from a process id to a program, an account and, for our runs, a run and a rank."""
+"""Describes processes on a GPU: finds the program, the account and, for our runs, the run and rank of a
+process id."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def no_owner(_: int) -> ProcessOwner | None:
 
 
 class ProcessInfo:
-    """Reads each process once; its start time distinguishes it from a later one with the same id."""
+    """Describes processes on GPUs. Each process is read once; its start time distinguishes it from a later
+    one with the same id."""
 
     def __init__(self, find_owner: Callable[[int], ProcessOwner | None]) -> None:
         self._find_owner = find_owner
@@ -144,7 +146,8 @@ class OwnerFinder:
 
 
 class _AttemptProcesses:
-    """The processes that one attempt's records name, read again when they change. Keys: pid/boot/start."""
+    """The processes that the records of one attempt name, read again when the records change. Keys:
+    pid/boot/start."""
 
     def __init__(self, rundir: RunDir) -> None:
         self._rundir = rundir
@@ -155,7 +158,8 @@ class _AttemptProcesses:
         self.children: tuple[str, ...] = ()
 
     def refresh(self) -> bool:
-        """Returns whether something changed."""
+        """Reads the records if they changed. Returns whether they did."""
+        # A record is renamed into the folder, which changes the modification time of the folder.
         versions = (_modified_ns(self._rundir.ranks), _modified_ns(self._rundir.child))
         if versions == self._versions:
             return False
@@ -185,6 +189,7 @@ def _ancestors(process: ProcessStat) -> Iterator[ProcessStat]:
         if current is None:
             return
         yield current
+        # Process 1 adopts orphans and is no part of a run; 0 is the kernel.
         parent = proc.read_process(current.parent) if current.parent > 1 else None
         current = parent if parent is not None and parent.start <= current.start else None
 
@@ -242,6 +247,7 @@ def _script_name(arguments: list[str]) -> str:
             return f"-m {next(rest, '')}"
         if argument == "-c" or not argument:
             return ""
+        # These two options take their value from the next argument, which is not the script.
         if argument in ("-W", "-X"):
             next(rest, "")
         elif not argument.startswith("-"):

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from trainhub_node.gpu.gpu_events import LibraryEvent
 
+# A field's number in nvml.h, and its scope, such as a link.
 FieldId = tuple[int, int]
-"""A field's number in nvml.h, and its scope, such as a link."""
+# The keys of a query that needs only a handle, and the call.
 DirectQuery = tuple[tuple[str, ...], Callable[[Any], Mapping[str, float]]]
-"""The keys of a query that needs only a handle, and the call."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class ListedGpu:
     uuid: str
     index: int
     name: str
-    handle: Any
+    handle: object
     handle_id: int
     memory_bytes: int | None = None
     mig: bool = False
     parent: str = ""
     instance: int = 0
-    parent_handle: Any = None
+    parent_handle: object = None
 
     @property
     def profile(self) -> str:
@@ -46,11 +46,12 @@ class GpuLibrary(Protocol):
         """Initialises the library. Returns the versions of the driver and of CUDA, "" if unknown."""
 
     def close(self) -> None:
-        """Raises nothing. The caller ensures that no call is running and no handle is used again."""
+        """Closes the library. Raises nothing. The caller ensures that no call is running and no handle is
+        used again."""
 
     def count(self) -> int:
-        """Returns the number of GPUs without MIG devices. Cheap, while listing takes milliseconds for each
-        GPU."""
+        """Returns the number of GPUs without MIG devices. This is cheap, while listing takes milliseconds for
+        each GPU."""
 
     def list_gpus(self) -> list[ListedGpu]:
         """Returns every device that answers, each GPU followed by its MIG devices.
@@ -68,28 +69,28 @@ class GpuLibrary(Protocol):
         """Returns the queries that need one call each."""
 
     def fields(
-        self, handle: Any, field_ids: Sequence[FieldId], *, wide: bool = False
+        self, handle: object, field_ids: Sequence[FieldId], *, wide: bool = False
     ) -> Mapping[FieldId, float]:
         """Returns the fields that answer, at least one. `wide`: only 64-bit counters."""
 
-    def pcie_throughput(self, handle: Any) -> Mapping[str, float]:
+    def pcie_throughput(self, handle: object) -> Mapping[str, float]:
         """Returns the PCIe traffic in bytes per second. Takes 20 ms for each direction."""
 
     def has_gpm(self, gpu: ListedGpu) -> bool: ...
 
-    def take_gpm_sample(self, gpu: ListedGpu) -> Any:
+    def take_gpm_sample(self, gpu: ListedGpu) -> object:
         """Returns a GPM sample for `gpm_metrics`. The caller frees it with `free_gpm_sample`."""
 
-    def gpm_metrics(self, before: Any, after: Any, metrics: Sequence[int]) -> Mapping[int, float]:
+    def gpm_metrics(self, before: object, after: object, metrics: Sequence[int]) -> Mapping[int, float]:
         """Returns those of the metrics that the device has, over the time between two samples."""
 
-    def free_gpm_sample(self, sample: Any) -> None:
-        """Raises nothing."""
+    def free_gpm_sample(self, sample: object) -> None:
+        """Frees a sample of `take_gpm_sample`. Raises nothing."""
 
-    def processes(self, handle: Any) -> Mapping[int, int | None]:
+    def processes(self, handle: object) -> Mapping[int, int | None]:
         """Returns the bytes of each process on the device, None where the driver has no figure."""
 
-    def process_utilization(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
+    def process_utilization(self, handle: object, since_us: int) -> Sequence[tuple[int, int, float]]:
         """Returns (process id, wall clock in µs, SM share in %) of every sample since `since_us`.
 
-        Without a sample it raises QueryFailed with NOT_FOUND or even SUCCESS."""
+        Without a sample it raises QueryFailed with the code NOT_FOUND, or even SUCCESS."""

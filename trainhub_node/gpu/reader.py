@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from trainhub_node.gpu.background_reader import BackgroundReader
 from trainhub_node.gpu.library import DirectQuery, FieldId, GpuLibrary, ListedGpu
@@ -13,10 +12,11 @@ from trainhub_node.gpu.readings import CounterRates, Reading, present
 
 KIB, MIB = 2**10, 2**20
 LINK_COUNT: FieldId = (91, 0)
+# As the scope of a field: the sum over all links.
 ALL_LINKS = 0xFFFFFFFF
+# Fields of bytes sent and received, with a link or ALL_LINKS, and their unit. The second pair came with
+# NVLink 5.
 NVLINK_DATA_FIELDS, NVLINK_COUNT_FIELDS = (138, 139, KIB), (202, 204, 1)
-"""Fields of bytes sent and received, with a link or ALL_LINKS, and their unit. The second pair came with
-NVLink 5."""
 MAX_32_BIT = 2**32
 PCIE_TX, PCIE_RX = (197, 0), (198, 0)
 GPM = {
@@ -29,20 +29,20 @@ GPM = {
     12: "fp32_active_pct",
     13: "fp16_active_pct",
 }
+# In MiB per second. All these numbers are those of nvml.h.
 GPM_PCIE_TX, GPM_PCIE_RX = 20, 21
-"""In MiB per second. All these numbers are those of nvml.h."""
 
 
 class GpuReader:
-    """The readings of one device while the library is open. Keeps the last GPM sample and counters between
-    calls."""
+    """Takes the readings of one device while the library is open. It stores the last GPM sample and counters,
+    from which rates are computed."""
 
     def __init__(self, gpu: ListedGpu, library: GpuLibrary, background: BackgroundReader) -> None:
         self._gpu = gpu
         self._library = library
         self._background = background
         self._rates = CounterRates()
-        self._gpm_sample: Any = None
+        self._gpm_sample: object = None
         self._gpm_values: Mapping[int, float] | None = None
         self._has_pcie_counters = True
         self._nvlink_fields: tuple[int, int, int, Sequence[int]] | None = None
@@ -81,9 +81,12 @@ class GpuReader:
             raise
 
     def gpm(self, _: float) -> Mapping[str, float]:
-        """Returns means since the previous sample. Only GPM reports the utilization of a MIG device."""
+        """Returns the means of the GPM metrics since the previous sample, empty for the first one. Only GPM
+        reports the utilization of a MIG device."""
         if self._gpm_sample is None and not self._library.has_gpm(self._gpu):
             raise QueryUnsupported(NOT_SUPPORTED, "it has no GPM, which came with Hopper")
+        # Empty instead of None from here on: the device has GPM, so `pcie` waits for it instead of the slow
+        # call.
         self._gpm_values = {}
         previous, self._gpm_sample = self._gpm_sample, self._library.take_gpm_sample(self._gpu)
         if previous is None:
@@ -102,7 +105,8 @@ class GpuReader:
         )
 
     def pcie(self, now: float) -> Mapping[str, float]:
-        """By GPM, else by counters, else by the call that is too slow for the one-second loop."""
+        """Returns the PCIe rates in bytes per second: from GPM, else from 64-bit counters, else from the call
+        that takes too long for the one-second loop and runs in the background."""
         if self._gpm_values is not None and (not self._gpm_values or GPM_PCIE_TX in self._gpm_values):
             rates = {metric: value * MIB for metric, value in self._gpm_values.items()}
             return present(pcie_tx_bytes_s=rates.get(GPM_PCIE_TX), pcie_rx_bytes_s=rates.get(GPM_PCIE_RX))
@@ -114,8 +118,8 @@ class GpuReader:
         )
 
     def _pcie_counter_rates(self, now: float) -> Mapping[str, float] | None:
-        """Returns None unless the counters have 64 bits: a busy link wraps 32-bit counters many times a
-        second."""
+        """Returns the rates, or None unless the counters have 64 bits: a busy link wraps 32-bit counters many
+        times a second."""
         try:
             counters = self._library.fields(self._gpu.handle, (PCIE_TX, PCIE_RX), wide=True)
         except QueryUnsupported:
@@ -125,6 +129,8 @@ class GpuReader:
             pcie_tx_bytes_s=self._rates.rate("pcie tx", counters.get(PCIE_TX), now),
             pcie_rx_bytes_s=self._rates.rate("pcie rx", counters.get(PCIE_RX), now),
         )
+        # NVML may report a 32-bit counter as a 64-bit value, so only a value above 32 bits proves the width.
+        # The rates above are computed in any case, to remember the counters.
         return rates if max(counters.values()) >= MAX_32_BIT else None
 
     def nvlink(self, now: float) -> Mapping[str, float]:
@@ -152,6 +158,7 @@ class GpuReader:
         count = int(self._library.fields(self._gpu.handle, [LINK_COUNT])[LINK_COUNT])
         if not count:
             raise QueryUnsupported(NOT_SUPPORTED, "it has no NVLink")
+        # The totals of the driver first: they need two fields, where single links need two for each link.
         for links in ((ALL_LINKS,), tuple(range(count))):
             for tx, rx, unit in (NVLINK_DATA_FIELDS, NVLINK_COUNT_FIELDS):
                 try:
@@ -164,6 +171,6 @@ class GpuReader:
         raise QueryUnsupported(NOT_SUPPORTED, "its NVLinks have no traffic counters")
 
 
-def _direct_reading(handle: Any, query: DirectQuery) -> Reading:
+def _direct_reading(handle: object, query: DirectQuery) -> Reading:
     keys, call = query
     return Reading(keys, lambda _: call(handle))

@@ -18,10 +18,10 @@ from trainhub_node.gpu.nvml_errors import (
 )
 
 log = logging.getLogger(__name__)
+# For so many intervals a value stays valid while later readings fail.
 VALID_INTERVALS = 2
-"""For so many intervals a value stays valid while later readings fail."""
+# A reading this early counts as due: a loop of one second is never exact.
 JITTER_S = 0.2
-"""A reading this early counts as due: a loop of one second is never exact."""
 
 SW_POWER_CAP, HW_SLOWDOWN, SW_THERMAL, HW_THERMAL, HW_POWER_BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
 THROTTLES = {
@@ -30,13 +30,13 @@ THROTTLES = {
     "throttled_hardware_pct": HW_SLOWDOWN | HW_POWER_BRAKE,
 }
 
+# For readings that are no metric; other counters are slow.
 _INTERVALS_S = {
     "throttle_reasons": FAST_S,
     "energy_mj": MEDIUM_S,
     "process_sm": MEDIUM_S,
     "processes": MEDIUM_S,
 }
-"""For readings that are no metric; other counters are slow."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ class ReadingResults:
 
 
 class Readings:
-    """The readings of one device. `logged` is shared by all devices and holds what the log has mentioned
-    already."""
+    """The schedule and the latest values of one device's readings. `logged` is shared by all devices and
+    holds the (device, reading) pairs that the log has mentioned already."""
 
     def __init__(self, subject: str, table: Iterable[Reading], logged: set[tuple[str, str]]) -> None:
         self._subject = subject
@@ -101,6 +101,7 @@ class Readings:
                 state.values = reading.read(now)
             except (DeviceLost, LibraryLost):
                 raise
+            # An unsupported query counts as a success: the device has answered, so it is not lost.
             except QueryUnsupported as error:
                 state.is_supported, state.values = False, None
                 self._log_once(reading, error)
@@ -141,8 +142,8 @@ class Readings:
 
 
 class CounterRates:
-    """Rates of counters. The first reading, a counter that went back (a reset or a wrap) and a clock that
-    did not advance give none."""
+    """Computes rates of counters. There is no rate for the first reading, for a counter that went back (a
+    reset or a wrap), or if the clock did not advance."""
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[float, float]] = {}
@@ -157,8 +158,8 @@ class CounterRates:
         return (value - previous[0]) / (now - previous[1])
 
     def total(self, key: str, values: Mapping[int, float], now: float) -> float | None:
-        """Returns the sum over parts; None unless every part has a rate, because a partial sum would look
-        like a drop."""
+        """Returns the sum of the rates of all parts; None unless every part has one, because a partial sum
+        would look like a drop."""
         rates = [self.rate((key, part), value, now) for part, value in values.items()]
         complete = [rate for rate in rates if rate is not None]
         return sum(complete) if complete and len(complete) == len(rates) else None
@@ -166,6 +167,7 @@ class CounterRates:
 
 def throttle_numbers(mask: int) -> dict[str, float]:
     """Returns NVML's mask of throttle reasons as percentages, and the mask itself."""
+    # Each reading is 0 or 100, so that the mean over a bucket is the share of time with lowered clocks.
     return {key: 100.0 if mask & bits else 0.0 for key, bits in THROTTLES.items()} | {
         "throttle_reasons": mask
     }

@@ -21,7 +21,7 @@ class ForeignFile(Exception):
 
 
 def require_folder(path: str) -> None:
-    """Raise ForeignFile unless `path` is a real folder that only this account may change."""
+    """Raises ForeignFile unless `path` is a real folder that only this account may change."""
     status = os.lstat(path)
     if not stat.S_ISDIR(status.st_mode):
         raise ForeignFile(f"{path} is not a folder")

@@ -20,8 +20,8 @@ from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 BLOCK = 1024 * 1024
+# Suffix of folders that are no longer environments and wait for removal.
 SET_ASIDE = ".set-aside"
-"""Suffix of folders that are no longer environments and wait for removal."""
 
 
 class SnapshotCache:
@@ -43,6 +43,8 @@ class SnapshotCache:
                 fcntl.flock(part, fcntl.LOCK_EX)
                 if not path.exists():
                     self._download(sha256, Path(part.name), path)
+        # The cache removes what was used least recently; reading does not change this time on most file
+        # systems.
         os.utime(path)
         return path
 
@@ -53,6 +55,7 @@ class SnapshotCache:
             if error.errno in records.DISK_FULL:
                 part.unlink()  # half an archive would keep the disk full
             raise
+        # Also after a complete download: the hub's disk, or a proxy, may have damaged it.
         if file_sha256(part) != sha256:
             part.unlink()
             raise HubUnavailable("the snapshot arrived damaged")
@@ -69,6 +72,7 @@ def file_sha256(path: Path) -> str:
 
 def trim(settings: NodeSettings) -> list[Path]:
     """Removes the least recently used entries until the cache is within its limit. Entries in use stay."""
+    # Oldest first, by the time of the last use.
     entries = sorted((*_snapshots(settings), *_environments(settings)), key=lambda entry: entry[0])
     total = sum(size for _, size, _ in entries)
     removed: list[Path] = []

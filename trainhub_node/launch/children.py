@@ -7,6 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from trainhub_launch.states import ErrorKind, Phase, StopReason
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.launch import wrapper
@@ -17,6 +18,7 @@ from trainhub_node.supervisor.variables import BASE
 def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
     """Starts the detached process that runs the attempt from here on. Marks in its environment identify
     it."""
+    # Nothing else of the agent's environment: it may hold the node's token.
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
     with Path(folder.child_log).open("ab") as log_file:
@@ -27,18 +29,20 @@ def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
             stderr=log_file,
             cwd="/",
             env=env,
+            # A session of its own: Ctrl-C at the agent's terminal, and the end of its service, must not reach
+            # the training.
             start_new_session=True,
         )
 
 
-def fail_attempt(folder: RunDir, kind: str, sentence: str) -> None:
+def fail_attempt(folder: RunDir, kind: ErrorKind, sentence: str) -> None:
     """Ends an attempt that has no child yet."""
     attempt_list.update_agent_record(
-        folder, phase="done", error=sentence, error_kind=kind, over_at=time.time()
+        folder, phase=Phase.DONE, error=sentence, error_kind=kind, over_at=time.time()
     )
 
 
 def finish_before_start(folder: RunDir) -> None:
     """Ends an attempt that was stopped before it had a child."""
-    reason = (records.read(folder.stop) or {}).get("why", "canceled")
-    attempt_list.update_agent_record(folder, phase="done", stopping=reason, over_at=time.time())
+    reason = (records.read(folder.stop) or {}).get("why", StopReason.CANCELED)
+    attempt_list.update_agent_record(folder, phase=Phase.DONE, stopping=reason, over_at=time.time())

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from trainhub_launch.order import NodeOrder
+from trainhub_launch.states import Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts
@@ -47,8 +48,12 @@ class Claims:
         Raises InvalidOrder, and ForeignFile.
         """
         self._make_folder(folder.path)
+        # Kept over retries: with the same nonce the hub knows that it is the same claim, whose answer was
+        # lost, and answers it again.
         nonce = (records.read(folder.claim) or {}).get("nonce") or secrets.token_hex(16)
         with self._lock, self._attempts.free_ports() as offered:
+            # On the disk before the request: the answer may be lost together with this process, and the next
+            # agent repeats the claim with the same ports.
             records.write(folder.claim, {"nonce": nonce, "ports": offered})
             try:
                 order = self._request_order(folder, nonce, offered)
@@ -57,6 +62,8 @@ class Claims:
                 raise
             except HubError as error:
                 log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
+                # HubUnavailable leaves the claim on the disk: the hub may have accepted it, and the same
+                # nonce repeats it.
                 if not isinstance(error, HubUnavailable):
                     ownership.remove_claim(folder)
                 return False
@@ -64,10 +71,10 @@ class Claims:
         return True
 
     def claim_final(self, folder: RunDir) -> None:
-        """Claims the order with which the processes may start. While there is none, the hub offers it again.
+        """Claims the final order, with which the processes may start. If the hub has none yet, nothing
+        changes, and a later report's answer leads here again.
 
-        Raises InvalidOrder.
-        """
+        Raises InvalidOrder."""
         claim = records.read(folder.claim)
         try:
             order = self._hub.claim(folder.run, folder.attempt, claim["nonce"], claim[READY_PORTS])
@@ -81,6 +88,7 @@ class Claims:
         order_json = order.to_json()
         # Ports before the order: an agent killed in between keeps those that the order names.
         reserved = sorted(ports.used_ports(order_json["command"], claim[READY_PORTS]))
+        # All ports of the offer are reserved until here, because any of them may be in the final order.
         self._attempts.reserve_ports(folder, {**claim, "held": reserved})
         records.write(folder.go, order_json)
         attempt_list.wake_child(folder)
@@ -94,7 +102,8 @@ class Claims:
                     self._attempts.reserve_ports(folder, {**claim, READY_PORTS: offer, "held": offer})
 
     def _store(self, folder: RunDir, order: NodeOrder, nonce: str, offered: list[int]) -> None:
-        """The order comes last but one: an attempt with an order is tracked after a restart."""
+        """Stores a claimed order and tracks the attempt. The order is written after the files that it needs,
+        because a restarted agent tracks every attempt that has an order."""
         order_json = order.to_json()
         reserved = sorted(ports.used_ports(order_json["command"], offered)) if order.go else []
         records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": reserved})
@@ -102,7 +111,7 @@ class Claims:
             self._make_folder(path)
         records.write(folder.terms, terms.build(self._settings, order))
         records.write(folder.order, order_json)
-        attempt_list.update_agent_record(folder, phase="accepted")
+        attempt_list.update_agent_record(folder, phase=Phase.ACCEPTED)
         self._attempts.track(folder)
 
     def _make_folder(self, path: str) -> None:

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+from trainhub_launch.states import ErrorKind, Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
@@ -54,7 +55,7 @@ class OutputUploads:
     def submit(self, folder: RunDir) -> None:
         """Called from one thread only; repeated calls for an attempt have no effect."""
         if folder.key not in self._busy:
-            attempt_list.update_agent_record(folder, phase="uploading")
+            attempt_list.update_agent_record(folder, phase=Phase.UPLOADING)
             self._busy.add(folder.key)
             self._threads.submit(self._run, folder)
 
@@ -65,7 +66,7 @@ class OutputUploads:
     def _run(self, folder: RunDir) -> None:
         try:
             self._upload(folder)
-            attempt_list.update_agent_record(folder, phase="done")
+            attempt_list.update_agent_record(folder, phase=Phase.DONE)
         except _UploadAbandoned:
             return
         except Exception as error:
@@ -76,8 +77,12 @@ class OutputUploads:
     def _record_failure(self, folder: RunDir, error: Exception) -> None:
         while not self._closing:
             try:
+                # Without this record the hub would wait for the outputs for ever.
                 attempt_list.update_agent_record(
-                    folder, phase="done", error=attempt_list.as_sentence(error), error_kind="upload"
+                    folder,
+                    phase=Phase.DONE,
+                    error=attempt_list.as_sentence(error),
+                    error_kind=ErrorKind.UPLOAD,
                 )
             except OSError:
                 time.sleep(1)  # the disk is full; the error must still be recorded
@@ -87,6 +92,7 @@ class OutputUploads:
     def _upload(self, folder: RunDir) -> None:
         progress = _UploadProgress(folder)
         for name, path in output_files(folder, progress.warn):
+            # Uploaded before the agent was restarted.
             if name in progress.files:
                 continue
             try:
@@ -99,11 +105,13 @@ class OutputUploads:
                 progress.warn(f"{name} is not among the outputs: {error.strerror}.")
             except RequestRejected as error:
                 attempt_list.update_agent_record(
-                    folder, error=attempt_list.as_sentence(f"{name}: {error}"), error_kind="upload"
+                    folder, error=attempt_list.as_sentence(f"{name}: {error}"), error_kind=ErrorKind.UPLOAD
                 )
         progress.save()
 
     def _upload_file(self, folder: RunDir, name: str, path: str, progress: _UploadProgress) -> None:
+        # Opened once and read by this descriptor only: the script may replace the file meanwhile by another
+        # one or a link.
         fd = open_run_file(folder.work, path, self._owner)
         try:
             size = os.fstat(fd).st_size
@@ -121,6 +129,7 @@ class OutputUploads:
                 if self._send(fd, sha256, size):
                     return
             except UploadOffsetMismatch:
+                # The next call reads the offset from the hub, so nothing needs to be corrected here.
                 continue
             except (HubUnavailable, TokenRejected) as error:
                 log.info("Waiting with outputs of run %s: %s", folder.run, error)
@@ -136,11 +145,14 @@ class OutputUploads:
     def _send(self, fd: int, sha256: str, size: int) -> bool:
         offset, complete = self._hub.upload_state(sha256)
         if complete:
+            # The hub has this content already, from another run or before a restart: files are stored by
+            # their SHA-256.
             return True
         if size == 0:
             self._hub.upload(sha256, b"", 0, 0)
         for start, length in upload_chunks(size, offset):
             data = os.pread(fd, length, start)
+            # The content has changed since it was hashed, so the hub would refuse all of it at the end.
             if len(data) < length:
                 raise OSError(errno.EIO, "it became shorter while it was read")
             self._hub.upload(sha256, data, start, size)
@@ -152,7 +164,7 @@ class _UploadAbandoned(Exception):
 
 
 class _UploadProgress:
-    """`outputs.json`: the files uploaded so far, so that a restarted agent continues there."""
+    """The content of `outputs.json`: the files uploaded so far, so that a restarted agent continues there."""
 
     def __init__(self, folder: RunDir) -> None:
         self._path = folder.outputs_record
@@ -233,7 +245,7 @@ def _warn_unreadable(warn: Callable[[str], None], path: str, error: OSError) -> 
 
 
 def _digest(fd: int, size: int) -> str:
-    """Of the first `size` bytes: a file that grows all the time has no end."""
+    """Returns the SHA-256 of the first `size` bytes, because a file that grows all the time has no end."""
     digest = hashlib.sha256()
     for offset in range(0, size, BLOCK):
         digest.update(os.pread(fd, min(BLOCK, size - offset), offset))

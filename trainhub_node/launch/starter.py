@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trainhub_launch.order import NodeOrder
+from trainhub_launch.states import ErrorKind
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
@@ -28,8 +29,8 @@ from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 FAILURE_PAUSE_S = 1.0
+# Attempts that may wait for a thread. Further ones are dropped: the answers to reports bring them again.
 MAX_PENDING = 1000
-"""Attempts that may wait for a thread. Further ones are dropped: the answers to reports bring them again."""
 
 
 class Starter:
@@ -52,6 +53,7 @@ class Starter:
         self._on_change = on_change
         self._request_report = request_report
         self._busy: set[Key] = set()
+        self._postponed: set[Key] = set()
         self._rejected: set[Key] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -66,14 +68,22 @@ class Starter:
         self.resume(run, attempt)
 
     def resume(self, run: str, attempt: int) -> None:
-        """Starts the attempt, or claims the final order that it is waiting for."""
-        folder = self._attempts.get((run, attempt))
-        if (run, attempt) in self._rejected:
+        """Starts the attempt, or claims the final order that it is waiting for.
+
+        If a step of the attempt is running, this is repeated after that step, whose result decides what has
+        to be done."""
+        key = (run, attempt)
+        with self._lock:
+            if key in self._busy:
+                self._postponed.add(key)
+                return
+        if key in self._rejected:
             return
+        folder = self._attempts.get(key)
         if folder is None:
-            self.prepare(self._attempts.folder(run, attempt))
+            self._submit(self._attempts.folder(run, attempt), self._claim_and_start, postpone=True)
         elif READY_PORTS in (records.read(folder.claim) or {}) and not Path(folder.go).exists():
-            self._submit(folder, self._claim_final)
+            self._submit(folder, self._claim_final, postpone=True)
 
     def prepare(self, folder: RunDir) -> None:
         """Brings the attempt from any state to its child, in a thread of its own."""
@@ -83,10 +93,15 @@ class Starter:
         """Reserves the ports that are free now for an attempt that is ready."""
         self._submit(folder, self._claims.reserve_ports)
 
-    def _submit(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
-        """Submits a step, unless one of this attempt is running; the caller will ask again."""
+    def _submit(self, folder: RunDir, step: Callable[[RunDir], None], *, postpone: bool = False) -> None:
+        """Submits a step, unless one of this attempt is running.
+
+        `postpone`: if so, resume the attempt when that step has ended, because the hub sends a wake-up only
+        once. Other callers repeat their call by themselves."""
         with self._lock:
             if folder.key in self._busy:
+                if postpone:
+                    self._postponed.add(folder.key)
                 return
             if len(self._busy) >= MAX_PENDING:
                 rejections.reject("a wake-up", f"{MAX_PENDING} attempts wait to be claimed already")
@@ -106,12 +121,13 @@ class Starter:
         elif not Path(folder.child).exists():
             fail_attempt(
                 folder,
-                "internal",
+                ErrorKind.INTERNAL,
                 f"the process that was to supervise it ended at once with code {child.returncode}.",
             )
 
     def reap(self, folder: RunDir) -> None:
-        """Waits for our own child, which has ended and is a zombie until then."""
+        """Waits for the attempt's child if this agent started it; a child that has ended stays a zombie until
+        then."""
         with self._lock:
             child = self._children.pop(folder.key, None)
         if child is not None:
@@ -123,6 +139,7 @@ class Starter:
 
     def _run(self, folder: RunDir, step: Callable[[RunDir], None]) -> None:
         try:
+            # The hub may have settled the attempt while it waited for a thread.
             if not Path(folder.settled).exists():
                 step(folder)
         except Exception:
@@ -130,12 +147,18 @@ class Starter:
             self._closing.wait(FAILURE_PAUSE_S)
             if self._attempts.is_tracked(folder.key) and not Path(folder.child).exists():
                 fail_attempt(
-                    folder, "internal", "the agent failed while preparing it; its own log has the traceback."
+                    folder,
+                    ErrorKind.INTERNAL,
+                    "the agent failed while preparing it; its own log has the traceback.",
                 )
         finally:
             with self._lock:
                 self._busy.discard(folder.key)
+                is_postponed = folder.key in self._postponed
+                self._postponed.discard(folder.key)
             self._on_change()
+            if is_postponed and not self._closing.is_set():
+                self.resume(*folder.key)
 
     def _claim_and_start(self, folder: RunDir) -> None:
         try:
@@ -184,11 +207,13 @@ class Starter:
                 log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
                 self._closing.wait(backoff.next_s())
             except (HubError, unpack.BadSnapshot) as error:
-                fail_attempt(folder, "snapshot", attempt_list.as_sentence(error))
+                fail_attempt(folder, ErrorKind.SNAPSHOT, attempt_list.as_sentence(error))
                 return False
             except OSError as error:
                 fail_attempt(
-                    folder, "snapshot", f"{error.strerror or error} ({error.filename or folder.work})."
+                    folder,
+                    ErrorKind.SNAPSHOT,
+                    f"{error.strerror or error} ({error.filename or folder.work}).",
                 )
                 return False
         finish_before_start(folder)

@@ -29,6 +29,8 @@ def build(settings: NodeSettings, order: NodeOrder) -> dict[str, object]:
     """Returns the terms, with which the child needs neither settings nor the agent.
 
     Agents and children of other versions read this file: its keys never change."""
+    # pip's settings and the proxies are the node's, not the run's: they say how this machine reaches an
+    # index.
     pip = {
         name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIX) or name in PIP_NAMES
     }

@@ -30,6 +30,8 @@ def unpack_snapshot(archive: Path, work: Path, account: Account | None) -> int:
     aside.mkdir(mode=0o700)
     try:
         count = _fill(archive, aside, account)
+        # A rename is all or nothing: after a crash there is either the whole source or the folder `.part`,
+        # which the next try removes.
         aside.rename(work)
     except BaseException:
         removal.remove_tree(str(aside))
@@ -44,6 +46,7 @@ def _fill(archive: Path, folder: Path, account: Account | None) -> int:
             for entry in entries:
                 _extract(source, entry, folder, account)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        # What `zipfile` raises for damaged, encrypted and unknown kinds of entries.
         raise BadSnapshot(f"its zip is damaged: {error}") from error
     for name in FOLDERS:
         if not (folder / name).exists():
@@ -58,11 +61,15 @@ def _extract(source: zipfile.ZipFile, entry: zipfile.ZipInfo, folder: Path, acco
     if path.is_absolute() or ".." in path.parts or "\\" in entry.filename:
         raise BadSnapshot(f"the path {entry.filename!r} leads out of it")
     mode = entry.external_attr >> 16
+    # Zip stores Unix modes in the upper 16 bits; 0 is an archive from a system without them. Links and
+    # devices are refused, because they could lead out of the folder or block a reader.
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         raise BadSnapshot(f"{entry.filename!r} is not an ordinary file")
     target = folder.joinpath(*path.parts)
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # O_EXCL and O_NOFOLLOW: an archive with the same name twice must not write through what its first
+        # entry made.
         fd = os.open(
             target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o700 if mode & 0o111 else 0o600
         )

@@ -14,6 +14,7 @@ import msgpack
 
 from trainhub_launch.addresses import is_loopback
 from trainhub_launch.errors import WireError
+from trainhub_launch.json_types import JsonObject
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, Report
 from trainhub_node import __version__
@@ -22,13 +23,13 @@ from trainhub_node.intake import orders
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
 LIMITS = httpx.Limits(keepalive_expiry=4.0)
+# OpenSSL's codes for certificates that are not valid yet, or no longer.
 TIME_ERRORS = (9, 10)
-"""OpenSSL's codes for certificates that are not valid yet, or no longer."""
 AGENT = f"trainhub-node/{__version__}"
 CAPABILITIES = "X-TrainHub-Capabilities"
+# This node only reads its queue. An older one also writes to the broker, which its broker account may not
+# permit any more.
 READS_WAKE_UPS = "wake-ups:read-only"
-"""This node only reads its queue. An older one also writes to the broker, which its broker account may not
-permit any more."""
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
 UPLOAD_COMPLETE = "Upload-Complete"
@@ -39,7 +40,7 @@ class HubError(Exception):
 
 
 class HubUnavailable(HubError):
-    """No answer, or an error that may pass (a restarting hub, a proxy, an overload)."""
+    """There is no answer, or an error that may be temporary (a restarting hub, a proxy, an overload)."""
 
 
 class TokenRejected(HubError):
@@ -63,10 +64,10 @@ class UploadOffsetMismatch(HubError):
 
 
 class HubClient:
-    """Thread-safe; connections are kept alive and shared.
+    """A thread-safe HTTP client of the hub. Connections are kept alive and shared. Methods raise HubError.
 
-    `ca` (a file) or `pem`: the only certificate authority to trust. Without either, the authorities of
-    this machine are trusted."""
+    `ca` (a file) or `pem`: the only certificate authority to trust. Without either, the authorities of this
+    machine are trusted."""
 
     def __init__(self, url: str, token: str = "", ca: Path | None = None, pem: str = "") -> None:
         self._client = http_client(url, ssl.create_default_context(cafile=ca, cadata=pem or None), token)
@@ -81,12 +82,16 @@ class HubClient:
 
     def server_time(self) -> float | None:
         """Returns Unix seconds from the Date header of the hub's web server, to the second; None without
-        it."""
-        date = self._request("GET", "/healthz").headers.get("Date")
-        return parsedate_to_datetime(date).timestamp() + 0.5 if date else None
+        a valid one."""
+        date = self._request("GET", "/healthz").headers.get("Date", "")
+        try:
+            # The header has whole seconds, so half a second is added as the most likely remainder.
+            return parsedate_to_datetime(date).timestamp() + 0.5
+        except ValueError:
+            return None
 
     def enrol(self, token: str, name: str, hostname: str, *, replace: bool) -> dict[str, Any]:
-        """Exchanges a join token for token, name, cluster and CA of this node."""
+        """Exchanges a join token for the node's own token, name and cluster."""
         body = {"token": token, "name": name, "hostname": hostname, "replace": replace}
         return _json_object(self._request("POST", "/api/v1/node/enrol/", json=body))
 
@@ -105,19 +110,23 @@ class HubClient:
         try:
             return Ack.from_wire(msgpack.unpackb(answer.content))
         except (WireError, ValueError, msgpack.UnpackException) as error:
+            # Counts as an outage, so that the uplink sends the report again.
             raise HubUnavailable(f"the hub's answer to a report is invalid: {error}") from error
 
     def download_snapshot(self, sha256: str, to: Path) -> None:
-        """Downloads the snapshot to `to`; continues where an earlier attempt stopped."""
+        """Downloads the snapshot to `to`, from the end of a part that an earlier call left there. Raises
+        HubError, and OSError of the local disk."""
         offset = to.stat().st_size if to.exists() else 0
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         try:
             with self._client.stream("GET", f"/api/v1/snapshots/{sha256}", headers=headers) as answer:
+                # The file is complete already: the requested range would begin at its end.
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                     return
                 if answer.is_error:
                     answer.read()
                 _check(answer)
+                # A server without ranges answers with the whole file, which replaces the part.
                 mode = "ab" if answer.status_code == httpx.codes.PARTIAL_CONTENT else "wb"
                 with to.open(mode) as file:
                     for chunk in answer.iter_bytes():
@@ -131,7 +140,8 @@ class HubClient:
         return int(answer.headers.get(UPLOAD_OFFSET, 0)), answer.headers.get(UPLOAD_COMPLETE) == "true"
 
     def upload(self, sha256: str, data: bytes, offset: int, total: int) -> None:
-        """Uploads one chunk. Raises UploadOffsetMismatch."""
+        """Uploads one chunk of a file of `total` bytes. Raises UploadOffsetMismatch if the hub expects
+        another offset."""
         span = f"bytes {offset}-{offset + len(data) - 1}/{total}" if data else f"bytes */{total}"
         headers = {"Content-Range": span, "Content-Type": "application/octet-stream"}
         self._request("PUT", f"/api/v1/uploads/{sha256}", content=data, headers=headers)
@@ -184,7 +194,7 @@ def _check(answer: httpx.Response) -> None:
     raise RequestRejected(_problem_detail(answer))
 
 
-def _json_object(answer: httpx.Response) -> dict[str, Any]:
+def _json_object(answer: httpx.Response) -> JsonObject:
     try:
         return dict(answer.json())
     except (ValueError, TypeError) as error:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from trainhub_launch.machine import Heartbeat
-from trainhub_launch.report import MAX_CHUNK_BYTES, READY, Ack, AttemptFact, LogChunk, Report, StopOrder
+from trainhub_launch.report import MAX_CHUNK_BYTES, Ack, AttemptFact, LogChunk, Report, StopOrder
+from trainhub_launch.states import Phase
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
@@ -22,12 +23,11 @@ from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
 
 log = logging.getLogger(__name__)
 LIVE_INTERVAL_S = 1.0
+# While somebody watches this node, reports follow samples, which vary by some milliseconds.
 SAMPLE_JITTER_S = 0.25
-"""While somebody watches this node, reports follow samples, which vary by some milliseconds."""
 MIN_GAP_S = 0.005
+# An unbuffered print writes its line and its newline separately, microseconds apart: one message, not two.
 NEWLINE_WAIT_S = 0.001
-"""An unbuffered print writes its line and its newline separately, microseconds apart: one message, not
-two."""
 FACTS_DELAY_S = 0.03
 LOG_BYTES_PER_REPORT = 4 * MAX_CHUNK_BYTES
 MIN_LOG_BYTES = 65536
@@ -43,7 +43,8 @@ class AckHandlers(Protocol):
 
 
 class Uplink(threading.Thread):
-    """`advance` is called before each report with every tracked attempt. `owner`: see `open_run_file`."""
+    """The thread that sends reports. `advance` is called before each report with every tracked attempt.
+    `owner`: see `open_run_file`."""
 
     def __init__(
         self,
@@ -92,13 +93,15 @@ class Uplink(threading.Thread):
                 self._wait_for_work(report)
             except HubError as error:
                 self._log_failure(error)
+                # A rejected token rarely becomes valid again, so the pause is long from the first failure on.
                 self._pause(30.0 if isinstance(error, TokenRejected) else backoff.next_s())
             except Exception:
                 log.exception("A report failed")
                 self._pause(backoff.next_s())
 
     def report_now(self) -> None:
-        """Requests a report: the hub has something to answer."""
+        """Makes the uplink send a report at once, so that the hub's answer can bring what it has for this
+        node."""
         self._is_requested = True
         self._watch.notify()
 
@@ -144,7 +147,8 @@ class Uplink(threading.Thread):
         )
 
     def _is_urgent(self, facts: list[AttemptFact]) -> bool:
-        """Facts alone wait a moment, because a start and an end change several within milliseconds.
+        """Returns whether changed facts are sent now. Facts alone wait a moment, because a start and an end
+        change several within milliseconds.
 
         The end of an attempt, and states that other nodes wait for, do not wait."""
         if not facts:
@@ -152,7 +156,7 @@ class Uplink(threading.Thread):
         now = time.monotonic()
         self._changed_since = self._changed_since or now
         return now - self._changed_since >= FACTS_DELAY_S or any(
-            fact.phase in (READY, "done") or fact.daemons for fact in facts
+            fact.phase in (Phase.READY, Phase.DONE) or fact.daemons for fact in facts
         )
 
     def _sync_tracked(self) -> list[TrackedAttempt]:
@@ -163,6 +167,7 @@ class Uplink(threading.Thread):
         for key in folders.keys() - self._tracked.keys():
             self._tracked[key] = TrackedAttempt(folders[key], self._owner)
         order = list(self._tracked.items())
+        # Otherwise one attempt that writes much could use up the log budget of every report.
         self._tracked = dict(order[1:] + order[:1])
         for tracked in self._tracked.values():
             tracked.watch(self._watch)
@@ -211,8 +216,8 @@ class Uplink(threading.Thread):
                 self._handlers.settle(key)
 
     def _heartbeat_interval(self) -> float:
-        """The hub's interval, which is longer with many nodes. One set for an idle node does not apply to
-        a busy one."""
+        """Returns the hub's interval, which is longer with many nodes. An interval that the hub set for an
+        idle node is not applied to a busy one."""
         return (
             min(LIVE_INTERVAL_S, self._interval_s)
             if self._tracked and not self._interval_is_for_runs
@@ -243,6 +248,7 @@ class Uplink(threading.Thread):
         end = time.monotonic() + delay_s
         while not self._closing and (remaining_s := end - time.monotonic()) > 0:
             self._watch.wait(remaining_s)
+            # While files keep changing, `wait` returns at once, and without this pause the loop would spin.
             time.sleep(min(0.05, remaining_s))
 
     def _log_failure(self, error: HubError) -> None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import celery
-from celery.platforms import SecurityWarning
+from celery.exceptions import SecurityWarning
 from celery.worker import WorkController
 from kombu.entity import Exchange, Queue
 
+from trainhub_launch.json_types import JsonObject
 from trainhub_node import clock
 from trainhub_node.backoff import Backoff
 from trainhub_node.broker import broker_link as links
@@ -37,9 +38,11 @@ def build_app(link: BrokerLink, wake: Callable[[str, int], None]) -> celery.Cele
     app = celery.Celery("trainhub_node", set_as_current=False)
     name = link.queue
     # The hub declares the queue; this node's user at the broker may only read it.
-    queue = Queue(name, Exchange(name), routing_key=name, no_declare=True)  # type: ignore[no-untyped-call]
+    queue = Queue(name, Exchange(name), routing_key=name, no_declare=True)
     app.conf.update(
         **link.celery_settings,
+        # A queue that does not exist is a channel error, which would end the worker: the hub may declare it
+        # later.
         broker_channel_error_retry=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
@@ -53,6 +56,7 @@ def build_app(link: BrokerLink, wake: Callable[[str, int], None]) -> celery.Cele
         worker_enable_remote_control=False,
         worker_send_task_events=False,
         worker_prefetch_multiplier=16,
+        # The agent configures its own logging and output, which a Celery worker would otherwise replace.
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
@@ -70,7 +74,7 @@ def build_app(link: BrokerLink, wake: Callable[[str, int], None]) -> celery.Cele
     return app
 
 
-def connection_error(config: dict[str, Any], hub_ca: Path | None = None) -> str:
+def connection_error(config: dict[str, object], hub_ca: Path | None = None) -> str:
     """Returns why the broker of `config` does not accept this node, "" if it does."""
     try:
         link = links.from_config(config, hub_ca)
@@ -80,8 +84,8 @@ def connection_error(config: dict[str, Any], hub_ca: Path | None = None) -> str:
         return ""
     with link.connection() as broker:
         try:
-            broker.channel().close()
-        except (OSError, *broker.connection_errors, *broker.channel_errors) as error:
+            broker.channel().close()  # type: ignore[attr-defined]  # every transport's channel has it
+        except (OSError, *broker.connection_errors, *broker.channel_errors) as error:  # type: ignore[misc]
             return f"{broker.as_uri()}: {error}"
     return ""
 
@@ -144,7 +148,7 @@ class WakeupListener(threading.Thread):
         self._clock_warning = warning
         return config
 
-    def _apply(self, config: dict[str, Any]) -> None:
+    def _apply(self, config: JsonObject) -> None:
         """Listens as `config` says, unless the worker does so already."""
         try:
             link = links.from_config(config, self._hub_ca)
@@ -183,6 +187,7 @@ class CeleryWorker(threading.Thread):
         self._controller = WorkController(
             app=self._app,
             pool="solo",
+            # Each of these three would publish or declare something, which the node's broker user may not do.
             without_gossip=True,
             without_mingle=True,
             without_heartbeat=True,

@@ -49,6 +49,7 @@ def local_address_towards(url: str) -> str:
             parts.hostname, parts.port or PORTS.get(parts.scheme, 80), type=socket.SOCK_DGRAM
         )[0]
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            # Connecting a datagram socket only chooses a route, and with it the local address.
             probe.connect(target)
             return str(probe.getsockname()[0])
     except OSError:

@@ -12,16 +12,17 @@ import psutil
 
 from trainhub_launch.metrics import MEDIUM_S
 from trainhub_node.machine.infiniband import InfinibandPorts
-from trainhub_node.telemetry.rates import RateMeter
+from trainhub_node.machine.rates import RateMeter
 
 log = logging.getLogger(__name__)
+# A reading due within this time is taken now: ticks are not exact to the millisecond.
 JITTER_S = 0.5
-"""A reading due within this time is taken now: ticks are not exact to the millisecond."""
 T = TypeVar("T")
 
 
 class HostMetrics:
-    """`folder`: the disk to measure is the one that holds it. `sys`: the path of sysfs."""
+    """Reads the metrics of this machine. `folder`: the disk to measure is the one that holds it. `sys`: the
+    path of sysfs."""
 
     def __init__(self, folder: str, *, sys: str = "/sys") -> None:
         self._folder = folder
@@ -68,6 +69,7 @@ class HostMetrics:
         if before is None or self._cpu is None or self._cpu[1] <= before[1]:
             return None
         share = (self._cpu[0] - before[0]) / (self._cpu[1] - before[1])
+        # The time of waiting for I/O may decrease (proc(5)), so the share may leave the range from 0 to 1.
         return round(100 * min(1.0, max(0.0, share)), 1)
 
     def _disk_rates(self, now: float) -> dict[str, float | None]:
@@ -97,8 +99,8 @@ class HostMetrics:
         }
 
     def _read_or_none(self, subject: str, call: Callable[[], T]) -> T | None:
-        """psutil runs on many kernels and containers: a call that fails on one is logged once and left
-        out."""
+        """Returns the result of the call, or None if it fails. psutil runs on many kernels and containers, so
+        a failure is logged once and does not affect other metrics."""
         try:
             return call()
         except Exception as error:
@@ -109,8 +111,8 @@ class HostMetrics:
 
 
 class _PhysicalDevices:
-    """Selects names of physical devices: bridges, pairs, loops, volumes and arrays only repeat their
-    traffic."""
+    """Selects the physical ones among device names: bridges, pairs, loops, volumes and arrays only repeat the
+    traffic of those."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -131,12 +133,12 @@ class _PhysicalDevices:
 
 
 def memory_total() -> int:
-    """Returns bytes."""
+    """Returns the memory of this machine in bytes."""
     return int(psutil.virtual_memory().total)
 
 
 def memory_used() -> float:
-    """Returns bytes, without memory that the kernel can reclaim at once."""
+    """Returns the used memory in bytes, without memory that the kernel can reclaim at once."""
     memory = psutil.virtual_memory()
     return float(memory.total - memory.available)
 

@@ -7,18 +7,17 @@ from collections.abc import Iterable, Iterator
 
 from trainhub_launch.machine import NetworkPort
 from trainhub_node import proc
-from trainhub_node.telemetry.rates import RateMeter
+from trainhub_node.machine.rates import RateMeter
 
 FOLDER = "/sys/class/infiniband"
+# port_xmit_data and port_rcv_data count in words (PortCounters of the InfiniBand specification, 16.1.3.5).
 WORD_BYTES = 4
-"""port_xmit_data and port_rcv_data count in words (PortCounters of the InfiniBand specification,
-16.1.3.5)."""
+# Where the 32-bit counter of an old adapter stops.
 MAX_COUNTER = 2**32 - 1
-"""Where the 32-bit counter of an old adapter stops."""
 
 
 class InfinibandPorts:
-    """`folder`: the kernel's, or one with the same layout."""
+    """Reads the InfiniBand ports below `folder`: the kernel's, or one with the same layout."""
 
     def __init__(self, folder: str = FOLDER) -> None:
         self._folder = folder
@@ -60,7 +59,7 @@ def _port(device: str, number: int, path: str) -> NetworkPort:
 
 
 def _byte_counts(paths: Iterable[str], counter: str) -> dict[str, int]:
-    """Returns port -> bytes."""
+    """Returns path of the port -> bytes of the counter. Ports without a valid counter are absent."""
     texts = {path: _text(f"{path}/counters/{counter}") for path in paths}
     return {
         path: int(text) * WORD_BYTES

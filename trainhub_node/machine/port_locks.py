@@ -12,6 +12,8 @@ import threading
 from collections.abc import Collection
 from pathlib import Path
 
+# Like /tmp: every account may make lock files here, and none may remove another's. Read access is enough for
+# flock.
 FOLDER_MODE = 0o1777
 FILE_MODE = 0o444
 
@@ -76,11 +78,11 @@ class PortLocks:
             return fd
 
     def _open_folder(self) -> int:
-        """Opens the folder itself: any account may put a link in its place, which would have us make files
-        elsewhere.
+        """Returns a descriptor of the lock folder. It is never opened through a link, because any account may
+        put one in its place and so make us create files elsewhere.
 
-        Retried at each use, because another agent may open the folder to all accounts a moment after
-        making it."""
+        Opening is retried at each use, because another agent may open the folder to all accounts a moment
+        after making it."""
         if self._folder_fd is None:
             self._folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         return self._folder_fd

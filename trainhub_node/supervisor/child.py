@@ -8,6 +8,7 @@ import fcntl
 import os
 import time
 
+from trainhub_launch.json_types import JsonValue
 from trainhub_node import proc, records
 from trainhub_node.environments import interpreter
 from trainhub_node.rundir import RunDir
@@ -23,6 +24,8 @@ else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
 
 POLL_S = 1.0
+# Blocked in this process and its forks, and taken with sigtimedwait: so none is lost between a check and the
+# wait, and no handler runs in the middle of a write. The wrappers unblock them before they become the rank.
 SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGINT, signal.SIGHUP)
 
 
@@ -32,8 +35,12 @@ def prepare_gang(path: str) -> Gang:
     folder = RunDir.at(path)
     os.umask(0o077)
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    # The lock is held until this process ends, however it ends, because the kernel releases it. The agent
+    # sees by it whether a child lives, also one of an agent that was killed.
     lock = _lock_or_exit(folder)
     me = os.getpid()
+    # A process id alone is reused by the kernel; with the start time as its identity it names this process
+    # only.
     records.write(folder.child, {"pid": me, "identity": proc.identity(me)})
     gang = Gang(folder, records.read(folder.order), records.read(folder.terms))
     gang.locks.append(lock)
@@ -62,9 +69,11 @@ def wait_for_record(gang: Gang, path: str) -> dict[str, Any]:
     StopRequested."""
     while True:
         gang.check_stop()
-        record: dict[str, Any] | None = records.read(path)
+        record: dict[str, object] | None = records.read(path)
         if record is not None:
             return record
+        # The agent's signal ends the wait early. The timeout is for an agent that died after writing and
+        # before signalling.
         signal.sigtimedwait(SIGNALS, POLL_S)
 
 
@@ -86,7 +95,7 @@ def enter_running(gang: Gang) -> None:
     gang.running_since = time.monotonic()
 
 
-def _start_record(gang: Gang, process: Mapping[str, Any], python: str) -> dict[str, Any]:
+def _start_record(gang: Gang, process: Mapping[str, Any], python: str) -> dict[str, object]:
     return {
         "rank": process["rank"],
         "argv": process["argv"],
@@ -98,10 +107,12 @@ def _start_record(gang: Gang, process: Mapping[str, Any], python: str) -> dict[s
     }
 
 
-def _fork_wrapper(gang: Gang, start: Mapping[str, Any]) -> int:
+def _fork_wrapper(gang: Gang, start: Mapping[str, JsonValue]) -> int:
     pid = os.fork()
     if pid == 0:
         try:
+            # After a fork in a process with open sockets and buffers nothing may return into the parent's
+            # code: an exception that climbed up here would run it twice.
             rank.run(gang.folder, start)
         except BaseException as error:
             die(gang, f"rank {start['rank']} could not be started: {error!r}")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import time
 
+from trainhub_launch.json_types import JsonObject
+from trainhub_launch.log_names import PREPARATION_LOG
 from trainhub_node import records
-from trainhub_node.rundir import PREPARATION_LOG, RunDir
+from trainhub_node.rundir import RunDir
 
+# Not typing.TYPE_CHECKING: this process lives as long as its ranks, and `typing` would stay in its memory.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +45,8 @@ class Gang:
         self.order = order
         self.terms = terms
         self.python = ""
+        # The first order of a run on several nodes has no addresses and ports yet: they come with the final
+        # order.
         self.is_multi_node = not order["go"]
         self.wrappers: dict[int, int] = {}
         self.launcher: int | None = None
@@ -79,8 +84,8 @@ class Gang:
         )
 
     def run_step(self, step: Callable[[Gang], None]) -> None:
-        """One step of the start. What fails in it is in the state, never raised, and the steps after it are
-        left out."""
+        """Runs one step of the start. A failure is stored in the state and not raised, and all later steps
+        are skipped."""
         if self._has_failed:
             return
         try:
@@ -113,8 +118,10 @@ class Gang:
 
     def stop_request(self) -> dict[str, Any] | None:
         try:
-            request: dict[str, Any] | None = records.read(self.folder.stop)
+            request: JsonObject | None = records.read(self.folder.stop)
         except records.UnreadableRecord:
+            # The agent writes the request in one rename, so a record that cannot be read was damaged from
+            # outside. Nobody would ever stop such an attempt, so it ends now.
             return {"why": "orphan", "grace_s": self.grace_s}
         return request
 
@@ -126,16 +133,19 @@ class Gang:
             raise StopRequested
 
     def log(self, sentence: str) -> None:
-        """A line of the preparation log, which the user reads."""
+        """Writes a line to the preparation log, which the user reads."""
         line = f"{time.strftime('%H:%M:%S', time.gmtime())} {sentence}\n".encode(errors="backslashreplace")
         append_to_file(self.folder.log(PREPARATION_LOG), line)
 
 
 def append_to_file(path: str, data: bytes) -> None:
+    # O_NOFOLLOW: the folder may be the run's, and a link there must not lead this process, which may be root,
+    # to another file.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, data)
     except OSError as error:
+        # A full disk must not end the supervision of ranks that still train. The line is lost.
         if error.errno not in records.DISK_FULL:
             raise
     finally:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
+from trainhub_launch.json_types import JsonValue
+from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_node import records
-from trainhub_node.rundir import LAUNCHER_LOG
 from trainhub_node.supervisor import child, openmpi, rank, variables
 from trainhub_node.supervisor.gang import PreparationFailed
 
@@ -22,6 +23,7 @@ RANK_WRAPPER = (
 RSH_AGENT = "{rsh_agent}"
 WRAPPER_PROGRAM, RSH_PROGRAM = "trainhub-rank", "trainhub-rsh"
 ROOT_FOLDER = "/"
+# Open MPI refuses to run as root unless it is told twice, under other names in version 5.
 ALLOW_ROOT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -96,7 +98,7 @@ def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
     _fork_launcher(gang, path, argv, env)
 
 
-def _prepare_ranks(gang: Gang, extra: Mapping[str, Any]) -> None:
+def _prepare_ranks(gang: Gang, extra: Mapping[str, JsonValue]) -> None:
     """Writes the records and logs of the wrappers, which mpirun starts under the account of the ranks."""
     folder, account = gang.folder, gang.terms["account"]
     start_records = [{**start, **extra} for start in child.start_records(gang)]
@@ -120,6 +122,7 @@ def _write_programs(gang: Gang) -> None:
         command = " ".join(_quote(argument) for argument in (*gang.terms["wrapper"], role, gang.folder.path))
         fd = os.open(f"{gang.folder.bin}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o755)
         os.write(fd, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
+        # Again after `os.open`, because the umask, 0o077 here, has removed the rights of other accounts.
         os.fchmod(fd, 0o755)
         os.close(fd)
 
@@ -130,7 +133,8 @@ def _quote(argument: str) -> str:
 
 
 def _fork_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str]) -> None:
-    """Starts it under the account of the ranks: Open MPI only lets processes of one account talk."""
+    """Starts mpirun or its daemon under the account of the ranks: Open MPI only lets processes of one account
+    communicate."""
     gang.check_stop()
     gang.launcher = os.fork()
     if gang.launcher == 0:
@@ -146,6 +150,7 @@ def _exec_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     rank.redirect_output(log)
     rank.switch_account(gang.terms["account"])
+    # A group of its own: a signal for it must not reach the supervisor.
     os.setpgid(0, 0)
     os.chdir(ROOT_FOLDER if gang.is_multi_node else gang.folder.work)
     rank.reset_signals()

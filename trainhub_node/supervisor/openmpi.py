@@ -11,12 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Daemons detach themselves otherwise; then their end could not be seen, and they would outlive the run.
 FOREGROUND_OPTIONS = {
     "orted": ("-mca", "orte_leave_session_attached", "1"),
     "prted": ("--leave-session-attached",),
 }
 DAEMONS = tuple(FOREGROUND_OPTIONS)
 PARAMETER_OPTIONS = ("-mca", "--mca", "-prtemca", "--prtemca", "-pmixmca", "--pmixmca")
+# What mpirun of versions 4 and 5 sends to a daemon. Everything else is refused: the call comes from a process
+# that the run controls, and some parameters name programs to run.
 ALLOWED_PARAMETERS = frozenset(
     {
         "ess",

@@ -12,6 +12,7 @@ from trainhub_launch.expand import expand
 from trainhub_node import proc, records
 from trainhub_node.rundir import RunDir
 
+# As in gang.py: the wrapper stays in memory as long as its rank, and one of them runs for each rank.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
@@ -22,28 +23,36 @@ else:
 
 FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 WAITED_SIGNALS = (signal.SIGCHLD, *FORWARDED_SIGNALS)
+# What Open MPI 4 and 5, PMIx and PRRTE pass to a rank. Everything else in mpirun's environment is the
+# launcher's own.
 MPI_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_", "OPAL_", "PRRTE_", "HWLOC_")
 PREFIX_NAMES = ("OPAL_PREFIX", "PMIX_PREFIX", "PRTE_PREFIX")
 INTERFACE_SUFFIX = "_if_include"
+# In the order of preference: Open MPI sets all of them, other launchers only the later ones.
 RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
+# As shells do: 126 for what cannot be executed, 127 for what does not exist.
 CANNOT_RUN, NOT_FOUND = 126, 127
+# Adds 30 % of the machine's memory to what the kernel counts for the process when it looks for a victim.
 OOM_SCORE = b"300"
 
 
 def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     """Starts the rank, waits for it, and exits with its status. Never returns; runs in a process of its
     own."""
+    # Before the fork: a SIGCHLD between it and the wait would be lost otherwise.
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     os.umask(0o077)
     log = os.open(
         folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
+    # Counted before and after, because the kernel does not tell who sent a SIGKILL.
     started_at, oom_kills = time.time(), proc.oom_kills()
     pid = os.fork()
     if pid == 0:
         _exec_rank(start, log)
     os.close(log)
     _set_group(pid)
+    # Before the wait: the agent shows the rank as running as soon as this record exists.
     records.write(
         folder.started(start["rank"]),
         {
@@ -63,7 +72,7 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     os._exit(code if code >= 0 else 128 - code)
 
 
-def end_record(code: int, *, by_us: bool) -> dict[str, Any]:
+def end_record(code: int, *, by_us: bool) -> dict[str, object]:
     """Returns the record of an end. `by_us`: the signal to end came through the wrapper."""
     return {
         "at": time.time(),
@@ -74,7 +83,8 @@ def end_record(code: int, *, by_us: bool) -> dict[str, Any]:
 
 
 def run_under_mpirun(path: str) -> NoReturn:
-    """The wrapper as mpirun starts it: the environment has the rank's number and the way to its peers."""
+    """Runs the wrapper that mpirun starts. The environment contains the rank's number and the addresses of
+    its peers."""
     folder = RunDir.at(path)
     number = next((os.environ[name] for name in RANK_NAMES if name in os.environ), "")
     start_records = records.read(folder.starts) or {}
@@ -99,6 +109,7 @@ def _wait(pid: int) -> tuple[int, bool]:
     """Returns the status of `pid`, and whether a signal was forwarded to its group."""
     is_signalled = False
     while True:
+        # WNOHANG and then a wait for signals: SIGCHLD is pending already if the rank ended meanwhile.
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return status, is_signalled
@@ -116,7 +127,8 @@ def signal_group(pid: int, number: int) -> None:
 
 
 def _set_group(pid: int) -> None:
-    """Both sides call this, so that the group exists whichever comes first."""
+    """Puts the rank into a process group of its own. Both parent and child call this, so that the group
+    exists whichever of them runs first."""
     try:
         os.setpgid(pid, pid)
     except (PermissionError, ProcessLookupError):
@@ -124,7 +136,8 @@ def _set_group(pid: int) -> None:
 
 
 def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
-    """In the forked process: becomes the planned program, or writes the error to the log."""
+    """Becomes the planned program, or writes the error to the log. Runs in the forked process and never
+    returns."""
     code = CANNOT_RUN
     try:
         _set_group(0)
@@ -161,7 +174,8 @@ def redirect_output(log: int) -> None:
 
 
 def _raise_oom_score() -> None:
-    """When memory runs out, the kernel must kill training before the child and the agent, which report it."""
+    """Makes the kernel choose this process first when memory runs out, before the child and the agent, which
+    report it."""
     try:
         fd = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
     except OSError:
@@ -174,6 +188,7 @@ def _raise_oom_score() -> None:
         os.close(fd)
 
 
+# The groups first: without root's rights they cannot be changed any more.
 def switch_account(account: Mapping[str, Any] | None) -> None:
     if account is not None and os.geteuid() != account["uid"]:
         os.initgroups(account["name"], account["gid"])

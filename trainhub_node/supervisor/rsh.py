@@ -27,7 +27,11 @@ USAGE_ERROR = 2
 
 
 def run(path: str, arguments: Sequence[str]) -> NoReturn:
-    """`arguments`: the host, then the command as a shell there would receive it."""
+    """Records mpirun's call for a daemon, and exits when mpirun ends. Exits with USAGE_ERROR for any other
+    call.
+
+    `arguments`: the host, then the command as a shell there would receive it."""
+    # Read first: should mpirun end at once, getppid() would give another process later.
     parent = os.getppid()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         # Ended before mpirun it would look like a daemon that failed, and mpirun would kill all ranks at
@@ -55,6 +59,8 @@ def daemon_call(command: Sequence[str]) -> list[str]:
     """Returns the daemon's argv, its name without a path first; empty if the command starts no daemon.
 
     Other shell commands before it are left out: each node has an environment of its own."""
+    # mpirun passes a line for a shell, such as `( test ! -r ./.profile || . ./.profile; orted ... )`. It is
+    # split as a shell would split it, but never given to one.
     lexer = shlex.shlex(" ".join(command), posix=True, punctuation_chars=SEPARATORS)
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -76,5 +82,7 @@ def _wait_for_end(parent: int) -> None:
         fd = os.pidfd_open(parent)
     except ProcessLookupError:
         return
+    # The parent may have ended between getppid() and pidfd_open(), and its number may belong to another
+    # process.
     if os.getppid() == parent:
         select.select([fd], [], [])

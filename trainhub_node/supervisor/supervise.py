@@ -10,13 +10,15 @@ import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from trainhub_launch.json_types import JsonObject
+from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_node import proc, records
 from trainhub_node.attempts import termination
-from trainhub_node.rundir import LAUNCHER_LOG
 from trainhub_node.supervisor import rank
 from trainhub_node.supervisor.child import SIGNALS
 from trainhub_node.supervisor.gang import Gang
 
+# From <linux/prctl.h>: the process adopts the orphans among its descendants.
 PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 1.0
 KILL_INTERVAL_S = 0.2
@@ -25,6 +27,8 @@ LEFTOVER_GRACE_S = 5.0
 KILL_TIMEOUT_S = 30.0
 STARTED_FIELDS = {"pid": int, "identity": str, "at": float, "wrapper": int, "wrapper_identity": str}
 ENDED_FIELDS = {"at": float, "exit_code": int, "signal": int, "by_us": bool, "out_of_memory": bool}
+# What Open MPI prints when a rank calls MPI_Abort; the number is the rank that called it, not one of those
+# that mpirun killed afterwards.
 ABORTED = re.compile(r"MPI_ABORT was invoked on rank (\d+)")
 
 
@@ -46,12 +50,12 @@ def _adopt_orphans() -> None:
 
 
 class _Supervisor:
-    """`kill_at`: when SIGTERM is followed by SIGKILL; None while no stop is in progress."""
+    """Supervises started ranks. `kill_at`: when SIGKILL follows; None while no stop is in progress."""
 
     def __init__(self, gang: Gang) -> None:
         self.gang = gang
         self.folder = gang.folder
-        self.end_records: dict[int, dict[str, Any]] = {}
+        self.end_records: dict[int, dict[str, object]] = {}
         self.signalled: set[int] = set()
         self.kill_at: float | None = None
         self.has_no_children = False
@@ -101,11 +105,11 @@ class _Supervisor:
     def _start_record(self, number: int) -> dict[str, Any] | None:
         return _read_record(self.folder.started(number), STARTED_FIELDS)
 
-    def _write_end_record(self, number: int, end: dict[str, Any]) -> None:
-        """Not in the wrappers' folder: under MPI the run owns that, and opening a pipe there would block."""
+    def _write_end_record(self, number: int, end: dict[str, object]) -> None:
+        """Writes outside the wrappers' folder: under MPI the run owns that, and could block us by a pipe."""
         records.write(self.folder.supervisor_ended(number), end)
 
-    def _end_record(self, number: int) -> dict[str, Any] | None:
+    def _end_record(self, number: int) -> dict[str, object] | None:
         if number not in self.end_records:
             record = _read_record(self.folder.supervisor_ended(number), ENDED_FIELDS)
             record = record or _read_record(self.folder.ended(number), ENDED_FIELDS)
@@ -133,7 +137,7 @@ class _Supervisor:
         return limit is not None and time.monotonic() >= (self.gang.running_since or 0) + limit
 
     def _has_failed_rank(self) -> bool:
-        """Whether a deciding rank has failed. While mpirun runs, it ends the other ranks itself."""
+        """Returns whether a deciding rank failed. While mpirun runs, it ends the other ranks itself."""
         if self.gang.launcher is not None and self.gang.launcher_status is None:
             return False
         ends = [self._end_record(process["rank"]) for process in self.gang.processes if process["decides"]]
@@ -215,7 +219,7 @@ class _Supervisor:
     def _poll_timeout(self) -> float:
         if self.kill_at is not None:
             return min(POLL_S, max(KILL_INTERVAL_S, self.kill_at - time.monotonic()))
-        limit = self.gang.order["timeout_s"]
+        limit: float | None = self.gang.order["timeout_s"]
         if limit is None:
             return POLL_S
         return min(POLL_S, max(0.0, (self.gang.running_since or 0) + limit - time.monotonic()))
@@ -262,11 +266,11 @@ class _Supervisor:
         self._write_end_record(first, {**rank.end_record(status, by_us=False), "at": candidates[first]["at"]})
 
 
-def _is_failure(end: dict[str, Any]) -> bool:
+def _is_failure(end: dict[str, object]) -> bool:
     return bool(end["exit_code"] != 0 or end["signal"])
 
 
-def _read_record(path: str, fields: Mapping[str, type]) -> dict[str, Any] | None:
+def _read_record(path: str, fields: Mapping[str, type]) -> JsonObject | None:
     """Returns the fields of the record that have the expected type. The run may have written it."""
     try:
         record = records.read(path, max_bytes=65536)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from trainhub_launch.json_types import JsonValue
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
@@ -28,6 +29,8 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def base_environment(account: Mapping[str, Any] | None) -> dict[str, str]:
+    # Not the agent's whole environment: it may hold the node's token, proxies with passwords, or paths of the
+    # agent's own installation.
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env.setdefault("PATH", DEFAULT_PATH)
     if "HOME" not in env:
@@ -40,6 +43,8 @@ def base_environment(account: Mapping[str, Any] | None) -> dict[str, str]:
 
 def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str, str]:
     """Returns the whole environment of one process. Raises PreparationFailed for an unknown reference."""
+    # The order's values are secrets such as the run's token: they are in no plan, because plans are stored
+    # and shown.
     sites = gang.terms["sites"]
     values = {**gang.order["values"], "launch:work_dir": gang.folder.work, "launch:node_dir": sites}
     env = base_environment(gang.terms["account"])
@@ -50,6 +55,7 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     if isinstance(python_path, str):
         env["PYTHONPATH"] = f"{sites}:{python_path}" if python_path else sites
     folder = os.path.dirname(python)
+    # First on the PATH: `python` and `pip` in a script are those of the run's environment.
     env["PATH"] = f"{folder}:{env['PATH']}" if env["PATH"] else folder
     environment = os.path.dirname(folder)
     if os.path.exists(f"{environment}/pyvenv.cfg"):
@@ -57,7 +63,7 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     return env
 
 
-def _ca_variables(ca: str, planned: Mapping[str, Any]) -> dict[str, str]:
+def _ca_variables(ca: str, planned: Mapping[str, JsonValue]) -> dict[str, str]:
     """Returns the variables that make clients of the hub trust its own authority (the file `ca`).
 
     A variable that all of requests or OpenSSL obeys would make every other host untrusted."""

@@ -6,13 +6,14 @@ import os
 import select
 import time
 
+from trainhub_launch.json_types import JsonValue
 from trainhub_node.supervisor import rank, variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
     from collections.abc import Iterable, Mapping
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from trainhub_node.supervisor.gang import Gang
 else:
@@ -31,6 +32,7 @@ PACKAGES = {
         "mpi4py",
         "numpy",
     )
+    # The CPU build of TensorFlow has a name of its own.
 } | {"tensorflow-cpu": "tensorflow"}
 METADATA_SUFFIXES = (".dist-info", ".egg-info")
 OPEN_MPI = "(Open MPI) "
@@ -83,7 +85,10 @@ def _open_mpi_version(output: str) -> str:
 class _Command:
     """A program that prints a few lines. It runs under the account of the ranks, which may have made it."""
 
-    def __init__(self, argv: list[str], env: Mapping[str, str], account: Mapping[str, Any] | None) -> None:
+    # Started at once for both programs, so that they run at the same time and share one deadline.
+    def __init__(
+        self, argv: list[str], env: Mapping[str, str], account: Mapping[str, JsonValue] | None
+    ) -> None:
         self._read_end, write_end = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
@@ -102,13 +107,15 @@ class _Command:
                 break
             data += piece
         os.close(self._read_end)
+        # It may have ended by itself; as long as it is not waited for, its number cannot belong to another
+        # process.
         os.kill(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
         return data.decode(errors="replace")
 
 
 def _exec_command(
-    argv: list[str], env: Mapping[str, str], account: Mapping[str, Any] | None, write_end: int
+    argv: list[str], env: Mapping[str, str], account: Mapping[str, JsonValue] | None, write_end: int
 ) -> NoReturn:
     try:
         rank.redirect_output(os.open("/dev/null", os.O_WRONLY))

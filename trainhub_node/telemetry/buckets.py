@@ -14,11 +14,11 @@ from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
 from trainhub_launch.telemetry import BUCKET_S, HOST, MOST_SUBJECTS, SAMPLE_S, UNKNOWN, Block, pack
 
 MAX_SAMPLES = 60
+# One hour.
 MAX_BUCKETS = 360
-"""One hour."""
 MAX_BLOCKS = 60
+# A wall clock that moves by more than this against the steady clock was set.
 CLOCK_STEP_S = 1.0
-"""A wall clock that moves by more than this against the steady clock was set."""
 
 Numbers = Mapping[str, float]
 
@@ -62,10 +62,10 @@ class Recorder:
         self._clock_offset: float | None = None
 
     def add(self, wall: float, steady: float, host: Numbers, gpus: Mapping[str, Numbers]) -> None:
-        """Adds the numbers of one second.
+        """Adds the numbers of one second. A second that is not later than the last one is ignored.
 
-        `wall`: Unix seconds. `steady`: seconds of a clock that is never set and continues while the
-        machine sleeps."""
+        `wall`: Unix seconds. `steady`: seconds of a clock that is never set and continues while the machine
+        sleeps."""
         with self._lock:
             self._adjust_clock(wall - steady)
             second = int(wall)
@@ -77,6 +77,7 @@ class Recorder:
             self._samples.append(sample)
             if self._current and _bucket_start(self._current[0].second) != _bucket_start(second):
                 self._close_bucket()
+            # A bucket that was closed is never opened again: after a clock step its time could come twice.
             if _bucket_start(second) >= self._buckets_end:
                 self._current.append(sample)
 
@@ -99,13 +100,14 @@ class Recorder:
                 if len(batch) >= max_count or (batch and max_bytes < 0):
                     break
                 batch.append(bucket)
+        # Buckets merge only with equal subjects and metrics, so that a batch may become many blocks.
         while len(merge(batch)) > MAX_BLOCKS:
             del batch[len(batch) // 2 :]
         return tuple(batch)
 
     def confirm(self, batch: Iterable[Bucket], stored_until: int) -> None:
-        """Drops those of `batch` that end at or before `stored_until`, by the clock at the time of
-        sending."""
+        """Drops the buckets of `batch` that end at or before `stored_until` (Unix seconds by this node's
+        clock when the report was sent)."""
         self.drop([bucket for bucket in batch if bucket.start + BUCKET_S <= stored_until])
 
     def drop(self, batch: Sequence[Bucket]) -> None:
@@ -124,6 +126,7 @@ class Recorder:
         )
         if abs(shift) < CLOCK_STEP_S:
             return
+        # A bucket must not hold seconds of both clocks. Buckets move by whole steps, to stay on the grid.
         self._close_bucket()
         seconds, buckets = round(shift), round(shift / BUCKET_S) * BUCKET_S
         samples = [sample._replace(second=sample.second + seconds) for sample in self._samples]

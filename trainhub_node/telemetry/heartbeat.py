@@ -46,6 +46,7 @@ class InventoryThread(threading.Thread):
         self._software_at = float("-inf")
         for warning in address_warnings(settings):
             log.warning("%s", warning)
+        # The first heartbeat already needs the address; the interpreters, which take longer, may follow.
         self.inventory = self._refresh_network(Inventory())
 
     def run(self) -> None:
@@ -78,6 +79,9 @@ class HeartbeatBuilder:
         self._settings = settings
         self._boot_id = BOOT_ID.read_text().strip()
         self._memory_bytes = memory_total()
+        # The last values that could be read. One that cannot be read now is unknown, and 0 free bytes would
+        # be taken for a full disk.
+        self._latest: dict[str, float] = {}
 
     def build(
         self,
@@ -90,6 +94,7 @@ class HeartbeatBuilder:
         nvml: str,
     ) -> Heartbeat:
         settings = self._settings
+        self._latest.update(numbers)
         return Heartbeat(
             agent_version=__version__,
             hostname=socket.gethostname(),
@@ -98,9 +103,9 @@ class HeartbeatBuilder:
             cores=settings.cores,
             slots=settings.slots,
             memory_bytes=self._memory_bytes,
-            memory_used_bytes=int(numbers.get("memory_used_bytes", 0)),
-            cpu_pct=numbers.get("cpu_pct", 0.0),
-            disk_free_bytes=int(numbers.get("disk_free_bytes", 0)),
+            memory_used_bytes=int(self._latest.get("memory_used_bytes", 0)),
+            cpu_pct=self._latest.get("cpu_pct", 0.0),
+            disk_free_bytes=int(self._latest.get("disk_free_bytes", 0)),
             gpus=gpus,
             interpreters=inventory.interpreters,
             mpi=inventory.mpi,

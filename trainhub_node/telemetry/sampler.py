@@ -19,10 +19,10 @@ from trainhub_node.telemetry.buckets import Recorder
 from trainhub_node.telemetry.heartbeat import HeartbeatBuilder, InventoryThread
 
 log = logging.getLogger(__name__)
+# How long a sample waits for the GPUs before it is taken without them.
 GPU_TIMEOUT_S = 0.5
-"""How long a sample waits for the GPUs before it is taken without them."""
+# How long a GPU reading stays valid when the next one is late: two of the shortest intervals.
 MAX_AGE_S = 2.0
-"""How long a GPU reading stays valid when the next one is late: two of the shortest intervals."""
 HANG_S = 5.0
 FIRST_TIMEOUT_S = 10.0
 EDGE_S = 0.05
@@ -39,7 +39,8 @@ class GpuSource(Protocol):
 
 
 class Sampler(threading.Thread):
-    """Takes the samples. `latest` never blocks; `on_sample` is called after every sample.
+    """A thread that takes a sample of this machine every second. `latest` never blocks; `on_sample` is called
+    after every sample.
 
     GPUs are read in a thread of their own, so that a driver that hangs delays neither other numbers nor
     reports."""
@@ -81,6 +82,7 @@ class Sampler(threading.Thread):
             log.warning(
                 "This machine has not been measured for %.0f s: reading its load or its disk hangs", silent_s
             )
+        # Without numbers: those from before the hang would look current.
         return replace(
             self._latest, numbers={}, gpus=tuple(_without_readings(gpu) for gpu in self._latest.gpus)
         )
@@ -108,6 +110,8 @@ class Sampler(threading.Thread):
         Returns the seconds by which to move later samples. Near the edge of a second, jitter would put two
         samples into one second and none into the next."""
         delay = time.monotonic() - due
+        # Unlike the monotonic clock, CLOCK_BOOTTIME also counts the time in which the machine sleeps. Without
+        # that, each wake-up would look like a wall clock that was set.
         wall, steady = time.time() - delay, time.clock_gettime(time.CLOCK_BOOTTIME) - delay
         self._reader.request(GPU_TIMEOUT_S)
         now = time.monotonic()
@@ -140,13 +144,13 @@ class Sampler(threading.Thread):
 
 
 def next_due(due: float, now: float) -> float:
-    """Returns when to take the sample after the one of `due`. Missed samples are skipped, and the rhythm
-    is kept."""
+    """Returns when the sample after the one of `due` must be taken. Missed samples are skipped; the times
+    stay multiples of SAMPLE_S apart."""
     return due + SAMPLE_S * max(1, math.ceil((now - due) / SAMPLE_S))
 
 
 class _GpuThread(threading.Thread):
-    """Reads the GPUs on request. While one reading hangs, no second one starts."""
+    """Reads the GPUs on request. While one reading hangs, no further one starts."""
 
     def __init__(self, devices: GpuSource) -> None:
         super().__init__(name="gpus", daemon=True)
@@ -171,8 +175,8 @@ class _GpuThread(threading.Thread):
         self._finished.wait(timeout_s)
 
     def error(self) -> str:
-        """Returns a sentence while a reading hangs. It stays the same, because a changed one is reported
-        at once."""
+        """Returns a sentence while a reading hangs, else "". The sentence stays the same for one hang,
+        because a changed one would be reported at once."""
         steady, wall = self._requested_at
         is_hanging = not self._finished.is_set() and time.monotonic() - steady > HANG_S
         if is_hanging != self._is_hang_logged:

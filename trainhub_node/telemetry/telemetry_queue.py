@@ -13,14 +13,15 @@ from trainhub_node.telemetry.buckets import Bucket, Recorder, merge
 
 log = logging.getLogger(__name__)
 MAX_BUCKETS = 60
+# After an outage, a backlog of buckets must leave room for logs.
 BUCKET_BYTES_PER_REPORT = 1024 * 1024
-"""After an outage, a backlog of buckets must leave room for logs."""
 MAX_EVENTS = 200
 SAMPLE_PAUSE_S = 60.0
 
 
 class TelemetryQueue:
-    """Used by the uplink's thread; `is_due` may be read from any thread.
+    """Selects the telemetry of each report. It is used by the uplink's thread; `is_due` may be read from any
+    thread.
 
     `events` returns all unconfirmed events; `confirm` drops them up to a serial."""
 
@@ -58,8 +59,8 @@ class TelemetryQueue:
         return self.has_samples or self.has_new_events
 
     def fill(self, report: Report) -> Report:
-        """Returns the report with the telemetry due. Buckets only travel with heartbeats, and hasten no
-        report."""
+        """Returns the report with the telemetry that is due. Buckets are sent only with heartbeats and cause
+        no report of their own."""
         self._pending_events = self._events()[:MAX_EVENTS] if self._can_send_events else ()
         self._has_heartbeat = report.heartbeat is not None
         self._pending_buckets = (
@@ -103,8 +104,8 @@ class TelemetryQueue:
         return bool(self._bucket_limit) or self._rejections <= MAX_BUCKETS.bit_length() + 1
 
     def _drop_rejected(self) -> None:
-        """Drops the value that the hub rejects: a report without it passed, after one with it was
-        rejected."""
+        """Drops the oldest value of a kind that the hub rejects: reports with such values failed, and one
+        without them has passed."""
         if self._rejections and not self._can_send_events:
             for event in self._events()[:1]:
                 log.warning("The hub rejects this GPU event, which is dropped: %s", event)

@@ -62,7 +62,7 @@ def open_folder(root: int, path: str) -> int:
 
 
 def reopen(entry: int, flags: int) -> int:
-    """Opens what an O_PATH descriptor stands for with other `flags`; no name is looked up."""
+    """Opens the file of an O_PATH descriptor again with other `flags`; no name is looked up."""
     return os.open(f"/proc/self/fd/{entry}", flags | os.O_CLOEXEC)
 
 
@@ -78,9 +78,10 @@ def open_entry(root: int, path: str, *, follow_links: bool) -> int:
 
 
 def open_by_kernel(root: int, path: str, *, follow_links: bool) -> int:
-    """`open_entry` by openat2, which looks up the whole path beneath `root`."""
+    """Implements `open_entry` with openat2, which looks up the whole path beneath `root`. Raises OSError."""
     flags = os.O_PATH | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
     resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (0 if follow_links else RESOLVE_NO_SYMLINKS)
+    # `struct open_how` of <linux/openat2.h>: flags, mode and resolve, 64 bits each.
     open_how = struct.pack("QQQ", flags, 0, resolve)
     for _ in range(MAX_TRIES):
         fd = _libc.syscall(SYS_OPENAT2, root, os.fsencode(path), open_how, ctypes.c_size_t(len(open_how)))
@@ -96,13 +97,15 @@ def open_by_kernel(root: int, path: str, *, follow_links: bool) -> int:
 
 
 def open_by_steps(root: int, path: str, *, follow_links: bool) -> int:
-    """`open_entry` one component at a time, for kernels without openat2."""
+    """Implements `open_entry` one component at a time, for kernels without openat2. Raises OSError."""
     pending = _components(path)
     descriptors = [os.dup(root)]
     links = 0
     try:
         while pending:
             name = pending.pop()
+            # `..` goes back to the descriptor by which the folder was entered: by then the run may have moved
+            # the folder elsewhere, and the kernel's `..` would lead out.
             if name == "..":
                 if len(descriptors) == 1:
                     raise OutsideFolder(errno.EXDEV, os.strerror(errno.EXDEV), path)
@@ -115,6 +118,7 @@ def open_by_steps(root: int, path: str, *, follow_links: bool) -> int:
                 links += 1
                 if not follow_links or links > MAX_LINKS:
                     raise OutsideFolder(errno.ELOOP, os.strerror(errno.ELOOP), path)
+                # Read by its descriptor and not by name, so that it is the link that was just checked.
                 pending += _components(os.readlink("", dir_fd=entry))
                 os.close(descriptors.pop())
             elif pending and not stat.S_ISDIR(mode):

@@ -67,12 +67,14 @@ def _remove_folder(name: str, top: int) -> None:
 
 
 def _take_over(name: str, parent: int) -> int:
-    """Returns a descriptor for listing the folder, after giving it to the agent and closing it to other
-    accounts.
+    """Gives the folder to the agent's account, closes it to other accounts, and returns a descriptor for
+    listing it.
 
-    Otherwise another process of the account could fill it as fast as it is emptied."""
+    Otherwise another process of the account could fill the folder as fast as it is emptied."""
     entry = os.open(name, FOLDER, dir_fd=parent)
     try:
+        # fchown and fchmod refuse O_PATH descriptors; this path leads to the same entry without looking up a
+        # name.
         path = f"/proc/self/fd/{entry}"
         if os.fstat(entry).st_uid != os.geteuid():
             os.chown(path, os.geteuid(), os.getegid())

@@ -18,6 +18,7 @@ def open_run_file(root: str, path: str, owner: int | None = None) -> int:
         fd = beneath.open_regular(folder, _without_absolute_link(root, folder, path), follow_links=True)
     finally:
         os.close(folder)
+    # Anybody may hard-link a file of another account into a folder, and the agent may be root.
     if owner not in (None, os.fstat(fd).st_uid):
         os.close(fd)
         raise OutsideFolder(f"{path} is not a file of the run")
@@ -25,9 +26,9 @@ def open_run_file(root: str, path: str, owner: int | None = None) -> int:
 
 
 def _without_absolute_link(root: str, folder: int, path: str) -> str:
-    """Returns the target if `path` is an absolute link into `root`, else `path`.
+    """Returns the link's target relative to `root` if `path` is an absolute link into `root`, else `path`.
 
-    Scripts like to make such links to their last checkpoint."""
+    Scripts often make such links to their last checkpoint."""
     entry = beneath.open_entry(folder, os.path.dirname(path) or ".", follow_links=False)
     try:
         target = os.readlink(os.path.basename(path), dir_fd=entry)

@@ -1,4 +1,5 @@
-"""Who asks the API: a person's token, or (DRF's own class, with CSRF) the browser's session."""
+"""Authenticates requests to the API: by a person's token, or (with DRF's own class and CSRF) by the browser's
+session."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ SCHEME = "Bearer"
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer TOKEN`. A wrong token is refused even where a session would do."""
+    """Authenticates by `Authorization: Bearer TOKEN`. A wrong token is refused even if the request has a
+    valid session."""
 
     def authenticate(self, request: Request) -> tuple[User, Principal] | None:
         scheme, _, text = request.headers.get("Authorization", "").partition(" ")
@@ -37,7 +39,8 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def principal_of(request: Request) -> Principal | None:
-    """Whoever asks, acting in the workspace of the token or of the session; None for a stranger."""
+    """Returns the person who sent the request, acting in the workspace of the token or session; None without
+    membership."""
     if isinstance(request.auth, Principal):
         return request.auth
     return session_principal(request.user, request.session) if isinstance(request.user, User) else None

@@ -22,20 +22,30 @@ from workspaces.states import Role
 
 
 class ChannelSerializer(serializers.Serializer[Any]):
-    """A channel as it stands. Of a webhook's address only scheme and host are shown."""
+    """A notification channel in its present state. For a webhook, only scheme and host of the address are
+    shown."""
 
     id = serializers.IntegerField()
-    scope = serializers.SerializerMethodField(help_text="own, or workspace.")
-    kind = serializers.CharField(help_text="webhook, or mail.")
+    scope = serializers.SerializerMethodField(
+        help_text="Whose channel it is: own (yours) or workspace (managed by its owners)."
+    )
+    kind = serializers.CharField(help_text="How messages are delivered: webhook or mail.")
     name = serializers.CharField()
     target = serializers.SerializerMethodField()
     is_signed = serializers.SerializerMethodField()
     events = serializers.ListField(child=serializers.ChoiceField(choices=list(CHOICES)))
     ours_only = serializers.BooleanField(
-        help_text="Of alerts, only those about GPUs that a run of this workspace holds."
+        help_text=(
+            "True if, of all alerts, the channel receives only those about GPUs that a run of this "
+            "workspace holds."
+        )
     )
-    state = serializers.SerializerMethodField(help_text="unused, working, failing or paused.")
-    waiting = serializers.SerializerMethodField(help_text="How much is still to be delivered.")
+    state = serializers.SerializerMethodField(
+        help_text="The channel's state: unused, working, failing or paused."
+    )
+    waiting = serializers.SerializerMethodField(
+        help_text="The number of messages that are not delivered yet."
+    )
     last_sent_at = serializers.DateTimeField(allow_null=True)
     last_error = serializers.CharField()
     failing_since = serializers.DateTimeField(allow_null=True)
@@ -45,7 +55,7 @@ class ChannelSerializer(serializers.Serializer[Any]):
         return channels.scope_of(channel)
 
     def get_target(self, channel: Channel) -> str:
-        return channels.shown_target(channel)
+        return channels.target_label(channel)
 
     def get_is_signed(self, channel: Channel) -> bool:
         return bool(channel.secret)
@@ -59,13 +69,13 @@ class ChannelSerializer(serializers.Serializer[Any]):
 
 class ChannelChangeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
-    target = serializers.CharField(max_length=1000, help_text="The webhook's URL, or a mail address.")
+    target = serializers.CharField(max_length=1000, help_text="The webhook's URL, or an email address.")
     secret = serializers.CharField(
         max_length=200,
         allow_blank=True,
         required=False,
         write_only=True,
-        help_text="Signs what a webhook gets.",
+        help_text="The secret that signs messages to a webhook; if empty, they are not signed.",
     )
     events = serializers.ListField(child=serializers.ChoiceField(choices=list(CHOICES)), required=False)
     ours_only = serializers.BooleanField(required=False)
@@ -84,10 +94,10 @@ class _ChannelView(APIView):
         return cast("PrincipalRequest", request).principal
 
     def channel(self, request: Request, pk: int) -> Channel:
-        found = channels.of(self.principal(request)).filter(pk=pk).first()
-        if found is None:
+        channel = channels.of(self.principal(request)).filter(pk=pk).first()
+        if channel is None:
             raise Http404
-        return found
+        return channel
 
     def handle_exception(self, exc: Exception) -> HttpResponseBase:  # type: ignore[override]
         if isinstance(exc, channels.ChannelError):
@@ -100,39 +110,39 @@ class _ChannelView(APIView):
 class ChannelList(_ChannelView):
     @extend_schema(operation_id="notification_channels_list", responses=ChannelSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """Your own channels; for owners also the workspace's."""
+        """Your own notification channels, and the workspace's if you are an owner."""
         return Response(
             ChannelSerializer(channels.of(self.principal(request)).order_by("pk"), many=True).data
         )
 
     @extend_schema(request=NewChannelSerializer, responses={201: ChannelSerializer})
     def post(self, request: Request) -> Response:
-        """Add one. Contributors for themselves, owners for the workspace."""
-        asked = NewChannelSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        told = {"events": list(USUAL), **asked.validated_data}
-        made = channels.create(self.principal(request), told["scope"], told["kind"], told)
-        return Response(ChannelSerializer(made).data, status=201)
+        """Create a notification channel. Contributors may create their own, owners also the workspace's."""
+        serializer = NewChannelSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        fields = {"events": list(USUAL), **serializer.validated_data}
+        channel = channels.create(self.principal(request), fields["scope"], fields["kind"], fields)
+        return Response(ChannelSerializer(channel).data, status=201)
 
 
 class ChannelDetail(_ChannelView):
     @extend_schema(operation_id="notification_channels_retrieve", responses=ChannelSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """One of them."""
+        """One notification channel by its id."""
         return Response(ChannelSerializer(self.channel(request, pk)).data)
 
     @extend_schema(request=ChannelChangeSerializer(partial=True), responses=ChannelSerializer)
     def patch(self, request: Request, pk: int) -> Response:
-        """Change what is named; the rest stays."""
+        """Change the given fields of a notification channel; the others are kept."""
         channel = self.channel(request, pk)
-        asked = ChannelChangeSerializer(data=request.data, partial=True)
-        asked.is_valid(raise_exception=True)
-        channels.change(self.principal(request), channel, asked.validated_data)
+        serializer = ChannelChangeSerializer(data=request.data, partial=True)
+        serializer.is_valid(raise_exception=True)
+        channels.change(self.principal(request), channel, serializer.validated_data)
         return Response(ChannelSerializer(self.channel(request, pk)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, pk: int) -> Response:
-        """Delete it, with what still waits for it."""
+        """Delete a notification channel with its undelivered messages."""
         channels.delete(self.principal(request), self.channel(request, pk))
         return Response(status=204)
 
@@ -140,8 +150,8 @@ class ChannelDetail(_ChannelView):
 class ChannelTest(_ChannelView):
     @extend_schema(request=None, responses={202: ChannelSerializer})
     def post(self, request: Request, pk: int) -> Response:
-        """Send a test within seconds; `state` and `last_error` tell how it went. A paused channel is taken up
-        again."""
+        """Send a test message within seconds; `state` and `last_error` then show the result. A paused channel
+        becomes active again."""
         channel = self.channel(request, pk)
         channels.send_test(self.principal(request), channel)
         return Response(ChannelSerializer(self.channel(request, pk)).data, status=202)

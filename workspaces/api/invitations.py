@@ -20,7 +20,7 @@ from workspaces.states import Role
 class WorkspaceInvitationSerializer(serializers.Serializer[Any]):
     id = serializers.IntegerField()
     workspace = serializers.CharField(source="workspace.slug")
-    role = serializers.CharField(help_text="What the person becomes there by accepting.")
+    role = serializers.CharField(help_text="The role that you get in the workspace if you accept.")
     invited_by = serializers.CharField(source="invited_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
 
@@ -34,31 +34,32 @@ class _InvitationView(APIView):
         return cast("PrincipalRequest", request).principal.user
 
     def invitation(self, request: Request, pk: int) -> Invitation:
-        found = (
+        invitation = (
             Invitation.objects.select_related("workspace").filter(pk=pk, user=self.person(request)).first()
         )
-        if found is None:
+        if invitation is None:
             raise Http404
-        return found
+        return invitation
 
 
 class InvitationList(_InvitationView):
     @extend_schema(operation_id="invitations_list", responses=WorkspaceInvitationSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The workspaces that have invited you and wait for an answer."""
-        found = (
+        """Your open invitations to workspaces."""
+        invitations = (
             Invitation.objects.filter(user=self.person(request))
             .select_related("workspace", "invited_by")
             .order_by("pk")
         )
-        return Response(WorkspaceInvitationSerializer(found, many=True).data)
+        return Response(WorkspaceInvitationSerializer(invitations, many=True).data)
 
 
 class InvitationAccept(_InvitationView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, pk: int) -> Response:
-        """Become a member. This token goes on to act in its own workspace."""
-        if people.accept(self.person(request), self.invitation(request, pk)) is None:
+        """Accept an invitation and become a member of the workspace. The token of this request still acts
+        only in its own workspace."""
+        if people.accept_invitation(self.person(request), self.invitation(request, pk)) is None:
             raise Http404
         return Response(status=204)
 
@@ -66,6 +67,6 @@ class InvitationAccept(_InvitationView):
 class InvitationDecline(_InvitationView):
     @extend_schema(request=None, responses={204: None})
     def post(self, request: Request, pk: int) -> Response:
-        """Decline; an owner there may invite you again."""
+        """Decline an invitation. An owner of the workspace may invite you again."""
         people.decline(self.person(request), self.invitation(request, pk))
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""JSON bodies of requests to the API, read within bounded memory."""
+"""Parses JSON bodies of requests to the API within bounded memory."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.conf import settings
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import JSONParser
 
+# Values in one body. Each takes up to 240 bytes of memory, however short it is in JSON.
 MAX_VALUES = 200_000
-"""Values in one body. Each takes up to 240 bytes of memory, however short it is in JSON."""
 
 
 class BodyTooLarge(APIException):
@@ -19,16 +19,17 @@ class BodyTooLarge(APIException):
 
 
 class BoundedJSONParser(JSONParser):
-    """Refuses a body that is larger than DATA_UPLOAD_MAX_MEMORY_SIZE, which Django holds for forms alone, or
-    that holds more than MAX_VALUES values."""
+    """Refuses a body that is larger than DATA_UPLOAD_MAX_MEMORY_SIZE, which Django enforces for forms only,
+    or that has more than MAX_VALUES values."""
 
     def parse(
         self,
         stream: IO[Any],
         media_type: str | None = None,  # noqa: ARG002
-        parser_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+        parser_context: Mapping[str, object] | None = None,  # noqa: ARG002
     ) -> Any:
         most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        # One byte more than permitted shows that there is more, without reading it.
         data: bytes = stream.read(most + 1)
         if len(data) > most:
             raise BodyTooLarge(f"The JSON body is larger than the {most // 2**20} MiB that this hub accepts.")

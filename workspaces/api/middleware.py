@@ -16,8 +16,8 @@ SENTENCES = {
 
 
 class ApiProblems:
-    """What Django itself refuses below /api/ (an unknown address, a broken request) is a problem too, never a
-    page."""
+    """Replaces error pages of Django below /api/ (an unknown address, a broken request) by problem
+    details."""
 
     sync_capable = True
     async_capable = True

@@ -14,7 +14,7 @@ from workspaces.states import Role
 
 
 class PrincipalRequest(Request):
-    """What an API view behind `AtLeast` receives."""
+    """The request that an API view behind `AtLeast` receives."""
 
     principal: Principal
 
@@ -51,11 +51,12 @@ class _RolePermission(BasePermission):
         return True
 
 
-def AtLeast(role: Role, *, writing: Role | None = None) -> type[BasePermission]:  # noqa: N802 - reads as a permission class
-    """401 without sign-in, 404 for a stranger, 403 below `role`; sets `request.principal`.
+# Named like a class, because it stands where the REST framework expects permission classes.
+def AtLeast(role: Role, *, writing: Role | None = None) -> type[BasePermission]:  # noqa: N802
+    """Returns a permission class: 401 without sign-in, 404 without membership, 403 below `role`; sets
+    `request.principal`.
 
-    A view with `asks_for_password = True` takes changes by session only while its password was typed
-    recently.
-    Use: `permission_classes = [AtLeast(Role.VIEWER)]`, or with `writing=Role.CONTRIBUTOR` for unsafe methods.
-    """
+    A view with `asks_for_password = True` accepts changes by a session only if its password was typed
+    recently. Use: `permission_classes = [AtLeast(Role.VIEWER)]`, or with `writing=Role.CONTRIBUTOR` for
+    unsafe methods."""
     return type(f"AtLeast{role.title()}", (_RolePermission,), {"reading": role, "writing": writing or role})

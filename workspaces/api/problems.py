@@ -1,4 +1,4 @@
-"""Every refusal of the API as RFC 9457 problem details, naming the fields that are wrong."""
+"""Writes every refusal of the API as RFC 9457 problem details that name the wrong fields."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 
 class ApiProblem(Exception):
-    """Raise in an API view. `errors`: (field, message) pairs; the title is a sentence with the remedy."""
+    """Raised by API views to refuse a request. `errors`: (field, message) pairs; the title is a sentence with
+    the remedy."""
 
     def __init__(self, status: int, title: str, errors: Iterable[tuple[str, str]] = ()) -> None:
         super().__init__(title)
@@ -31,13 +32,15 @@ class ApiProblem(Exception):
 def problem(
     status: int, title: str, errors: Iterable[tuple[str, str]] = (), headers: Mapping[str, str] | None = None
 ) -> JsonResponse:
-    """`errors` are (field, message) pairs, fields as JSON paths (`distribution.process_count`)."""
+    """Returns the response of a refusal. `errors` are (field, message) pairs, fields as JSON paths
+    (`distribution.process_count`)."""
     body = problem_body(status, HTTPStatus(status).phrase, title, errors)
     return JsonResponse(body, status=status, content_type=CONTENT_TYPE, headers=dict(headers or {}))
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonResponse:
-    """DRF's EXCEPTION_HANDLER: nothing leaves the API as HTML, nor a traceback to the client."""
+    """DRF's EXCEPTION_HANDLER: every exception becomes problem details, never HTML, and without a
+    traceback."""
     set_rollback()
     if isinstance(error, ApiProblem):
         return problem(error.status, error.title, error.errors)
@@ -71,7 +74,7 @@ def _from_framework(error: exceptions.APIException) -> JsonResponse:
 
 
 def _flatten(detail: Any, path: str = "") -> Iterable[tuple[str, str]]:
-    """DRF's nested details as (JSON path, sentence) pairs."""
+    """Yields DRF's nested details as (JSON path, sentence) pairs."""
     if isinstance(detail, Mapping):
         for name, value in detail.items():
             yield from _flatten(value, _below(path, name))

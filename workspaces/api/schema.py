@@ -1,4 +1,4 @@
-"""How the OpenAPI schema names our tokens; importing this registers it."""
+"""Describes API tokens in the OpenAPI schema; importing this module registers it."""
 
 from __future__ import annotations
 
@@ -11,5 +11,6 @@ class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-ca
     target_class = "workspaces.api.authentication.TokenAuthentication"
     name = "token"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002 - spectacular's signature
+    # The parameters are those that spectacular passes.
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002
         return {"type": "http", "scheme": "bearer", "description": "A token made under Settings."}

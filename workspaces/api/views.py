@@ -13,13 +13,13 @@ from workspaces.states import Role
 
 
 class MeSerializer(serializers.Serializer[Any]):
-    """As whom the token or session acts."""
+    """The user, workspace, role and scope with which the token or session acts."""
 
     user = serializers.CharField(source="user.username")
     workspace = serializers.CharField(source="workspace.slug")
     role = serializers.CharField()
     scope = serializers.CharField(
-        help_text="read: the token changes nothing; write: it does whatever the role allows."
+        help_text="read: the token may only read. write: it may do everything that the role allows."
     )
 
 
@@ -28,5 +28,5 @@ class Me(APIView):
 
     @extend_schema(responses=MeSerializer)
     def get(self, request: Request) -> Response:
-        """Who asks, in which workspace, with which role and scope."""
+        """The user who sends the request, with workspace, role and scope."""
         return Response(MeSerializer(cast("PrincipalRequest", request).principal).data)

@@ -1,10 +1,9 @@
 """Asks for the password again before tokens, machines, people or notification secrets are changed on a page.
 
-A session cookie may fall into other hands: browsers send it to every port of the host. So a page that changes
-one of these shows a form for the password first, unless the password was typed in this session within the
-last 10 minutes. That form carries everything that the person had sent, and sends it again together with the
-password: nothing is lost, and the person gets the answer that they had asked for. Programs with API tokens
-are not asked."""
+A session cookie may become known to others, because browsers send it to every port of the host. So a page
+that changes one of these shows a form for the password first, unless the password was typed in this session
+within the last 10 minutes. That form contains all fields of the original request and sends them again
+together with the password, so nothing has to be typed twice. Programs with API tokens are not affected."""
 
 from __future__ import annotations
 
@@ -59,13 +58,14 @@ class ConfirmPasswordForm(forms.Form):
 
 
 def is_confirmed(session: Mapping[str, Any]) -> bool:
-    """Whether the password was typed in this session within the last 10 minutes."""
+    """Returns whether the password was typed in this session within the last 10 minutes."""
     at = session.get(CONFIRMED_AT)
+    # A clock that was set back must not extend the time.
     return isinstance(at, float) and 0 <= time.time() - at < CONFIRMED_FOR_S
 
 
 def requires_password(view: View[P]) -> View[P]:
-    """For a view behind `needs`: a change is made only once the password was typed recently."""
+    """Decorates a view behind `needs`: a change is made only if the password was typed recently."""
 
     @wraps(view)
     def confirmed(request: WorkspaceRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -76,20 +76,22 @@ def requires_password(view: View[P]) -> View[P]:
 
 
 def ask_for_password(request: WorkspaceRequest) -> HttpResponse | None:
-    """None where the request may go on; else the page that asks for the password and keeps what was sent."""
+    """Returns None if the request may proceed, otherwise the page that asks for the password and contains the
+    fields of the request."""
     if request.method in SAFE_METHODS or is_confirmed(request.session):
         return None
     form = ConfirmPasswordForm(request, request.user, request.POST if FIELD in request.POST else None)
     if form.is_valid():
         confirm(request)
+        # The view sees the form as it would have been without the question.
         _forget_password(request)
         return None
     return confirmation_page(request, form, request.get_full_path(), _previous_page(request))
 
 
 def confirm(request: HttpRequest) -> None:
-    """Notes that the password was typed now. The session gets a new key: a copy of the old cookie is worth
-    nothing."""
+    """Records that the password was typed now. The session gets a new key, so that a copy of the old cookie
+    becomes useless."""
     request.session.cycle_key()
     request.session[CONFIRMED_AT] = time.time()
 
@@ -98,13 +100,15 @@ def confirmation_page(
     request: HttpRequest, form: ConfirmPasswordForm, action: str, back: str
 ) -> HttpResponse:
     dropped = (FIELD, "csrfmiddlewaretoken")
-    kept = [(name, value) for name, values in request.POST.lists() for value in values if name not in dropped]
+    fields = [
+        (name, value) for name, values in request.POST.lists() for value in values if name not in dropped
+    ]
     status = 429 if form.retry_after_s else 403
     # Somebody who answers an invitation may be a member of nothing yet, and then has no pages to go to.
     context = {
         "form": form,
         "action": action,
-        "kept": kept,
+        "fields": fields,
         "back": back,
         "is_alone": not hasattr(request, "principal"),
     }
@@ -115,8 +119,9 @@ def confirmation_page(
     return response
 
 
-def confirm_by_sign_in(sender: object, request: HttpRequest, **kwargs: object) -> None:  # noqa: ARG001 - Django's signature
-    """Receives `user_logged_in`: whoever signs in has just typed the password."""
+# The parameters are those of Django's signal.
+def confirm_by_sign_in(sender: object, request: HttpRequest, **kwargs: object) -> None:  # noqa: ARG001
+    """Receives the signal `user_logged_in`: a person who signs in has just typed the password."""
     request.session[CONFIRMED_AT] = time.time()
 
 
@@ -129,6 +134,7 @@ def _forget_password(request: HttpRequest) -> None:
 
 def _previous_page(request: HttpRequest) -> str:
     referer = request.headers.get("Referer", "")
+    # Only to pages of this hub: a link back to another host would be an open redirect.
     if not url_has_allowed_host_and_scheme(referer, {request.get_host()}, require_https=request.is_secure()):
         return "/settings/"
     parts = urlsplit(referer)

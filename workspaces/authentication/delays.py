@@ -1,10 +1,10 @@
-"""What a person is told whose password cannot be looked at just now."""
+"""Errors for a password that cannot be checked at present."""
 
 from __future__ import annotations
 
 
 class AuthenticationDelayed(Exception):
-    """The password was not compared with anything; the same request may succeed after `retry_after_s`
+    """The password was not compared with anything. The same request may succeed after `retry_after_s`
     seconds."""
 
     def __init__(self, message: str, retry_after_s: int) -> None:

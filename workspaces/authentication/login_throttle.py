@@ -2,10 +2,10 @@
 
 An attempt is counted in the database *before* anything is compared, in one locked transaction, so that many
 attempts at the same moment (in several threads or processes) cannot pass the same limit. A success takes its
-count back. Three limits hold for an attempt: one for the name at its address, one for the address, one for
-the whole installation. Each ends by itself; nobody is locked out. A person who has signed in from an address
-before is bound by the first limit only, so that somebody else's attack neither on that address nor on the
-installation keeps them out."""
+count back. Three limits apply to an attempt: one for the name at its address, one for the address, one for
+the whole installation. Each ends by itself, so nobody is locked out. For a person who has signed in from an
+address before, only the first limit applies, so that an attack on that address or on the installation does
+not keep them out."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ from django.db.models.functions import Greatest
 from workspaces.authentication.delays import TooManyAttempts
 from workspaces.models import SignInAttempts
 
+# Who mistypes a few times does not notice the throttle.
 FREE_ATTEMPTS = 5
+# Several people may sit behind one address, so an address as a whole has to wait later than one name at it.
 FREE_ATTEMPTS_PER_ADDRESS = 50
-"""Several people may sit behind one address, so an address as a whole has to wait later than one name at
-it."""
 FIRST_WAIT_S = 5.0
 LONGEST_WAIT_S = 60.0
 FORGOTTEN_AFTER_S = 15 * 60
 INSTALLATION_BURST = 50
+# Failed attempts of all addresses together that are still compared: more would only occupy the processors.
 INSTALLATION_PER_S = 5.0
-"""Failed attempts of all addresses together that are still compared: more would only occupy the
-processors."""
+# How long an address counts as one from which a person has signed in.
 REMEMBERED_S = 30 * 86400
-"""How long an address counts as one from which a person has signed in."""
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """One counted attempt. `keys` are the rows that count it; the first is the one of the name at its
+class SignInAttempt:
+    """One counted attempt. `keys` are the rows that count it; the first is that of the name at its
     address."""
 
     keys: tuple[str, ...]
 
 
-def count_attempt(name: str, address: str, now: float | None = None) -> Attempt:
+def count_attempt(name: str, address: str, now: float | None = None) -> SignInAttempt:
     """Counts one attempt of `name` from `address` as failed, until `record_success` or `take_back`.
 
-    Raises TooManyAttempts, and counts nothing, where the attempt has to wait.
-    """
+    Raises TooManyAttempts, and counts nothing, if the attempt has to wait."""
     at = time.time() if now is None else now
     keys = _keys(name, address)
-    # Most attempts of an attack end here, without a lock and without a write.
+    # Read without a lock and without a write: under an attack most attempts end here.
     rows = _rows(SignInAttempts.objects.filter(pk__in=keys))
     _refuse_if_early(keys, rows, at)
     with transaction.atomic():
+        # In sorted order, as everywhere: two attempts that lock the same rows in different orders would wait
+        # for each other.
         missing = [SignInAttempts(pk=key) for key in sorted(keys) if key not in rows]
         SignInAttempts.objects.bulk_create(missing, ignore_conflicts=True)
         rows = _rows(SignInAttempts.objects.select_for_update().filter(pk__in=keys).order_by("pk"))
@@ -70,24 +70,24 @@ def count_attempt(name: str, address: str, now: float | None = None) -> Attempt:
             row.count = _count(keys, row, at) + 1
             row.last_at = at
         SignInAttempts.objects.bulk_update([rows[key] for key in counted], ["count", "last_at"])
-    return Attempt(counted)
+    return SignInAttempt(counted)
 
 
-def record_success(attempt: Attempt, now: float | None = None) -> None:
-    """Forgets the failures of the name at its address. The address keeps its own: one known password frees no
-    guesses."""
+def record_success(attempt: SignInAttempt, now: float | None = None) -> None:
+    """Deletes the failures of the name at its address. The failures of the address remain: one known password
+    must not permit further guesses."""
     at = time.time() if now is None else now
     SignInAttempts.objects.filter(pk=attempt.keys[0]).update(count=0, known_until=at + REMEMBERED_S)
     _uncount(attempt.keys[1:])
 
 
-def take_back(attempt: Attempt) -> None:
-    """For an attempt that was not decided after all: nothing was compared, so nothing was learned."""
+def take_back(attempt: SignInAttempt) -> None:
+    """Takes back the count of an attempt in which no password was compared, so that nothing was learned."""
     _uncount(attempt.keys)
 
 
 def forget_old(now: float | None = None) -> int:
-    """Deletes rows that no longer say anything; returns how many."""
+    """Deletes rows that no longer matter; returns how many."""
     at = time.time() if now is None else now
     return SignInAttempts.objects.filter(last_at__lt=at - FORGOTTEN_AFTER_S, known_until__lt=at).delete()[0]
 
@@ -121,8 +121,8 @@ def _wait_of(keys: tuple[str, str, str], row: SignInAttempts, at: float) -> floa
 
 
 def _count(keys: tuple[str, str, str], row: SignInAttempts, at: float) -> float:
-    """Failures that count now: those of the installation drain away, the others end together after a
-    while."""
+    """Returns the failures that count now: those of the installation decrease with time, the others expire
+    together."""
     passed = max(0.0, at - row.last_at)
     if row.pk == keys[2]:
         return max(0.0, row.count - passed * INSTALLATION_PER_S)
@@ -130,9 +130,11 @@ def _count(keys: tuple[str, str, str], row: SignInAttempts, at: float) -> float:
 
 
 def _binding(keys: tuple[str, str, str], rows: dict[str, SignInAttempts], at: float) -> tuple[str, ...]:
+    # From an address where this person has signed in before, only the person's own failures count: an attack
+    # on the installation must not lock people out.
     pair = rows.get(keys[0])
-    is_known = pair is not None and pair.known_until > at
-    return keys[:1] if is_known else keys
+    is_familiar = pair is not None and pair.known_until > at
+    return keys[:1] if is_familiar else keys
 
 
 def _rows(rows: Iterable[SignInAttempts]) -> dict[str, SignInAttempts]:
@@ -145,16 +147,17 @@ def _keys(name: str, address: str) -> tuple[str, str, str]:
 
 
 def _network(address: str) -> str:
-    """Whoever has one IPv6 address usually has all 2^64 of its network, so these count as one."""
+    """Returns the network whose attempts count together: an IPv4 address, or the /64 network of an IPv6
+    address."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv4Address):
-        return str(found)
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.ip_network((found, 64), strict=False))
+    if isinstance(ip, ipaddress.IPv4Address):
+        return str(ip)
+    if ip.ipv4_mapped is not None:
+        return str(ip.ipv4_mapped)
+    return str(ipaddress.ip_network((ip, 64), strict=False))
 
 
 def _key(text: str) -> str:

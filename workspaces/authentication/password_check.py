@@ -1,5 +1,5 @@
-"""Compares a typed password with a person's own, behind the throttle. Every page that asks for a password
-uses this."""
+"""Compares a typed password with a person's own, within the limits of the throttle. Every page that asks for
+a password uses this."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def sign_in(request: HttpRequest | None, name: str, password: str) -> User | None:
-    """The active person of this name and password, or None. Raises AuthenticationDelayed."""
+    """Returns the active person with this name and password, or None. Raises AuthenticationDelayed."""
 
     def compare() -> User | None:
         user = authenticate(request, username=name, password=password)
@@ -29,7 +29,7 @@ def sign_in(request: HttpRequest | None, name: str, password: str) -> User | Non
 
 
 def is_password_of(request: HttpRequest, user: User, password: str) -> bool:
-    """Whether `password` is that of `user`, who is signed in. Raises AuthenticationDelayed."""
+    """Returns whether `password` is that of `user`, who is signed in. Raises AuthenticationDelayed."""
     name = user.get_username()
     return (
         _throttled(name, password, client_address(request), lambda: user.check_password(password) or None)
@@ -38,7 +38,7 @@ def is_password_of(request: HttpRequest, user: User, password: str) -> bool:
 
 
 def client_address(request: HttpRequest | None) -> str:
-    """The address that the web server saw, or that of a trusted proxy's client; empty behind a Unix
+    """Returns the address of the client as the web server, or a trusted proxy, reports it; "" behind a Unix
     socket."""
     return "" if request is None else str(request.META.get("REMOTE_ADDR", ""))
 
@@ -46,13 +46,13 @@ def client_address(request: HttpRequest | None) -> str:
 def _throttled(name: str, password: str, address: str, compare: Callable[[], T | None]) -> T | None:
     attempt = login_throttle.count_attempt(name, address)
     try:
-        found = compare()
+        user = compare()
     except HashingBusy:
         login_throttle.take_back(attempt)
         raise
-    if found is not None:
+    if user is not None:
         login_throttle.record_success(attempt)
-        return found
+        return user
     # The attempt is decided; only how long the answer takes could still tell something.
     with suppress(HashingBusy):
         equalize_failure(name, password)

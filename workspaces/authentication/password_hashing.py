@@ -1,9 +1,9 @@
-"""How passwords are hashed: argon2id, a few at a time.
+"""Hashes passwords with argon2id, few at a time.
 
-Argon2 with these parameters (OWASP's recommendation) costs 22 ms of CPU time where PBKDF2 with Django's
-number of iterations costs 300 ms. However many people sign in at once, a process computes two hashes at the
-same time: the others wait for a moment, and beyond that are asked to come back, so that neither all
-processors nor all threads are occupied."""
+Argon2 with these parameters (OWASP's recommendation) costs 22 ms of CPU time, PBKDF2 with Django's number of
+iterations 300 ms. However many people sign in at once, a process computes at most two hashes at the same
+time. The others wait for a moment, and further ones are refused with a request to try again, so that neither
+all processors nor all threads are occupied."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from django.db import connections
 from workspaces.authentication.delays import HashingBusy
 from workspaces.models import User
 
+# A hash takes 19 MiB and 20 ms of a processor on purpose; more at once would let sign-ins take the hub's
+# memory and time.
 HASHES_AT_ONCE = 2
 MOST_WAITING = 16
 PATIENCE_S = 3.0
@@ -32,8 +34,8 @@ RETRY_AFTER_S = 2
 
 
 class HashingSlots:
-    """At most `size` hashes at the same time; at most `most_waiting` threads wait, each at most `patience_s`
-    seconds."""
+    """Permits at most `size` hashes at the same time. At most `most_waiting` threads wait, each at most
+    `patience_s` seconds."""
 
     def __init__(self, size: int, most_waiting: int, patience_s: float) -> None:
         self._slots = threading.BoundedSemaphore(size)
@@ -43,7 +45,7 @@ class HashingSlots:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Raises HashingBusy."""
+        """Takes a slot for one hash. Raises HashingBusy if none becomes free in time."""
         if not self._slots.acquire(blocking=False):
             self._wait()
         try:
@@ -69,6 +71,7 @@ slots = HashingSlots(HASHES_AT_ONCE, MOST_WAITING, PATIENCE_S)
 
 
 class BoundedArgon2PasswordHasher(Argon2PasswordHasher):
+    # The least that OWASP recommends for Argon2id.
     time_cost, memory_cost, parallelism = 2, 19456, 1
 
     def encode(self, password: str, salt: str) -> str:
@@ -81,7 +84,7 @@ class BoundedArgon2PasswordHasher(Argon2PasswordHasher):
 
 
 class BoundedPBKDF2PasswordHasher(PBKDF2PasswordHasher):
-    """For passwords that were stored before argon2: each is stored anew at its person's next sign-in."""
+    """Checks passwords that were stored before argon2. Each is hashed anew when its person signs in."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         # `verify` calls this too, so a slot is taken here alone.
@@ -90,10 +93,10 @@ class BoundedPBKDF2PasswordHasher(PBKDF2PasswordHasher):
 
 
 def equalize_failure(name: str, password: str) -> None:
-    """After a failed sign-in: do what Django has not, so that each failure costs the same.
+    """Computes the hash that a failed sign-in did not need, so that every failure takes the same time.
 
-    While some passwords are still stored in an older way, a failure costs one hash of either kind. Otherwise
-    the time of the answer would tell whether a name exists."""
+    While some passwords are still stored with an older algorithm, a failure costs one hash of each kind.
+    Otherwise the duration would reveal whether a name exists."""
     preferred = get_hasher()
     older = _older_password(preferred)
     if older is None:
@@ -106,8 +109,11 @@ def equalize_failure(name: str, password: str) -> None:
 
 
 def _older_password(preferred: BasePasswordHasher) -> str | None:
-    """The stored password of some active person that is not of the preferred kind."""
-    usable = User.objects.filter(is_active=True).exclude(password="").exclude(password__startswith="!")  # noqa: S106
+    """Returns the stored password of any active person that has another than the preferred algorithm, or
+    None."""
+    # Django writes "!" before the random text that it stores for a person without a usable password.
+    active = User.objects.filter(is_active=True)
+    usable = active.exclude(password="").exclude(password__startswith="!")  # noqa: S106
     return (
         usable.exclude(password__startswith=f"{preferred.algorithm}$")
         .values_list("password", flat=True)
@@ -120,7 +126,8 @@ def _is_of(hasher: BasePasswordHasher, encoded: str) -> bool:
 
 
 def _give_connections_back() -> None:
-    """While a thread waits, others may use its place in the pool of database connections."""
+    """Closes this thread's idle database connections, so that others can use their places in the pool while
+    it waits."""
     connection: Any
     for connection in connections.all(initialized_only=True):
         if not connection.in_atomic_block:

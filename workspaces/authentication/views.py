@@ -1,8 +1,8 @@
-"""Pages: sign in and out, change the password, confirm it again."""
+"""Pages to sign in and out, to change the password, and to confirm it again."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
@@ -31,10 +31,10 @@ class SignIn(LoginView):
     authentication_form = SignInForm
     redirect_authenticated_user = True
 
-    def get_form_kwargs(self) -> dict[str, Any]:
+    def get_form_kwargs(self) -> dict[str, object]:
         return {**super().get_form_kwargs(), "label_suffix": ""}
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if request.headers.get("HX-Request"):
             # A page whose session has ended asks for a fragment; swap in no sign-in form, load the page anew.
             return HttpResponse(headers={"HX-Refresh": "true"})
@@ -50,9 +50,9 @@ class SignIn(LoginView):
 
 
 class SignOut(LogoutView):
-    """By POST only, as in Django; the sockets of the session end with it."""
+    """Signs out, by POST only as in Django. The sockets of the session are closed."""
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+    def post(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         user = request.user
         response = super().post(request, *args, **kwargs)
         if isinstance(user, User):
@@ -62,7 +62,8 @@ class SignOut(LogoutView):
 
 @sensitive_post_parameters()
 def password(request: HttpRequest) -> HttpResponse:
-    """Not behind `needs`: the one page that is open to a person with a one-time password."""
+    """Changes the password. Not behind `needs`, because it is the one page that is open to a person with a
+    one-time password."""
     who = principal(request)
     cast("WorkspaceRequest", request).principal = who
     form = ChangePasswordForm(request, who.user, request.POST or None)
@@ -92,8 +93,8 @@ def password(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @needs(Role.VIEWER)
 def confirm_password(request: WorkspaceRequest) -> HttpResponse:
-    """Opened by itself, for whoever changes something by the API in a browser. Pages ask where they need
-    it."""
+    """Confirms the password on a page of its own, for changes through the API in a browser. Other pages ask
+    by themselves."""
     back = request.GET.get("next", "")
     if not url_has_allowed_host_and_scheme(back, {request.get_host()}, require_https=request.is_secure()):
         back = "/settings/"
@@ -108,19 +109,20 @@ def confirm_password(request: WorkspaceRequest) -> HttpResponse:
 
 
 def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm) -> None:
-    """Says what has ended: other sessions always (they hold the old password's hash), tokens where the person
-    wants it."""
+    """Ends other sessions (they contain the old password's hash) and, if the person chose so, API tokens.
+    Shows what has ended."""
+    # Django ends all sessions whose hash of the password differs; this keeps the present one.
     update_session_auth_hash(request, user)
     access_changed(user)
     audit.record(user, "password.changed", user.get_username())
-    said = "Your password is changed; every other session of yours has ended."
+    message = "Your password is changed; every other session of yours has ended."
     if form.cleaned_data.get("revoke_tokens"):
         revoked = tokens.revoke_all(user)
         audit.record(user, "token.all_revoked", user.get_username(), count=revoked)
-        said += (
+        message += (
             f" {revoked} API token{'' if revoked == 1 else 's'} of yours "
             f"{'is' if revoked == 1 else 'are'} revoked."
         )
     elif "revoke_tokens" in form.fields:
-        said += " Your API tokens go on."
-    messages.success(request, said)
+        message += " Your API tokens go on."
+    messages.success(request, message)

@@ -1,5 +1,5 @@
-"""What raw routes read of a request: its body within a limit, numbers of its query, the hub's address as its
-client knows it."""
+"""Reads parts of requests to raw routes: the body within a limit, numbers in the query, and the hub's address
+as the client knows it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hub_url(request: Request) -> str:
 
 
 def query_integer(request: Request, name: str, default: int, *, maximum: int = 2**62) -> int:
-    """Returns a number of the query; raises Problem 400 that names it where it is none or too large."""
+    """Returns a number in the query. Raises Problem 400 that names it if it is no number or too large."""
     text = request.query_params.get(name)
     if text is None:
         return default

@@ -1,4 +1,4 @@
-"""Blocking work, such as the database's, beside the event loop of the web server."""
+"""Runs blocking work, such as database queries, in threads beside the event loop of the web server."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     """Runs blocking work that hundreds of nodes may request at once: two at a time, in the order of their
     arrival.
 
-    SQLite lets one writer through and has the others retry at random: of forty threads the unlucky ones gave
-    up after 20 s."""
+    SQLite admits one writer and lets the others retry at random: of forty threads the unlucky ones gave up
+    after 20 s."""
     return await anyio.to_thread.run_sync(
         partial(_with_connections, partial(function, *args, **kwargs)), limiter=_few
     )

@@ -1,1 +1,1 @@
-"""Telling people outside of the pages: channels, what is sent over them, and how it gets there."""
+"""Notifies people outside of the pages: channels, the messages for them, and their delivery."""

@@ -1,4 +1,4 @@
-"""Which IP addresses a webhook may be sent to, whatever form they are written in."""
+"""Decides to which IP addresses a webhook may be sent, in whatever form they are written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ NEVER = [
         "fd20:ce::/32",
         "fd00:c1::/32",
         "fd00:42::42/128",
-        # NAT64 with a prefix of the network's own: which IPv4 address such a one leads to is not known here.
+        # NAT64 with a prefix of the local network: the hub cannot know to which IPv4 address such an address
+        # leads.
         "64:ff9b:1::/48",
     )
 ]
@@ -38,7 +39,7 @@ ISATAP = (0x00005EFE, 0x02005EFE)
 
 
 def may_reach(text: str, host: str, port: int) -> bool:
-    """Whether a webhook to `host`, which is at the address `text`, may be sent there."""
+    """Returns whether a webhook to `host`, which has the address `text`, may be sent there."""
     forms = list(_forms(ipaddress.ip_address(text.partition("%")[0])))
     if any(form in network for form in forms for network in NEVER if form.version == network.version):
         return False
@@ -46,15 +47,16 @@ def may_reach(text: str, host: str, port: int) -> bool:
 
 
 def _may_reach_loopback(host: str, port: int) -> bool:
-    """Programs on the hub's own machine: reachable from the nodes' own runs only while the hub serves this
-    machine alone."""
+    """Returns whether a webhook may reach programs on the hub's own machine: only while the hub serves this
+    machine alone, or if the host is listed in WEBHOOK_HOSTS, and never at the hub's own ports."""
     if port in settings.OWN_PORTS:
         return False
     return settings.IS_ON_LOOPBACK_ONLY or host in settings.WEBHOOK_HOSTS
 
 
 def _forms(address: Address) -> Iterator[Address]:
-    """The address itself, and every IPv4 address that it leads to through a tunnel or a translator."""
+    """Yields the address itself, and every IPv4 address to which it leads through a tunnel or a
+    translator."""
     yield address
     if isinstance(address, ipaddress.IPv4Address):
         return

@@ -1,10 +1,9 @@
-"""Making, changing, testing and ending channels; what is shown of them. A target's secrets are never shown
-again."""
+"""Creates, changes, tests and deletes channels, and prepares them for display. The secrets of a target are
+never shown again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -13,12 +12,13 @@ from django.core.validators import validate_email
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from trainhub_launch.json_types import JsonValue
 from workspaces import audit
 from workspaces.access import Principal, lacking
 from workspaces.models import Channel, Delivery
 from workspaces.notifications import outbox, outcomes
 from workspaces.notifications.events import CHOICES, TEST
-from workspaces.notifications.url_policy import UrlError, checked
+from workspaces.notifications.url_policy import UrlError, check_url
 from workspaces.states import Role
 
 WEBHOOK, MAIL = "webhook", "mail"
@@ -26,13 +26,13 @@ KINDS = (WEBHOOK, MAIL)
 OWN, WORKSPACE = "own", "workspace"
 SCOPES = (OWN, WORKSPACE)
 NEEDED = {OWN: Role.CONTRIBUTOR, WORKSPACE: Role.OWNER}
+# The maximum number of channels of one person, or of one workspace.
 MOST = 20
-"""Channels of one person, or of one workspace."""
 CHANGEABLE = ("name", "target", "secret", "events", "ours_only")
 
 
 class ChannelError(Exception):
-    """What cannot be done; `field` is the form's, and says where."""
+    """A channel cannot be made or changed as requested. `field` is the name of the form's field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -41,20 +41,21 @@ class ChannelError(Exception):
 
 
 class NotAllowed(Exception):
-    """The sentence for somebody whose role does not suffice."""
+    """The person's role does not suffice; the message is a sentence for that person."""
 
 
 def of(who: Principal) -> QuerySet[Channel]:
-    """Those that `who` may see and change: their own, and an owner also the workspace's."""
+    """Returns the channels that `who` may see and change: their own, and for an owner also the
+    workspace's."""
     mine = Q(user=who.user)
-    found = Channel.objects.filter(
+    channels = Channel.objects.filter(
         mine | Q(user=None) if who.may(NEEDED[WORKSPACE]) else mine, workspace=who.workspace
     )
-    return found.annotate(waiting=Count("deliveries", filter=Q(deliveries__state="waiting")))
+    return channels.annotate(waiting=Count("deliveries", filter=Q(deliveries__state="waiting")))
 
 
-def create(who: Principal, scope: str, kind: str, fields: Mapping[str, Any]) -> Channel:
-    """Raises ChannelError, and NotAllowed where the role does not suffice."""
+def create(who: Principal, scope: str, kind: str, fields: Mapping[str, JsonValue]) -> Channel:
+    """Creates a channel. Raises ChannelError, and NotAllowed if the role does not suffice."""
     if scope not in SCOPES:
         raise ChannelError("scope", f"must be one of {', '.join(SCOPES)}")
     _must(who, scope)
@@ -70,8 +71,9 @@ def create(who: Principal, scope: str, kind: str, fields: Mapping[str, Any]) -> 
     return channel
 
 
-def change(who: Principal, channel: Channel, fields: Mapping[str, Any]) -> None:
-    """Only of CHANGEABLE; a field that is absent stays. A changed target is tried at once."""
+def change(who: Principal, channel: Channel, fields: Mapping[str, JsonValue]) -> None:
+    """Changes the fields in CHANGEABLE that are present. A changed target is tried at once. Raises
+    ChannelError and NotAllowed."""
     _must(who, scope_of(channel))
     before = channel.target
     _set(channel, fields)
@@ -88,8 +90,7 @@ def delete(who: Principal, channel: Channel) -> None:
 
 
 def send_test(who: Principal, channel: Channel) -> Delivery:
-    """Send a message that means nothing, at once, even over a channel that was paused: that is how one learns
-    that it works."""
+    """Sends a test message at once, even over a paused channel, to show whether the channel works."""
     _must(who, scope_of(channel))
     outcomes.resume(channel, timezone.now())
     text = f"[test] {who.user.get_username()} tries the channel {channel.name} of {who.workspace}. It works."
@@ -112,8 +113,9 @@ def scope_of(channel: Channel) -> str:
     return WORKSPACE if channel.user_id is None else OWN
 
 
-def shown_target(channel: Channel) -> str:
-    """Of a webhook only where it goes: its path and query often hold a secret."""
+def target_label(channel: Channel) -> str:
+    """Returns the target for display. Of a webhook it is only the host, because path and query often contain
+    a secret."""
     if channel.kind == MAIL:
         return channel.target
     parts = urlsplit(channel.target)
@@ -137,7 +139,7 @@ def _must(who: Principal, scope: str) -> None:
         raise NotAllowed(lacking(who, NEEDED[scope]))
 
 
-def _set(channel: Channel, fields: Mapping[str, Any]) -> None:
+def _set(channel: Channel, fields: Mapping[str, JsonValue]) -> None:
     for name in CHANGEABLE:
         if name in fields:
             setattr(channel, name, fields[name])
@@ -154,11 +156,11 @@ def _set(channel: Channel, fields: Mapping[str, Any]) -> None:
         _check_url(channel.target)
 
 
-def _events(asked: Sequence[str]) -> list[str]:
-    unknown = [name for name in asked if name not in CHOICES]
-    if unknown or not asked:
+def _events(requested: Sequence[str]) -> list[str]:
+    unknown = [name for name in requested if name not in CHOICES]
+    if unknown or not requested:
         raise ChannelError("events", f"choose at least one of {', '.join(CHOICES)}")
-    return [name for name in CHOICES if name in asked]
+    return [name for name in CHOICES if name in requested]
 
 
 def _check_mail(address: str) -> None:
@@ -172,6 +174,6 @@ def _check_mail(address: str) -> None:
 
 def _check_url(url: str) -> None:
     try:
-        checked(url)
+        check_url(url)
     except UrlError as error:
         raise ChannelError("target", str(error)) from error

@@ -1,7 +1,8 @@
-"""Getting deliveries out: all channels side by side, each in its own time, and none for long.
+"""Sends deliveries: all channels in parallel, each with its own pauses and limits.
 
-A tick takes one thread of the worker for at most some seconds, whatever the receivers do: every request runs
-in one event loop of its own thread, bounded in all, and a channel that fails waits longer each time."""
+A tick occupies one thread of the worker for at most some seconds, whatever the receivers do: every request
+runs in one event loop with a thread of its own and has a time limit, and a channel that fails waits longer
+each time."""
 
 from __future__ import annotations
 
@@ -15,34 +16,36 @@ from datetime import datetime, timedelta
 from functools import cache
 
 from django.db.models import Exists, OuterRef, Q
+from django.utils.module_loading import import_string
 
 from workspaces.models import Channel, Delivery
-from workspaces.notifications import email_message, outbox, webhook
+from workspaces.notifications import email_message, outbox
 from workspaces.notifications.errors import NotSent
 from workspaces.notifications.outcomes import record
 
 log = logging.getLogger(__name__)
 MOST_CHANNELS = 100
 MOST_EACH = 50
+# After so many seconds the further deliveries of a channel wait for the next tick.
 ROUND_S = 8.0
-"""After that a channel's further deliveries wait for the next round."""
 LONGEST_S = 30.0
+# A channel that a worker has claimed is free again after this time, in case the worker has died.
 BUSY = timedelta(seconds=60)
-"""A worker that died while it sent is waited for so long."""
-KEPT_DAYS = 30
+RETENTION_DAYS = 30
 _ticking = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Sent:
-    """`error` None: it arrived."""
+    """The result of one try. `error` None: the message has arrived."""
 
     delivery: Delivery
     error: NotSent | None
 
 
 def tick(now: datetime) -> int:
-    """Send what is due; how many went out. Returns at once while another tick of this process is at it."""
+    """Sends what is due; returns how many messages were sent. Returns 0 at once while another tick of this
+    process runs."""
     if not _ticking.acquire(blocking=False):
         return 0
     try:
@@ -52,11 +55,15 @@ def tick(now: datetime) -> int:
 
 
 def forget(now: datetime) -> None:
-    """Delete what was sent, or given up, long ago."""
-    Delivery.objects.exclude(state="waiting").filter(created_at__lt=now - timedelta(days=KEPT_DAYS)).delete()
+    """Deletes deliveries that were sent or given up, and are older than RETENTION_DAYS."""
+    Delivery.objects.exclude(state="waiting").filter(
+        created_at__lt=now - timedelta(days=RETENTION_DAYS)
+    ).delete()
 
 
 def _tick(now: datetime) -> int:
+    if not Delivery.objects.filter(state="waiting", try_at__lte=now).exists():
+        return 0  # the usual case, at a fifth of the cost of the query for channels
     work = [(channel, _due(channel, now)) for channel in _claimed(now)]
     if not work:
         return 0
@@ -67,7 +74,8 @@ def _tick(now: datetime) -> int:
 
 
 def _claimed(now: datetime) -> list[Channel]:
-    """Channels with something due, those that work first; of two workers one gets each."""
+    """Returns channels with due deliveries, working ones first. Each is claimed, so that no other worker
+    sends it."""
     waiting = Delivery.objects.filter(channel=OuterRef("pk"), state="waiting", try_at__lte=now)
     free = Q(busy_until=None) | Q(busy_until__lt=now)
     due = (
@@ -78,6 +86,7 @@ def _claimed(now: datetime) -> list[Channel]:
     return [
         channel
         for channel in due[:MOST_CHANNELS]
+        # The condition is part of the UPDATE: of two workers that read the same row only one changes it.
         if Channel.objects.filter(free, pk=channel.pk).update(busy_until=now + BUSY)
     ]
 
@@ -91,14 +100,15 @@ async def _all(work: Sequence[tuple[Channel, Sequence[Delivery]]]) -> list[list[
 
 
 async def _round(channel: Channel, deliveries: Sequence[Delivery]) -> list[Sent]:
-    """In order; not further once the channel is away or its time is over."""
+    """Sends the deliveries of a channel in order, until one fails because the channel is unreachable, or the
+    time is over."""
     loop = asyncio.get_running_loop()
     until = loop.time() + ROUND_S
     done: list[Sent] = []
     for delivery in deliveries:
         error = await _send(channel, delivery)
         done.append(Sent(delivery, error))
-        if loop.time() >= until or (error is not None and (error.is_away or error.is_gone)):
+        if loop.time() >= until or (error is not None and (error.is_away or error.is_permanent)):
             break
     return done
 
@@ -108,7 +118,9 @@ async def _send(channel: Channel, delivery: Delivery) -> NotSent | None:
         if channel.kind == "mail":
             await email_message.send(channel.target, delivery.body)
         else:
-            await webhook.send(channel.target, channel.secret, delivery.body, delivery.pk)
+            # Imported only here: the HTTP client takes 10 MiB, which a hub without webhooks saves.
+            send = import_string("workspaces.notifications.webhook.send")
+            await send(channel.target, channel.secret, delivery.body, delivery.pk)
     except NotSent as error:
         return error
     except Exception:

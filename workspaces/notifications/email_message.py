@@ -1,4 +1,4 @@
-"""The same as a mail, over the server that EMAIL_URL names."""
+"""Sends a notification as a mail, over the server that EMAIL_URL names."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from django.core.mail import EmailMessage
 
 from workspaces.notifications.errors import NotSent
 
+# Several exchanges, each of which Django's EMAIL_TIMEOUT bounds.
 WITHIN_S = 15.0
-"""Several exchanges, each of which Django's EMAIL_TIMEOUT bounds."""
 LONGEST_SUBJECT = 140
 
 
 async def send(address: str, body: Mapping[str, Any]) -> None:
-    """Raises NotSent."""
+    """Sends the message to a mail address. Raises NotSent."""
     text = str(body.get("text", ""))
     subject = " ".join(f"TrainHub: {text}".split())
     message = EmailMessage(

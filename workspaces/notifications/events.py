@@ -1,4 +1,4 @@
-"""What a channel can tell of."""
+"""The events to which a channel can subscribe."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ ALERT_FIRED, ALERT_CLEARED = "alert.fired", "alert.cleared"
 RUN_COMPLETED, RUN_FAILED, RUN_CANCELED = "run.completed", "run.failed", "run.canceled"
 TEST = "test"
 
+# The events to which a channel can subscribe -> their labels in its form.
 CHOICES: dict[str, str] = {
     "alert.critical": "A critical alert fires",
     "alert.warning": "A warning fires",
@@ -19,7 +20,6 @@ CHOICES: dict[str, str] = {
     RUN_FAILED: "A run fails",
     RUN_CANCELED: "A run is canceled",
 }
-"""What a channel may ask for, and how its form says it."""
 SHORT = {
     "alert.critical": "critical alerts",
     "alert.warning": "warnings",
@@ -28,23 +28,23 @@ SHORT = {
     RUN_FAILED: "failed runs",
     RUN_CANCELED: "canceled runs",
 }
+# The default subscriptions of a new channel.
 USUAL = ("alert.critical", "alert.cleared", RUN_FAILED)
-"""Chosen where nobody chooses."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened, once: `key` names it for good.
+    """Something that happened once; `key` identifies it permanently.
 
-    `asked_as`: the words of CHOICES of which a channel must have asked for all. `workspaces`: who may know;
-    `theirs`: the workspace whose run it concerns, if any. `person`: whose run it is; another's own channels
-    are not told of it. `body(workspace id)`: the JSON that goes out (docs/alerts.md), with nothing in it that
-    the workspace may not know."""
+    `subscriptions`: the keys of CHOICES, all of which a channel must have subscribed to. `workspaces`: those
+    that may know of it; `theirs`: the one whose run it concerns, if any. `person`: the person whose run it
+    is; personal channels of others do not get it. `body(workspace id)`: the JSON of the message
+    (docs/alerts.md), which contains nothing that the workspace may not know."""
 
     name: str
     key: str
     at: datetime
-    asked_as: Collection[str]
+    subscriptions: Collection[str]
     workspaces: Collection[int]
     body: Callable[[int], Mapping[str, Any]]
     theirs: int | None = None

@@ -4,20 +4,20 @@ from django import forms
 from django.http import QueryDict
 
 from workspaces.models import Channel
-from workspaces.notifications.channels import KINDS, MAIL, WEBHOOK, has_mail, shown_target
+from workspaces.notifications.channels import KINDS, MAIL, WEBHOOK, has_mail, target_label
 from workspaces.notifications.events import CHOICES, USUAL
 
 KIND_WORDS = {WEBHOOK: "Webhook (Slack, Mattermost, your own)", MAIL: "Mail"}
 
 
 class ChannelForm(forms.Form):
-    """For a new channel, or (with `channel`) for one that is there, whose kind stays and whose secrets are
-    not shown."""
+    """The form of a new channel, or (with `channel`) of an existing one, whose kind cannot be changed and
+    whose secrets are not shown."""
 
     kind = forms.ChoiceField(choices=[(kind, KIND_WORDS[kind]) for kind in KINDS])
     name = forms.CharField(max_length=100, help_text="For example: ops in Slack.")
     target = forms.CharField(
-        max_length=1000, label="Address", help_text="The webhook's URL, or a mail address."
+        max_length=1000, label="Address", help_text="The webhook's URL, or an email address."
     )
     secret = forms.CharField(
         max_length=200,
@@ -25,18 +25,19 @@ class ChannelForm(forms.Form):
         label="Signing secret",
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
         help_text=(
-            "Webhooks only, optional: each message is signed with it, so that its receiver can trust it."
+            "Optional, for webhooks only. Each message is signed with this secret, so that the receiver "
+            "can verify it."
         ),
     )
     events = forms.MultipleChoiceField(
         choices=list(CHOICES.items()),
         widget=forms.CheckboxSelectMultiple,
         initial=USUAL,
-        label="Tell it when",
+        label="Notify when",
     )
     ours_only = forms.BooleanField(
         required=False,
-        label="Of alerts, only those about GPUs that a run of this workspace holds",
+        label="Limit alerts to those about GPUs that a run of this workspace holds",
     )
 
     def __init__(self, data: QueryDict | None, *, channel: Channel | None = None) -> None:
@@ -47,6 +48,8 @@ class ChannelForm(forms.Form):
         if channel is not None:
             del self.fields["kind"]
             self.fields["target"].required = False
-            self.fields["target"].help_text = f"Empty: it stays {shown_target(channel)}."
-            self.fields["secret"].help_text = "Empty: it stays as it is." if channel.secret else "Optional."
+            self.fields["target"].help_text = f"Leave empty to keep {target_label(channel)}."
+            self.fields["secret"].help_text = (
+                "Leave empty to keep the present secret." if channel.secret else "Optional."
+            )
             self.initial = {"name": channel.name, "events": channel.events, "ours_only": channel.ours_only}

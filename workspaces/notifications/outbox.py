@@ -1,4 +1,4 @@
-"""What is to be sent: a row for each event and channel, written in the transaction in which the event
+"""Queues notifications: a row for each event and channel, written in the transaction in which the event
 happens."""
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ BATCH = 200
 
 
 def post(event: Event) -> int:
-    """Have every channel that asked for it told of the event; how many will be. The same event again changes
-    nothing."""
-    told = [
+    """Queues the event for every channel that has subscribed to it; returns for how many. Repeating the same
+    event has no effect."""
+    deliveries = [
         Delivery(
             channel=channel,
             key=event.key,
@@ -26,14 +26,14 @@ def post(event: Event) -> int:
             try_at=event.at,
         )
         for channel in listening(event.workspaces)
-        if set(event.asked_as) <= set(channel.events) and _concerns(channel, event)
+        if set(event.subscriptions) <= set(channel.events) and _concerns(channel, event)
     ]
-    Delivery.objects.bulk_create(told, batch_size=BATCH, ignore_conflicts=True)
-    return len(told)
+    Delivery.objects.bulk_create(deliveries, batch_size=BATCH, ignore_conflicts=True)
+    return len(deliveries)
 
 
 def post_test(channel: Channel, body: dict[str, object]) -> Delivery:
-    """Whatever the channel asked for, and however it stands."""
+    """Queues a test message for the channel, whatever its subscriptions and its state are."""
     now = timezone.now()
     return Delivery.objects.create(
         channel=channel, key=f"test:{now.timestamp()}", event=TEST, body=body, try_at=now
@@ -41,7 +41,7 @@ def post_test(channel: Channel, body: dict[str, object]) -> Delivery:
 
 
 def listening(workspaces: Collection[int]) -> QuerySet[Channel]:
-    """The channels of these workspaces that are not paused, and whose people are still members."""
+    """Returns the channels of these workspaces that are not paused, and whose people are still members."""
     return of_members().filter(workspace__in=workspaces, paused_at=None)
 
 

@@ -1,4 +1,5 @@
-"""What a round of sending means for its deliveries and for the channel: again later, given up, paused."""
+"""Records the results of deliveries, for each delivery and for its channel: try again later, give up, or
+pause."""
 
 from __future__ import annotations
 
@@ -29,12 +30,12 @@ def record(channel: Channel, outcomes: Sequence[tuple[Delivery, NotSent | None]]
 
 
 def pause(failures: int) -> timedelta:
-    """After so many failures in a row."""
+    """Returns the pause after so many failures in a row."""
     return timedelta(seconds=min(FIRST_PAUSE_S * 2 ** min(failures - 1, 20), LONGEST_PAUSE_S))
 
 
 def resume(channel: Channel, now: datetime) -> None:
-    """Try again at once, as a channel that never failed."""
+    """Makes the channel due at once, as if it had never failed."""
     Channel.objects.filter(pk=channel.pk).update(
         paused_at=None, failing_since=None, failures=0, last_error="", try_at=now
     )
@@ -69,7 +70,7 @@ def _worked(channel: Channel, error: NotSent | None, now: datetime) -> None:
 def _failed(channel: Channel, error: NotSent, now: datetime) -> None:
     since = channel.failing_since or now
     failures = channel.failures + 1
-    is_paused = error.is_gone or now - since >= TRIED_FOR
+    is_paused = error.is_permanent or now - since >= TRIED_FOR
     Channel.objects.filter(pk=channel.pk).update(
         busy_until=None,
         failing_since=since,

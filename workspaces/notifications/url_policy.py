@@ -1,5 +1,5 @@
-"""Where a webhook may go: http and https, to a host that the installation allows, at an address that is
-looked up once."""
+"""Restricts the addresses of webhooks: http and https, to a host that the installation permits, at an IP
+address that is resolved only once."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ LONGEST = 1000
 
 
 class UrlError(ValueError):
-    """Why an address cannot be a webhook's; the message is for whoever typed it."""
+    """A URL cannot be used for a webhook; the message is for the person who typed it."""
 
 
 class Way(NamedTuple):
-    """`url` names the address to connect to; `host` is what the certificate has to be for, `asked` what is
-    asked for."""
+    """How to reach a webhook. `url` contains the IP address to connect to; `host` is the name that the
+    certificate must have, `host_header` the Host header."""
 
     url: str
     host: str
-    asked: str
+    host_header: str
 
 
-def checked(url: str) -> SplitResult:
-    """Raises UrlError."""
+def check_url(url: str) -> SplitResult:
+    """Returns the parts of the URL. Raises UrlError if it cannot be used for a webhook."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -57,19 +57,19 @@ def checked(url: str) -> SplitResult:
 
 
 async def way(url: str) -> Way:
-    """Connecting to the address that was checked, so that a name cannot lead elsewhere in between. Raises
-    NotSent."""
+    """Returns how to reach `url`. The connection goes to the very IP address that was checked, so that the
+    name cannot resolve to another one afterwards. Raises NotSent."""
     try:
-        parts = checked(url)
+        parts = check_url(url)
     except UrlError as error:
         raise NotSent(f"The address {error}.", is_away=True) from error
     host = parts.hostname or ""
     port = parts.port or PORTS[parts.scheme]
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise NotSent(f"The name {host} is not known.", is_away=True) from error
-    address = next((str(item[4][0]) for item in found if may_reach(str(item[4][0]), host, port)), None)
+    address = next((str(item[4][0]) for item in addresses if may_reach(str(item[4][0]), host, port)), None)
     if address is None:
         remedy = "for a program on the hub's own machine, an operator can name its host in WEBHOOK_HOSTS"
         raise NotSent(f"{host} is at an address that webhooks may not reach; {remedy}.", is_away=True)

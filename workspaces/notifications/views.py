@@ -1,4 +1,4 @@
-"""Pages: one's own channels and the workspace's, under Settings."""
+"""Pages for a person's own channels and those of the workspace, under Settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ICONS = {
     "failing": "exclamation-triangle",
     "paused": "pause-circle",
 }
-MOST_SHOWN = 20
+MAX_ROWS = 20
 
 
 @needs(Role.VIEWER)
@@ -47,14 +47,14 @@ def added(request: WorkspaceRequest, scope: str) -> HttpResponse:
     form = ChannelForm(request.POST or None)
     if form.is_valid():
         try:
-            made = channels.create(request.principal, scope, form.cleaned_data["kind"], form.cleaned_data)
+            channel = channels.create(request.principal, scope, form.cleaned_data["kind"], form.cleaned_data)
         except channels.ChannelError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
-            messages.success(request, f"{made.name} will be told. Send a test to see whether it arrives.")
+            messages.success(request, f"{channel.name} now gets messages. Send a test to see if it arrives.")
             return redirect("channels")
-    shown = {"form": form, "scope": scope, "principal": request.principal}
-    return render(request, "workspaces/channel.html", shown, status=400 if form.is_bound else 200)
+    context = {"form": form, "scope": scope, "principal": request.principal}
+    return render(request, "workspaces/channel.html", context, status=400 if form.is_bound else 200)
 
 
 @sensitive_post_parameters()
@@ -64,26 +64,26 @@ def changed(request: WorkspaceRequest, pk: int) -> HttpResponse:
     channel = _channel(request, pk)
     form = ChannelForm(request.POST or None, channel=channel)
     if form.is_valid():
-        given = {
+        changes = {
             name: value
             for name, value in form.cleaned_data.items()
             if value or name not in ("target", "secret")
         }
         try:
-            channels.change(request.principal, channel, given)
+            channels.change(request.principal, channel, changes)
         except channels.ChannelError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
             messages.success(request, f"{channel.name} is changed.")
             return redirect("channels")
-    shown = {
+    context = {
         "form": form,
         "channel": channel,
         "scope": channels.scope_of(channel),
         "principal": request.principal,
-        "deliveries": channel.deliveries.order_by("-pk")[:MOST_SHOWN],
+        "deliveries": channel.deliveries.order_by("-pk")[:MAX_ROWS],
     }
-    return render(request, "workspaces/channel.html", shown, status=400 if form.is_bound else 200)
+    return render(request, "workspaces/channel.html", context, status=400 if form.is_bound else 200)
 
 
 @needs(Role.CONTRIBUTOR)
@@ -100,7 +100,7 @@ def tested(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @needs(Role.CONTRIBUTOR)
 @require_POST
 @requires_password
-def deleted(request: WorkspaceRequest, pk: int) -> HttpResponse:
+def channel_deleted(request: WorkspaceRequest, pk: int) -> HttpResponse:
     channel = _channel(request, pk)
     channels.delete(request.principal, channel)
     messages.success(request, f"{channel.name} is deleted.")
@@ -109,14 +109,14 @@ def deleted(request: WorkspaceRequest, pk: int) -> HttpResponse:
 
 def context(request: WorkspaceRequest) -> dict[str, Any]:
     who = request.principal
-    found = [_row(channel) for channel in channels.of(who).order_by("pk")]
+    rows = [_row(channel) for channel in channels.of(who).order_by("pk")]
     return {
         "principal": who,
-        "own": [row for row in found if row["scope"] == channels.OWN],
-        "shared": [row for row in found if row["scope"] == channels.WORKSPACE],
+        "own": [row for row in rows if row["scope"] == channels.OWN],
+        "shared": [row for row in rows if row["scope"] == channels.WORKSPACE],
         "may_add": who.may(Role.CONTRIBUTOR),
         "may_share": who.may(Role.OWNER),
-        "is_waiting": any(row["waiting"] for row in found),
+        "is_waiting": any(row["waiting"] for row in rows),
         "tried_for_h": int(outcomes.TRIED_FOR.total_seconds() // 3600),
     }
 
@@ -126,7 +126,7 @@ def _row(channel: Channel) -> dict[str, Any]:
     return {
         "channel": channel,
         "scope": channels.scope_of(channel),
-        "target": channels.shown_target(channel),
+        "target": channels.target_label(channel),
         "state": state,
         "tone": TONES[state],
         "icon": ICONS[state],
@@ -136,11 +136,11 @@ def _row(channel: Channel) -> dict[str, Any]:
 
 
 def _channel(request: WorkspaceRequest, pk: int) -> Channel:
-    """One that this person may see; 404."""
-    found = channels.of(request.principal).filter(pk=pk).first()
-    if found is None:
+    """Returns a channel that this person may see; raises Http404 for any other."""
+    channel = channels.of(request.principal).filter(pk=pk).first()
+    if channel is None:
         raise Http404
-    return found
+    return channel
 
 
 def _must(request: WorkspaceRequest, scope: str) -> None:

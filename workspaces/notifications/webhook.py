@@ -1,4 +1,5 @@
-"""A POST that cannot take long: so much time in all, no redirect followed, nothing read but the status."""
+"""Sends a POST with strict limits: a time limit for all of it, no redirects, and nothing is read but the
+status."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import httpx
 from django.conf import settings
 
 from workspaces.notifications.errors import NotSent
-from workspaces.notifications.url_policy import UrlError, Way, checked, way
+from workspaces.notifications.url_policy import UrlError, Way, check_url, way
 
 log = logging.getLogger(__name__)
 WITHIN_S = 5.0
@@ -27,7 +28,7 @@ AGENT = "TrainHub"
 
 
 async def send(url: str, secret: str, body: Mapping[str, Any], delivery: int) -> None:
-    """Raises NotSent."""
+    """Sends the message to a webhook. Raises NotSent."""
     try:
         async with asyncio.timeout(WITHIN_S):
             status = await _post(url, secret, json.dumps(body).encode(), delivery)
@@ -35,7 +36,10 @@ async def send(url: str, secret: str, body: Mapping[str, Any], delivery: int) ->
         # What is closed, silent or no web server looks the same from outside, or webhooks would be a way to
         # scan ports.
         log.info(
-            "Delivery %s could not be delivered to %s: %s", delivery, urlsplit(url).hostname, _shown(error)
+            "Delivery %s could not be delivered to %s: %s",
+            delivery,
+            urlsplit(url).hostname,
+            _error_text(error),
         )
         raise NotSent(
             f"Could not be delivered within {WITHIN_S:.0f} s; the worker's log says why.", is_away=True
@@ -46,12 +50,13 @@ async def send(url: str, secret: str, body: Mapping[str, Any], delivery: int) ->
         )
     if not 200 <= status < 300:
         raise NotSent(
-            f"Answered {status} {_phrase(status)}.".replace(" .", "."), is_gone=status == HTTPStatus.GONE
+            f"Answered {status} {_phrase(status)}.".replace(" .", "."), is_permanent=status == HTTPStatus.GONE
         )
 
 
 def signature(secret: str, at: str, body: bytes) -> str:
-    """What the receiver computes too, to know that the message is ours and of now."""
+    """Returns the signature of a message. The receiver computes the same, to verify its origin and its
+    time."""
     return "sha256=" + hmac.new(secret.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
 
 
@@ -60,7 +65,7 @@ async def _post(url: str, secret: str, body: bytes, delivery: int) -> int:
     there = _by_proxy(url) if proxy else await way(url)
     at = str(int(time.time()))
     headers = {
-        "Host": there.asked,
+        "Host": there.host_header,
         "Content-Type": "application/json",
         "User-Agent": AGENT,
         "X-TrainHub-Delivery": str(delivery),
@@ -80,9 +85,10 @@ async def _post(url: str, secret: str, body: bytes, delivery: int) -> int:
 
 
 def _by_proxy(url: str) -> Way:
-    """The proxy looks names up, and decides what may be reached."""
+    """Returns how to reach `url` through WEBHOOK_PROXY. The proxy resolves names, and decides which addresses
+    may be reached."""
     try:
-        parts = checked(url)
+        parts = check_url(url)
     except UrlError as error:
         raise NotSent(f"The address {error}.", is_away=True) from error
     return Way(url, parts.hostname or "", parts.netloc)
@@ -93,7 +99,7 @@ def _trust() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-def _shown(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     text = str(error).rstrip(".") or type(error).__name__
     return text[:200]
 

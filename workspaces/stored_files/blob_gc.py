@@ -1,4 +1,4 @@
-"""Freeing blobs that nothing names any more. Every table that names blobs stands in `TABLES`."""
+"""Deletes blobs that no row names any more. `TABLES` lists every table that names blobs."""
 
 from __future__ import annotations
 
@@ -11,72 +11,79 @@ from django.db import models
 
 from workspaces.stored_files import blobs
 
+# Each has a column `sha256`. An app adds its own by `add` when it is ready.
 TABLES: list[type[models.Model]] = []
-"""Each has a column `sha256`. An app adds its own by `add` when it is ready."""
 _WORKSPACE: dict[type[models.Model], str] = {}
+# A node uploads a file before it can say which run it belongs to, and may be cut off in between.
 KEEP_UNNAMED_S = 7 * 86400.0
-"""A node uploads a file before it can say which run it belongs to, and may be cut off in between."""
+# A blob that no row names any more is usually garbage. Only a client that has kept it within this time may
+# still be about to name it.
 UNDER_WAY_S = 3600.0
-"""What was named once and is no longer is as good as gone; only who keeps it just now could still mean to
-name it."""
+# SQLite allows a limited number of parameters in one query.
 AT_ONCE = 500
 
 
 def add(table: type[models.Model], *, workspace: str) -> None:
-    """A further table that names blobs; `workspace` is the look-up from its rows to the workspace that they
-    belong to."""
+    """Registers a table that names blobs; `workspace` is the look-up from its rows to their workspace."""
     TABLES.append(table)
     _WORKSPACE[table] = workspace
 
 
 def named_in(workspace_id: int, among: Iterable[str]) -> set[str]:
-    """Which of these hashes a row of that workspace names."""
-    asked = list(among)
-    found: set[str] = set()
+    """Returns those of the hashes that a row of that workspace names."""
+    candidates = list(among)
+    names: set[str] = set()
     for table in TABLES:
-        rows = _rows(table).filter(**{_WORKSPACE[table]: workspace_id, "sha256__in": asked})
-        found.update(rows.values_list("sha256", flat=True))
-    return found
+        rows = _rows(table).filter(**{_WORKSPACE[table]: workspace_id, "sha256__in": candidates})
+        names.update(rows.values_list("sha256", flat=True))
+    return names
 
 
 def named(among: Iterable[str]) -> set[str]:
-    """Which of these hashes a row names."""
-    asked = list(among)
-    found: set[str] = set()
+    """Returns those of the hashes that any row names."""
+    candidates = list(among)
+    names: set[str] = set()
     for table in TABLES:
-        found.update(_rows(table).filter(sha256__in=asked).values_list("sha256", flat=True))
-    return found
+        names.update(_rows(table).filter(sha256__in=candidates).values_list("sha256", flat=True))
+    return names
 
 
 def sweep(now: float | None = None) -> int:
-    """Delete what nothing names and nobody wrote or kept for days; how many files went."""
+    """Deletes blobs that no row names and that nobody has written or kept for KEEP_UNNAMED_S; returns how
+    many."""
     moment = (time.time() if now is None else now) - KEEP_UNNAMED_S
     files = blobs.unkept_since(moment)
-    gone = 0
+    removed = 0
     while some := list(islice(files, AT_ONCE)):
+        # A file that somebody has kept between the two looks is not removed: `drop` looks again.
         spared = named(file.name for file in some)
-        gone += sum(
+        removed += sum(
             blobs.drop(file, unkept_since=moment) is not None for file in some if file.name not in spared
         )
-    return gone
+    return removed
 
 
-def free(let_go: Mapping[str, float], now: float | None = None) -> int:
-    """Delete at once what rows that are gone had named, and no other names; the bytes freed.
+def free(candidates: Mapping[str, float], now: float | None = None) -> int:
+    """Deletes at once blobs that deleted rows have named, unless other rows name them; returns the bytes
+    freed.
 
-    `let_go`: the hash -> when such a row was made (Unix seconds). What somebody has kept since then, within
-    the hour, may be about to be named anew: that is left to `sweep`, which then takes it an hour later."""
+    `candidates`: hash -> time at which such a row was made (Unix seconds). A blob that somebody has kept
+    since then, within the last hour, may be about to be named again: it is left to `sweep`, which deletes it
+    an hour later."""
     at = time.time() if now is None else now
-    spared = named(let_go)
+    spared = named(candidates)
     freed = 0
-    for sha256, made_at in let_go.items():
+    for sha256, stored_at in candidates.items():
         if sha256 not in spared:
-            size = blobs.drop(blobs.path(sha256), unkept_since=max(at - UNDER_WAY_S, made_at))
+            size = blobs.drop(blobs.path(sha256), unkept_since=max(at - UNDER_WAY_S, stored_at))
             freed += size or 0
             if size is None:
-                blobs.forgo(sha256, at - KEEP_UNNAMED_S + UNDER_WAY_S)
+                # Its time is set back, as if it had been kept long ago, so that a sweep in an hour or later
+                # deletes it.
+                blobs.set_stored_time(sha256, at - KEEP_UNNAMED_S + UNDER_WAY_S)
     return freed
 
 
 def _rows(table: type[models.Model]) -> models.QuerySet[Any]:
+    # The default manager, so that rows hidden by a manager of their own still count.
     return table._default_manager.all()

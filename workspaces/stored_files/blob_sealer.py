@@ -1,5 +1,5 @@
-"""Stored files of versions before this one become read-only, once, in the background
-(`workspaces.stored_files.blobs` seals new ones)."""
+"""Makes stored files of earlier versions read-only, once, in the background (`workspaces.stored_files.blobs`
+seals new ones)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _DONE = "sealed"
 
 
 def seal_old() -> int:
-    """Seal every stored file that is not; how many were not. Later calls see by a file of their own that it
-    is done."""
+    """Seals every stored file that is not sealed; returns how many. A marker file makes later calls return at
+    once."""
     root = blobs.root()
     done = root / _DONE
     if done.exists() or not root.is_dir():
@@ -42,6 +42,7 @@ def _seal(folder: Path) -> int:
     with os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
+                # Uploads go on meanwhile, and the garbage collection may take a file.
                 mode = entry.stat(follow_symlinks=False).st_mode
                 if stat.S_ISREG(mode) and stat.S_IMODE(mode) != blobs.SEALED:
                     Path(entry.path).chmod(blobs.SEALED)

@@ -13,7 +13,7 @@ from workspaces.stored_files import blobs
 
 
 class BlobWriter:
-    """Write chunks, then `finish`; left without that, nothing remains.
+    """Writes a new blob: write chunks, then call `finish`. If `finish` is not called, nothing remains.
 
     with BlobWriter() as writer:
         writer.write(chunk)
@@ -22,6 +22,7 @@ class BlobWriter:
 
     def __init__(self) -> None:
         self._path = blobs.part_path()
+        # O_EXCL and a name that nobody can know: no other process, and no link, can be in its place.
         self._file = os.fdopen(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
         self._hash = hashlib.sha256()
         self.size = 0
@@ -47,15 +48,17 @@ class BlobWriter:
 
     @property
     def sha256(self) -> str:
-        """Of what was written up to now."""
+        """The SHA-256 of the bytes written up to now."""
         return self._hash.hexdigest()
 
     def finish(self, expected: str | None = None) -> str:
-        """Give the bytes their name; raises BlobError, keeping nothing, where they are not `expected`."""
+        """Publishes the bytes under their SHA-256 and returns it. Raises BlobError, and stores nothing, if it
+        is not `expected`."""
         sha256 = self._hash.hexdigest()
         if expected is not None and sha256 != expected:
             raise blobs.BlobError(f"the bytes have the SHA-256 {sha256}, not {expected}")
         self._file.flush()
+        # Before it is read-only, and before it has its name: whoever sees it there sees its final time.
         self.published_at = blobs.set_time(self._file.fileno())
         blobs.seal(self._file.fileno())
         self._file.close()
@@ -64,7 +67,7 @@ class BlobWriter:
 
 
 def store_file(source: Path) -> str:
-    """Makes a stored file of a finished file of the hub's own; returns its SHA-256. `source` is deleted."""
+    """Makes a blob of a finished file of the hub's own; returns its SHA-256. `source` is deleted."""
     with source.open("rb") as file, BlobWriter() as writer:
         while chunk := file.read(blobs.CHUNK_BYTES):
             writer.write(chunk)

@@ -1,8 +1,9 @@
-"""Content-addressed files below DATA_DIR/blobs: a blob is whole and checked from the moment it has its name.
+"""Content-addressed files below DATA_DIR/blobs. A blob is complete and verified from the moment at which it
+has its name.
 
-A blob is sealed: it gets its name once, when nothing has it open for writing any more, with the mode 0400,
-and no later upload of the same bytes replaces it. `verify` reads it whole and sets it aside if its content is
-no longer what its name says."""
+A blob is sealed: it gets its name once, when no process has it open for writing any more, with the mode 0400,
+and no later upload of the same bytes replaces it. `verify` reads it whole and sets it aside if its content no
+longer has the SHA-256 that is its name."""
 
 from __future__ import annotations
 
@@ -25,16 +26,20 @@ from workspaces.stored_files import verification
 log = logging.getLogger(__name__)
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 CHUNK_BYTES = 1024 * 1024
+# Readable by the hub's own account only, and by nobody writable: an accidental write fails instead of
+# damaging what others have named by its hash.
 SEALED = 0o400
+# Numbers of the errors of a disk, or of a quota, that has no room.
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Numbers of the errors of a disk, or of a quota, that has no room."""
+# What file systems without hard links, or with a limit on their number, answer.
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _DAMAGED = "damaged"
+# A lock for each of 64 groups of hashes: one for each file would have to be made and forgotten again.
 _verifying = [threading.Lock() for _ in range(64)]
 
 
 class BlobError(Exception):
-    """The bytes are not what their name says."""
+    """The bytes do not have the SHA-256 that is their name."""
 
 
 class DamagedBlob(BlobError):
@@ -42,7 +47,7 @@ class DamagedBlob(BlobError):
 
 
 def path(sha256: str) -> Path:
-    """Where the blob is, or would be; raises BlobError for anything but 64 hex digits."""
+    """Returns the path that the blob has, or would have. Raises BlobError for anything but 64 hex digits."""
     if not SHA256.match(sha256):
         raise BlobError(f"{sha256[:80]!r} is not a SHA-256 in lower-case hex")
     return root() / sha256[:2] / sha256
@@ -53,7 +58,7 @@ def exists(sha256: str) -> bool:
 
 
 def keep(sha256: str) -> None:
-    """Somebody counts on the blob though no row names it yet: the sweep begins to wait anew
+    """Marks a blob as in use though no row names it yet: the period until the sweep deletes it starts anew
     (workspaces.stored_files.blob_gc)."""
     file = path(sha256)
     before = file.stat()
@@ -62,7 +67,7 @@ def keep(sha256: str) -> None:
 
 
 def hold(sha256: str) -> bool:
-    """`keep` it for whoever is about to name it; False where it is not there (any more)."""
+    """Calls `keep` for a blob that is about to be named. Returns False if it does not exist."""
     try:
         keep(sha256)
     except FileNotFoundError:
@@ -70,34 +75,35 @@ def hold(sha256: str) -> bool:
     return True
 
 
-def forgo(sha256: str, kept_at: float) -> None:
-    """Let the file count as kept at that moment (Unix seconds), where it is there at all: it has been of use
-    already."""
+def set_stored_time(sha256: str, stored_at: float) -> None:
+    """Sets the time at which the blob was kept last to `stored_at` (Unix seconds), if it exists. An old time
+    lets the next sweep delete it."""
     with suppress(FileNotFoundError):
-        os.utime(path(sha256), (kept_at, kept_at))
+        os.utime(path(sha256), (stored_at, stored_at))
 
 
 def unkept_since(moment: float) -> Iterator[Path]:
-    """Every file that nobody wrote or kept since (Unix seconds). Half-written ones lie beside the blobs,
-    under names that are no SHA-256."""
+    """Yields every file that nobody has written or kept since `moment` (Unix seconds). Unfinished ones are
+    included; their names are no SHA-256."""
     for file in root().glob("*/*"):
-        if file.parent.name != _DAMAGED and _kept_at(file) < moment:
+        if file.parent.name != _DAMAGED and _stored_at(file) < moment:
             yield file
 
 
 def drop(file: Path, *, unkept_since: float) -> int | None:
-    """Delete a file of `unkept_since` that nothing names; the bytes freed, None where somebody has kept it in
-    between.
+    """Deletes a file of `unkept_since` that no row names. Returns the bytes freed, or None if somebody has
+    kept it in between.
 
-    It is set aside first: who keeps it before that is seen, and who comes after finds nothing there, and
-    sends it again."""
+    The file is renamed first: a `keep` before that is noticed, and later callers find no blob and upload it
+    again."""
     aside = part_path()
     try:
-        if _kept_at(file) > unkept_since:
+        if _stored_at(file) > unkept_since:
             return None
         file.rename(aside)
     except FileNotFoundError:
         return None
+    # Asked of the file itself: a `keep` between the look and the rename has changed its time.
     facts = aside.stat()
     if facts.st_mtime > unkept_since:
         _name(aside, file.name) if SHA256.match(file.name) else aside.rename(file)
@@ -107,12 +113,14 @@ def drop(file: Path, *, unkept_since: float) -> int | None:
 
 
 def publish(part: Path, sha256: str) -> None:
-    """Give a file below DATA_DIR/blobs its name; `part` is gone afterwards.
+    """Gives a file below DATA_DIR/blobs the name of its blob; `part` does not exist afterwards.
 
-    The caller has computed `sha256` from the bytes themselves, has called `seal`, and holds no open
-    descriptor of the file. A blob that is there already is never replaced: then `part` is dropped. Only if
-    that blob turns out to be damaged is it set aside, and `part` takes its place."""
-    _made(sha256[:2])
+    The caller has computed `sha256` from the bytes themselves, has called `seal`, and has no open descriptor
+    of the file. An existing blob is not replaced: then `part` is deleted. Only if that blob is damaged is it
+    set aside, and `part` takes its place."""
+    _make_folder(sha256[:2])
+    # Compared below: if the name belongs to another file, that one was there before, and nothing is known of
+    # it.
     inode = part.stat().st_ino
     _name(part, sha256)
     with suppress(FileNotFoundError):
@@ -123,23 +131,25 @@ def publish(part: Path, sha256: str) -> None:
 
 
 def seal(descriptor: int) -> None:
-    """Make a finished file read-only and have it on the disk: the last thing before its descriptor is
+    """Makes a finished file read-only and writes it to the disk: the last step before its descriptor is
     closed."""
     os.fchmod(descriptor, SEALED)
+    # On the disk before it gets its name; after a power failure a name without bytes would count as the whole
+    # file.
     os.fsync(descriptor)
 
 
 def verify(sha256: str) -> None:
-    """Read the blob whole, unless this process has done so since it last changed.
+    """Reads the blob whole, unless this process has done so since it last changed.
 
-    Raises DamagedBlob if its content is not what its name says; it is then set aside, and `exists` is False.
-    """
+    Raises DamagedBlob if its content does not have the SHA-256 that is its name; it is then set aside, and
+    `exists` is False."""
     with path(sha256).open("rb") as file:
         verify_open(file.fileno(), sha256)
 
 
 def verify_open(descriptor: int, sha256: str) -> None:
-    """The same for a blob that the caller has open."""
+    """Like `verify`, for a blob that the caller has open."""
     # Several requests for the same large file wait for one reading of it.
     with _verifying[int(sha256[:2], 16) % len(_verifying)]:
         facts = os.fstat(descriptor)
@@ -155,8 +165,8 @@ def verify_open(descriptor: int, sha256: str) -> None:
 
 
 def absence(sha256: str) -> str:
-    """Why the bytes of a file are not there, and what to do: the rest of a sentence that begins with 'The
-    bytes of NAME'."""
+    """Returns why the bytes of a file are not available, and what to do: the rest of a sentence that begins
+    with 'The bytes of NAME'."""
     if (root() / _DAMAGED / sha256).exists():
         return (
             "were damaged on the hub's disk and are set aside; upload the file again, or restore it "
@@ -166,12 +176,12 @@ def absence(sha256: str) -> str:
 
 
 def part_path() -> Path:
-    """A new name below DATA_DIR/blobs that no request can know, for a file that is to become a blob."""
-    return _made("partial") / secrets.token_hex(16)
+    """Returns a new random path below DATA_DIR/blobs for a file that is to become a blob."""
+    return _make_folder("partial") / secrets.token_hex(16)
 
 
 def _name(part: Path, sha256: str) -> None:
-    """Link `part` to the blob's name unless that is taken by an intact file, then remove `part`."""
+    """Links `part` to the blob's name unless an intact file has it already, then removes `part`."""
     target = path(sha256)
     while True:
         try:
@@ -186,7 +196,7 @@ def _name(part: Path, sha256: str) -> None:
 
 
 def _link(part: Path, target: Path) -> None:
-    """Raises FileExistsError and leaves the target alone, whatever it is."""
+    """Links `part` to `target`. Raises FileExistsError if `target` exists, whatever it is."""
     try:
         os.link(part, target)
     except OSError as error:
@@ -207,8 +217,9 @@ def _is_intact(sha256: str) -> bool:
 
 
 def _set_aside(sha256: str, facts: os.stat_result) -> None:
-    file, aside = path(sha256), _made(_DAMAGED) / sha256
+    file, aside = path(sha256), _make_folder(_DAMAGED) / sha256
     with suppress(FileNotFoundError):
+        # The file of this name may be another one by now, which a new upload has brought.
         if file.stat().st_ino == facts.st_ino:
             file.replace(aside)
     verification.forget(sha256)
@@ -222,14 +233,14 @@ def _set_aside(sha256: str, facts: os.stat_result) -> None:
 
 
 def set_time(file: Path | int) -> float:
-    """Set a file's time to now, to the nanosecond, and return it: the kernel's own clock for files may lag by
-    milliseconds."""
+    """Sets a file's time to now, in nanoseconds, and returns it in Unix seconds. The clock that the kernel
+    uses for files may lag by milliseconds."""
     now = time.time_ns()
     os.utime(file, ns=(now, now))
     return os.stat(file).st_mtime  # noqa: PTH116 - of a descriptor, too
 
 
-def _made(name: str) -> Path:
+def _make_folder(name: str) -> Path:
     # Each by itself: mkdir's mode holds only for the last folder of parents=True.
     root().mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = root() / name
@@ -237,8 +248,8 @@ def _made(name: str) -> Path:
     return folder
 
 
-def _kept_at(file: Path) -> float:
-    """Unix seconds; of what is gone, later than any moment."""
+def _stored_at(file: Path) -> float:
+    """Returns the file's time in Unix seconds; infinity for a file that does not exist."""
     try:
         return file.stat().st_mtime
     except FileNotFoundError:
@@ -246,5 +257,5 @@ def _kept_at(file: Path) -> float:
 
 
 def root() -> Path:
-    """The folder of all blobs."""
+    """Returns the folder of all blobs."""
     return Path(settings.DATA_DIR) / "blobs"

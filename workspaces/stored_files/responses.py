@@ -1,5 +1,5 @@
-"""A stored file as an answer over HTTP: whole or in ranges, with conditions, and never with other bytes than
-its hash says."""
+"""Sends a stored file over HTTP: whole or in ranges, with conditions, and never with other bytes than its
+hash says."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ from workspaces.stored_files.preconditions import Span
 
 PIECE_BYTES = 2 * 1024 * 1024
 OCTETS = "application/octet-stream"
+# For every answer that depends on who asks: it may be stored by its reader alone, and is to be asked for
+# again each time.
 PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization, Accept-Encoding"}
-"""For every answer that depends on who asks: it may be stored by its reader alone, and is to be asked for
-again each time."""
+# Threads that may read, or wait for, large files that are not verified yet: the threads of all other requests
+# stay free.
 _verifying = anyio.CapacityLimiter(4)
-"""Threads that may read, or wait for, large files that are not verified yet: the threads of all other
-requests stay free."""
 
 
 class StoredFileResponse(Response):
-    """A download of one file. The caller has made sure before that whoever asks may have it.
+    """A download of one file. The caller has checked before that the client may have it.
 
     With `sha256` the file is a blob. A blob that this process has not verified since it last changed is
-    verified while it is
-    sent: its last bytes leave only if the hash of all is right, otherwise the connection ends early. Before a
-    range of it is sent, it is read whole once. Of a file without `sha256`, such as a log that still grows,
-    the first `size` bytes are sent."""
+    verified while it is sent: its last bytes are sent only if the hash of all is right, otherwise the
+    connection ends early. Before a range of it is sent, it is read whole once. Of a file without `sha256`,
+    such as a log that still grows, the first `size` bytes are sent."""
 
     def __init__(
         self,
@@ -56,8 +55,9 @@ class StoredFileResponse(Response):
         self.status_code, self.background, self.body = 200, None, b""
         self._etag = etag or f'"{sha256}"'
         self._modified = preconditions.last_modified(modified_at)
-        told = {"Content-Type": media_type, "ETag": self._etag, "Accept-Ranges": "bytes"}
-        self.init_headers({**PRIVATE, **(headers or {}), **told})
+        own_headers = {"Content-Type": media_type, "ETag": self._etag, "Accept-Ranges": "bytes"}
+        self.init_headers({**PRIVATE, **(headers or {}), **own_headers})
+        # Starlette would say 0, the length of the body that it was given.
         del self.headers["content-length"]
         if self._modified:
             self.headers["last-modified"] = self._modified
@@ -71,14 +71,15 @@ class StoredFileResponse(Response):
             await _refusal(404, "Not found", "The file was deleted a moment ago.")(scope, receive, send)
             return
         try:
+            # One descriptor for all of the answer: a file that is replaced meanwhile cannot mix into it.
             answer = await self._answer(scope, descriptor, facts)
             await answer(scope, receive, send)
         finally:
             os.close(descriptor)
 
     async def _answer(self, scope: Scope, descriptor: int, facts: os.stat_result) -> Response:
-        method, asked = scope["method"], Headers(scope=scope)
-        refused = preconditions.failed(method, asked, self._etag, self._modified)
+        method, headers = scope["method"], Headers(scope=scope)
+        refused = preconditions.failed(method, headers, self._etag, self._modified)
         if refused == preconditions.NOT_MODIFIED:
             return self._without_content(304)
         if refused:
@@ -88,7 +89,7 @@ class StoredFileResponse(Response):
                 "The file is not in the state that the request names; fetch it anew.",
             )
         size = facts.st_size if self._size is None else self._size
-        spans = preconditions.spans(method, asked, size, self._etag, self._modified)
+        spans = preconditions.spans(method, headers, size, self._etag, self._modified)
         if spans == []:
             return self._without_content(416, {"Content-Range": f"bytes */{size}"})
         if method == "HEAD":
@@ -110,13 +111,14 @@ class StoredFileResponse(Response):
         return _Sending(self, descriptor, self._parts(spans, size), None)
 
     def _parts(self, spans: list[Span], size: int) -> list[bytes | Span]:
-        """What is sent for these ranges, in order: bytes as they are, and pieces of the file. Sets the
+        """Returns what is sent for these ranges, in order: literal bytes, and ranges of the file. Sets the
         headers for it."""
         if len(spans) == 1:
             start, end = spans[0]
             self.headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
             self.headers["content-length"] = str(end - start)
             return [spans[0]]
+        # Random, so that the content cannot contain it.
         boundary, kind = secrets.token_hex(16), self.headers["content-type"]
         parts: list[bytes | Span] = []
         for number, (start, end) in enumerate(spans):
@@ -138,18 +140,18 @@ class StoredFileResponse(Response):
         return parts
 
     def _without_content(self, status: int, more: Mapping[str, str] | None = None) -> Response:
-        left_out = ["content-type", "content-length", *(["content-disposition"] if status == 304 else [])]
-        kept = {name: value for name, value in self.headers.items() if name not in left_out}
-        answer = Response(status_code=status, headers={**kept, **(more or {})})
+        dropped = ["content-type", "content-length", *(["content-disposition"] if status == 304 else [])]
+        headers = {name: value for name, value in self.headers.items() if name not in dropped}
+        answer = Response(status_code=status, headers={**headers, **(more or {})})
         if status == 304:
             del answer.headers["content-length"]
         return answer
 
 
 class _Sending(StreamingResponse):
-    """Sends parts of an open file; reads the next piece, and hashes it, while the one before it is sent.
+    """Sends parts of an open file; reads and hashes the next piece while the one before it is sent.
 
-    `expected`: the SHA-256 that the parts together must have, and what the file's state was when it was
+    `expected`: the SHA-256 that the parts together must have, and the state of the file when it was
     opened."""
 
     def __init__(
@@ -165,21 +167,22 @@ class _Sending(StreamingResponse):
 
     async def stream_response(self, send: Send) -> None:
         pieces = self._pieces()
+        # The next piece is read while this one is on its way.
         reading = asyncio.create_task(_next(pieces))
-        begun = False
+        has_started = False
         try:
             while (piece := await reading) is not None:
-                if not begun:
+                if not has_started:
                     # Not earlier: while nothing of a damaged file has left, the answer can still be an error.
                     await self._begin(send)
-                    begun = True
+                    has_started = True
                 reading = asyncio.create_task(_next(pieces))
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
-            if not begun:
+            if not has_started:
                 await self._begin(send)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except blobs.DamagedBlob:
-            if begun:
+            if has_started:
                 # There is no other way to tell the client: the answer ends before its Content-Length.
                 raise
             await self._refuse(send)
@@ -217,8 +220,8 @@ class _Sending(StreamingResponse):
                 yield piece
 
     def _check(self) -> None:
-        """Raises DamagedBlob before the last piece of a file leaves whose content is not what its name
-        says."""
+        """Raises DamagedBlob if the content of the file is not that of its name. Called before the last piece
+        is sent."""
         if not self._expected:
             return
         sha256, facts = self._expected
@@ -230,7 +233,7 @@ class _Sending(StreamingResponse):
 
 
 def attachment(filename: str) -> str:
-    """The header Content-Disposition of a download under that name."""
+    """Returns the header Content-Disposition of a download with that name."""
     quoted = quote(filename)
     return (
         f'attachment; filename="{filename}"'
@@ -240,6 +243,7 @@ def attachment(filename: str) -> str:
 
 
 def _opened(path: Path) -> tuple[int, os.stat_result]:
+    # O_NOFOLLOW: nothing in the data folder is a link, so one that appears there is an attack.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     return descriptor, os.fstat(descriptor)
 

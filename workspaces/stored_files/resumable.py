@@ -1,10 +1,10 @@
-"""Files that come in pieces, one writer at a time: the part of an uploader grows under a lock, and becomes a
-blob when whole.
+"""Files that are uploaded in pieces, by one writer at a time. The part of an uploader grows under a lock, and
+becomes a blob when it is complete.
 
-The lock is an flock on a file beside the part, so it holds between threads and between several web processes.
-All that is said of the part's length is compared under it. The piece that completes a file moves the part
-first to a name that no request knows; there it is written, hashed, sealed and closed before it becomes a
-blob. Broken off in between, the file begins anew; it is never left whole and unpublished."""
+The lock is an flock on a file beside the part, so it works between threads and between several web processes.
+The length of the part is only compared under it. The piece that completes a file first moves the part to a
+name that no request knows; there it is written, hashed, sealed and closed before it becomes a blob. If that
+is interrupted, the upload starts anew; a complete part is never left unpublished."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from workspaces.stored_files import blobs, verification
 if TYPE_CHECKING:
     from hashlib import _Hash
 
+# How long an unfinished upload stays after its last piece, of whatever protocol. Nothing else deletes from
+# DATA_DIR/uploads.
 KEEP_UNFINISHED_S = 7 * 86_400.0
-"""How long an unfinished upload stays after its last piece, of whatever protocol. Nothing else deletes from
-DATA_DIR/uploads."""
 MAX_HASHES = 1000
 LOCK = ".lock"
 _lock = threading.Lock()
@@ -34,20 +34,20 @@ _hashes: OrderedDict[Path, tuple[verification.Identity, _Hash]] = OrderedDict()
 
 
 class Busy(Exception):
-    """Another request writes, or completes, this very file just now."""
+    """Another request is writing or completing the same file."""
 
 
 class WrongOffset(Exception):
-    """The piece does not begin where the part ends."""
+    """The piece does not begin where the part ends. `expected`: where it has to begin."""
 
-    def __init__(self, wanted: int) -> None:
-        super().__init__(f"the next byte wanted is {wanted}")
-        self.wanted = wanted
+    def __init__(self, expected: int) -> None:
+        super().__init__(f"the next byte wanted is {expected}")
+        self.expected = expected
 
 
 @dataclass(frozen=True)
 class Part:
-    """The unfinished file of one uploader, which is to have this SHA-256 and size."""
+    """The unfinished file of one uploader, with the SHA-256 and the size that it must have in the end."""
 
     path: Path
     sha256: str
@@ -55,7 +55,7 @@ class Part:
 
 
 def stored_bytes(path: Path) -> int:
-    """How much of a part is here; 0 for one that is not there."""
+    """Returns the length of a part; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -63,14 +63,16 @@ def stored_bytes(path: Path) -> int:
 
 
 def append(part: Part, start: int, data: bytes) -> int:
-    """Write the piece; the part's length afterwards. With the last piece the file becomes a blob.
+    """Writes a piece; returns the part's length afterwards. With the last piece the file becomes a blob.
 
-    Raises WrongOffset, Busy, blobs.BlobError for a whole file with another SHA-256 (of which nothing is
-    kept), and OSError, after which the part is as it was before."""
+    Raises WrongOffset, Busy, blobs.BlobError for a complete file with another SHA-256 (of which nothing is
+    stored), and OSError, after which the part is as it was before."""
     with _locked(part.path):
         stored = stored_bytes(part.path)
         if stored != start:
             raise WrongOffset(stored)
+        # A crash leaves the part longer or shorter than the client knows; it asks for the length before it
+        # goes on.
         if start + len(data) < part.total:
             _grow(part.path, part.path, start, data)
         else:
@@ -79,33 +81,35 @@ def append(part: Part, start: int, data: bytes) -> int:
 
 
 def remove_forgotten(folder: Path, before: float) -> int:
-    """Delete the parts in a folder that nobody has added to since (Unix seconds), and locks without a part;
-    how many parts."""
-    gone = 0
+    """Deletes the parts in a folder to which nobody has added since `before` (Unix seconds), and locks
+    without a part. Returns how many parts."""
+    removed = 0
     for file in folder.glob("*.*"):
         path = file.with_name(file.name.removesuffix(LOCK))
         with suppress(Busy, FileNotFoundError), _locked(path):
             if path.is_file() and path.stat().st_mtime < before:
                 path.unlink()
-                gone += 1
-    return gone
+                removed += 1
+    return removed
 
 
 def _grow(file: Path, name: Path, start: int, data: bytes) -> _Hash | None:
-    """Write `data` at the end of `file`. The hash of all of it, if that of its beginning is known; it is kept
-    under `name`."""
+    """Writes `data` at the end of `file`. Returns the hash of all of it if that of its beginning is known,
+    and stores it under `name`."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         digest = _hash_until_now(name, descriptor)
         try:
             _write(descriptor, data, start)
         except OSError:
+            # A full disk: what was written of this piece goes, so that the length stays a multiple of whole
+            # pieces.
             os.ftruncate(descriptor, start)
             raise
         if digest is not None:
             digest.update(data)
             blobs.set_time(descriptor)
-            _keep_hash(name, verification.identity(os.fstat(descriptor)), digest)
+            _keep_hash(name, verification.file_identity(os.fstat(descriptor)), digest)
         return digest
     finally:
         os.close(descriptor)
@@ -113,6 +117,8 @@ def _grow(file: Path, name: Path, start: int, data: bytes) -> _Hash | None:
 
 def _complete(part: Part, start: int, data: bytes) -> None:
     private = blobs.part_path()
+    # Under a name that no request knows: from here on nobody can write to it while it is hashed and
+    # published.
     if start:
         part.path.rename(private)
     try:
@@ -146,7 +152,7 @@ def _removed_at_the_end(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a part; raises Busy at once where another has it."""
+    """Holds the lock of a part. Raises Busy at once if another request has it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = path.with_name(f"{path.name}{LOCK}")
     descriptor = _lock_file(lock)
@@ -166,6 +172,8 @@ def _lock_file(lock: Path) -> int:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):
+                # The lock file may have been removed between open and flock; then its name belongs to another
+                # file, and this lock protects nothing.
                 if os.path.samestat(os.fstat(descriptor), lock.stat()):
                     return descriptor
         except BlockingIOError as error:
@@ -185,14 +193,19 @@ def _write(descriptor: int, data: bytes, start: int) -> None:
 
 
 def _hash_until_now(name: Path, descriptor: int) -> _Hash | None:
-    """The hash of what the file holds, if this process wrote all of it and nobody has changed it since."""
+    """Returns the hash of the file's content if this process has written all of it and nobody has changed it
+    since; otherwise None."""
     facts = os.fstat(descriptor)
     if facts.st_size == 0:
         return hashlib.sha256()
     with _lock:
-        known, digest = _hashes.pop(name, (None, None))
-    # Not by the time of the inode's last change: to rename the file has changed that.
-    return digest if known is not None and known[:4] == verification.identity(facts)[:4] else None
+        hashed_bytes, digest = _hashes.pop(name, (None, None))
+    # The fifth item, the time of the inode's last change, is not compared: renaming the file changes it.
+    return (
+        digest
+        if hashed_bytes is not None and hashed_bytes[:4] == verification.file_identity(facts)[:4]
+        else None
+    )
 
 
 def _keep_hash(name: Path, state: verification.Identity, digest: _Hash) -> None:

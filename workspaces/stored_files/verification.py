@@ -1,8 +1,8 @@
-"""Remembers which stored files were read whole by this process and had the SHA-256 that is their name.
+"""Remembers which stored files this process has read whole and found to have the SHA-256 that is their name.
 
 A file counts as verified only while nothing about it has changed: device, inode, size, and both times in
-nanoseconds. The time of the last change of the inode cannot be set by a program, so a file that was written
-to meanwhile is read again."""
+nanoseconds. No program can set the time of the last change of the inode, so a file that was written to
+meanwhile is read again."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ BLOCK_BYTES = 1024 * 1024
 
 
 class Identity(NamedTuple):
-    """Equal for two looks at a file only if it is the same file with the same content."""
+    """The identity of a file's state. Two are equal only if it is the same file with the same content."""
 
     device: int
     inode: int
     size: int
     modified_ns: int
+    # The time of the inode's last change cannot be set by anybody, so a write that restores the other time is
+    # noticed.
     changed_ns: int
 
 
@@ -29,26 +31,28 @@ _lock = threading.Lock()
 _verified: dict[str, Identity] = {}
 
 
-def identity(facts: os.stat_result) -> Identity:
+def file_identity(facts: os.stat_result) -> Identity:
     return Identity(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
 
 
 def is_verified(sha256: str, facts: os.stat_result) -> bool:
     with _lock:
-        return _verified.get(sha256) == identity(facts)
+        return _verified.get(sha256) == file_identity(facts)
 
 
 def remember(sha256: str, facts: os.stat_result) -> None:
-    """The file with these facts was read whole and has that SHA-256."""
+    """Records that the file with these facts was read whole and has that SHA-256."""
     with _lock:
         if len(_verified) >= MAX_REMEMBERED:
             _verified.clear()
-        _verified[sha256] = identity(facts)
+        _verified[sha256] = file_identity(facts)
 
 
 def carry_over(sha256: str, before: os.stat_result, after: os.stat_result) -> None:
-    """The hub itself has just set the file's time, which changes its identity but not its content."""
-    is_same_file = identity(before)[:3] == identity(after)[:3]
+    """Keeps a file verified whose time the hub itself has just set, which changes its identity but not its
+    content."""
+    # The inode's own time changes with it as well, so only device, inode and size can be compared.
+    is_same_file = file_identity(before)[:3] == file_identity(after)[:3]
     if is_same_file and is_verified(sha256, before):
         remember(sha256, after)
 
@@ -59,8 +63,8 @@ def forget(sha256: str) -> None:
 
 
 def sha256_of(descriptor: int, size: int | None = None) -> str:
-    """The SHA-256 of an open file, or of its first `size` bytes. The file's position is neither used nor
-    moved."""
+    """Returns the SHA-256 of an open file, or of its first `size` bytes. The file's position is neither used
+    nor changed."""
     digest = hashlib.sha256()
     offset = 0
     while block := os.pread(

@@ -1,9 +1,8 @@
-"""Files of the hub as one zip that is made while it is sent: stored, so that its length is known and Range
-works.
+"""Makes a zip of files while it is sent. The files are stored without compression, so that the length is
+known before and Range works.
 
-For whoever hands out a folder: `return await response(request, entries, "name.zip", headers=SAFE)`. A CRC
-stands before its file's bytes (readers that stream need it there), so a file is read once more before its
-first sending."""
+Use: `return await response(request, entries, "name.zip", headers=SAFE)`. The CRC of a file stands before its
+bytes, where readers of a stream need it, so a file is read once more before it is sent for the first time."""
 
 from __future__ import annotations
 
@@ -20,26 +19,30 @@ from pathlib import Path
 from urllib.parse import quote
 
 import anyio.to_thread
+from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from workspaces.stored_files import blobs, preconditions, verification
 
 PIECE_BYTES = 1024 * 1024
-MOST_KNOWN = 100_000
+MAX_CACHED_CRCS = 100_000
+# These values in the old fields say that the real ones are in the ZIP64 fields.
 _MAX_16, _MAX_32 = 0xFFFF, 0xFFFFFFFF
-_VERSION, _MADE_BY = 45, 3 << 8 | 45
+# ZIP64 needs version 4.5 to extract; the creator is Unix, so that modes count.
+_VERSION, _CREATOR = 45, 3 << 8 | 45
+# Flag 11: names are UTF-8. Method 0: stored, so that the length is known before anything is read.
 _UTF8, _STORED, _REGULAR_FILE = 1 << 11, 0, 0o100644 << 16
 _lock = threading.Lock()
-_known: dict[tuple[Path | str, int], int] = {}
+_crcs: LRUCache[tuple[Path | str, int], int] = LRUCache(MAX_CACHED_CRCS)
 
 
 @dataclass(frozen=True)
-class Entry:
-    """`name` in the zip, with `/`; `source`: a file that does not change, such as a blob, or the bytes
-    themselves.
+class ZipEntry:
+    """A file of the zip. `name` in the zip, with `/`; `source`: a file that does not change, such as a blob,
+    or the bytes themselves.
 
-    With `sha256` the source is that blob: it is verified before its bytes leave
+    With `sha256` the source is that blob: it is verified before its bytes are sent
     (workspaces.stored_files.verification)."""
 
     name: str
@@ -50,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Placed:
-    entry: Entry
+    entry: ZipEntry
     name: bytes
     size: int
     offset: int
@@ -93,7 +96,7 @@ class _Placed:
             struct.pack(
                 "<4sHHHHHHIIIHHHHHII",
                 b"PK\1\2",
-                _MADE_BY,
+                _CREATOR,
                 _VERSION,
                 _UTF8,
                 _STORED,
@@ -115,10 +118,10 @@ class _Placed:
 
 
 class Archive:
-    """Where every byte of the zip will lie; raises FileNotFoundError for a source that is gone, ValueError
-    for a name twice."""
+    """The layout of a zip: the position of every byte. Raises FileNotFoundError for a missing source,
+    ValueError for a repeated name."""
 
-    def __init__(self, entries: Iterable[Entry]) -> None:
+    def __init__(self, entries: Iterable[ZipEntry]) -> None:
         self._placed: list[_Placed] = []
         offset = 0
         for entry in entries:
@@ -129,24 +132,26 @@ class Archive:
         if len({placed.name for placed in self._placed}) < len(self._placed):
             raise ValueError("Two files of one name cannot lie in one zip.")
         self._directory_at = offset
-        self.size = offset + len(self._directory(known=False))
+        self.size = offset + len(self._directory(has_crcs=False))
 
     @property
     def etag(self) -> str:
-        """Of names, sizes, times and where the bytes come from: a blob's path is its SHA-256."""
+        """The entity tag, computed from names, sizes, times and sources (the path of a blob is its
+        SHA-256)."""
         digest = hashlib.sha256()
         for placed in self._placed:
+            # Not of the content: reading gigabytes to answer a HEAD would defeat its purpose.
             source = placed.entry.source
-            told = (
+            identity = (
                 hashlib.sha256(source).hexdigest()
                 if isinstance(source, bytes)
                 else placed.entry.sha256 or str(source)
             )
-            digest.update(repr((placed.name, placed.size, _dos_time(placed.entry.at), told)).encode())
+            digest.update(repr((placed.name, placed.size, _dos_time(placed.entry.at), identity)).encode())
         return f'"{digest.hexdigest()[:32]}"'
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The bytes from `start` up to `end`, in pieces of at most 1 MiB (the directory: one)."""
+        """Yields the bytes from `start` up to `end`, in pieces of at most 1 MiB (the directory in one)."""
         end = self.size if end is None else end
         for placed in self._placed:
             at = placed.offset + placed.header_bytes
@@ -157,29 +162,30 @@ class Archive:
         if end > self._directory_at:
             yield self._directory()[max(start - self._directory_at, 0) : end - self._directory_at]
 
-    def _directory(self, *, known: bool = True) -> bytes:
-        entries = b"".join(placed.central(_crc(placed) if known else 0) for placed in self._placed)
+    def _directory(self, *, has_crcs: bool = True) -> bytes:
+        entries = b"".join(placed.central(_crc(placed) if has_crcs else 0) for placed in self._placed)
         count, at, size = len(self._placed), self._directory_at, len(entries)
         wide = b""
         if count >= _MAX_16 or at >= _MAX_32 or size >= _MAX_32:
+            # ZIP64 end of central directory record, and its locator.
             wide = struct.pack(
-                "<4sQHHIIQQQQ", b"PK\6\6", 44, _MADE_BY, _VERSION, 0, 0, count, count, size, at
+                "<4sQHHIIQQQQ", b"PK\6\6", 44, _CREATOR, _VERSION, 0, 0, count, count, size, at
             )
             wide += struct.pack("<4sIQI", b"PK\6\7", 0, at + size, 1)
-        shown = min(count, _MAX_16)
+        count_field = min(count, _MAX_16)
         end = struct.pack(
-            "<4sHHHHIIH", b"PK\5\6", 0, 0, shown, shown, min(size, _MAX_32), min(at, _MAX_32), 0
+            "<4sHHHHIIH", b"PK\5\6", 0, 0, count_field, count_field, min(size, _MAX_32), min(at, _MAX_32), 0
         )
         return entries + wide + end
 
 
 async def response(
-    request: Request, entries: Sequence[Entry], filename: str, *, headers: Mapping[str, str] | None = None
+    request: Request, entries: Sequence[ZipEntry], filename: str, *, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The zip, or the one range of it that is asked for (206; 416 outside it); 304 and 412 where the
-    request's conditions say so. Several ranges at once are answered with the whole."""
+    """Returns the zip, or the one requested range of it (206; 416 outside it); 304 and 412 if the request's
+    conditions demand it. Several ranges are answered with the whole zip."""
     archive = await anyio.to_thread.run_sync(Archive, entries)
-    told = {
+    fields = {
         **(headers or {}),
         "Accept-Ranges": "bytes",
         "ETag": archive.etag,
@@ -188,32 +194,32 @@ async def response(
     }
     refused = preconditions.failed(request.method, request.headers, archive.etag, None)
     if refused:
-        return _refusal(refused, told)
+        return _refusal(refused, fields)
     spans = preconditions.spans(request.method, request.headers, archive.size, archive.etag, None)
     if spans == []:
-        return Response(status_code=416, headers={**told, "Content-Range": f"bytes */{archive.size}"})
+        return Response(status_code=416, headers={**fields, "Content-Range": f"bytes */{archive.size}"})
     start, end = spans[0] if spans and len(spans) == 1 else (0, archive.size)
-    told["Content-Length"] = str(end - start)
+    fields["Content-Length"] = str(end - start)
     is_part = end - start < archive.size
     if is_part:
-        told["Content-Range"] = f"bytes {start}-{end - 1}/{archive.size}"
+        fields["Content-Range"] = f"bytes {start}-{end - 1}/{archive.size}"
     status = 206 if is_part else 200
     if request.method == "HEAD":
-        return Response(status_code=status, headers=told)
-    return StreamingResponse(_sent(archive.pieces(start, end)), status, told)
+        return Response(status_code=status, headers=fields)
+    return StreamingResponse(_sent(archive.pieces(start, end)), status, fields)
 
 
-def _refusal(status: int, told: Mapping[str, str]) -> Response:
+def _refusal(status: int, headers: Mapping[str, str]) -> Response:
     if status == preconditions.NOT_MODIFIED:
         answer = Response(
-            status_code=status, headers={k: v for k, v in told.items() if not k.startswith("Content-")}
+            status_code=status, headers={k: v for k, v in headers.items() if not k.startswith("Content-")}
         )
         del answer.headers["content-length"]
         return answer
     detail = "The files are not in the state that the request names; fetch them anew."
     body = {"type": "about:blank", "title": "Precondition failed", "status": status, "detail": detail}
-    kept = {name: told[name] for name in ("Cache-Control", "Vary") if name in told}
-    return JSONResponse(body, status, kept, media_type="application/problem+json")
+    own_headers = {name: headers[name] for name in ("Cache-Control", "Vary") if name in headers}
+    return JSONResponse(body, status, own_headers, media_type="application/problem+json")
 
 
 async def _sent(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -230,12 +236,12 @@ def _content(placed: _Placed, start: int, end: int) -> Iterator[bytes]:
         if placed.entry.sha256:
             blobs.verify_open(file.fileno(), placed.entry.sha256)
         file.seek(start)
-        left = end - start
-        while left:
-            piece = file.read(min(left, PIECE_BYTES))
+        remaining = end - start
+        while remaining:
+            piece = file.read(min(remaining, PIECE_BYTES))
             if not piece:
                 raise OSError(f"{source} has become shorter")
-            left -= len(piece)
+            remaining -= len(piece)
             yield piece
 
 
@@ -244,23 +250,23 @@ def _crc(placed: _Placed) -> int:
     if isinstance(source, bytes):
         return zlib.crc32(source)
     key = placed.entry.sha256 or source, placed.size
-    found = _known.get(key)
-    if found is None:
-        found = _read_crc(source, placed.entry.sha256)
+    with _lock:
+        crc = _crcs.get(key)
+    if crc is None:
+        crc = _read_crc(source, placed.entry.sha256)
         with _lock:
-            if len(_known) >= MOST_KNOWN:
-                _known.clear()
-            _known[key] = found
-    return found
+            _crcs[key] = crc
+    return crc
 
 
 def _read_crc(source: Path, sha256: str) -> int:
-    """The file's CRC; of a blob, its SHA-256 is checked in the same reading. Raises blobs.DamagedBlob."""
-    found, digest = 0, hashlib.sha256()
+    """Returns the file's CRC. For a blob its SHA-256 is checked at the same time. Raises
+    blobs.DamagedBlob."""
+    crc, digest = 0, hashlib.sha256()
     with source.open("rb") as file:
         facts = os.fstat(file.fileno())
         while chunk := file.read(PIECE_BYTES):
-            found = zlib.crc32(chunk, found)
+            crc = zlib.crc32(chunk, crc)
             if sha256:
                 digest.update(chunk)
         if sha256 and digest.hexdigest() == sha256:
@@ -268,11 +274,11 @@ def _read_crc(source: Path, sha256: str) -> int:
         elif sha256:
             blobs.verify_open(file.fileno(), sha256)
             raise blobs.DamagedBlob(f"the stored file {sha256} was read with other bytes than before")
-    return found
+    return crc
 
 
 def _dos_time(at: datetime | None) -> tuple[int, int]:
-    """Time and date as a zip tells them, in UTC; 1980-01-01 where there is none."""
+    """Returns time and date in the format of zip, in UTC; 1980-01-01 if there is none."""
     if at is None or at.year < 1980:
         return 0, 1 << 5 | 1
     at = at.astimezone(UTC)

@@ -1,4 +1,7 @@
-"""Parts of pages whose text is longer than an argument of `include` should be."""
+"""Template tags for parts of pages whose text is too long for an argument of `include`.
+
+The content between the tags has been rendered, and escaped, already. It is passed on unchanged: any string
+method would return text that is escaped a second time."""
 
 from __future__ import annotations
 
@@ -10,16 +13,14 @@ register = template.Library()
 
 @register.simple_block_tag
 def empty_state(content: str, title: str, icon: str = "", url: str = "", label: str = "") -> str:
-    """What a page shows instead of an empty list; the content between the tags is the sentence with the next
-    step."""
-    context = {"title": title, "icon": icon, "sentence": content.strip(), "url": url, "label": label}
+    """Renders what a page shows instead of an empty list; the content between the tags is the sentence with
+    the next step."""
+    context = {"title": title, "icon": icon, "sentence": content, "url": url, "label": label}
     return render_to_string("components/_empty.html", context)
 
 
 @register.simple_block_tag
 def note(content: str, level: str, title: str = "") -> str:
-    """A coloured box with an icon. `level`: error, warning or hint; the content between the tags is the
-    message."""
-    return render_to_string(
-        "components/_note.html", {"level": level, "title": title, "message": content.strip()}
-    )
+    """Renders a coloured box with an icon. `level`: error, warning or hint; the content between the tags is
+    the message."""
+    return render_to_string("components/_note.html", {"level": level, "title": title, "message": content})

@@ -1,4 +1,4 @@
-"""Data that a page's modules read from the page."""
+"""Template filter for data that a page's JavaScript modules read from the page."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ register = template.Library()
 
 @register.filter
 def as_json(value: Any) -> str:
-    """`value` as JSON, for the text of a hidden element whose textContent a module parses.
+    """Returns `value` as JSON, for the text of a hidden element whose textContent a module parses.
 
-    Django's json_script makes a script element, and htmx takes these out of every fragment that it swaps in
-    (allowScriptTags=false), so that charts in it would have nothing to draw.
-    """
+    Django's json_script makes a script element, and htmx removes these from every fragment that it inserts
+    (allowScriptTags=false), so that charts in it would have nothing to draw."""
     return json.dumps(value, cls=DjangoJSONEncoder)

@@ -13,8 +13,8 @@ register = template.Library()
 
 
 class Memberships(NamedTuple):
-    """`workspaces`: those to choose from, in the order in which the person joined; empty where there is no
-    choice."""
+    """`workspaces`: those to choose from, in the order in which the person joined; empty for fewer than two.
+    `invitations`: their number."""
 
     workspaces: list[Workspace]
     invitations: int

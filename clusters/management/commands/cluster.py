@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
@@ -60,7 +61,7 @@ class Command(BaseCommand):
         for verb, words in VERBS.items():
             verbs.add_parser(verb, help=words).add_argument("name", metavar="NAME")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         verb = options["verb"]
         try:
             {"list": self._list, "create": self._create, "wait": self._wait}.get(verb, self._change)(options)
@@ -71,7 +72,7 @@ class Command(BaseCommand):
             self.stderr.write(str(error))
             raise SystemExit(EXIT_REFUSED) from error
 
-    def _list(self, options: dict[str, Any]) -> None:
+    def _list(self, options: Mapping[str, Any]) -> None:
         for cluster in Cluster.objects.filter(deleted_at=None).order_by("name"):
             self.stdout.write(_line(cluster_card(cluster, None)))
 

@@ -12,19 +12,21 @@ from jobs.causes.failures.software import SOFTWARE
 
 HUNG = FailurePattern(
     "hung",
-    "Nothing happened any more",
+    "The run stopped making progress",
     "the time limit, after a long silence of all ranks",
     (
-        "When the time limit ended the run, no rank had written anything for a long time: mostly ranks that "
-        "wait for each other."
+        "When the time limit ended the run, no rank had written output for a long time. Most often "
+        "the ranks were waiting for each other."
     ),
-    "Compare the last lines of the ranks: the one that differs is the one the others wait for. py-spy dump "
-    "shows where a "
-    "living process stands.",
+    (
+        "Compare the last lines of all ranks: the others probably wait for the rank whose lines "
+        "differ. While a run is hanging, `py-spy dump --pid PID` shows where a process is."
+    ),
 )
+# The first pattern that matches wins, so patterns for special cases come before general ones.
 GROUPS: Mapping[str, tuple[FailurePattern, ...]] = {
     "Memory, disk and devices": (STARVED, KILLED, *MEMORY),
-    "Processes among each other": (*NETWORK, HUNG),
+    "Communication between processes": (*NETWORK, HUNG),
     "The environment": SOFTWARE,
     "The script": SCRIPTS,
 }

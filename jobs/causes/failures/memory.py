@@ -1,4 +1,4 @@
-"""Memory, disk and the devices of a machine."""
+"""Known failures of memory, disk and the devices of a machine."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ STARVED = FailurePattern(
     "out_of_memory",
     "Out of memory",
     "SIGKILL, and the kernel's count of out-of-memory kills has risen",
-    "The node had no memory left, and the kernel ended this process.",
-    "Use fewer processes a node, fewer data loader workers or a smaller batch, or a node with more memory.",
+    "The node ran out of memory, and the kernel killed this process.",
+    "Use fewer processes per node, fewer data loader workers, a smaller batch, or a node with more memory.",
     link="node",
 )
 KILLED = FailurePattern(
     "killed",
     "Killed, probably for lack of memory",
-    "SIGKILL without the kernel's word for it",
+    "SIGKILL, but the kernel's count of out-of-memory kills has not risen",
     (
-        "Something ended the process with SIGKILL: probably the kernel or the container for lack of memory, "
-        "else an administrator."
+        "The process was killed with SIGKILL: probably by the kernel or the container for lack of "
+        "memory, otherwise by an administrator."
     ),
     (
-        "Look at the node's memory at that time; use fewer processes a node, fewer data loader workers or a "
-        "smaller batch."
+        "Look at the node's memory at that time. Use fewer processes per node, fewer data loader "
+        "workers or a smaller batch."
     ),
     signals=(signal.SIGKILL,),
     link="node",
@@ -34,10 +34,12 @@ MEMORY = (
         "cuda_out_of_memory",
         "CUDA out of memory",
         "`CUDA out of memory`, `OutOfMemoryError`, `CUBLAS_STATUS_ALLOC_FAILED`, `CUDNN_STATUS_ALLOC_FAILED`",
-        "The model, its gradients and a batch do not fit into the GPU's memory.",
-        "Use a smaller batch with gradient accumulation, mixed precision or activation checkpointing, or "
-        "shard the model "
-        "(FSDP, DeepSpeed ZeRO). If another process holds the memory, the node's page shows it.",
+        "The model, its gradients and a batch together do not fit into the GPU's memory.",
+        (
+            "Use a smaller batch with gradient accumulation, mixed precision or activation checkpointing, "
+            "or shard the model (FSDP, DeepSpeed ZeRO). The node's page shows whether another process "
+            "holds the memory."
+        ),
         r"CUDA out of memory|torch\.OutOfMemoryError|cuda\.OutOfMemoryError|CUDA error: out of "
         r"memory|CUDA_ERROR_OUT_OF_MEMORY"
         r"|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED",
@@ -47,8 +49,11 @@ MEMORY = (
         "host_allocation",
         "Not enough memory",
         "`DefaultCPUAllocator: can't allocate memory`, `MemoryError`, `Unable to allocate`, `std::bad_alloc`",
-        "The process asked for more memory than the node can give.",
-        "Load the data in pieces, use smaller arrays or fewer processes a node, or a node with more memory.",
+        "The process requested more memory than the node has available.",
+        (
+            "Load the data in parts, and use smaller arrays, fewer processes per node, or a node with "
+            "more memory."
+        ),
         r"DefaultCPUAllocator: (?:can't allocate|not enough) "
         r"memory|^MemoryError\b|_ArrayMemoryError|std::bad_alloc"
         r"|Cannot allocate memory|ResourceExhaustedError|Unable to allocate [\d.]+ [KMGTP]iB",
@@ -62,12 +67,14 @@ MEMORY = (
             "`insufficient shared memory`"
         ),
         (
-            "A worker process of the DataLoader was killed: mostly for lack of memory or of shared memory in "
-            "/dev/shm."
+            "A worker process of the DataLoader was killed, most often for lack of memory or of shared "
+            "memory in /dev/shm."
         ),
-        "Use fewer workers (num_workers), a smaller batch, or "
-        "torch.multiprocessing.set_sharing_strategy('file_system'); "
-        "look at the node's memory at that time.",
+        (
+            "Use fewer workers (num_workers), a smaller batch, or "
+            "torch.multiprocessing.set_sharing_strategy('file_system'). Look at the node's memory at that "
+            "time."
+        ),
         r"DataLoader worker \(pid(?:\(s\))? [\d, ]+\) (?:is killed by signal|exited unexpectedly)"
         r"|insufficient shared memory \(shm\)",
         link="node",
@@ -89,7 +96,7 @@ MEMORY = (
         "too_many_files",
         "Too many open files",
         "`Too many open files`",
-        "The process has as many files and sockets open as it may.",
+        "The process reached its limit of open files and sockets.",
         (
             "Use fewer data loader workers, close files after use, or set "
             "torch.multiprocessing.set_sharing_strategy('file_system')."
@@ -100,7 +107,10 @@ MEMORY = (
         "bus_error",
         "Bus error",
         "SIGBUS",
-        "Memory shared through a file was not there: mostly /dev/shm or the disk is full.",
+        (
+            "Memory that is mapped to a file was not available, most often because /dev/shm or the disk "
+            "is full."
+        ),
         "Use fewer data loader workers, or a node with a larger /dev/shm.",
         signals=(signal.SIGBUS,),
         link="node",
@@ -110,12 +120,12 @@ MEMORY = (
         "No such GPU",
         "`CUDA error: invalid device ordinal`, `Invalid device id`",
         (
-            "The script chose a GPU by a number that this process does not have; a process sees only its own "
-            "GPUs, counted from 0."
+            "The script chose a GPU by a number that does not exist for this process. A process sees only "
+            "its own GPUs, counted from 0."
         ),
         (
-            "Choose the GPU by LOCAL_RANK only where the process sees several; with one GPU per process it "
-            "is cuda:0."
+            "Choose the GPU by LOCAL_RANK only if the process sees several GPUs. With one GPU per process "
+            "it is cuda:0."
         ),
         r"invalid device ordinal|Invalid device id|device ordinal value must be",
     ),
@@ -123,7 +133,7 @@ MEMORY = (
         "driver_too_old",
         "NVIDIA driver too old",
         "`The NVIDIA driver on your system is too old`, `CUDA driver version is insufficient`",
-        "The environment's CUDA needs a newer NVIDIA driver than the node has.",
+        "The CUDA version of the environment needs a newer NVIDIA driver than the node has.",
         "Use a build of the framework for an older CUDA version, or have the node's driver updated.",
         (
             r"NVIDIA driver on your system is too old|CUDA driver version is insufficient|forward "
@@ -136,7 +146,7 @@ MEMORY = (
         "gpu_code",
         "The GPU cannot run this build",
         "`no kernel image is available for execution on the device`",
-        "The framework was built for other GPUs than the node's.",
+        "The framework was not built for the type of GPU that the node has.",
         "Use a build of the framework that supports this GPU, or another node.",
         r"no kernel image is available for execution",
         link="environments",
@@ -148,10 +158,11 @@ MEMORY = (
             "`device-side assert triggered`, `illegal memory access`, `unspecified launch failure`, "
             "`uncorrectable ECC error`"
         ),
-        "Code on the GPU failed; the place that the traceback names may be a later one.",
-        "Run again with CUDA_LAUNCH_BLOCKING=1 to see the true place; often an index is out of range "
-        "(labels, embeddings). "
-        "After ECC errors have the GPU checked.",
+        "Code on the GPU failed. The traceback may name a later place than the one that failed.",
+        (
+            "Run again with CUDA_LAUNCH_BLOCKING=1 to see the line that failed; often an index is out of "
+            "range (labels, embeddings). After ECC errors, have the GPU checked."
+        ),
         r"device-side assert triggered|an illegal memory access was encountered|unspecified launch failure"
         r"|uncorrectable ECC error",
         link="node",
@@ -161,9 +172,12 @@ MEMORY = (
         "No GPU for the process",
         "`Torch not compiled with CUDA enabled`, `Found no NVIDIA driver`, `No CUDA GPUs are available`, "
         "`torch.cuda.is_available() is False`",
-        "The script wants a GPU, and the process has none, or the framework is built without CUDA.",
-        "Ask for GPUs in the run's resources and use a CUDA build; or let the script choose "
-        "(`torch.device('cuda' if torch.cuda.is_available() else 'cpu')`, `map_location` when loading).",
+        "The script needs a GPU, but the process has none, or the framework is built without CUDA.",
+        (
+            "Request GPUs in the run's resources and use a CUDA build, or let the script choose the "
+            "device (`torch.device('cuda' if torch.cuda.is_available() else 'cpu')`, `map_location` when "
+            "loading)."
+        ),
         r"Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available"
         r"|torch\.cuda\.is_available\(\) is False",
         link="environments",

@@ -1,4 +1,4 @@
-"""Processes that do not find, or lose, each other."""
+"""Known failures of processes that cannot reach or that lose each other."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ NETWORK = (
         "address_in_use",
         "Address already in use",
         "`EADDRINUSE`, `Address already in use`",
-        "The port that the process wanted to listen on is taken on its node.",
-        "Use the port that TrainHub sets (MASTER_PORT) instead of one in the script, and no second launcher "
-        "in the command; "
-        "then clone the run.",
+        "The port on which the process tried to listen is already in use on its node.",
+        (
+            "Use the port that TrainHub sets (MASTER_PORT) instead of a port in the script, and do not "
+            "start a second launcher in the command. Then clone the run."
+        ),
         r"EADDRINUSE|[Aa]ddress already in use",
     ),
     FailurePattern(
         "unknown_interface",
         "No such network interface",
         "`Unable to find address for: …`, `Bootstrap : no socket interface found`",
-        "The network interface that is named for the node does not exist there or has no address.",
-        "Do not set GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME in the script; set the node's interface when "
-        "it joins "
-        "(`--interface`).",
+        "The network interface that is set for the node does not exist there or has no address.",
+        (
+            "Do not set GLOO_SOCKET_IFNAME or NCCL_SOCKET_IFNAME in the script. Set the node's interface "
+            "when it joins (`--interface`)."
+        ),
         r"Unable to find (?:address|interface) for:|no socket interface found|Unable to resolve interface",
         link="node",
     ),
     FailurePattern(
         "nccl_not_built",
-        "NCCL is not in this build",
+        "PyTorch is built without NCCL",
         "`Distributed package doesn't have NCCL built in`",
-        "The backend nccl was asked for, and this build of PyTorch has none: it is a CPU build.",
+        (
+            "The script requested the backend nccl, but this build of PyTorch does not contain it: it is "
+            "a CPU build."
+        ),
         "Use the backend gloo on CPU nodes, or an environment with a CUDA build of PyTorch.",
         r"doesn't have NCCL built in",
         link="environments",
@@ -40,22 +45,26 @@ NETWORK = (
         "NCCL without a GPU",
         "`ProcessGroupNCCL is only supported with GPUs`, `No backend type associated with device type cpu`",
         (
-            "The backend nccl works between GPUs only, and this process has none (or gave it a tensor of "
-            "the CPU)."
+            "The backend nccl works only between GPUs, and this process has none, or passed a CPU tensor "
+            "to it."
         ),
-        "Use the backend gloo (or `cpu:gloo,cuda:nccl`), or ask for GPUs in the run's resources.",
+        "Use the backend gloo (or `cpu:gloo,cuda:nccl`), or request GPUs in the run's resources.",
         r"ProcessGroupNCCL is only supported with GPUs|No backend type associated with device type cpu",
     ),
     FailurePattern(
         "rendezvous_timed_out",
-        "The ranks did not meet",
+        "The ranks did not find each other",
         "`Timed out after … waiting for clients`, `The client socket has timed out … trying to connect`, "
         "`RendezvousTimeoutError`",
-        "A rank waited for the others to join the group, and they did not come, or could not reach it.",
-        "Look at the logs of the other ranks first. If all run: see that nodes reach each other (firewall, "
-        "the node's "
-        "address and "
-        "interface), and that the script uses MASTER_ADDR and MASTER_PORT as they are set.",
+        (
+            "A rank waited for the others to join the process group, but they did not start or could not "
+            "reach it."
+        ),
+        (
+            "Look at the logs of the other ranks first. If all of them run, check that the nodes can "
+            "reach each other (firewall, the node's address and interface), and that the script uses "
+            "MASTER_ADDR and MASTER_PORT unchanged."
+        ),
         r"waiting for clients\. \d+/\d+ clients joined|client socket has timed out after|client socket has "
         r"failed to connect"
         r"|RendezvousTimeoutError|RendezvousConnectionError",
@@ -67,10 +76,12 @@ NETWORK = (
         "The ranks cannot connect to each other",
         "`connectFullMesh failed`, `timed out connecting`, `Connect timeout`, `No route to host`, "
         "`socketStartConnect: Connect to … failed`",
-        "The group was found, but ranks could not open connections to each other.",
-        "See that the nodes reach each other on all ports (firewall), and that each names the right "
-        "interface "
-        "(GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME: `--interface` when the node joins).",
+        "The ranks found each other, but could not open connections to each other.",
+        (
+            "Check that the nodes can reach each other on all ports (firewall), and that each uses the "
+            "right interface (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME; set with `--interface` when the "
+            "node joins)."
+        ),
         r"connectFullMesh failed|timed out connecting|Connect timeout \[|No route to "
         r"host|socketStartConnect: Connect to"
         r"|ncclSocketConnect|SocketTimeout",
@@ -83,12 +94,12 @@ NETWORK = (
         "`Timed out waiting …ms for recv operation`, `failed to pass monitoredBarrier`, `Watchdog caught "
         "collective "
         "operation timeout`",
-        "This rank waited for another one in a collective operation until its patience ended.",
-        "Find the rank that did something else (another number of batches, a branch for one rank, an "
-        "endless loop): "
-        "its last line "
-        "and its silence are in the lanes. Only where the work is truly uneven: a longer timeout in "
-        "init_process_group.",
+        "This rank waited for another one in a collective operation until the timeout.",
+        (
+            "Find the rank that behaved differently (another number of batches, a branch for one rank, an "
+            "endless loop): the Logs tab shows the last line and the silence of every rank. Set a "
+            "longer timeout in init_process_group only if the work is really uneven."
+        ),
         r"Timed out waiting \d+ms for (?:recv|send) operation|failed to pass monitoredBarrier"
         r"|Watchdog caught collective operation timeout|collective operation timed? ?out|Ranks? .{0,80} "
         r"failed to (?:pass|call)"
@@ -101,11 +112,10 @@ NETWORK = (
         "`Connection closed by peer`, `Connection reset by peer`, `Broken pipe`, `remote process exited or "
         "there was a "
         "network error`",
-        "The connection to another rank broke; mostly because that rank or its node ended.",
+        "The connection to another rank was lost, most often because that rank or its node ended.",
         (
-            "Look at the other ranks and their nodes: one of them ended without a word, or the "
-            "network between "
-            "them broke."
+            "Look at the other ranks and their nodes: one of them ended without a message, or the network "
+            "between them failed."
         ),
         r"Connection closed by (?:remote )?peer|Connection reset by peer|Broken pipe"
         r"|remote process exited or there was a network error"
@@ -121,8 +131,8 @@ NETWORK = (
         "The framework was shut down",
         "`Horovod has been shut down`, `Collective ops is aborted by`, TensorFlow's `UnavailableError`, "
         "`AbortedError`, `CancelledError`",
-        "The framework ended its work here because another task failed or left.",
-        "Look at the other ranks and their nodes: one of them ended without a word.",
+        "The framework stopped this process because another task failed or left.",
+        "Look at the other ranks and their nodes: one of them ended without a message.",
         r"Horovod has been shut down|HorovodInternalError|Collective ops is aborted "
         r"by|CollectiveReduce.{0,120}abort"
         r"|errors_impl\.(?:Unavailable|Aborted|Cancelled)Error|tasks are unhealthy|coordination service "
@@ -133,8 +143,8 @@ NETWORK = (
         "aborted_with_others",
         "MPI ended all ranks",
         "`MPI_ABORT was invoked`, `mpirun noticed`, `prterun noticed`",
-        "One rank ended with an error or called MPI_Abort, and mpirun ended the others.",
-        "Look at the rank that ended first; if it called MPI_Abort, its own last lines say why.",
+        "One rank ended with an error or called MPI_Abort, so mpirun ended the others.",
+        "Look at the rank that ended first. If it called MPI_Abort, its own last lines say why.",
         r"MPI_ABORT was invoked|(?:mpirun|prterun|mpiexec) noticed|(?:mpirun|prterun) has exited due to",
         echo="was ended by MPI",
     ),
@@ -142,22 +152,26 @@ NETWORK = (
         "interrupted",
         "Interrupted",
         "`KeyboardInterrupt`, `SignalException`, `SIGTERMException`",
-        "The process was told to end, by a signal.",
-        "Look who ended it: the other ranks, the run's events, an operator of the node.",
+        "A signal told the process to end.",
+        (
+            "Find out who ended it: the other ranks, a user (see the run's events), or an operator of the "
+            "node."
+        ),
         r"^KeyboardInterrupt\b|SignalException\b|SIGTERMException\b|received signal (?:15|SIGTERM)",
         echo="was told to end",
     ),
     FailurePattern(
         "no_network",
-        "No way to the network",
+        "No access to the network",
         (
             "`Name or service not known`, `Temporary failure in name resolution`, `We couldn't connect to "
             "'https://huggingface.co'`"
         ),
-        "The script wanted something from the network that the node does not reach.",
-        "Put data and models where the node finds them (in the source folder, on a shared disk, in a "
-        "cache), or give the node a "
-        "way out (HTTPS_PROXY).",
+        "The script tried to reach a network address that the node cannot reach.",
+        (
+            "Put data and models where the node can read them (in the source folder, on a shared disk, in "
+            "a cache), or give the node access through a proxy (HTTPS_PROXY)."
+        ),
         r"Name or service not known|Temporary failure in name resolution|Network is unreachable|couldn't "
         r"connect to 'https?://"
         r"|LocalEntryNotFoundError|OfflineModeIsEnabled|Max retries exceeded with url",

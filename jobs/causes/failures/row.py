@@ -1,4 +1,4 @@
-"""A known failure: how it is recognised, what it means, and what to do."""
+"""A known failure: the pattern that recognises it, its meaning and its remedy."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class FailurePattern:
         match = self._compiled.search(line) if self._compiled else None
         if match is None:
             return None
+        # Each alternative of a pattern may have a group of its own; only the one that matched is set.
         return FailureMatch(self, _short(next((group for group in match.groups() if group), self.unnamed)))
 
 

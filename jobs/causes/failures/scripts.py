@@ -1,4 +1,4 @@
-"""What a script, its arguments and its files come to, and what frameworks say of how they were started."""
+"""Known failures of scripts, their arguments and their files, and of how frameworks were started."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ SCRIPTS = (
         "export_refused",
         "The model was not exported",
         "`Export refused: …`, exit code 1",
-        "The model cannot become ONNX as it was asked for.",
+        "The model cannot be exported to ONNX with these options.",
         (
-            "Do what the sentence says and export again from the version's page; docs/onnx.md tells "
-            "what can be "
-            "exported."
+            "Follow the message and export again from the version's page. docs/onnx.md describes what can "
+            "be exported."
         ),
         r"^Export refused: ",
     ),
     FailurePattern(
         "local_rank_argument",
-        "The launcher's --local-rank",
+        "The script does not accept --local-rank",
         "`unrecognized arguments: --local-rank=…`, `--local_rank`",
         (
-            "torch.distributed.launch adds --local-rank to the script's arguments, and the script does "
-            "not take it."
+            "torch.distributed.launch adds --local-rank to the script's arguments, but the script does "
+            "not accept it."
         ),
-        "Start with torchrun (or with --use-env) and read LOCAL_RANK from the environment; or let the "
-        "script accept "
-        "--local-rank and --local_rank.",
+        (
+            "Start with torchrun (or with --use-env) and read LOCAL_RANK from the environment, or let the "
+            "script accept --local-rank and --local_rank."
+        ),
         (
             r"(?:unrecognized arguments|not used by the HfArgumentParser|No such option|no such "
             r"option):.{0,200}--local[-_]rank"
@@ -41,9 +41,11 @@ SCRIPTS = (
             "HfArgumentParser`"
         ),
         "The installed version of Transformers does not know an argument of the script.",
-        "In version 5: use_cpu instead of no_cuda, eval_strategy instead of evaluation_strategy, and neither "
-        "overwrite_output_dir "
-        "nor logging_dir. Or pin the version that the script was written for (transformers<5).",
+        (
+            "For version 5, use use_cpu instead of no_cuda and eval_strategy instead of "
+            "evaluation_strategy, and remove overwrite_output_dir and logging_dir. Or pin the version "
+            "that the script was written for (transformers<5)."
+        ),
         (
             r"TrainingArguments\.__init__\(\) got an unexpected keyword argument '\w+'|not used by the "
             r"HfArgumentParser"
@@ -52,9 +54,9 @@ SCRIPTS = (
     ),
     FailurePattern(
         "bad_argument",
-        "Arguments that the script does not take",
+        "The script does not accept its arguments",
         "argparse's or click's `error:` after the usage, exit code 2",
-        "The script refused its arguments: {name}.",
+        "The script rejected its arguments: {name}.",
         "Correct the arguments of the run, or let the script accept them.",
         (
             r"^\S{1,200}: error: (.{1,300})|^Error: ((?:No such option|Invalid value|Missing "
@@ -67,9 +69,8 @@ SCRIPTS = (
         "`python: can't open file …`",
         "The script {name} is not in the source folder.",
         (
-            "Name the script relative to the source folder; the run's source shows which files it has "
-            "and which "
-            "were ignored."
+            "Give the script's path relative to the source folder. The run's source shows which files it "
+            "contains and which were ignored."
         ),
         r"can't open file '([^']{1,300})'",
     ),
@@ -77,10 +78,9 @@ SCRIPTS = (
         "syntax_error",
         "Python cannot read the script",
         "`SyntaxError`, `IndentationError`, `TabError`",
-        "The script is not Python, or not for this version of it.",
+        "The script is not valid Python, or not valid in this Python version.",
         (
-            "Correct the line that is quoted, or choose an environment with the Python version that "
-            "the script "
+            "Correct the quoted line, or choose an environment with the Python version that the script "
             "was written for."
         ),
         r"^(?:SyntaxError|IndentationError|TabError): ",
@@ -90,11 +90,11 @@ SCRIPTS = (
         "file_not_found",
         "No such file",
         "`FileNotFoundError`, `No such file or directory`",
-        "The script wanted {name}, which is not there.",
-        "Paths are relative to the run's working folder, a copy of the source folder. Put the file there, "
-        "or give the "
-        "full path of "
-        "one that every node has.",
+        "The script tried to open {name}, which does not exist.",
+        (
+            "Paths are relative to the run's working folder, a copy of the source folder. Put the file "
+            "into the source folder, or use the absolute path of a file that exists on every node."
+        ),
         (
             r"No such file or directory: b?['\"]([^'\"]{1,300})|No such file or "
             r"directory$|^FileNotFoundError: "
@@ -106,20 +106,23 @@ SCRIPTS = (
         "permission_denied",
         "Permission denied",
         "`PermissionError`, `Permission denied`",
-        "The account that runs the process may not use {name}.",
-        "Write into the working folder (outputs/), or have the owner give that account the right.",
+        "The account that runs the process is not allowed to use {name}.",
+        "Write into the working folder (outputs/), or ask the owner to give that account the permission.",
         r"Permission denied: b?['\"]([^'\"]{1,300})|Permission "
         r"denied$|^PermissionError\b(?!.{0,200}: b?['\"])"
         r"|Read-only file system",
-        unnamed="what it wanted",
+        unnamed="a file",
         link="node",
     ),
     FailurePattern(
         "process_counts",
-        "Process counts do not fit",
+        "Process counts do not match",
         "Lightning's `does not match the world size`, `devices` set differently from the launch",
-        "The script counts its processes differently from how they were started.",
-        "Set devices and num_nodes in the script to the processes per node and the nodes of the run.",
+        "The script expects a different number of processes than was started.",
+        (
+            "In the script, set devices to the run's number of processes per node, and num_nodes to its "
+            "number of nodes."
+        ),
         r"does not match the world size|You set `(?:devices|num_nodes|--nnodes)|world size .{0,60}does "
         r"not match"
         r"|You requested gpu: \[|You are trying to use \d+ (?:gpus|devices) but",
@@ -128,21 +131,27 @@ SCRIPTS = (
         "equal_host_names",
         "Two nodes with the same host name",
         "DeepSpeed's `LOCAL_RANK (…) != OMPI_COMM_WORLD_LOCAL_RANK (…)`",
-        "DeepSpeed counts the processes of a node by host names, and two nodes have the same one.",
-        "Give each node a host name of its own, or let DeepSpeed take the ranks from the environment.",
+        (
+            "DeepSpeed uses host names to count the processes of a node, and two nodes have the same host "
+            "name."
+        ),
+        "Give each node a different host name, or let DeepSpeed take the ranks from the environment.",
         r"LOCAL_RANK \(\d+\) != OMPI_COMM_WORLD_LOCAL_RANK \(\d+\)",
         link="node",
     ),
     FailurePattern(
         "batch_size",
-        "Batch size does not fit the process count",
+        "The batch size is not divisible by the process count",
         (
             "`train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size`, "
             "`must be "
             "divisible by`"
         ),
-        "The batch size cannot be shared out evenly among the processes.",
-        "Choose a batch size that the number of processes divides, or change gradient accumulation.",
+        "The batch size cannot be divided evenly among the processes.",
+        (
+            "Choose a batch size that is divisible by the number of processes, or change gradient "
+            "accumulation."
+        ),
         r"train_batch_size is not equal to|(?:[Bb]atch.{0,60}|number of "
         r"(?:processes|replicas|devices).{0,40})"
         r"(?:must|should|needs to) be (?:evenly )?divisible by",
@@ -155,7 +164,7 @@ SCRIPTS = (
             "precision "
             "requires a GPU`"
         ),
-        "This device cannot calculate with 16-bit floats of that kind.",
+        "This device does not support 16-bit floats of this kind.",
         "Use bf16 or fp32 on CPU nodes, or a GPU that supports fp16.",
         (
             r"Type fp16 is not supported|not implemented for 'Half'|fp16 mixed precision "
@@ -173,12 +182,12 @@ SCRIPTS = (
     ),
     FailurePattern(
         "shape_mismatch",
-        "Shapes do not fit",
+        "Shapes do not match",
         "`size mismatch for …`, `Error(s) in loading state_dict`, `shapes cannot be multiplied`",
-        "A checkpoint, a layer or a batch has another shape than what it meets.",
+        "A checkpoint, a layer or a batch has a different shape than the one that is expected.",
         (
-            "Use the checkpoint with the configuration that it was made with; compare the shapes that the "
-            "error names."
+            "Use the checkpoint with the configuration with which it was created. Compare the shapes that "
+            "the error names."
         ),
         r"size mismatch for |Error\(s\) in loading state_dict|shapes cannot be multiplied|must match the "
         r"size of tensor"
@@ -186,14 +195,17 @@ SCRIPTS = (
     ),
     FailurePattern(
         "mlflow_elsewhere",
-        "The run was not found where the script logs",
+        "The MLflow server does not know the run",
         "MLflow's `Run with id=… not found`, `Run '…' not found`",
-        "The MLflow server that the script logs to does not know the run: mostly the script chooses a "
-        "server of its own, "
-        "and the run is this one, whose id is in MLFLOW_RUN_ID.",
-        "Leave mlflow.set_tracking_uri out to log to this run; or give that server as MLFLOW_TRACKING_URI "
-        "in the run's "
-        "environment variables, and nothing of this run is given to it.",
+        (
+            "The MLflow server to which the script logs does not know the run. Most often the script sets "
+            "another server, but continues the run of TrainHub, whose id is in MLFLOW_RUN_ID."
+        ),
+        (
+            "Remove mlflow.set_tracking_uri to log to this run. Or set that server as MLFLOW_TRACKING_URI "
+            "in the run's environment variables; that server then gets neither the id nor the token of "
+            "this run."
+        ),
         r"\bRun (?:with id=)?'?[0-9a-f]{32}'? not found",
     ),
 )

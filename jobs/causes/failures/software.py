@@ -1,4 +1,4 @@
-"""What the environment lacks, and native code that crashes."""
+"""Known failures of environments that lack something, and crashes of native code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOFTWARE = (
         "missing_mpi",
         "MPI is missing",
         "`No module named 'mpi4py'`, `cannot load MPI library`, `libmpi.so… cannot open shared object file`",
-        "The environment has no mpi4py, or the node has no MPI library for it.",
+        "The environment does not contain mpi4py, or the node has no MPI library.",
         (
             "Add mpi4py to the environment's requirements, and have Open MPI installed on every node "
             "(openmpi-bin)."
@@ -23,12 +23,13 @@ SOFTWARE = (
     ),
     FailurePattern(
         "horovod_not_built",
-        "Horovod is not built for this",
+        "Horovod is built without support for this framework",
         "`Extension horovod.… has not been built`",
         "Horovod was installed without support for this framework.",
-        "Build Horovod again with HOROVOD_WITH_PYTORCH=1 or HOROVOD_WITH_TENSORFLOW=1 after the framework "
-        "is installed, "
-        "without pip's cache.",
+        (
+            "After the framework is installed, build Horovod again with HOROVOD_WITH_PYTORCH=1 or "
+            "HOROVOD_WITH_TENSORFLOW=1, without pip's cache."
+        ),
         r"Extension horovod\.\w+ has not been built|[Hh]orovod.{0,60}reinstall Horovod with",
         link="environments",
     ),
@@ -36,23 +37,26 @@ SOFTWARE = (
         "missing_module",
         "Missing module",
         "`ModuleNotFoundError: No module named …`, `python: No module named …`",
-        "The environment does not have the module {name}.",
-        "Add the package that brings {name} to the environment's requirements; if it is your own code, put "
-        "it into the source "
-        "folder beside the script.",
+        "The environment does not contain the module {name}.",
+        (
+            "Add the package that provides {name} to the environment's requirements. If the module is "
+            "your own code, put it into the source folder beside the script."
+        ),
         r"No module named '?([\w.]+)",
         link="environments",
     ),
     FailurePattern(
         "changed_module",
-        "Another version than the script expects",
+        "A package has a different version than the script expects",
         "`ImportError: cannot import name …`, `module … has no attribute …`",
-        "A package of the environment does not have {name}: it is older or newer than what the script was "
-        "written for, "
-        "or a file of the same name stands in front of it.",
-        "Pin the version that the script needs in the environment's requirements; see that no file of the "
-        "source folder is named "
-        "like a package.",
+        (
+            "A package of the environment does not have {name}. The package is older or newer than the "
+            "script expects, or a file of the source folder with the same name is imported instead."
+        ),
+        (
+            "Pin the version that the script needs in the environment's requirements. Check that no file "
+            "of the source folder has the name of a package."
+        ),
         r"cannot import name '(\w+)'|^AttributeError: (?:partially initialized )?module '[\w.]+' has no "
         r"attribute "
         r"'(\w+)'",
@@ -60,13 +64,14 @@ SOFTWARE = (
     ),
     FailurePattern(
         "unmatched_builds",
-        "Packages that were not built for each other",
+        "Packages are incompatible with each other",
         "`undefined symbol`, `operator torchvision::nms does not exist`, `numpy.dtype size changed`, "
         "`compiled using NumPy 1.x`",
-        "A native package was built for another version of what it stands on.",
-        "Install matching versions together (torch with its torchvision, NumPy below 2 for older packages), "
-        "in a new "
-        "environment.",
+        "A native package was built for another version of a library that it depends on.",
+        (
+            "Install matching versions together (torch with its torchvision, NumPy below 2 for older "
+            "packages) in a new environment."
+        ),
         r"undefined symbol:|operator torchvision::\w+ does not exist|numpy\.\w+ size changed|compiled using "
         r"NumPy 1\.x"
         r"|numpy\.core\.multiarray failed to import|version `GLIBC(?:XX)?_[\d.]+' not found",
@@ -76,8 +81,11 @@ SOFTWARE = (
         "missing_library",
         "Missing library",
         "`lib….so: cannot open shared object file`",
-        "The system library {name} is not on the node.",
-        "Install the package that brings {name}: into the environment where pip has it, else on the node.",
+        "The system library {name} is not installed on the node.",
+        (
+            "Install the package that provides {name}: with pip in the environment if there is one, "
+            "otherwise on the node."
+        ),
         (
             r"(lib[\w+.-]+\.so[\w.]*): cannot open shared object file|Could not load dynamic library "
             r"'([\w.+-]+)'"
@@ -88,10 +96,10 @@ SOFTWARE = (
         "program_not_found",
         "No such program",
         "`trainhub: …: no such program on this node`, `not executable`",
-        "The command's program is not on the node, or may not be started.",
+        "The command's program is not installed on the node, or is not executable.",
         (
-            "Correct the command, add the package that brings the program to the environment, or have it "
-            "installed on the node."
+            "Correct the command, add the package that provides the program to the environment, or have "
+            "it installed on the node."
         ),
         r"^trainhub: .{1,200}: (?:no such program|no such file|not executable|not a program|the "
         r"interpreter that"
@@ -100,13 +108,12 @@ SOFTWARE = (
     ),
     FailurePattern(
         "package_not_found",
-        "A package cannot be had",
+        "A package is not available",
         "pip's `No matching distribution found`, `Could not find a version that satisfies`",
         "The index has no such package or version for this Python and machine.",
         (
-            "Correct the name or version in the environment's requirements; for your own index see "
-            "its address "
-            "in the environment."
+            "Correct the name or version in the environment's requirements. For an index of your own, "
+            "check its address in the environment."
         ),
         (
             r"No matching distribution found for (\S+)|Could not find a version that satisfies the "
@@ -116,10 +123,10 @@ SOFTWARE = (
     ),
     FailurePattern(
         "aborted_at_exit",
-        "Aborted while ending",
+        "Aborted at exit",
         "`terminate called without an active exception`, SIGABRT",
         (
-            "A native thread was still at work when the process ended; the training itself may have been "
+            "A native thread was still running when the process exited. The training itself may have been "
             "complete."
         ),
         (
@@ -135,8 +142,8 @@ SOFTWARE = (
         "SIGILL, `Illegal instruction`",
         "A package was built for a newer processor than the node's.",
         (
-            "Use a build of the package for this processor (from PyPI instead of a self-made one), or "
-            "another node."
+            "Use a build of the package for this processor (from PyPI instead of one built by yourself), "
+            "or another node."
         ),
         r"^Illegal instruction\b",
         signals=(signal.SIGILL,),
@@ -146,22 +153,26 @@ SOFTWARE = (
         "segmentation_fault",
         "A native library crashed",
         "SIGSEGV, `Fatal Python error: Segmentation fault`",
-        "A native library crashed: mostly packages that were not built for each other; TensorFlow also "
-        "crashes on an empty "
-        '"ps" in TF_CONFIG.',
-        "Make a new environment with matching versions; set PYTHONFAULTHANDLER=1 to see where Python was.",
+        (
+            "A native library crashed, most often because packages were not built for each other. "
+            'TensorFlow also crashes if TF_CONFIG has an empty "ps".'
+        ),
+        (
+            "Create a new environment with matching versions. Set PYTHONFAULTHANDLER=1 to see where "
+            "Python was."
+        ),
         r"Fatal Python error: Segmentation fault|^Segmentation fault\b",
         signals=(signal.SIGSEGV,),
         link="environments",
     ),
     FailurePattern(
         "aborted",
-        "A native library gave up",
+        "A native library aborted",
         "SIGABRT, `terminate called after throwing`, `Fatal Python error: Aborted`",
-        "Native code found something that it cannot go on with, and ended the process.",
+        "Native code met a condition in which it could not continue, and ended the process.",
         (
-            "What it said last is quoted; where it says nothing, set PYTHONFAULTHANDLER=1 to see where "
-            "Python was."
+            "The last output is quoted. If it does not explain the failure, set PYTHONFAULTHANDLER=1 to "
+            "see where Python was."
         ),
         r"terminate called after throwing|Fatal Python error: Aborted",
         signals=(signal.SIGABRT,),
@@ -170,16 +181,19 @@ SOFTWARE = (
         "arithmetic_fault",
         "A native library divided by zero",
         "SIGFPE",
-        "Native code divided by zero.",
-        "What it said last is quoted; set PYTHONFAULTHANDLER=1 to see where Python was.",
+        "Native code made an arithmetic error, such as an integer division by zero.",
+        "The last output is quoted. Set PYTHONFAULTHANDLER=1 to see where Python was.",
         signals=(signal.SIGFPE,),
     ),
     FailurePattern(
         "ended_from_outside",
-        "Ended from outside",
+        "Ended by a signal from outside",
         "SIGTERM, SIGINT or SIGHUP that TrainHub did not send",
-        "Somebody outside TrainHub ended the process: an operator, a service manager, or the script itself.",
-        "Look at the node's own journal at that time, then clone the run.",
+        (
+            "Something other than TrainHub ended the process: an operator, a service manager, or the "
+            "script itself."
+        ),
+        "Look at the system journal of the node at that time, then clone the run.",
         signals=(signal.SIGTERM, signal.SIGINT, signal.SIGHUP),
         link="node",
     ),

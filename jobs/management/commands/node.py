@@ -36,7 +36,7 @@ class Command(BaseCommand):
         )
         revoke_parser.add_argument("name", metavar="NAME")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         try:
             {"token": self._token, "list": self._list, "revoke": self._revoke}[options["verb"]](options)
         except SpecError as error:
@@ -54,12 +54,12 @@ class Command(BaseCommand):
                 "This hub is reached from this machine alone; start it with OPEN=1 for others to join."
             )
 
-    def _list(self, options: dict[str, Any]) -> None:
+    def _list(self, options: dict[str, object]) -> None:
         now = timezone.now()
         for node in Node.objects.select_related("cluster").order_by("cluster__name", "name"):
             self.stdout.write(f"{node.cluster.name}\t{node.name}\t{status(node, now)}\t{node.address}")
 
-    def _revoke(self, options: dict[str, Any]) -> None:
+    def _revoke(self, options: dict[str, object]) -> None:
         node = Node.objects.select_related("cluster").filter(name=options["name"]).first()
         if node is None:
             raise SpecError("name", f"there is no node {options['name']!r}; see manage.py node list")

@@ -19,6 +19,7 @@ from jobs.sources import snapshots
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import check_text
+from trainhub_launch.json_types import JsonValue
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal, membership_principal
 from workspaces.models import User
@@ -42,7 +43,7 @@ class Command(BaseCommand):
         parser.add_argument("--wait", action="store_true", help="follow the log until the run has ended")
         parser.add_argument("--user", default="admin", help="who submits (default: admin)")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         try:
             run = self._submit(options["spec"], _person(options["user"]))
         except SpecError as error:
@@ -83,7 +84,8 @@ class Command(BaseCommand):
         return EXIT_CODES[RunState(ended.state)]
 
     def _explain(self, cause: Cause) -> None:
-        """Who failed first, why, and what to do; the traceback stands in the log above."""
+        """Prints which rank failed first, why, and what to do. The traceback itself is in the log printed
+        before."""
         self.stderr.write(f"\nThe cause: {cause.line}")
         if cause.meaning:
             self.stderr.write(f"{cause.title}. {cause.meaning}" if cause.exception else cause.meaning)
@@ -99,8 +101,8 @@ class Command(BaseCommand):
         self.stderr.write(f"{field}: {message}" if level == "error" else f"{level}: {field}: {message}")
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    """A RunSpec, or an example's description with its spec inside."""
+def _read(path: Path) -> Mapping[str, object]:
+    """Returns the RunSpec in a file, which holds either the spec itself or an example's description."""
     try:
         data = json.loads(path.read_text(), parse_constant=_no_number)
     except OSError as error:
@@ -120,7 +122,7 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number there; write it as text, in quotes")
 
 
-def _freeze(source: Mapping[str, Any], beside: Path, who: Principal) -> str:
+def _freeze(source: Mapping[str, JsonValue], beside: Path, who: Principal) -> str:
     unknown = sorted(set(source) - {"type", "path"})
     if unknown:
         raise SpecError(f"source.{unknown[0]}", "is not a known field; known here: path, type")

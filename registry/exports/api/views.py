@@ -24,20 +24,20 @@ class ExportList(APIView):
     @extend_schema(operation_id="model_exports_list", responses=ExportSerializer(many=True))
     def get(self, request: Request, name: str, number: int) -> Response:
         """The exports of a version, newest first."""
-        found = self._version(request, name, number).exports.select_related("run", "result", "created_by")
-        return Response(ExportSerializer(found, many=True).data)
+        exports = self._version(request, name, number).exports.select_related("run", "result", "created_by")
+        return Response(ExportSerializer(exports, many=True).data)
 
     @extend_schema(request=ExportOptionsSerializer, responses={201: ExportSerializer})
     def post(self, request: Request, name: str, number: int) -> Response:
-        """Start one, as a run of its own."""
+        """Start an export of the version. It runs as a separate run."""
         version = self._version(request, name, number)
-        told = ExportOptionsSerializer(data=request.data)
-        told.is_valid(raise_exception=True)
-        made = start(version, told.options(), cast("PrincipalRequest", request).principal)
-        return Response(ExportSerializer(made).data, status=201)
+        serializer = ExportOptionsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        export = start(version, serializer.options(), cast("PrincipalRequest", request).principal)
+        return Response(ExportSerializer(export).data, status=201)
 
     def _version(self, request: Request, name: str, number: int) -> ModelVersion:
-        found = version_of(cast("PrincipalRequest", request).principal.workspace, name, str(number))
-        if found is None:
+        version = version_of(cast("PrincipalRequest", request).principal.workspace, name, str(number))
+        if version is None:
             raise Http404
-        return found
+        return version

@@ -1,21 +1,22 @@
-"""Turn a registered PyTorch model into ONNX on this node, and check that both give the same.
+"""Converts a registered PyTorch model to ONNX on this node, and checks that both give the same results.
 
-TrainHub runs this as a job like any other. `export.json` beside it says what is asked for, the model's files
-are fetched from the hub, and outputs/ gets onnx/model.onnx and export-report.json: what was compared, or why
-the export is refused."""
+TrainHub runs this as an ordinary job. `export.json` beside it contains the request, the model's files are
+downloaded from the hub, and the results are outputs/onnx/model.onnx and outputs/export-report.json.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from onnx_export.reporting import Report, lacking
-from onnx_export.told import say
+from onnx_export.report import ExportReport, missing_package
+from onnx_export.run_log import write_line
 
+# This imports torch and onnx; if they are missing, the report can still name the package.
 try:
-    from onnx_export.running import export
+    from onnx_export.pipeline import export
 except ModuleNotFoundError as missing:
-    sys.exit(Report().refuse(lacking(missing)))
+    sys.exit(ExportReport().refuse(missing_package(missing)))
 
 if __name__ == "__main__":
-    say("Exporting to ONNX.")
+    write_line("Exporting to ONNX.")
     sys.exit(export())

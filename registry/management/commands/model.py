@@ -4,11 +4,18 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db.models import Exists, OuterRef
 
 from registry.certificates import issuance, keys
 from registry.errors import RegistryError
-from registry.models import ModelVersion
-from registry.verifying.trainhub_verify import UNREADABLE, Unreadable, fingerprint_of, told, verify
+from registry.models import ModelFile, ModelVersion
+from registry.verifying.trainhub_verify import (
+    UNREADABLE,
+    UnreadableInput,
+    fingerprint_of,
+    summary_lines,
+    verify,
+)
 from workspaces import audit
 
 
@@ -32,7 +39,7 @@ class Command(BaseCommand):
             "certify", help="issue certificates for versions that were registered before there were any"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: Any) -> None:
         verbs = {
             "verify": self._verify,
             "keys": self._keys,
@@ -46,35 +53,37 @@ class Command(BaseCommand):
 
     def _verify(self, options: dict[str, Any]) -> None:
         try:
-            given = options["key"]
+            path = options["key"]
             trusted = (
-                [fingerprint_of(text) for text in given]
-                if given
-                else [key.fingerprint for key in keys.known()]
+                [fingerprint_of(text) for text in path]
+                if path
+                else [key.fingerprint for key in keys.public_keys()]
             )
             report = verify(options["path"], trusted)
-        except Unreadable as error:
+        except UnreadableInput as error:
             raise CommandError(f"Cannot be verified: {error}", returncode=UNREADABLE) from error
-        self.stdout.write("\n".join(told(report)))
+        self.stdout.write("\n".join(summary_lines(report)))
         if report.status:
             raise SystemExit(report.status)
 
     def _keys(self, _: dict[str, Any]) -> None:
-        for key in keys.known():
+        for key in keys.public_keys():
             state = "signs now" if key.is_current else f"since {key.since:%Y-%m-%d}, retired"
             self.stdout.write(f"{key.fingerprint} {state}\n{key.pem}")
 
     def _rotate(self, _: dict[str, Any]) -> None:
-        before, made = keys.current().fingerprint, keys.rotate().fingerprint
-        audit.record("command line", "model.key-rotated", made, before=before)
-        self.stdout.write(f"{made} signs now; {before} stays known. Back up DATA_DIR/keys.")
+        before, after = keys.current().fingerprint, keys.rotate().fingerprint
+        audit.record("command line", "model.key-rotated", after, before=before)
+        self.stdout.write(f"{after} signs now; {before} stays known. Back up DATA_DIR/keys.")
 
-    def _certify(self, _: dict[str, Any]) -> None:
+    def _certify(self, _: dict[str, object]) -> None:
         waiting = ModelVersion.objects.select_related(
             "model__workspace", "run", "parent__model", "logged_model", "created_by"
         )
         count = 0
-        for version in waiting.filter(certificate="").iterator():
+        # A version without files waits for those of its logged model, and gets its certificate with them.
+        has_files = Exists(ModelFile.objects.filter(version=OuterRef("pk")))
+        for version in waiting.filter(has_files, certificate="").iterator():
             issuance.issue_later(version)
             count += 1
         self.stdout.write(f"{count} certificate{'' if count == 1 else 's'} issued.")

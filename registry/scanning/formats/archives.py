@@ -1,4 +1,4 @@
-"""Archives: zip, of which many formats of models are made, and tar."""
+"""Scans archives: tar, and zip, which many formats of models are based on."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _TORCH_SMALL = frozenset(
 MAX_IN_MEMORY = 16 * 2**20
 KERAS_WEIGHTS = "model.weights.h5"
 LEADS_OUT = "Unpacking it writes outside of its folder: a member is called {}."
+# Members whose verdicts are kept; the worst of the others is kept too.
 MAX_PARTS = 2000
-"""Members whose verdicts are kept; the worst of the others is kept too."""
 
 
 def is_tar(head: bytes) -> bool:
-    """Whether the first 512 bytes are the header of a tar's first member, of whatever kind of tar."""
+    """Whether the first 512 bytes are the header of a tar archive, of any variant."""
     if len(head) < tarfile.BLOCKSIZE:
         return False
     try:
+        # frombuf() verifies the checksum of the header: the oldest kind of tar has no signature.
         tarfile.TarInfo.frombuf(head[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
     except tarfile.HeaderError:
         return False
@@ -49,6 +50,7 @@ def scan_zip(source: Source, judge: Judge) -> Verdict:
         parts += _special(source, names, archive)
         for item in members:
             inner = source.inner(item.filename, _opener(archive, item), item.file_size)
+            # Bit 0 of the flags marks an encrypted member.
             verdict = _encrypted() if item.flag_bits & 1 else judge(inner)
             if verdict.verdict != DANGEROUS and is_weight(item.filename):
                 # The framework reads these as numbers, whatever their first bytes look like.
@@ -61,14 +63,18 @@ def scan_tar(source: Source, judge: Judge) -> Verdict:
     parts: list[tuple[str, Verdict]] = []
     with ExitStack() as stack:
         file = stack.enter_context(source.open())
+        # `r:` reads plain tars only: `file_scan` unpacks compressed ones, and counts what they unpack to.
         archive = stack.enter_context(tarfile.open(fileobj=file, mode="r:"))
         for item in _tar_members(archive):
+            # Through a link that leads out, a later member with a harmless name would be written outside of
+            # the folder.
             if _is_outside(item.name) or ((item.issym() or item.islnk()) and _is_outside(_target(item))):
                 _keep(parts, item.name, _leads_out(item.name))
             if item.isreg():
                 _keep(parts, item.name, judge(_tar_member(source, archive, item)))
             elif not (item.isdir() or item.issym() or item.islnk()):
                 _keep(parts, item.name, Verdict(NOT_SCANNED, note="A device or a special file."))
+        # tarfile stops silently at a damaged header, so everything after the last member must be zeros.
         file.seek(archive.offset)
         while data := file.read(1024 * 1024):
             if data.strip(b"\0"):
@@ -79,8 +85,8 @@ def scan_tar(source: Source, judge: Judge) -> Verdict:
 
 
 def _tar_member(source: Source, archive: tarfile.TarFile, item: tarfile.TarInfo) -> Source:
-    """Return a member; a small one is kept in memory, as going back in a compressed tar unpacks it again from
-    its beginning."""
+    """Returns a member. A small one is read into memory, because seeking back in a compressed tar unpacks it
+    again from the start."""
     if item.size > MAX_IN_MEMORY:
         return source.inner(item.name, lambda: _extracted(archive, item), item.size)
     data = _extracted(archive, item).read()
@@ -88,7 +94,7 @@ def _tar_member(source: Source, archive: tarfile.TarFile, item: tarfile.TarInfo)
 
 
 def _tar_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """As they come; a tar that breaks off ends with an error instead of early."""
+    """Yields the members in their order. A truncated tar raises an error instead of ending early."""
     while (item := archive.next()) is not None:
         # Nothing is looked up by name: what was read need not be remembered.
         archive.members.clear()  # type: ignore[attr-defined]
@@ -102,12 +108,13 @@ def _extracted(archive: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
     return opened
 
 
+# A function of its own binds `item`; a lambda in the loop would open the loop's last member.
 def _opener(archive: zipfile.ZipFile, item: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
     return lambda: archive.open(item)
 
 
 def _special(source: Source, names: list[str], archive: zipfile.ZipFile) -> list[tuple[str, Verdict]]:
-    """Configurations that say what loading the whole archive does."""
+    """Returns verdicts on configuration files that decide what loading the whole archive does."""
 
     def inner(name: str) -> Source:
         return source.inner(name, _opener(archive, archive.getinfo(name)), archive.getinfo(name).file_size)
@@ -121,10 +128,10 @@ def _special(source: Source, names: list[str], archive: zipfile.ZipFile) -> list
 
 
 def _weights(names: list[str]) -> Callable[[str], bool]:
-    """Tell which members a framework reads as numbers or short text: PyTorch those beside a data.pkl, Keras
-    its weights."""
+    """Returns a function that tells which members a framework reads as numbers or short text: for PyTorch
+    those beside a data.pkl, for Keras its weights."""
     is_keras = {"config.json", "metadata.json"} <= set(names)
-    roots = {found["root"] for name in names if (found := _TORCH_PICKLE.fullmatch(name))}
+    roots = {match["root"] for name in names if (match := _TORCH_PICKLE.fullmatch(name))}
 
     def is_weight(name: str) -> bool:
         if is_keras and name == KERAS_WEIGHTS:
@@ -139,14 +146,14 @@ def _weights(names: list[str]) -> Callable[[str], bool]:
 
 
 def _is_outside(name: str) -> bool:
-    """Whether unpacking a member of that name may write elsewhere than below the folder."""
+    """Whether unpacking a member of that name may write outside of the target folder."""
     windows = PureWindowsPath(name)
     return PurePosixPath(name).is_absolute() or bool(windows.drive or windows.root) or ".." in windows.parts
 
 
 def _target(item: tarfile.TarInfo) -> str:
-    """Where a link leads, seen from the top of the archive; a hard link's target is spelled like that
-    already."""
+    """Returns the path that a link points to, relative to the top of the archive. Targets of hard links are
+    stored in that form."""
     if item.islnk() or PurePosixPath(item.linkname).is_absolute():
         return item.linkname
     parts: list[str] = []

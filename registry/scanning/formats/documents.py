@@ -1,4 +1,4 @@
-"""Text: JSON, YAML, notebooks, lists of packages, and prose. Some of it says which code is to be loaded."""
+"""Scans text: JSON, YAML, notebooks, lists of packages, and prose. Some formats name code to be loaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from registry.scanning.formats import keras
-from registry.scanning.formats.imports import judge
+from registry.scanning.formats.imports import judge_imports
 from registry.scanning.formats.keras import walk
 from registry.scanning.formats.source import Source, Unreadable
 from registry.scanning.formats.templates import scan_template
@@ -50,6 +50,7 @@ PROSE_NAMES = (
     "authors",
 )
 _PACKAGES = re.compile(r"requirements[\w.-]*\.txt|conda\.ya?ml|python_env\.ya?ml|environment\.ya?ml")
+# Options of pip, URLs, version control and direct references (`name @ URL`), also as items of conda.yaml.
 _ELSEWHERE = re.compile(r"^\s*-\w|^\s*--\w|://|\bgit\+|\s@\s|^\s*-\s+-")
 _PYTHON_TAG = "tag:yaml.org,2002:python/"
 LOADS_OWN = "MLflow loads Python code that lies beside it."
@@ -78,6 +79,8 @@ def scan_json(source: Source) -> Verdict:
 
 def scan_yaml(source: Source) -> Verdict:
     text = source.whole(MAX_YAML_BYTES).decode("utf-8-sig")
+    # compose_all() makes nodes with their tags and no objects; load_all() would fail at the first unknown
+    # tag.
     tags = sorted({tag for document in yaml.compose_all(text, yaml.CSafeLoader) for tag in _tags(document)})
     if tags:
         return Verdict(
@@ -92,23 +95,24 @@ def scan_yaml(source: Source) -> Verdict:
 
 
 def scan_prose(source: Source) -> Verdict:
-    """Text that no library takes for code; of a list of packages, where they come from."""
+    """Judges text that no library runs. In a list of packages it checks where they come from, in a template
+    what it accesses."""
     text = source.whole(MAX_JSON_BYTES)
     try:
-        shown = text.decode("utf-8-sig")
+        prose = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Unreadable("It is called a text, and is none.") from error
-    if "\x00" in shown:
+    if "\x00" in prose:
         raise Unreadable("It is called a text, and is none.")
-    template = scan_template(shown) if source.extension == ".jinja" else Verdict(CLEAN)
-    return combine([("", template), ("", _packages(source, shown))])
+    template = scan_template(prose) if source.extension == ".jinja" else Verdict(CLEAN)
+    return combine([("", template), ("", _packages(source, prose))])
 
 
-def _judge(data: Any) -> Verdict:
+def _judge(data: object) -> Verdict:
     return combine(("", verdict) for verdict in _verdicts(data))
 
 
-def _verdicts(data: Any) -> Iterator[Verdict]:
+def _verdicts(data: object) -> Iterator[Verdict]:
     if keras.is_config(data):
         yield keras.judge_config(data)
     for item in walk(data):
@@ -116,27 +120,31 @@ def _verdicts(data: Any) -> Iterator[Verdict]:
             yield Verdict(
                 CONTAINS_CODE, ("auto_map" if item.get("auto_map") else "custom_pipelines",), AUTO_MAP
             )
+        # Hydra's `instantiate` calls what `_target_` names.
         target = item.get("_target_")
         if isinstance(target, str):
             module, _, name = target.rpartition(".")
-            level = judge([(module, name)]).verdict
+            level = judge_imports([(module, name)]).verdict
             yield Verdict(DANGEROUS if level == DANGEROUS else CONTAINS_CODE, (target,), TARGET)
         template = item.get("chat_template")
         for text in [template] if isinstance(template, str) else _templates(template):
             yield scan_template(text)
 
 
-def _templates(told: Any) -> list[str]:
-    """Several templates, each with a name."""
-    if not isinstance(told, list):
+def _templates(document: object) -> list[str]:
+    """Returns the texts of a list of named templates."""
+    if not isinstance(document, list):
         return []
     return [
-        item["template"] for item in told if isinstance(item, dict) and isinstance(item.get("template"), str)
+        item["template"]
+        for item in document
+        if isinstance(item, dict) and isinstance(item.get("template"), str)
     ]
 
 
 def _judge_notebook(data: Any) -> Verdict:
     cells = data.get("cells", []) if isinstance(data, dict) else []
+    # Notebooks before format 4 have their cells in worksheets.
     if (
         any(isinstance(cell, dict) and cell.get("cell_type") == "code" for cell in cells)
         or "worksheets" in data
@@ -149,24 +157,25 @@ def _judge_notebook(data: Any) -> Verdict:
     return Verdict(CLEAN)
 
 
-def _judge_mlmodel(data: Any) -> Verdict:
-    """MLflow imports `loader_module`, puts `code` onto Python's path, and runs `model_code_path`."""
+def _judge_mlmodel(data: object) -> Verdict:
+    """Judges an MLmodel: MLflow imports `loader_module`, adds `code` to Python's path, and runs
+    `model_code_path`."""
     flavors = data.get("flavors", {}) if isinstance(data, dict) else {}
-    found: list[str] = []
+    reasons: list[str] = []
     for name, flavor in flavors.items() if isinstance(flavors, dict) else []:
         if not isinstance(flavor, dict):
             continue
         loader = flavor.get("loader_module")
         if loader is not None and not str(loader).startswith("mlflow."):
-            found.append(f"{name}.loader_module: {loader}")
-        found += [
+            reasons.append(f"{name}.loader_module: {loader}")
+        reasons += [
             f"{name}.{key}: {flavor[key]}"
             for key in ("code", "model_code_path", "entrypoint")
             if flavor.get(key)
         ]
     if isinstance(data, dict) and data.get("model_code_path"):
-        found.append(f"model_code_path: {data['model_code_path']}")
-    return Verdict(CONTAINS_CODE, tuple(found), LOADS_OWN) if found else Verdict(CLEAN)
+        reasons.append(f"model_code_path: {data['model_code_path']}")
+    return Verdict(CONTAINS_CODE, tuple(reasons), LOADS_OWN) if reasons else Verdict(CLEAN)
 
 
 def _packages(source: Source, text: str) -> Verdict:
@@ -175,21 +184,23 @@ def _packages(source: Source, text: str) -> Verdict:
     lines = [line.strip() for line in text.splitlines() if not line.lstrip().startswith("#")]
     if source.base.endswith((".yaml", ".yml")):
         lines = [line.removeprefix("- ") for line in lines]
-    found = tuple(
+    # `-r requirements…` names another list of the version, which is judged by itself.
+    packages = tuple(
         line for line in lines if _ELSEWHERE.search(line) and not line.startswith("-r requirements")
     )
-    return Verdict(CONTAINS_CODE, found, PACKAGES) if found else Verdict(CLEAN)
+    return Verdict(CONTAINS_CODE, packages, PACKAGES) if packages else Verdict(CLEAN)
 
 
 def _tags(node: Any) -> Iterator[str]:
-    """The tags that make Python objects, each node looked at once: aliases may name one a billion times."""
-    seen: set[int] = set()
+    """Yields the tags that make Python objects. Each node is visited once, because aliases may repeat one a
+    billion times."""
+    visited: set[int] = set()
     waiting = [node]
     while waiting:
         item = waiting.pop()
-        if item is None or id(item) in seen:
+        if item is None or id(item) in visited:
             continue
-        seen.add(id(item))
+        visited.add(id(item))
         if item.tag.startswith((_PYTHON_TAG, "!!python", "!python")):
             yield item.tag.removeprefix("tag:yaml.org,2002:")
         if isinstance(item, yaml.SequenceNode):

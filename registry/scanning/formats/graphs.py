@@ -1,4 +1,4 @@
-"""Graphs of operators: ONNX and TensorFlow's SavedModel."""
+"""Scans graphs of operators: ONNX models and TensorFlow's SavedModel."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from registry.scanning.formats.protobuf import Field, fields, text
 from registry.scanning.formats.source import Source, Unreadable, length_of
 from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, Verdict, combine
 
+# Domains whose operators every runtime brings along itself.
 _STANDARD = frozenset(
     {
         "",
@@ -24,10 +25,10 @@ _STANDARD = frozenset(
         "com.microsoft.experimental",
     }
 )
-"""Domains whose operators every runtime brings along itself."""
 MAX_GRAPH_DEPTH = 32
 CUSTOM = "It uses operators of its own, for which a library must be loaded."
 LEADS_OUT = "Loading it reads a file outside of its own folder."
+# PrintV2 and DebugIdentity* belong here because their output may go to a file:// address.
 _REACHES_FILES = frozenset(
     {
         "ReadFile",
@@ -61,8 +62,8 @@ _TENSOR_EXTERNAL = 13
 
 
 def scan_onnx(source: Source) -> Verdict:
-    """Clean where every operator is standard or defined in the file, and its weights lie below its own
-    folder."""
+    """Judges an ONNX model. It is clean if all its operators are standard or defined in the file, and its
+    weights lie below its folder."""
     with source.open() as file:
         reader = _Onnx(file)
         reader.model(length_of(source))
@@ -76,8 +77,8 @@ def scan_onnx(source: Source) -> Verdict:
 
 
 class _Onnx:
-    """`used` and `defined`: operators as (domain, name); `files`: where weights lie that are not in the
-    file."""
+    """Reads an ONNX model. `used` and `defined`: operators as (domain, name). `files`: paths of weights
+    outside of the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -86,14 +87,15 @@ class _Onnx:
         self.files: set[str] = set()
 
     def model(self, size: int) -> None:
-        seen = set()
+        visited = set()
         for field in fields(self.file, 0, size):
-            seen.add(field.number)
+            visited.add(field.number)
             if field.number == _MODEL_GRAPH:
                 self._graph(field, 0)
             elif field.number == _MODEL_FUNCTIONS:
                 self._function(field)
-        if not {_MODEL_GRAPH, _MODEL_IR} <= seen:
+        # Many bytes read as some protocol buffer; every ONNX model has a graph and the version of its format.
+        if not {_MODEL_GRAPH, _MODEL_IR} <= visited:
             raise Unreadable("It is no ONNX model.")
 
     def _graph(self, graph: Field, depth: int) -> None:
@@ -139,6 +141,7 @@ class _Onnx:
             return
         for field in self._in(tensor):
             if field.number == _TENSOR_EXTERNAL:
+                # Each entry of external_data has its key in field 1 and its value in field 2.
                 entry = {part.number: text(self.file, part) for part in self._in(field)}
                 if entry.get(1) == "location":
                     self.files.add(entry.get(2, ""))
@@ -148,8 +151,8 @@ class _Onnx:
 
 
 def scan_saved_model(source: Source) -> Verdict:
-    """Name the operators of a SavedModel that reach files or Python. Without such ones it still is a
-    program."""
+    """Judges a SavedModel by its operators that access files or call Python. Without these it is
+    `not_scanned`, as it still is a program."""
     with source.open() as file:
         names = set(_tensorflow_operators(file, length_of(source)))
     reaching, calling = sorted(names & _REACHES_FILES), sorted(names & _CALLS_PYTHON)
@@ -174,7 +177,8 @@ def scan_saved_model(source: Source) -> Verdict:
 
 
 def _tensorflow_operators(file: IO[bytes], size: int) -> Iterator[str]:
-    """SavedModel.meta_graphs[].graph_def.{node[].op, library.function[].node_def[].op}"""
+    """Yields the operators in SavedModel.meta_graphs[].graph_def: node[].op and
+    library.function[].node_def[].op."""
     count = 0
     for meta in _numbered(file, Field(0, 0, size), 2):
         for graph in _numbered(file, meta, 2):

@@ -13,6 +13,7 @@ from picklescan.scanner import SafetyLevel
 
 from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, ORDER, Verdict
 
+# picklescan logs a warning for each import that it suspects; the verdict contains them already.
 logging.getLogger("picklescan").setLevel(logging.CRITICAL)
 
 Name = tuple[str, str]
@@ -21,6 +22,7 @@ RUNS_ANYTHING = "Loading it can run any program."
 RUNS_LIBRARIES = "Loading it runs code of these libraries, which the scanner does not know as harmless."
 
 _DUNDER = re.compile(r"__\w+__")
+# Dotted names in these modules reach methods that access files, such as pathlib.Path.write_bytes.
 _OPENS_FILES = frozenset({"pathlib", "io", "_io", "_pyio", "codecs"})
 _READABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _TENSORS = frozenset(
@@ -54,10 +56,12 @@ _HARMLESS: dict[str, frozenset[str]] = {
     "builtins": frozenset(
         {"set", "frozenset", "list", "dict", "tuple", "int", "float", "complex", "bytearray", "slice"}
     ),
+    # Python 2's name of builtins; pickles up to protocol 2 still use it.
     "__builtin__": frozenset(
         {"set", "frozenset", "list", "dict", "tuple", "int", "float", "complex", "bytearray", "unicode"}
     ),
     "collections": frozenset({"Counter"}),
+    # Python 3 pickles bytes as a call of this function in protocols before 3.
     "_codecs": frozenset({"encode"}),
     "numpy._core.multiarray": frozenset({"scalar"}),
     "numpy.core.multiarray": frozenset({"scalar"}),
@@ -133,7 +137,7 @@ _DANGEROUS_NAMES: dict[str, frozenset[str]] = {
 
 @lru_cache(4096)
 def level_of(module: str, name: str) -> str:
-    """Return how dangerous it is to load something that imports `module`.`name`: a word of ORDER."""
+    """Returns the verdict on a file that imports `module`.`name`: a word of ORDER."""
     if not (_READABLE.fullmatch(module) and _READABLE.fullmatch(name)):
         is_foreign = all(
             part.isidentifier() for part in f"{module}.{name}".split(".")
@@ -148,25 +152,27 @@ def level_of(module: str, name: str) -> str:
         return DANGEROUS
     if module in _OPENS_FILES and "." in name:
         return DANGEROUS
-    found = scanner.scan_pickle_bytes(io.BytesIO(f"c{module}\n{name}\n.".encode()), "name")
+    # picklescan judges whole pickles, so it gets one of this import only: opcode GLOBAL with its two lines,
+    # and STOP.
+    result = scanner.scan_pickle_bytes(io.BytesIO(f"c{module}\n{name}\n.".encode()), "name")
     levels = {
         SafetyLevel.Innocuous: CLEAN,
         SafetyLevel.Suspicious: CONTAINS_CODE,
         SafetyLevel.Dangerous: DANGEROUS,
     }
-    return levels[found.globals[0].safety]
+    return levels[result.globals[0].safety]
 
 
-def judge(names: Iterable[Name]) -> Verdict:
+def judge_imports(names: Iterable[Name]) -> Verdict:
     """Return the verdict on a file that imports these names, the worst first among its findings."""
     ranked = sorted(names, key=lambda item: (-ORDER.index(level_of(*item)), item))
     level = level_of(*ranked[0]) if ranked else CLEAN
-    shown = tuple(shown_name(item) for item in ranked if level_of(*item) != CLEAN)
+    display_names = tuple(display_name(item) for item in ranked if level_of(*item) != CLEAN)
     notes = {DANGEROUS: RUNS_ANYTHING, CONTAINS_CODE: RUNS_LIBRARIES, CLEAN: ""}
-    return Verdict(level, tuple(dict.fromkeys(shown)), notes[level])
+    return Verdict(level, tuple(dict.fromkeys(display_names)), notes[level])
 
 
-def shown_name(item: Name) -> str:
+def display_name(item: Name) -> str:
     return ".".join(item) if all(item) else UNKNOWN
 
 

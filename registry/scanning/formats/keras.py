@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from registry.scanning.formats.imports import Name, judge
+from registry.scanning.formats.imports import Name, judge_imports
 from registry.scanning.formats.source import Source
 from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, Verdict, combine
 
@@ -24,9 +24,10 @@ _OWN = (
 )
 _LAMBDA_TEXT = re.compile(rb'"class_name":\s*"(?:Lambda|__lambda__|TorchModuleWrapper)"')
 _MODULE_TEXT = re.compile(rb'"module":\s*"([\w.]{1,200})",\s*"class_name":\s*"([\w.]{1,200})"')
+# Layers that bring code along: Python bytecode, or a pickle of PyTorch or JAX.
 CODE_CLASSES = frozenset({"Lambda", "__lambda__", "TorchModuleWrapper", "JaxLayer", "FlaxLayer"})
-"""Layers that bring code along: Python bytecode, or a pickle of PyTorch or JAX."""
 BRINGS_CODE = "It brings Python code along, which runs when the model is used."
+# Parts of Keras whose classes only compute. Others fetch files or load models.
 _PLAIN_PARTS = frozenset(
     {
         "layers",
@@ -45,7 +46,6 @@ _PLAIN_PARTS = frozenset(
         "quantizers",
     }
 )
-"""Parts of Keras whose classes only compute. Others fetch files or load models."""
 _FETCHING = frozenset(
     {"get_file", "load_model", "load_weights", "func_load", "model_from_json", "deserialize_keras_object"}
 )
@@ -59,24 +59,26 @@ def scan_config(source: Source) -> Verdict:
     return combine(("", verdict) for verdict in _verdicts(config))
 
 
-def is_config(data: Any) -> bool:
+def is_config(data: object) -> bool:
     """Whether this JSON describes a Keras model."""
     return isinstance(data, dict) and "class_name" in data and "config" in data
 
 
-def judge_config(config: Any) -> Verdict:
+def judge_config(config: object) -> Verdict:
     return combine(("", verdict) for verdict in _verdicts(config))
 
 
 def scan_hdf5(source: Source) -> Verdict:
-    """Search an HDF5 file for what its configuration may bring. All of it cannot be judged without reading
-    HDF5 itself."""
+    """Searches an HDF5 file for a Keras configuration that contains code. It is never clean, as HDF5 itself
+    is not read."""
     rest, names, has_code = b"", set[Name](), False
     with source.open() as file:
         while chunk := file.read(1024 * 1024):
             window = rest + chunk
             has_code = has_code or _LAMBDA_TEXT.search(window) is not None
             names |= {(module.decode(), name.decode()) for module, name in _MODULE_TEXT.findall(window)}
+            # A match may begin in one piece and end in the next; names of at most 200 bytes leave it below
+            # 1000.
             rest = chunk[-1000:]
     parts = [("", Verdict(CONTAINS_CODE, (LAMBDA,), BRINGS_CODE))] if has_code else []
     parts += [("", verdict) for verdict in _named(item for item in names if not _is_plain(item[0]))]
@@ -93,7 +95,7 @@ def scan_hdf5(source: Source) -> Verdict:
     return combine(parts)
 
 
-def _verdicts(config: Any) -> Iterator[Verdict]:
+def _verdicts(config: object) -> Iterator[Verdict]:
     yield Verdict(CLEAN)
     names: set[Name] = set()
     for item in walk(config):
@@ -103,6 +105,7 @@ def _verdicts(config: Any) -> Iterator[Verdict]:
         if name in CODE_CLASSES:
             yield Verdict(CONTAINS_CODE, (LAMBDA if name != "TorchModuleWrapper" else name,), BRINGS_CODE)
         module = item.get("module")
+        # Of functions `config` holds the name, and `class_name` only says that it is one.
         if name in ("function", "builtin"):
             target = item["config"]
             names.add(
@@ -110,6 +113,7 @@ def _verdicts(config: Any) -> Iterator[Verdict]:
             )
         elif isinstance(module, str):
             names.add((module, name))
+        # Classes that somebody registered with Keras are called PACKAGE>CLASS.
         registered = item.get("registered_name")
         if (
             module is None
@@ -121,16 +125,16 @@ def _verdicts(config: Any) -> Iterator[Verdict]:
     yield from _named(item for item in names if not _is_plain(item[0]))
 
 
-def walk(config: Any) -> Iterator[dict[str, Any]]:
-    """Yield every mapping in `config` once, without recursion: a stranger chose how deep it is, and YAML's
-    aliases may name one mapping a billion times."""
+def walk(config: object) -> Iterator[dict[str, Any]]:
+    """Yields every mapping in `config` once. It does not recurse, as the depth is untrusted, and visits each
+    object once, as aliases of YAML may repeat one a billion times."""
     waiting = [config]
-    seen: set[int] = set()
+    visited: set[int] = set()
     while waiting:
         item = waiting.pop()
-        if not isinstance(item, dict | list) or id(item) in seen:
+        if not isinstance(item, dict | list) or id(item) in visited:
             continue
-        seen.add(id(item))
+        visited.add(id(item))
         if isinstance(item, dict):
             yield item
         waiting.extend(item.values() if isinstance(item, dict) else item)
@@ -138,12 +142,14 @@ def walk(config: Any) -> Iterator[dict[str, Any]]:
 
 def _named(names: Iterable[Name]) -> Iterator[Verdict]:
     for item in names:
-        found = Verdict(DANGEROUS, (".".join(item),), FETCHES) if item[1] in _FETCHING else judge([item])
-        yield found if found.verdict != CLEAN else Verdict(CONTAINS_CODE, (".".join(item),), NAMES_CODE)
+        verdict = (
+            Verdict(DANGEROUS, (".".join(item),), FETCHES) if item[1] in _FETCHING else judge_imports([item])
+        )
+        yield verdict if verdict.verdict != CLEAN else Verdict(CONTAINS_CODE, (".".join(item),), NAMES_CODE)
 
 
 def _is_plain(module: str) -> bool:
-    """Whether it is a part of Keras itself whose classes only compute."""
+    """Whether `module` is a part of Keras itself whose classes only compute."""
     own = next((own for own in _OWN if module == own or module.startswith(f"{own}.")), None)
     if own is None:
         return False

@@ -1,4 +1,4 @@
-"""Reading protocol buffers field by field, without their schema and without holding long values."""
+"""Reads protocol buffers field by field, without their schema and without holding long values in memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import IO, NamedTuple
 
 from registry.scanning.formats.source import Unreadable, read_fully
 
+# Wire types; 3 and 4, the groups of proto2, are refused.
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 MAX_FIELD_BYTES = 64 * 2**20
 
 
 class Field(NamedTuple):
-    """Field `number` of a message: the bytes from `start` to `end` of the file, or where it is a number its
-    `value`."""
+    """Field `number` of a message: a number in `value`, or else the bytes from `start` to `end` of the
+    file."""
 
     number: int
     start: int
@@ -46,7 +47,7 @@ def fields(file: IO[bytes], start: int, end: int) -> Iterator[Field]:
 
 
 def text(file: IO[bytes], field: Field) -> str:
-    """Return the text of a field."""
+    """Returns a field as text. Raises Unreadable if it is longer than MAX_FIELD_BYTES."""
     if field.end - field.start > MAX_FIELD_BYTES:
         raise Unreadable("A text in it is longer than the scanner reads.")
     file.seek(field.start)
@@ -55,6 +56,7 @@ def text(file: IO[bytes], field: Field) -> str:
 
 def _varint(file: IO[bytes], at: int) -> tuple[int, int]:
     value = 0
+    # A varint has at most ten bytes of seven bits each.
     for shift in range(0, 70, 7):
         byte = file.read(1)
         if not byte:

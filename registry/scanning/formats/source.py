@@ -1,5 +1,5 @@
-"""The bytes of a file or of a member of an archive, which a reader may open more than once, within common
-limits."""
+"""The bytes of a file or of a member of an archive. A source can be opened several times, and all sources of
+a file share limits."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import IO, cast
 
+# Archives in archives that are looked into.
 MAX_DEPTH = 4
-"""Archives in archives that are looked into."""
 MAX_MEMBERS = 20_000
+# Of all archives and compressed streams in one file together; MODEL_SCAN_SECONDS mostly ends the scan
+# earlier.
 MAX_UNPACKED_BYTES = 16 * 2**30
-"""Of all archives and compressed streams in one file together; MODEL_SCAN_SECONDS mostly ends the scan
-earlier."""
 HEAD_BYTES = 512
 
 
 class Unreadable(Exception):
-    """A file cannot be judged. The message is a sentence for the page."""
+    """A file cannot be judged. The message is shown on pages."""
 
 
 @dataclass
-class Limits:
-    """What may still be read of one file of a model, whatever archives are in it."""
+class ScanLimits:
+    """What may still be unpacked of one file of a model, including all archives in it."""
 
-    bytes_left: int = MAX_UNPACKED_BYTES
-    members_left: int = MAX_MEMBERS
+    remaining_bytes: int = MAX_UNPACKED_BYTES
+    remaining_members: int = MAX_MEMBERS
 
     def spend(self, count: int) -> None:
-        self.bytes_left -= count
-        if self.bytes_left < 0:
+        self.remaining_bytes -= count
+        if self.remaining_bytes < 0:
             raise Unreadable(f"It unpacks to more than {MAX_UNPACKED_BYTES // 2**30} GiB.")
 
     def enter(self) -> None:
-        self.members_left -= 1
-        if self.members_left < 0:
+        self.remaining_members -= 1
+        if self.remaining_members < 0:
             raise Unreadable(f"It holds more than {MAX_MEMBERS} files.")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file called `name`. `open` starts at its first byte each time; `size` is None where only reading can
-    tell it."""
+    """A file called `name`. `open` returns a new stream from its first byte; `size` is None if it is only
+    known after reading."""
 
     name: str
     open: Callable[[], IO[bytes]]
     size: int | None = None
     depth: int = 0
-    limits: Limits = field(default_factory=Limits)
+    limits: ScanLimits = field(default_factory=ScanLimits)
 
     @property
     def base(self) -> str:
@@ -77,13 +77,14 @@ class Source:
         if self.depth >= MAX_DEPTH:
             raise Unreadable(f"It holds archives in archives, more than {MAX_DEPTH} deep.")
         self.limits.enter()
+        # Archives in archives share the limits of the outermost file.
         return Source(name, lambda: metered(opener(), self.limits), size, self.depth + 1, self.limits)
 
 
 class Metered(io.RawIOBase):
-    """A stream that takes what is read from it out of the limits."""
+    """A stream that subtracts the bytes read from the limits."""
 
-    def __init__(self, source: IO[bytes], limits: Limits) -> None:
+    def __init__(self, source: IO[bytes], limits: ScanLimits) -> None:
         self._source = source
         self._limits = limits
 
@@ -110,7 +111,7 @@ class Metered(io.RawIOBase):
         super().close()
 
 
-def metered(source: IO[bytes], limits: Limits) -> IO[bytes]:
+def metered(source: IO[bytes], limits: ScanLimits) -> IO[bytes]:
     return cast("IO[bytes]", io.BufferedReader(Metered(source, limits)))
 
 
@@ -124,7 +125,7 @@ def read_fully(file: IO[bytes], size: int) -> bytes:
 
 
 def length_of(source: Source) -> int:
-    """Return the number of bytes, by reading them where nothing else tells it."""
+    """Returns the number of bytes; it reads all of them if the size is not known."""
     if source.size is not None:
         return source.size
     count = 0

@@ -1,4 +1,4 @@
-"""Formats that hold numbers and say so at their beginning: NumPy arrays, safetensors, GGUF."""
+"""Scans formats that contain only numbers and have a header: NumPy arrays, safetensors, GGUF."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from registry.scanning.verdict_names import CLEAN, Verdict, combine
 
 NUMPY = b"\x93NUMPY"
 GGUF = b"GGUF"
+# The limit of the safetensors library itself.
 MAX_SAFETENSORS_HEADER = 100_000_000
 _SAFETENSORS_BITS = {
     "BOOL": 8,
@@ -61,11 +62,12 @@ MAX_DIMENSIONS = 64
 
 
 def scan_numpy(source: Source) -> Verdict:
-    """An array of numbers is clean where the file is exactly as long as its header says; one of objects is a
-    pickle."""
+    """Judges a .npy file. An array of numbers is clean if the file is as long as its header says; an array of
+    objects is a pickle."""
     with source.open() as file:
         major, _ = np.lib.format.read_magic(file)
         readers = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}
+        # Format 3.0 differs from 2.0 only in the encoding of the header.
         shape, _, dtype = readers.get(major, np.lib.format.read_array_header_2_0)(file)
         start = file.tell()
     if dtype.hasobject:
@@ -90,7 +92,8 @@ def is_safetensors(source: Source, head: bytes) -> bool:
 
 
 def scan_safetensors(source: Source) -> Verdict:
-    """Clean where the header is as the format's own reader wants it, and covers every byte of the file."""
+    """Judges a safetensors file. It is clean if the header follows the format and covers every byte of the
+    file."""
     with source.open() as file:
         size = int.from_bytes(read_fully(file, 8), "little")
         if not 2 <= size <= MAX_SAFETENSORS_HEADER:
@@ -104,6 +107,7 @@ def scan_safetensors(source: Source) -> Verdict:
         (item for name, item in header.items() if name != "__metadata__"),
         key=lambda item: item["data_offsets"],
     )
+    # Each tensor must begin where the one before it ends, which leaves no room for hidden bytes.
     for item in tensors:
         first, last = item["data_offsets"]
         bits = math.prod(item["shape"]) * _SAFETENSORS_BITS[item["dtype"]]
@@ -119,8 +123,10 @@ def scan_safetensors(source: Source) -> Verdict:
 
 
 def scan_gguf(source: Source) -> Verdict:
-    """Read all keys and the list of tensors; chat templates are judged, as they are small programs."""
+    """Judges a GGUF file by its keys and list of tensors. Chat templates are judged as the programs that they
+    are."""
     with source.open() as file:
+        # Version 1 had counts of 32 bits here.
         magic, version, tensors, keys = struct.unpack("<4sIQQ", _exactly(file, 24))
         if magic != GGUF or version not in (2, 3) or tensors > MAX_GGUF_ENTRIES or keys > MAX_GGUF_ENTRIES:
             raise Unreadable("It is a GGUF of a version that the scanner does not read.")
@@ -136,6 +142,7 @@ def scan_gguf(source: Source) -> Verdict:
             (dimensions,) = struct.unpack("<I", _exactly(file, 4))
             if dimensions > MAX_DIMENSIONS:
                 raise Unreadable("It has a tensor of impossibly many dimensions.")
+            # Eight bytes for each dimension, four for the type and eight for the offset.
             _exactly(file, 8 * dimensions + 12)
     return combine(parts)
 
@@ -148,7 +155,7 @@ def _gguf_text(file: IO[bytes]) -> str:
 
 
 def _gguf_value(file: IO[bytes], kind: int, depth: int) -> Any:
-    """A text; lists and numbers are passed over, but for their texts."""
+    """Returns a text; reads numbers and lists without returning them."""
     if kind == _GGUF_TEXT:
         return _gguf_text(file)
     if kind == _GGUF_LIST and depth < 3:

@@ -1,7 +1,7 @@
-"""A small data-parallel training in numpy alone: every rank its share of the data, gradients averaged over
-sockets.
+"""A small data-parallel training in numpy alone: every rank has its share of the data, and gradients are
+averaged over sockets.
 
-It rests between steps, so that many of them fit on a small machine.
+It sleeps between steps, so that many runs fit on a small machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PATIENCE_S = 60
 
 
 class Ring:
-    """Rank 0 gathers from all and tells all: enough for a few ranks and a few kilobytes."""
+    """Rank 0 receives from all ranks and answers all: enough for a few ranks and a few kilobytes."""
 
     def __init__(self) -> None:
         self.lines: list[socket.socket] = []
@@ -32,7 +32,7 @@ class Ring:
         self.lines = _accepted(address) if RANK == 0 else [_connected(address)]
 
     def mean(self, numbers: Array) -> Array:
-        """Over all ranks."""
+        """Returns the mean of the arrays of all ranks."""
         if RANK == 0:
             total = numbers.copy()
             for line in self.lines:
@@ -55,6 +55,7 @@ def _accepted(address: tuple[str, int]) -> list[socket.socket]:
 
 
 def _connected(address: tuple[str, int]) -> socket.socket:
+    # Ranks start in any order: rank 0 may not listen yet.
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -76,7 +77,8 @@ def _received(line: socket.socket, like: Array) -> Array:
 
 
 def share() -> tuple[Array, NDArray[np.int64]]:
-    """This rank's part of one problem that all ranks make alike."""
+    """Returns features and labels of this rank's part of the data."""
+    # The same seed on every rank gives the same classes; the samples differ by rank.
     shared = np.random.default_rng(7)
     centres = shared.normal(0, 1.6, (CLASSES, FEATURES))
     own = np.random.default_rng(100 + RANK)
@@ -92,6 +94,7 @@ def step(weights: Array, features: Array, labels: NDArray[np.int64]) -> tuple[fl
     )
     hidden = np.maximum(features @ first, 0)
     scores = hidden @ second
+    # Subtracting the maximum keeps exp within float32 and does not change the softmax.
     chances = np.exp(scores - scores.max(axis=1, keepdims=True))
     chances /= chances.sum(axis=1, keepdims=True)
     rows = np.arange(len(labels))
@@ -118,10 +121,12 @@ def main() -> None:
         "--breaks-at", type=int, default=0, help="the step at which the last rank fails; 0: none does"
     )
     arguments = parser.parse_args()
+    # All ranks of the demo share the machine with the hub, which must stay responsive.
     os.nice(10)
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "") or "no GPU"
     print(f"rank {RANK} of {WORLD} on {socket.gethostname()}, {gpus}", flush=True)
     ring, (features, labels) = Ring(), share()
+    # Every rank starts with the same weights, and equal gradients keep them equal: none are ever exchanged.
     start = np.random.default_rng(1)
     weights = start.normal(0, 0.1, FEATURES * HIDDEN + HIDDEN * CLASSES).astype(np.float32)
     speed = np.zeros_like(weights)

@@ -28,6 +28,7 @@ from tests.jobs.raw import (
     packed,
 )
 from trainhub_launch.report import AttemptFact, OutputFile
+from trainhub_launch.states import Phase
 from workspaces import process_caches
 from workspaces.stored_files.blob_writer import BlobWriter
 
@@ -70,7 +71,7 @@ async def names(
 ) -> httpx.Response:
     """Reports the run as done with these files as outputs."""
     named = tuple(OutputFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files)
-    fact = AttemptFact(run.pk, 1, "done", phase_at={"done": 1.0}, members=(ended(0),), outputs=named)
+    fact = AttemptFact(run.pk, 1, Phase.DONE, phase_at={"done": 1.0}, members=(ended(0),), outputs=named)
     return await client.post("/api/v1/node/report/", headers=headers, content=packed(fact))
 
 

@@ -19,7 +19,7 @@ from jobs.sources import snapshots
 from jobs.sources.source_files import SnapshotError
 from registry.errors import RegistryError
 from registry.registration import register
-from registry.sources import Asked, resolve
+from registry.sources import SourceRequest, resolve
 from tests.jobs.builders import snapshot, zipped
 from tests.jobs.raw import other_token
 from tests.people import make_contributor, make_viewer, make_workspace, principal_of, token_of
@@ -161,7 +161,7 @@ class TestZips:
 def test_a_models_source_elsewhere_is_refused_and_not_fetched(source: str) -> None:
     user = make_contributor()
     with pytest.raises(RegistryError):
-        resolve(Caller(make_workspace(), Role.CONTRIBUTOR, user), Asked(source))
+        resolve(Caller(make_workspace(), Role.CONTRIBUTOR, user), SourceRequest(source))
 
 
 @pytest.mark.django_db(transaction=True)

@@ -38,8 +38,8 @@ CeleryWorker(link, lambda run, attempt: print("woken", run, attempt, flush=True)
 
 
 @pytest.fixture(scope="module")
-def way(valkey: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with gateway(valkey, tmp_path_factory.mktemp("gateway")) as running:
+def way(valkey_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with gateway(valkey_server, tmp_path_factory.mktemp("gateway")) as running:
         yield running
 
 

@@ -19,7 +19,8 @@ UNSAFE_IN_TEMPLATES = re.compile(
 )
 """Filters and tags that end escaping, and values that stand in an attribute without double quotes."""
 UNSAFE_IN_PYTHON = re.compile(
-    r"\bmark_safe\b|\bSafe(String|Text|Data)\s*\(|\bformat_html(_join)?\b|__html__|is_safe\s*=\s*True|\bHTMLResponse\b|\bhtml_safe\b"
+    r"\bmark_safe\b|\bSafe(String|Text|Data)\s*\(|\bformat_html(_join)?\b|__html__"
+    r"|is_safe\s*=\s*True|\bHTMLResponse\b|\bhtml_safe\b"
 )
 UNSAFE_IN_SCRIPTS = re.compile(
     r"\b(innerHTML|outerHTML|srcdoc)\b\s*\+?=|insertAdjacentHTML|document\.write|\beval\(|new "

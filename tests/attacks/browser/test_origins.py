@@ -15,13 +15,17 @@ from tests.signing_in import page_client
 
 HOST = "hub.example:8000"
 FOREIGN = [
-    "null", "http://evil.example", "http://hub.example", "http://hub.example:8001", "http://hub.example:8000.evil.example",
-    "http://hub.example.evil.example:8000", "http://evil.example/hub.example:8000", "http://user@hub.example:8000",
-    "http://hub.example:8000@evil.example", "http://hub.example:8000/", "file://", "http://", "hub.example:8000", "ws://[", "",
+    "null", "http://evil.example", "http://hub.example", "http://hub.example:8001",
+    "http://hub.example:8000.evil.example",
+    "http://hub.example.evil.example:8000", "http://evil.example/hub.example:8000",
+    "http://user@hub.example:8000",
+    "http://hub.example:8000@evil.example", "http://hub.example:8000/", "file://", "http://",
+    "hub.example:8000", "ws://[", "",
 ]  # fmt: skip
 """Origins that no page of the hub at HOST has; browsers send some of them, and a program may send any."""
 WRITES = [
-    ("POST", "/api/v1/runs/"), ("POST", "/runs/1/cancel/"), ("POST", "/sign-out/"), ("POST", "/settings/tokens/"),
+    ("POST", "/api/v1/runs/"), ("POST", "/runs/1/cancel/"), ("POST", "/sign-out/"),
+    ("POST", "/settings/tokens/"),
     ("POST", "/api/2.0/mlflow/runs/create"), ("POST", "/api/2.0/mlflow/runs/log-batch"),
     ("POST", "/api/2.0/mlflow/registered-models/create"), ("PUT", "/api/2.0/mlflow-artifacts/artifacts/0/x"),
     ("DELETE", "/api/2.0/mlflow-artifacts/artifacts/0/x"), ("PUT", f"/api/v1/uploads/{'0' * 64}"),
@@ -47,7 +51,8 @@ def test_a_foreign_origin_is_not_ours(origin: str) -> None:
 
 
 @pytest.mark.parametrize(("origin", "host"), [
-    ("http://hub.example:8000", HOST), ("http://hub.example", "hub.example"), ("https://hub.example", "hub.example:443"),
+    ("http://hub.example:8000", HOST), ("http://hub.example", "hub.example"),
+    ("https://hub.example", "hub.example:443"),
     ("https://[::1]:8000", "[::1]:8000"),
 ])  # fmt: skip
 def test_the_host_that_was_asked_is_ours(origin: str, host: str) -> None:

@@ -55,18 +55,24 @@ def kinds() -> dict[str, dict[str, Any]]:
     tree = {"labels": ["all", "a", "b"], "parents": ["", "all", "all"], "values": [3, 1, 2]}
     market = {"open": [1, 2], "high": [3, 4], "low": [0, 1], "close": [2, 3]}
     return {
-        "scatter": one, "scattergl": one, "bar": one, "box": one, "violin": one, "histogram": {"x": [1, 1, 2]},
+        "scatter": one, "scattergl": one, "bar": one, "box": one, "violin": one,
+        "histogram": {"x": [1, 1, 2]},
         "heatmap": {"z": grid}, "contour": {"z": grid}, "histogram2d": {"x": [1, 2], "y": [1, 2]},
-        "histogram2dcontour": {"x": [1, 2], "y": [1, 2]}, "image": {"z": [[[255, 0, 0]]]}, "pie": {"values": [1, 2]},
+        "histogram2dcontour": {"x": [1, 2], "y": [1, 2]}, "image": {"z": [[[255, 0, 0]]]},
+        "pie": {"values": [1, 2]},
         "funnel": {"x": [2, 1]}, "waterfall": {"y": [1, 2]}, "candlestick": market, "ohlc": market,
-        "scatter3d": three, "surface": {"z": grid}, "mesh3d": {**three, "x": [0, 1, 0]}, "cone": vectors, "streamtube": vectors,
-        "isosurface": corners, "volume": corners, "parcoords": {"dimensions": dimensions}, "parcats": {"dimensions": dimensions},
+        "scatter3d": three, "surface": {"z": grid}, "mesh3d": {**three, "x": [0, 1, 0]}, "cone": vectors,
+        "streamtube": vectors,
+        "isosurface": corners, "volume": corners, "parcoords": {"dimensions": dimensions},
+        "parcats": {"dimensions": dimensions},
         "splom": {"dimensions": dimensions}, "scatterpolar": {"r": [1, 2], "theta": [0, 90]},
         "scatterpolargl": {"r": [1, 2], "theta": [0, 90]}, "barpolar": {"r": [1, 2], "theta": [0, 90]},
-        "scatterternary": {"a": [1, 2], "b": [2, 1], "c": [1, 1]}, "carpet": {"a": [0, 1], "b": [0, 1], "y": grid},
+        "scatterternary": {"a": [1, 2], "b": [2, 1], "c": [1, 1]},
+        "carpet": {"a": [0, 1], "b": [0, 1], "y": grid},
         "scattersmith": {"real": [1, 2], "imag": [0, 1]}, "sunburst": tree, "treemap": tree, "icicle": tree,
         "sankey": {"node": {"label": ["a", "b"]}, "link": {"source": [0], "target": [1], "value": [1]}},
-        "indicator": {"value": 1, "mode": "gauge+number"}, "table": {"header": {"values": ["a"]}, "cells": {"values": [[1]]}},
+        "indicator": {"value": 1, "mode": "gauge+number"},
+        "table": {"header": {"values": ["a"]}, "cells": {"values": [[1]]}},
     }  # fmt: skip
 
 
@@ -123,7 +129,8 @@ def test_a_chart_of_ours_has_a_modebar_and_is_kept_as_an_image(page: Any) -> Non
         const Plotly = await loadFullPlotly();
         const place = document.createElement("div");
         document.querySelector("main").append(place);
-        await Plotly.newPlot(place, [{ type: "TYPE", y: [1, 3, 2], x: [1, 2, 3] }], { height: 200 }, { displayModeBar: true });
+        await Plotly.newPlot(place, [{ type: "TYPE", y: [1, 3, 2], x: [1, 2, 3] }], { height: 200 },
+            { displayModeBar: true });
         const image = await Plotly.toImage(place, { format: "png", width: 300, height: 200 });
         const { position } = getComputedStyle(place.querySelector(".main-svg"));
         return [position, Boolean(place.querySelector(".modebar-btn")), image.slice(0, 15)];

@@ -21,12 +21,12 @@ from tests.node.builders import script, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
 from tests.node.link import wheels
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.report import AttemptFact
 from trainhub_node.agent import Agent, prepare_folders
 from trainhub_node.environments import builder_account, interpreter
 from trainhub_node.launch import cache
-from trainhub_node.rundir import ENVIRONMENT_LOG
 from trainhub_node.settings import NodeSettings
 
 pytestmark = [needs_root, pytest.mark.slow]
@@ -37,11 +37,15 @@ import os, sys
 folder = sys.prefix
 site = next(path for path in sys.path if path.endswith('site-packages'))
 node = os.path.dirname(os.path.dirname(os.path.dirname(folder)))
-places = [site + '/poison.pth', site + '/tinylib.py', folder + '/bin/python', folder + '/bin/new', folder + '/pyvenv.cfg',
-          folder + '/trainhub-complete', folder + '.lock', os.path.dirname(folder) + '/other', node + '/sites/sitecustomize.py',
-          node + '/sites/new.py', node + '/wrapper/trainhub_node/bootstrap.py', node + '/wrapper/new', node + '/cache/snapshots/new']
+places = [site + '/poison.pth', site + '/tinylib.py', folder + '/bin/python', folder + '/bin/new',
+          folder + '/pyvenv.cfg',
+          folder + '/trainhub-complete', folder + '.lock', os.path.dirname(folder) + '/other',
+          node + '/sites/sitecustomize.py',
+          node + '/sites/new.py', node + '/wrapper/trainhub_node/bootstrap.py', node + '/wrapper/new',
+          node + '/cache/snapshots/new']
 for place in places:
-    for attempt in (lambda: open(place, 'a'), lambda: os.chmod(place, 0o777), lambda: os.rename(place, place + 'x')):
+    for attempt in (lambda: open(place, 'a'), lambda: os.chmod(place, 0o777),
+                    lambda: os.rename(place, place + 'x')):
         try:
             attempt()
         except OSError:
@@ -75,8 +79,10 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
     name = 'hostile-1.0-py3-none-any.whl'
     with zipfile.ZipFile(os.path.join(folder, name), 'w') as wheel:
         wheel.writestr('tinylib.py', 'VERSION = "hostile"')
-        wheel.writestr('hostile-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: hostile\\nVersion: 1.0\\n')
-        wheel.writestr('hostile-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+        wheel.writestr('hostile-1.0.dist-info/METADATA',
+            'Metadata-Version: 2.1\\nName: hostile\\nVersion: 1.0\\n')
+        wheel.writestr('hostile-1.0.dist-info/WHEEL',
+            'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
         wheel.writestr('hostile-1.0.dist-info/RECORD', '')
     return name
 """

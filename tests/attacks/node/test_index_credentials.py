@@ -16,11 +16,11 @@ from tests.node.builders import script, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
 from tests.node.link import wheels
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_node import proc
 from trainhub_node.agent import Agent
 from trainhub_node.environments.pip import _index_variables
-from trainhub_node.rundir import ENVIRONMENT_LOG
 
 PASSWORD = "pw-of-the-index"
 

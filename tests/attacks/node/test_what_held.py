@@ -23,8 +23,10 @@ pytestmark = needs_root
 HOSTILE_OUTPUTS = """
 import os
 os.chdir('outputs')
-for name, target in (('shadow', '/etc/shadow'), ('environ', '/proc/1/environ'), ('self', '/proc/self/root/etc/shadow'),
-                     ('zero', '/dev/zero'), ('up', '../../order.json'), ('folder', '/etc'), ('terms', '../../terms.json')):
+for name, target in (('shadow', '/etc/shadow'), ('environ', '/proc/1/environ'),
+                     ('self', '/proc/self/root/etc/shadow'),
+                     ('zero', '/dev/zero'), ('up', '../../order.json'), ('folder', '/etc'),
+                     ('terms', '../../terms.json')):
     os.symlink(target, name)
 os.mkfifo('pipe')
 for target in ('/etc/shadow', '../../order.json'):

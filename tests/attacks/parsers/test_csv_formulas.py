@@ -22,7 +22,8 @@ from tracking.usage.usage_report import UsageLine
 from workspaces.spreadsheets import plain_text
 
 FORMULAS = [
-    "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '"=1+1"', "'=1", '  "  =1', "\ufeff=1", "\uff1d1",
+    "=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '"=1+1"', "'=1", '  "  =1',
+    "\ufeff=1", "\uff1d1",
     " -1",
 ]  # fmt: skip
 HARMLESS = ["loss", "train/loss", "GPU-1a2b-3c", "a=b", "1-2", "'quoted'", "", "ünïcode", "x\t=1"]

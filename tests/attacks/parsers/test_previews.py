@@ -99,7 +99,7 @@ def test_a_figure_is_made_within_the_limits_or_refused(tmp_path: Path, name: str
 
     def drawn() -> int:
         try:
-            return len(isolation.figure_json(file, len(data)))
+            return len(isolation.isolated_figure_json(file, len(data)))
         except documents.NotPreviewable:
             return 0
 
@@ -117,7 +117,7 @@ def test_a_large_honest_figure_is_still_drawn(tmp_path: Path) -> None:
     file = tmp_path / "figure.json"
     file.write_bytes(data)
     assert 3 * MIB < len(data) < isolation.MAX_JSON_BYTES
-    drawn = bounded(lambda: isolation.figure_json(file, len(data)))
+    drawn = bounded(lambda: isolation.isolated_figure_json(file, len(data)))
     assert b"<" not in drawn
     assert b"null" in drawn
     assert b"http://a" not in drawn
@@ -129,7 +129,7 @@ def test_files_wait_for_their_turn_to_be_parsed(tmp_path: Path, monkeypatch: pyt
     file = tmp_path / "a.json"
     file.write_bytes(nested(1, 200_000))
     with isolation._slot(), pytest.raises(isolation.PreviewBusy, match="other files"):
-        isolation.preview_json(file, file.stat().st_size)
+        isolation.isolated_preview_json(file, file.stat().st_size)
 
 
 @pytest.mark.django_db

@@ -21,7 +21,7 @@ REPORT = msgpack.unpackb(packed())
 
 
 def with_field(**fields: Any) -> bytes:
-    return msgpack.packb({**REPORT, **fields})
+    return bytes(msgpack.packb({**REPORT, **fields}))
 
 
 def array(item: bytes, size: int) -> bytes:

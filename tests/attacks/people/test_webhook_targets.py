@@ -14,7 +14,7 @@ from workspaces.models import Channel
 from workspaces.notifications import delivery, outbox
 from workspaces.notifications.addresses import may_reach
 from workspaces.notifications.events import Event
-from workspaces.notifications.url_policy import UrlError, checked
+from workspaces.notifications.url_policy import UrlError, check_url
 
 METADATA = "169.254.169.254"
 NEVER = [
@@ -128,7 +128,7 @@ class TestAddresses:
 )
 def test_other_schemes_passwords_and_broken_addresses_are_refused(url: str) -> None:
     with pytest.raises(UrlError):
-        checked(url)
+        check_url(url)
 
 
 @pytest.mark.django_db

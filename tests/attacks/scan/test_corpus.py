@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.scanning.file_scan import verdict_of
+from registry.scanning.file_scan import verdict_for_file
 from registry.scanning.verdict_names import CLEAN, DANGEROUS, ORDER
 from tests.attacks.scan.builders import zipped
 from tests.attacks.scan.corpus import CASES, Case
@@ -24,7 +24,7 @@ def case_id(case: Case) -> str:
 def test_a_file_gets_its_verdict(case: Case, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(case.data)
-    found = verdict_of(file, case.name)
+    found = verdict_for_file(file, case.name)
     assert found.verdict == case.verdict, found
     # A page that warns must be able to say of what.
     assert found.verdict == CLEAN or found.note or found.findings
@@ -41,7 +41,7 @@ def test_an_archive_around_a_dangerous_file_hides_nothing(case: Case, tmp_path: 
     """In a zip among harmless files the file is still found, under whatever name it has there."""
     file = tmp_path / "file"
     file.write_bytes(_zip_with(case))
-    assert verdict_of(file, "model.zip").verdict == DANGEROUS
+    assert verdict_for_file(file, "model.zip").verdict == DANGEROUS
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.verdict != CLEAN], ids=case_id)
@@ -51,7 +51,7 @@ def test_a_file_that_is_cut_off_anywhere_is_never_clean_for_being_short(case: Ca
     file = tmp_path / "file"
     for share in (0.5, 0.9):
         file.write_bytes(case.data[: max(int(len(case.data) * share), 1)])
-        found = verdict_of(file, case.name)
+        found = verdict_for_file(file, case.name)
         assert found.verdict != CLEAN or case.name.endswith(COMPLETE_WHEN_CUT), (share, found)
 
 

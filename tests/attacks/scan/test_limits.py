@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 import pytest
 
-from registry.scanning.file_scan import verdict_of
+from registry.scanning.file_scan import verdict_for_file
 from registry.scanning.formats import source
 from registry.scanning.verdict_names import CLEAN, NOT_SCANNED
 from registry.scanning.versions import BARE
@@ -93,14 +93,16 @@ def test_aliases_of_yaml_are_not_expanded(tmp_path: Path) -> None:
 def test_no_more_is_unpacked_than_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "MAX_UNPACKED_BYTES", 2**20)
     monkeypatch.setattr(
-        source.Limits, "__init__", lambda self: self.__dict__.update(bytes_left=2**20, members_left=10)
+        source.ScanLimits,
+        "__init__",
+        lambda self: self.__dict__.update(remaining_bytes=2**20, remaining_members=10),
     )
     file = tmp_path / "file"
     file.write_bytes(zipped({f"{number}.txt": b" " * 2**19 for number in range(4)}, compressed=True))
-    found = verdict_of(file, "a.zip")
+    found = verdict_for_file(file, "a.zip")
     assert (found.verdict, "unpacks to more" in found.note) == (NOT_SCANNED, True), found
     file.write_bytes(zipped({f"{number}.txt": b"x" for number in range(11)}))
-    found = verdict_of(file, "a.zip")
+    found = verdict_for_file(file, "a.zip")
     assert (found.verdict, "more than" in found.note) == (NOT_SCANNED, True), found
 
 

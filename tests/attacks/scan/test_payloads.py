@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy
 import pytest
 
-from registry.scanning.file_scan import verdict_of
+from registry.scanning.file_scan import verdict_for_file
 from registry.scanning.verdict_names import CLEAN, DANGEROUS
 from tests.attacks.scan import builders as make
 
@@ -69,7 +69,7 @@ def test_loading_a_dangerous_file_runs_its_payload(
 ) -> None:
     mark, file = tmp_path / "ran", tmp_path / name
     file.write_bytes(build(mark))
-    assert verdict_of(file, name).verdict == DANGEROUS
+    assert verdict_for_file(file, name).verdict == DANGEROUS
     assert not mark.exists(), "the scan itself must run nothing"
     load = LOADERS[loader].format(path=str(file))
     subprocess.run([frameworks_python, "-c", load], capture_output=True, timeout=240, check=False)
@@ -89,7 +89,8 @@ torch.save({"model": net.state_dict(), "adam": adam.state_dict(), "type": torch.
 pickle.dump({"a": numpy.arange(5), "b": numpy.float32(1)}, open("numbers.pkl", "wb"))
 joblib.dump({"depth": 3}, "options.joblib", compress=3)
 numpy.savez_compressed("arrays.npz", a=numpy.ones(3))
-model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(3, activation="relu"), keras.layers.Dropout(0.1)])
+model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(3, activation="relu"),
+    keras.layers.Dropout(0.1)])
 model.compile("adam", "mse")
 model.save("model.keras")
 """
@@ -106,6 +107,6 @@ def test_what_the_libraries_write_of_themselves_is_clean(tmp_path: Path, framewo
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found = {file.name: verdict_of(file, file.name) for file in sorted(tmp_path.iterdir())}
+    found = {file.name: verdict_for_file(file, file.name) for file in sorted(tmp_path.iterdir())}
     assert len(found) == 7
     assert {name: told for name, told in found.items() if told.verdict != CLEAN} == {}

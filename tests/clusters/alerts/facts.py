@@ -39,8 +39,10 @@ def gpu(uuid: str = "GPU-a", index: int = 0, **changed: Any) -> GpuFacts:
                 "name": "python",
                 "user": "ann",
                 "run": LEASE.holder,
+                "attempt": 1,
                 "rank": index,
                 "memory_bytes": 70 * GIB,
+                "sm_pct": None,
             },
         ),
     )

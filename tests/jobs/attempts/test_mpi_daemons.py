@@ -13,6 +13,7 @@ from jobs.scheduling import run_actions
 from tests.jobs.builders import Played, alive, both_running, ended, two_nodes
 from tests.jobs.gangs import woken
 from trainhub_launch.report import AttemptFact, DaemonCall
+from trainhub_launch.states import Phase
 from workspaces import process_caches
 from workspaces.access import Principal
 
@@ -130,7 +131,7 @@ def test_nor_one_of_an_attempt_that_is_over(who: Principal) -> None:
     fact = alpha.facts[(run.pk, 1)]
     alpha.tell(run, "done", ended(0, 1))
     beta.tell(run, "done", stopping="gang")
-    late: AttemptFact = replace(fact, phase="running", daemons=(DaemonCall(BETA, ARGV),))
+    late: AttemptFact = replace(fact, phase=Phase.RUNNING, daemons=(DaemonCall(BETA, ARGV),))
     alpha.facts[(run.pk, 1)] = late
     alpha.report()
     assert daemon_of("beta") == []

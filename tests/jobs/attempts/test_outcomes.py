@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from jobs.attempts.outcomes import NodePart, RunVerdict, derive, member_state, rank_failure
 from jobs.causes.evidence import RankEvidence
+from jobs.outcomes import NodePart, RunVerdict, derive, member_state, rank_failure
 from jobs.states import MemberState, Reason, RunState
 from trainhub_launch.report import AttemptFact, MemberFact
+from trainhub_launch.states import Phase, RankState
 
 
 def part(
@@ -18,7 +19,7 @@ def part(
     serving: tuple[int, ...] = (),
     **more: Any,
 ) -> NodePart:
-    fact = AttemptFact("r", 1, phase, members=members, **more)
+    fact = AttemptFact("r", 1, Phase(phase), members=members, **more)
     decides = {member.rank: member.rank not in serving for member in members}
     return NodePart(node=node, node_rank=rank, fact=fact, decides=decides)
 
@@ -28,11 +29,11 @@ def silent(node: str = "beta", rank: int = 1) -> NodePart:
 
 
 def ended(rank: int, code: int | None = 0, at: float = 100.0, **more: Any) -> MemberFact:
-    return MemberFact(rank, "ended", exit_code=code, ended_at=at, **more)
+    return MemberFact(rank, RankState.ENDED, exit_code=code, ended_at=at, **more)
 
 
 def stopped(rank: int, at: float = 101.0) -> MemberFact:
-    return MemberFact(rank, "ended", signal=15, ended_at=at, ended_by_us=True)
+    return MemberFact(rank, RankState.ENDED, signal=15, ended_at=at, ended_by_us=True)
 
 
 def why(verdict: RunVerdict) -> str:
@@ -78,15 +79,17 @@ class TestOutcome:
         assert why(verdict) == "Rank 1 exited with code 7 on beta."
 
     def test_a_signal_is_named(self) -> None:
-        verdict = derive([part("done", MemberFact(0, "ended", signal=11, ended_at=1.0))])
+        verdict = derive([part("done", MemberFact(0, RankState.ENDED, signal=11, ended_at=1.0))])
         assert why(verdict) == "Rank 0 was killed by SIGSEGV on alpha."
 
     def test_a_bare_sigkill_is_not_called_lack_of_memory(self) -> None:
-        verdict = derive([part("done", MemberFact(0, "ended", signal=9, ended_at=1.0))])
+        verdict = derive([part("done", MemberFact(0, RankState.ENDED, signal=9, ended_at=1.0))])
         assert verdict.reason is Reason.SIGNALED
 
     def test_lack_of_memory_needs_evidence(self) -> None:
-        verdict = derive([part("done", MemberFact(0, "ended", signal=9, ended_at=1.0, out_of_memory=True))])
+        verdict = derive(
+            [part("done", MemberFact(0, RankState.ENDED, signal=9, ended_at=1.0, out_of_memory=True))]
+        )
         assert verdict.reason is Reason.OUT_OF_MEMORY
 
     def test_parameter_servers_that_we_ended_count_as_success(self) -> None:
@@ -128,18 +131,18 @@ class TestOutcome:
         assert derive([part("done", stopped(0), stopping="orphan")]).reason is Reason.ORPHANED
 
     def test_a_rank_without_an_end_is_not_called_a_success(self) -> None:
-        verdict = derive([part("done", MemberFact(0, "waiting"))])
+        verdict = derive([part("done", MemberFact(0, RankState.WAITING))])
         assert verdict.reason is Reason.LAUNCH_FAILED
 
 
 class TestGang:
     def test_a_rank_that_failed_ends_the_others_before_their_nodes_are_done(self) -> None:
-        failed = part("running", ended(0, 1), MemberFact(1, "running"))
-        verdict = derive([failed, part("running", MemberFact(2, "running"), node="beta", rank=1)])
+        failed = part("running", ended(0, 1), MemberFact(1, RankState.RUNNING))
+        verdict = derive([failed, part("running", MemberFact(2, RankState.RUNNING), node="beta", rank=1)])
         assert verdict == RunVerdict(RunState.RUNNING, failing=True)
 
     def test_a_rank_that_finished_early_ends_nobody(self) -> None:
-        assert not derive([part("running", ended(0), MemberFact(1, "running"))]).failing
+        assert not derive([part("running", ended(0), MemberFact(1, RankState.RUNNING))]).failing
 
 
 def test_a_member_that_succeeded_before_our_signal_succeeded() -> None:
@@ -155,7 +158,7 @@ def test_a_member_that_succeeded_before_our_signal_succeeded() -> None:
     ],
 )
 def test_a_nodes_report_and_a_stored_rank_give_one_reason(how: dict[str, Any], sentence: str) -> None:
-    reported = rank_failure(MemberFact(2, "ended", **how), "alpha")
+    reported = rank_failure(MemberFact(2, RankState.ENDED, **how), "alpha")
     stored = rank_failure(RankEvidence(2, 0, "alpha", "log.txt", MemberState.FAILED, **how), "alpha")
     assert reported == stored
     reason, facts = reported

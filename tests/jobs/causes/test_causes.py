@@ -116,7 +116,7 @@ class TestChoice:
     def test_a_bare_kill_is_told_as_what_it_probably_is(self, who: Principal) -> None:
         found = cause(failed(who, {1: RAISED + b"step\n" * 30}, ended(0, 0), ended(1, None, signal=SIGKILL)))
         assert (found.kind, found.exception) == ("killed", "")
-        assert "probably the kernel" in found.meaning
+        assert "probably by the kernel" in found.meaning
 
     def test_only_the_end_of_a_long_log_is_read(self, who: Principal) -> None:
         filler = b"x" * 99 + b"\n"

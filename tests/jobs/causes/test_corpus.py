@@ -116,11 +116,11 @@ def test_failures_that_need_a_gpu_are_known(log: Path) -> None:
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("file_not_found", "The script wanted data/train.csv, which"),
-        ("permission_denied", "may not use data/a.csv."),
-        ("missing_module", "does not have the module flash_attn."),
+        ("file_not_found", "The script tried to open data/train.csv, which"),
+        ("permission_denied", "not allowed to use data/a.csv."),
+        ("missing_module", "does not contain the module flash_attn."),
         ("missing_library", "The system library libnvinfer.so.10 is"),
-        ("bad_argument", "refused its arguments: unrecognized arguments: --epoch-count 3."),
+        ("bad_argument", "rejected its arguments: unrecognized arguments: --epoch-count 3."),
         ("script_not_found", "The script /job/code/nothere.py is not"),
     ],
 )

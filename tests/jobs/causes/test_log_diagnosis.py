@@ -18,7 +18,8 @@ PLAIN = b"""Traceback (most recent call last):
 ValueError: bad batch
 """
 HANDLING = b"\nDuring handling of the above exception, another exception occurred:\n\n"
-TORCHRUN = b"""E1121 03:00:00.000 1 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: 0
+TORCHRUN = b"""E1121 03:00:00.000 1 torch/distributed/elastic/multiprocessing/api.py:1002] failed \
+(exitcode: 1) local_rank: 0
 Traceback (most recent call last):
   File "torchrun", line 8
     run()

@@ -16,7 +16,8 @@ from jobs.recovery import node_loss, reaper
 from jobs.states import MemberState, RunState
 from tests.jobs.builders import Played, alive, ended, launched, node, processes
 from tests.jobs.gangs import held, state_of, told
-from trainhub_launch.report import PHASES, Ack, AttemptFact
+from trainhub_launch.report import Ack, AttemptFact
+from trainhub_launch.states import PHASES
 from workspaces import process_caches
 from workspaces.access import Principal
 

@@ -20,6 +20,7 @@ from jobs.node_api.node_session import sessions
 from tests.jobs.builders import Played, alive, beat, ended, node, running
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report
+from trainhub_launch.states import Phase
 from trainhub_launch.telemetry import GpuEvent
 from workspaces import background_loop
 from workspaces.access import Principal
@@ -32,6 +33,10 @@ SOON = timedelta(seconds=2)
 def _going() -> Iterator[None]:
     with background_loop.going():
         yield
+
+
+def broken(*_: object) -> None:
+    raise RuntimeError("the database is gone")
 
 
 def look() -> None:
@@ -82,6 +87,18 @@ class TestNumbers:
         Node.objects.update(last_report_at=latest)
         heartbeat_writer.write()
         assert Node.objects.get().last_report_at == latest
+
+    def test_are_written_later_if_a_transaction_fails(
+        self, alpha: Node, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer(alpha, numbers(replace(beat(gpus=2), cpu_pct=77.0)))
+        with monkeypatch.context() as patched:
+            patched.setattr(journal, "record_events", broken)
+            with pytest.raises(RuntimeError):
+                heartbeat_writer.write()
+        assert Node.objects.get().vitals["cpu_pct"] != 77.0
+        heartbeat_writer.write()
+        assert Node.objects.get().vitals["cpu_pct"] == 77.0
 
     def test_of_many_nodes_are_written_in_turn(self, alpha: Node, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(heartbeat_writer, "MAX_VITALS", 1)
@@ -145,7 +162,7 @@ class TestMoreThanNumbers:
     def test_so_does_news_of_a_run(self, who: Principal) -> None:
         played, run = running(who)
         look()
-        news = AttemptFact(run.pk, 1, "uploading", members=(ended(0),))
+        news = AttemptFact(run.pk, 1, Phase.UPLOADING, members=(ended(0),))
         assert (
             answer(played.node, numbers(beat(), living=((run.pk, 1),), attempts=(news,), agent="test"))
             is None

@@ -13,6 +13,7 @@ from jobs.node_api.node_routes import unhurried
 from tests.jobs.builders import alive
 from tests.jobs.raw import LOG, claimed, contributor, enrolled, packed, placed
 from trainhub_launch.report import Ack, AttemptFact, LogChunk
+from trainhub_launch.states import Phase
 
 # The routes work in threads of their own, which only see what is committed.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -108,7 +109,7 @@ class TestNode:
         alpha, headers = await enrolled()
         who, _ = await contributor()
         run = await claimed(who, alpha)
-        fact = AttemptFact(run.pk, 1, "running", phase_at={"running": 1.0}, members=(alive(0),))
+        fact = AttemptFact(run.pk, 1, Phase.RUNNING, phase_at={"running": 1.0}, members=(alive(0),))
         answer = await client.post(
             "/api/v1/node/report/",
             headers=headers,

@@ -10,9 +10,12 @@ from clusters.models import Lease
 from jobs import lifecycle
 from jobs.logs import log_store
 from jobs.models import AttemptNode, Run
+from jobs.node_api import claims, reports
+from jobs.node_api.node_session import sessions
 from jobs.scheduling import run_actions
 from jobs.states import Reason, RunState
-from tests.jobs.builders import Played, ended, launched, node, running, two_nodes
+from tests.jobs.builders import Played, beat, ended, launched, node, running, two_nodes
+from trainhub_launch.report import Report
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
@@ -136,3 +139,39 @@ def test_a_log_that_its_run_has_removed_again_is_complete_with_the_run(who: Prin
     alpha.log(run, "logs/temporary.txt", 0, b"x")
     alpha.tell(run, "done", ended(0))
     assert log_store.is_complete(run.pk, 1, "logs/temporary.txt")
+
+
+class TestBusyHub:
+    """A node must not lose a run because its hub answers late."""
+
+    def test_a_report_that_waited_is_judged_by_when_it_was_sent(self, who: Principal) -> None:
+        alpha, run = running(who)
+        alpha.facts.clear()
+        sent_at = timezone.now().timestamp()
+        report = Report(agent="test", sequence=99, sent_at=sent_at, living=(), heartbeat=beat(name="alpha"))
+        late = timezone.now() + timedelta(seconds=25)
+        reports.ingest(sessions.for_node(alpha.node), report, late)
+        run.refresh_from_db()
+        assert run.state == RunState.RUNNING
+
+    def test_a_claim_that_is_not_answered_yet_is_no_loss(self, who: Principal) -> None:
+        alpha, run = running(who)
+        alpha.facts.clear()
+        session = sessions.for_node(alpha.node)
+        with session.claim_in_progress((run.pk, 1)):
+            alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
+            run.refresh_from_db()
+            assert run.state == RunState.RUNNING
+        alpha.report(living=(), now=timezone.now() + timedelta(seconds=60))
+        run.refresh_from_db()
+        assert run.reason == Reason.ORPHANED
+
+    def test_a_refused_claim_leaves_nothing_in_memory(self, who: Principal) -> None:
+        alpha, _ = running(who)
+        session = sessions.for_node(alpha.node)
+        before = dict(session.claims_answered_at)
+        for number in range(3):
+            with pytest.raises(claims.Refused), session.claim_in_progress((f"no run {number}", 1)):
+                claims.claim(alpha.node, f"no run {number}", 1, "b" * 32, [6105])
+        assert session.claims_answered_at == before
+        assert not session.claims_under_way

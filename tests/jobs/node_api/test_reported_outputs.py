@@ -54,7 +54,7 @@ class TestOutputs:
         assert not Artifact.objects.exists()
 
     @pytest.mark.parametrize("order", [("alpha", "beta", "beta"), ("beta", "alpha", "beta")])
-    def test_the_same_file_of_another_node_is_the_same_file_and_a_different_one_is_kept_apart_whoever_tells_first(
+    def test_equal_files_of_two_nodes_are_one_and_different_files_are_kept_apart_in_any_order(
         self, order: tuple[str, ...], who: Principal, tmp_path: Path
     ) -> None:
         alpha, beta, run = both_running(who)

@@ -52,6 +52,14 @@ class TestNeverStarted:
         assert state_of(run) == (RunState.FAILED, "Node alpha did not start the run within 120 s.")
         assert not Lease.objects.filter(released_at=None).exists()
 
+    def test_patience_begins_when_the_hub_listens(self, who: Principal) -> None:
+        node()
+        run = launched(who)
+        then = later(121)
+        Hearing.objects.update(since=then - timedelta(seconds=60))
+        reaper.check_runs(then)
+        assert state_of(run)[0] == RunState.PROVISIONING
+
 
 class TestSilence:
     def test_is_shown_first_and_only_once(self, who: Principal) -> None:

@@ -23,6 +23,7 @@ from tests.jobs.raw import (
 )
 from tests.people import make_viewer, token_of
 from trainhub_launch.report import AttemptFact, OutputFile
+from trainhub_launch.states import Phase
 
 # The routes work in threads of their own, which only see what is committed.
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -101,7 +102,7 @@ class TestOutputs:
         fact = AttemptFact(
             run.pk,
             1,
-            "done",
+            Phase.DONE,
             phase_at={"done": 1.0},
             members=(ended(0),),
             outputs=(OutputFile("a b/model.pt", 5000, sha256),),

@@ -69,7 +69,8 @@ def driver() -> Driver:
 @pytest.fixture
 def reader(driver: Driver) -> GpuReader:
     gpu = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1)
-    return GpuReader(gpu, driver, BackgroundReader(5))  # type: ignore[arg-type]  # it has the methods used here
+    # The driver here is a stand-in with the methods that are used.
+    return GpuReader(gpu, driver, BackgroundReader(5))  # type: ignore[arg-type]
 
 
 class TestNvlink:

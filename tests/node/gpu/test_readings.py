@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pynvml
 import pytest
@@ -227,8 +228,9 @@ class TestThrottling:
 
 class TestTable:
     def table(self, **changes: str) -> list[Reading]:
-        result = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1, **changes)  # type: ignore[arg-type]
-        return reader.GpuReader(result, NvmlLibrary(), BackgroundReader(5)).readings()
+        bare = ListedGpu(uuid="GPU-1", index=0, name="GPU", handle=None, handle_id=1)
+        gpu = replace(bare, **changes)  # type: ignore[arg-type]
+        return reader.GpuReader(gpu, NvmlLibrary(), BackgroundReader(5)).readings()
 
     def test_every_metric_and_counter_is_read_exactly_once(self) -> None:
         read = [key for reading in self.table() for key in reading.keys]

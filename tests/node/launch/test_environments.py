@@ -10,12 +10,12 @@ from tests.node.builders import environ, script
 from tests.node.hub import FakeHub
 from tests.node.link import wheels
 from tests.node.processes import agent_process, remaining_processes
+from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
 from trainhub_node.environments import interpreter
 from trainhub_node.launch import cache
-from trainhub_node.rundir import ENVIRONMENT_LOG, PREPARATION_LOG
 
 pytestmark = pytest.mark.slow
 USE = "import sys, tinylib\nprint(tinylib.VERSION, sys.prefix)\n"

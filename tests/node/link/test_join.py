@@ -195,7 +195,10 @@ class TestRefusals:
     def test_of_a_hub_that_is_not_there(self, plain: Joinable, node: Command) -> None:
         done = node("join", "http://127.0.0.1:9", "--token", SECRET)
 
-        assert (done.returncode, "the hub at http://127.0.0.1:9 cannot be asked" in done.stderr) == (1, True)
+        assert (done.returncode, "the hub at http://127.0.0.1:9 cannot be reached" in done.stderr) == (
+            1,
+            True,
+        )
 
     def test_in_the_hubs_own_words(self, hub: Joinable, node: Command) -> None:
         hub.refusal = 410, {"title": "Gone", "detail": "token: it was used at 12:00 by gpu-b."}

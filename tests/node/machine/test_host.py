@@ -11,7 +11,7 @@ import pytest
 from trainhub_launch.metrics import HOST_KEYS
 from trainhub_node.machine import host
 from trainhub_node.machine.host import HostMetrics
-from trainhub_node.telemetry.rates import RateMeter
+from trainhub_node.machine.rates import RateMeter
 
 SECTOR = 512
 GIB = 1024**3

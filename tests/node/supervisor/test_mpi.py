@@ -9,11 +9,11 @@ import pytest
 from tests.node.builders import order, process
 from tests.node.hub import FakeHub
 from tests.node.processes import remaining_processes
+from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import RANK_WRAPPER, RSH_AGENT
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
-from trainhub_node.rundir import LAUNCHER_LOG
 from trainhub_node.supervisor import mpi_launcher
 
 DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), sys.argv[1:]]))\n"

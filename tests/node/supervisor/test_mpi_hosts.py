@@ -15,9 +15,9 @@ from tests.node.gangs import final, mpi_parts
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import remaining_processes
 from tests.node.spaces import Space, agent_in, two_spaces
+from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_launch.report import AttemptFact, StopOrder
 from trainhub_node import proc
-from trainhub_node.rundir import LAUNCHER_LOG
 
 pytestmark = pytest.mark.mpi
 DUMP = "import json, os, sys\nprint(json.dumps([dict(os.environ), os.uname().nodename]))\n"

@@ -15,10 +15,10 @@ from tests.node.builders import environ, order, process, script
 from tests.node.gangs import final, mpi_process, part
 from tests.node.hub import FakeHub, Key
 from tests.node.processes import agent_process, child_pid, remaining_processes, wait_pid
+from trainhub_launch.log_names import PREPARATION_LOG
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
-from trainhub_node.rundir import PREPARATION_LOG
 
 PORT = "import os\nprint('port', os.environ['MASTER_PORT'])\n"
 UNTIL_GO = "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n"

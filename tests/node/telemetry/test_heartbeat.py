@@ -43,6 +43,18 @@ def settings(hub: FakeHub, tmp_path: Path) -> NodeSettings:
     return value(hub, tmp_path)
 
 
+def test_a_number_that_cannot_be_read_for_once_stays_as_it_was(settings: NodeSettings) -> None:
+    builder = heartbeat.HeartbeatBuilder(settings)
+
+    def beat(**numbers: float) -> Heartbeat:
+        return builder.build(heartbeat.Inventory(), numbers, (), driver="", cuda="", nvml="")
+
+    beat(disk_free_bytes=5e9, memory_used_bytes=1e9, cpu_pct=7.0)
+    after = beat(cpu_pct=8.0)
+    assert (after.disk_free_bytes, after.memory_used_bytes, after.cpu_pct) == (5 * 10**9, 10**9, 8.0)
+    assert "disk_free_bytes" not in after.numbers
+
+
 class TestAddresses:
     def test_are_those_of_the_kernel(self) -> None:
         result = addresses.by_interface()

@@ -18,8 +18,12 @@ def chart(page: Any, key: str) -> Any:
 
 def drawn(page: Any, key: str) -> list[dict[str, Any]]:
     """The traces of a chart: x, y, colour, width, mode, and the axis they lie on; waits for them."""
-    code = """element => (element.querySelector('.ch-drawing').data ?? []).map(({ x, y, line, mode, yaxis, fill }) => (
-        { x: [...x], y: [...y], color: line?.color, width: line?.width, dash: line?.dash, mode, yaxis, fill }))"""
+    code = """element => {
+      const traces = element.querySelector('.ch-drawing').data ?? [];
+      return traces.map(({ x, y, line, mode, yaxis, fill }) => ({
+        x: [...x], y: [...y], color: line?.color, width: line?.width, dash: line?.dash, mode, yaxis, fill
+      }));
+    }"""
     return list(eventually(lambda: chart(page, key).evaluate(code), what=f"{key} is drawn"))
 
 

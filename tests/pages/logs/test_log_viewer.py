@@ -20,7 +20,8 @@ MOST_ROWS = 200
 FLOOD = f"""
 import sys
 for start in range(0, {MANY}, 1000):
-    sys.stdout.write("".join(f"line {{number}} \\x1b[32mloss=0.5\\x1b[0m\\n" for number in range(start, start + 1000)))
+    numbers = range(start, start + 1000)
+    sys.stdout.write("".join(f"line {{number}} \\x1b[32mloss=0.5\\x1b[0m\\n" for number in numbers))
     if start == 300_000:
         sys.stdout.write("Traceback (most recent call last):\\n")
 """
@@ -159,9 +160,9 @@ class TestLive:
     def test_the_header_moves_by_itself_to_the_end(self, page: Any, hub: Hub) -> None:
         run = submit(hub, TALK)
         page.goto(f"/runs/{number_of(hub, run)}/")
-        page.wait_for_selector("#run-header .th-pill:has-text('Running')", timeout=30_000)
+        page.wait_for_selector("#run-header .th-pill:has-text('Running')", timeout=PATIENCE_MS)
         (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
-        page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=30_000)
+        page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=PATIENCE_MS)
         until_says(page, "state", "complete")
 
     def test_a_page_that_lost_its_hub_catches_up(self, page: Any, hub: Hub) -> None:
@@ -172,7 +173,7 @@ class TestLive:
         (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
         eventually(hub.answers, 60, "the hub answers again")
         until_last(page, "not utf-8 \ufffd")
-        page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=30_000)
+        page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=PATIENCE_MS)
 
     def test_a_failed_run_leads_to_the_line_of_its_traceback(self, page: Any, hub: Hub) -> None:
         run = submit(hub, FAILS)
@@ -189,4 +190,6 @@ class TestLive:
     def test_the_run_list_shows_a_new_run_without_a_reload(self, page: Any, hub: Hub) -> None:
         page.goto("/runs/")
         run = submit(hub, "print('hello')", display_name="comes by itself")
-        page.wait_for_selector(f"#run-{number_of(hub, run)} .th-pill:has-text('Completed')", timeout=30_000)
+        page.wait_for_selector(
+            f"#run-{number_of(hub, run)} .th-pill:has-text('Completed')", timeout=PATIENCE_MS
+        )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from jobs.views.plan_comparison import Difference, differences
+from jobs.views.plan_comparison import VariableDifference, differences
 from trainhub_launch.frameworks.pytorch.configuration import PyTorchConfiguration
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
@@ -19,7 +19,7 @@ def planned(*gpus: str, port: int | None = None, spec: RunSpec = SPEC) -> Launch
     return plan(spec, Placement((node,)), {"alpha": [port]} if port else {})
 
 
-def found(preview: LaunchPlan, ran: LaunchPlan) -> dict[str, Difference]:
+def found(preview: LaunchPlan, ran: LaunchPlan) -> dict[str, VariableDifference]:
     return {item.name: item for item in differences(preview, ran)}
 
 
@@ -29,7 +29,7 @@ class TestDifferences:
 
     def test_what_the_preview_left_open_is_expected(self) -> None:
         port = found(planned(), planned(port=6107))["MASTER_PORT"]
-        assert (port.shown, port.ran, port.expected) == ("<assigned at launch>", "6107", True)
+        assert (port.previewed, port.ran, port.expected) == ("<assigned at launch>", "6107", True)
         assert port.who == "ranks 0-1"
 
     def test_provisional_gpus_are_expected_to_be_replaced(self) -> None:
@@ -45,3 +45,12 @@ class TestDifferences:
     def test_a_rank_that_the_preview_did_not_have_is_named(self) -> None:
         more = replace(SPEC, distribution=PyTorchConfiguration(process_count=3))
         assert found(planned(port=6105), planned(port=6105, spec=more))["process"].who == "rank 2"
+
+    def test_a_rank_that_did_not_run_is_named(self) -> None:
+        more = replace(SPEC, distribution=PyTorchConfiguration(process_count=3))
+        missing = found(planned(port=6105, spec=more), planned(port=6105))["process"]
+        assert (missing.who, missing.previewed, missing.ran) == ("rank 2", "planned", "")
+        assert not missing.expected
+
+    def test_gpus_that_the_preview_did_not_have_are_not_expected(self) -> None:
+        assert not found(planned(port=6105), planned("GPU-a", "GPU-b", port=6105))["GPUs"].expected

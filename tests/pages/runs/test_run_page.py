@@ -79,8 +79,8 @@ class TestCause:
         cause = cause_of(page(run.number))
         for words in (
             "Missing module.",
-            "not have the module apex",
-            "Add the package that brings apex",
+            "not contain the module apex",
+            "Add the package that provides apex",
             'href="/environments/"',
         ):
             assert words in cause, words
@@ -121,7 +121,7 @@ class TestCause:
 
     @pytest.mark.parametrize(
         ("number", "remedy"),
-        [(Signals.SIGTERM, "outside TrainHub ended the process"), (Signals.SIGKILL, "lack of memory")],
+        [(Signals.SIGTERM, "other than TrainHub ended the process"), (Signals.SIGKILL, "lack of memory")],
     )
     def test_a_signal_is_explained_by_what_mostly_sends_it(
         self, who: Principal, number: Signals, remedy: str

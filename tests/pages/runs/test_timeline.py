@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from jobs.states import RunState
-from jobs.views.timeline import Phase, phases, stretch
+from jobs.views.timeline import StateSpan, phases, stretch
 
 START = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ def at(second: float) -> datetime:
     return START + timedelta(seconds=second)
 
 
-def words(found: tuple[Phase, ...]) -> list[tuple[str, float]]:
+def words(found: tuple[StateSpan, ...]) -> list[tuple[str, float]]:
     return [(phase.word, phase.seconds) for phase in found]
 
 

@@ -6,7 +6,7 @@ import pytest
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from jobs.scheduling import run_actions
-from registry.exports.completion import settle, settle_all
+from registry.exports.completion import finish_export, settle_all
 from registry.models import Export, ModelVersion
 from tests.people import make_contributor
 from tests.registry.exporting.builders import FOUND, REFUSAL, ends, run_of, started
@@ -43,7 +43,7 @@ class TestDone:
         export, played = started()
         ends(export, played, FOUND)
         for _ in range(3):
-            settle(export.pk)
+            finish_export(export.pk)
         assert ModelVersion.objects.count() == 2
         assert AuditEvent.objects.filter(verb="model.registered").count() == 2
 

@@ -49,7 +49,7 @@ class TestStart:
         with packed(start(found, TYPED, principal_of(make_contributor()))) as archive:
             names = set(archive.namelist())
             told = json.loads(archive.read("export.json"))
-        assert {"export_onnx.py", "onnx_export/running.py", "source/src/model.py"} <= names
+        assert {"export_onnx.py", "onnx_export/pipeline.py", "source/src/model.py"} <= names
         assert not any("__pycache__" in name for name in names)
         assert [file["path"] for file in told["files"]] == ["model.pt", "config.json"]
         assert told["files"][0]["sha256"] == found.files.get(path="model.pt").sha256

@@ -53,7 +53,7 @@ class TestHunks:
     def test_show_what_changed_with_three_lines_around(self) -> None:
         old = "".join(f"{number}\n" for number in range(1, 21))
         result = hunks.diff_texts(old, old.replace("\n10\n", "\nten\n"), max_lines=100)
-        assert (result.added, result.removed, result.left_out) == (1, 1, 0)
+        assert (result.added, result.removed, result.omitted) == (1, 1, 0)
         [hunk] = result.hunks
         assert [line.kind + line.text for line in hunk.lines] == [
             " 7",
@@ -98,7 +98,7 @@ class TestHunks:
 
     def test_are_cut_where_there_is_no_room_for_more(self) -> None:
         result = hunks.diff_texts("", "line\n" * 100, max_lines=10)
-        assert (len(result.hunks[0].lines), result.left_out, result.added) == (10, 90, 100)
+        assert (len(result.hunks[0].lines), result.omitted, result.added) == (10, 90, 100)
 
     def test_cut_a_line_that_no_one_would_read(self) -> None:
         result = hunks.diff_texts("", "x" * 10_000 + "\n", max_lines=10)

@@ -65,7 +65,7 @@ class TestBounds:
 
     def test_more_files_than_anybody_reads_are_counted(self, who: Principal) -> None:
         difference = compared(who, {}, {f"{number}.txt": "" for number in range(sources.MAX_FILES + 20)})
-        assert (len(difference.files), difference.left_out) == (sources.MAX_FILES, 20)
+        assert (len(difference.files), difference.omitted) == (sources.MAX_FILES, 20)
 
     def test_after_the_time_is_up_files_are_only_listed(self, who: Principal) -> None:
         old, new = snapshot(who, {"a.py": "1\n"}), snapshot(who, {"a.py": "2\n"})

@@ -35,7 +35,8 @@ def parsed(*events: object, prefix: str = "") -> EventData:
 class TestNumbers:
     @pytest.mark.parametrize("kind", [old, new, bare])
     def test_are_read_however_they_are_written(self, kind: object) -> None:
-        assert parsed(event(kind("train/loss", 0.25), step=7)).points == [Point("train/loss", 0.25, 7, MS)]  # type: ignore[operator]
+        summary = kind("train/loss", 0.25)  # type: ignore[operator]
+        assert parsed(event(summary, step=7)).points == [Point("train/loss", 0.25, 7, MS)]
 
     @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
     def test_that_are_none_are_kept(self, value: float) -> None:

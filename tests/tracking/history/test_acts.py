@@ -69,6 +69,8 @@ class TestBulk:
         assert set(RunTag.objects.values_list("value", flat=True)) == {"new"}
         bulk(client, "untag", *(run.number for run in runs), key="team")
         assert not RunTag.objects.exists()
+        audited = AuditEvent.objects.order_by("pk").values_list("verb", flat=True)
+        assert list(audited) == ["run.tag", "run.tag", "run.untag", "run.untag"]
 
     @pytest.mark.parametrize(("more", "words"), [
         ({"key": ""}, "1 to 250 characters"), ({"key": "k" * 300}, "1 to 250 characters"),

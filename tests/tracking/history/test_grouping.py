@@ -17,6 +17,10 @@ pytestmark = pytest.mark.django_db
 
 
 class TestGroups:
+    def test_a_metric_of_an_attributes_name_is_no_group(self) -> None:
+        run_with_data("a", metrics={"state": 0.5})
+        assert "Runs are grouped by params, tags" in table_text(group="metrics.state")
+
     def test_are_one_row_each_with_mean_and_spread_over_the_seeds(self) -> None:
         values = {"adam": [0.90, 0.92, 0.94], "sgd": [0.5, 0.7]}
         for optimizer, accs in values.items():

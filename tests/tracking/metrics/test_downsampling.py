@@ -7,7 +7,8 @@ from tracking.metrics.downsampling import PER_PIXEL, downsample
 
 
 def columns(x: np.ndarray, first: float, last: float, pixels: int) -> np.ndarray:
-    return np.minimum(((x - first) * (pixels / (last - first))).astype(int), pixels - 1)
+    columns: np.ndarray = np.minimum(((x - first) * (pixels / (last - first))).astype(int), pixels - 1)
+    return columns
 
 
 class TestThinned:

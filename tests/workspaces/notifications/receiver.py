@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import httpx
+
 Answer = Callable[["Handler"], None]
 
 
@@ -89,6 +91,21 @@ class Receiver(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}/hook"
+
+    def subscribe_to_alerts(self, client: httpx.Client) -> None:
+        """Makes it a channel of the whole workspace for every alert and its end. `client`: of an owner."""
+        channel = {
+            "name": "all",
+            "target": self.url,
+            "events": ["alert.critical", "alert.warning", "alert.cleared"],
+            "scope": "workspace",
+        }
+        answer = client.post("/api/v1/notification-channels/", json=channel)
+        assert answer.status_code == httpx.codes.CREATED, answer.text
+
+    def alerts(self, event: str) -> list[dict[str, Any]]:
+        """Returns the messages of `event` (alert.fired, alert.cleared) so far."""
+        return [got.body for got in self.got if got.body["event"] == event]
 
     def stop(self) -> None:
         self.over.set()

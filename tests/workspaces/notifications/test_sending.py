@@ -155,7 +155,9 @@ class TestFailure:
             now = then
         assert pauses[:8] == [30, 60, 120, 240, 480, 960, 1920, 3600]
         assert max(pauses) == 3600
-        assert DAY <= Channel.objects.get().paused_at - start < DAY + timedelta(hours=2)  # type: ignore[operator]
+        paused_at = Channel.objects.get().paused_at
+        assert paused_at is not None
+        assert DAY <= paused_at - start < DAY + timedelta(hours=2)
         assert Delivery.objects.get().state == "failed"
         assert outbox.post(event("run:2")) == 0
 

@@ -66,8 +66,8 @@ async def download(request: Request) -> Response:
 async def archive(request: Request) -> Response:
     sha256 = request.path_params["sha256"]
     entries = [
-        zip_stream.Entry("a.bin", b"first"),
-        zip_stream.Entry("b.bin", blobs.path(sha256), None, sha256),
+        zip_stream.ZipEntry("a.bin", b"first"),
+        zip_stream.ZipEntry("b.bin", blobs.path(sha256), None, sha256),
     ]
     return await zip_stream.response(request, entries, "all.zip")
 
@@ -128,7 +128,8 @@ class TestRanges:
         answer = client.get(f"/{stored(CONTENT)}", headers={"Range": "bytes=0-9,100-109,-5"})
         assert answer.status_code == 206
         told = f"Content-Type: {answer.headers['content-type']}\r\n\r\n".encode() + answer.content
-        parts = [part.get_payload(decode=True) for part in message_from_bytes(told).get_payload()]  # type: ignore[union-attr]
+        message = message_from_bytes(told)
+        parts = [part.get_payload(decode=True) for part in message.get_payload()]  # type: ignore[union-attr]
         assert parts == [CONTENT[:10], CONTENT[100:110], CONTENT[-5:]]
         assert int(answer.headers["content-length"]) == len(answer.content)
 

@@ -54,7 +54,7 @@ def test_a_piece_at_another_offset_is_refused_with_the_right_one(part: Part) -> 
     append(part, 0, DATA[:10])
     with pytest.raises(resumable.WrongOffset) as refused:
         append(part, 0, b"EVIL")
-    assert refused.value.wanted == 10
+    assert refused.value.expected == 10
 
 
 def test_of_two_requests_at_once_one_is_told_to_come_again(part: Part) -> None:

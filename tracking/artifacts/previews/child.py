@@ -17,6 +17,7 @@ DOCUMENT, FIGURE = "document", "figure"
 
 
 def main(mode: str, memory_bytes: int, cpu_s: int) -> None:
+    # A core dump would store the content of the file on the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))

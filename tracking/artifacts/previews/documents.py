@@ -15,11 +15,12 @@ import orjson
 from tracking.artifacts.previews import tables
 from tracking.artifacts.previews.tables import PreviewTable
 
+# Limit of the text on a page, in bytes of the file or characters of indented JSON.
 MAX_TEXT = 200 * 1024
-"""Limit of the text on a page, in bytes of the file or characters of indented JSON."""
+# Types of traces that load a map from another server.
 MAPS = ("scattergeo", "scattermap", "choropleth", "densitymap")
-"""Types of traces that load a map from another server."""
 TEXT, TABLE, FIGURE = "text", "table", "figure"
+# Inside a script element these could end the element, and U+2028 and U+2029 end a line in older JavaScript.
 _ESCAPED = {
     ord("<"): "\\u003c",
     ord(">"): "\\u003e",
@@ -69,12 +70,13 @@ def figure_json(data: bytes) -> bytes:
         "images": [image for image in _list(parsed["layout"].get("images")) if _is_inline(image)],
     }
     try:
+        # orjson writes NaN and infinities as null, which plotly draws as gaps.
         return orjson.dumps({"data": parsed["data"], "layout": layout}).decode().translate(_ESCAPED).encode()
     except orjson.JSONEncodeError as error:
         raise NotPreviewable(f"{error}; download it instead") from error
 
 
-def is_figure(parsed: Any) -> bool:
+def is_figure(parsed: object) -> bool:
     """Returns whether plotly can draw it here: it has a list of trace objects and a layout object."""
     if (
         not isinstance(parsed, dict)
@@ -97,7 +99,7 @@ def _parse(data: bytes) -> Any:
         raise NotPreviewable("it is nested too deeply") from error
 
 
-def _indented(parsed: Any) -> tuple[str, bool]:
+def _indented(parsed: object) -> tuple[str, bool]:
     """Returns the start of the indented text, and whether it was cut.
 
     Indentation multiplies the size of nested JSON, so the text is generated piece by piece.
@@ -111,10 +113,10 @@ def _indented(parsed: Any) -> tuple[str, bool]:
     return "".join(pieces), False
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def _is_inline(image: Any) -> bool:
+def _is_inline(image: object) -> bool:
     source = image.get("source") if isinstance(image, dict) else None
     return isinstance(source, str) and source.startswith("data:")

@@ -52,7 +52,7 @@ def preview_file(row: FileRow) -> FilePreview:
         return FilePreview("", sentence="The image is too large to be shown here.")
     if suffix == ".json" and row.size_bytes <= MAX_JSON_BYTES:
         try:
-            document = isolation.preview_json(blobs.path(row.sha256), row.size_bytes)
+            document = isolation.isolated_preview_json(blobs.path(row.sha256), row.size_bytes)
         except (NotPreviewable, PreviewBusy) as reason:
             log.debug("%s is shown as plain text: %s", row.path, reason)
         else:
@@ -84,6 +84,7 @@ def _decode(data: bytes, *, is_cut: bool) -> str | None:
     """Decodes UTF-8 whose last character may be cut; returns None if it is not text."""
     if b"\0" in data:
         return None
+    # A UTF-8 character has at most four bytes, of which the cut may leave one to three.
     for cut_bytes in range(_MAX_CHARACTER_BYTES if is_cut else 1):
         try:
             return data[: len(data) - cut_bytes].decode()

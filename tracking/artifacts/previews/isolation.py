@@ -17,16 +17,16 @@ from tracking.artifacts.previews import child, documents
 from tracking.artifacts.previews.documents import JsonPreview, NotPreviewable
 from tracking.artifacts.previews.tables import PreviewTable
 
+# Larger files are shown as plain text, and are not drawn.
 MAX_JSON_BYTES = 8 * 2**20
-"""Larger files are shown as plain text, and are not drawn."""
+# Parsed JSON needs up to 75 times the memory of its text, which is 10 MiB here.
 MAX_INLINE_BYTES = 128 * 1024
-"""Parsed JSON needs up to 75 times the memory of its text, which is 10 MiB here."""
 MAX_MEMORY_BYTES = 256 * 2**20
 MAX_CPU_S = 2
 MAX_WALL_S = 15
 MAX_PROCESSES = 2
+# The child does not get the hub's environment, which may hold secrets.
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
-"""The child does not get the hub's environment, which may hold secrets."""
 
 _slots = threading.BoundedSemaphore(MAX_PROCESSES)
 
@@ -35,7 +35,7 @@ class PreviewBusy(Exception):
     """All parser slots are in use, or parsing takes too long."""
 
 
-def preview_json(path: Path, size: int) -> JsonPreview:
+def isolated_preview_json(path: Path, size: int) -> JsonPreview:
     """Returns the preview of the JSON file at `path`. Raises NotPreviewable or PreviewBusy."""
     if size <= MAX_INLINE_BYTES:
         return documents.preview_json(path.read_bytes())
@@ -44,7 +44,7 @@ def preview_json(path: Path, size: int) -> JsonPreview:
     return JsonPreview(**fields, table=PreviewTable(**table) if table else None)
 
 
-def figure_json(path: Path, size: int) -> bytes:
+def isolated_figure_json(path: Path, size: int) -> bytes:
     """Returns the plotly figure at `path` as JSON for a page. Raises NotPreviewable or PreviewBusy."""
     return (
         documents.figure_json(path.read_bytes())
@@ -56,6 +56,7 @@ def figure_json(path: Path, size: int) -> bytes:
 def _parse_in_child(path: Path, size: int, mode: str) -> bytes:
     if size > MAX_JSON_BYTES:
         raise NotPreviewable(f"it is larger than {MAX_JSON_BYTES // 2**20} MiB")
+    # `-m` finds the module in the working directory, because the environment contains no PYTHONPATH.
     command = [
         sys.executable,
         "-m",
@@ -81,6 +82,7 @@ def _parse_in_child(path: Path, size: int, mode: str) -> bytes:
     status, _, output = process.stdout.partition(b"\n")
     if status == b"ok":
         return output
+    # A child that exceeds a limit is killed and writes nothing.
     raise NotPreviewable(
         output.decode(errors="replace")
         if status == b"no"

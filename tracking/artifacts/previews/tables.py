@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 MAX_ROWS = 200
 MAX_COLUMNS = 60
@@ -30,8 +29,10 @@ def parse_csv(text: str, *, delimiter: str, is_cut: bool) -> PreviewTable | None
     """Returns the start of a CSV file with the first row as columns; None if it is not CSV. `is_cut` says
     that `text` is only a part of the file."""
     lines = text.splitlines(keepends=True)
+    # The last line of a part may be incomplete.
     complete = lines[:-1] if is_cut and len(lines) > 1 else lines
     try:
+        # The header, the visible rows, and one more row that shows whether there are others.
         records = list(islice(csv.reader(complete, delimiter=delimiter), MAX_ROWS + 2))
     except csv.Error:
         return None
@@ -48,7 +49,7 @@ def delimiter_of(text: str) -> str:
     return max(counts, key=lambda sign: counts[sign]) if any(counts.values()) else ","
 
 
-def parse_json_table(content: Any) -> PreviewTable | None:
+def parse_json_table(content: object) -> PreviewTable | None:
     """Returns a table in MLflow's format, {"columns": [...], "data": [[...], ...]}; None for other JSON."""
     if not isinstance(content, dict) or set(content) - {"columns", "data", "index"}:
         return None
@@ -90,5 +91,5 @@ def _fit(row: Sequence[str], width: int) -> list[str]:
     return cells + [""] * (width - len(cells))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

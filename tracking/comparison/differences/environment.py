@@ -6,17 +6,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jobs.causes.reasons import BUILD_LOG
 from jobs.environments import CURATED, SYSTEM
 from jobs.logs import log_store
 from jobs.models import Artifact, AttemptNode, Run
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable
 from tracking.models import LoggedModelFile
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 from workspaces.stored_files import blobs
 
+# The last line of a pip installation lists `name-version` for each package.
 INSTALLED = re.compile(rb"^Successfully installed (.+)$", re.MULTILINE)
+# A version has no hyphen and a name may have some, so the version begins after the last hyphen.
 DISTRIBUTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*?)-(\d[^\s-]*)\Z")
+# A name, extras in brackets, and conditions up to a marker (;), a comment (#) or an address (@).
 REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*([=<>!~][^;#@]*)?")
 REQUIREMENTS = "requirements.txt"
 MAX_BYTES = 256 * 1024
@@ -50,6 +53,7 @@ def _main_facts(run: Run, versions: Facts) -> Facts:
         if name
         else {}
     )
+    # The environment `system` is the node's own Python, so its version is that of Python.
     python = versions.get(PYTHON, "") or (version if name == SYSTEM else "")
     return {**facts, **({"python": python} if python else {})}
 
@@ -58,6 +62,7 @@ def _packages(run: Run, versions: Facts) -> Facts:
     """Returns the packages from the most reliable source of each: reported by nodes, installed by pip,
     required by a logged model, requested."""
     packages: dict[str, str] = {}
+    # Later sources replace earlier ones, so the most reliable source is the last.
     for source in (_curated_requirements(run), _model_requirements(run), _installed(run), versions):
         packages.update(source)
     return {name: version for name, version in packages.items() if name != PYTHON}
@@ -86,10 +91,11 @@ def _node_versions(run: Run) -> Facts:
 def _installed(run: Run) -> Facts:
     """Returns the packages in the build log, if the run's last attempt built the environment."""
     try:
-        data = log_store.read(run.pk, run.attempt, BUILD_LOG, 0, MAX_BYTES) if run.attempt else b""
+        data = log_store.read(run.pk, run.attempt, ENVIRONMENT_LOG, 0, MAX_BYTES) if run.attempt else b""
     except log_store.BadLogName:
         return {}
     words = [word for line in INSTALLED.findall(data) for word in line.decode(errors="replace").split()]
+    # A log may contain anything; a longer word is not the name of a package.
     matches = [DISTRIBUTION.match(word) for word in words if len(word) < MAX_WORD_LENGTH]
     return {_name(match[1]): match[2] for match in matches if match}
 
@@ -107,7 +113,7 @@ def _model_requirements(run: Run) -> Facts:
     model_files = LoggedModelFile.objects.filter(model__run=run, path__endswith=REQUIREMENTS).order_by(
         "-model__created_at"
     )
-    rows = (rows_found.values_list("sha256", flat=True).first() for rows_found in (artifacts, model_files))
+    rows = (candidates.values_list("sha256", flat=True).first() for candidates in (artifacts, model_files))
     sha256 = next((rows_found for rows_found in rows if rows_found is not None), None)
     if sha256 is None or not blobs.exists(sha256):
         return {}

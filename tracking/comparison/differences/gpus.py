@@ -12,12 +12,12 @@ import numpy as np
 from clusters.models import Gpu, Lease, Node
 from clusters.telemetry.series import MetricCurve
 from jobs import run_curves
+from jobs.display.text import bytesize
 from jobs.models import Attempt, Run
 from jobs.run_curves import CurveQuery, CurveReader
-from jobs.templatetags.formats import bytesize
+from tracking.amounts import energy, hours
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable
-from tracking.templatetags.amounts import energy, hours
 from tracking.usage import usage_report
 
 POINTS = 600
@@ -71,9 +71,11 @@ def _facts(run: Run, deadline: float) -> Facts:
 
 
 def _devices(uuids: Sequence[str]) -> Facts:
-    known_gpus = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
-    names = Counter(known_gpus[uuid].name if uuid in known_gpus else "of an unknown kind" for uuid in uuids)
-    sizes = sorted({gpu.memory_bytes for gpu in known_gpus.values() if gpu.memory_bytes})
+    gpus_by_uuid = {gpu.uuid: gpu for gpu in Gpu.objects.filter(uuid__in=uuids)}
+    names = Counter(
+        gpus_by_uuid[uuid].name if uuid in gpus_by_uuid else "of an unknown kind" for uuid in uuids
+    )
+    sizes = sorted({gpu.memory_bytes for gpu in gpus_by_uuid.values() if gpu.memory_bytes})
     memory = {"Memory of each": ", ".join(bytesize(size) for size in sizes)} if sizes else {}
     return {"GPUs": ", ".join(f"{count} × {name}" for name, count in sorted(names.items())), **memory}
 

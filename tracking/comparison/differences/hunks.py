@@ -32,12 +32,13 @@ class DiffHunk:
 
 @dataclass(frozen=True)
 class TextDiff:
-    """`added` and `removed` count all changed lines; `left_out` counts the lines of omitted hunks."""
+    """The difference of two texts. `added` and `removed` count all changed lines; `omitted` counts the lines
+    of hunks that are left out."""
 
     hunks: tuple[DiffHunk, ...]
     added: int
     removed: int
-    left_out: int = 0
+    omitted: int = 0
 
 
 def diff_texts(old: str, new: str, *, max_lines: int) -> TextDiff:
@@ -72,6 +73,7 @@ def _lines(text: str) -> list[str]:
 def _changes(same: Sequence[Match], old_end: int, new_end: int) -> list[tuple[int, int, int, int]]:
     """Returns the changes between the matches as (old start, old end, new start, new end)."""
     changes, old, new = [], 0, 0
+    # The empty match at the end closes the last change.
     for match in [*same, Match(old_end, new_end, 0)]:
         if (old, new) != (match.old, match.new):
             changes.append((old, match.old, new, match.new))
@@ -85,6 +87,7 @@ def _hunks(
     """Yields the hunks; changes that are near each other share one."""
     group: list[tuple[int, int, int, int]] = []
     for change in changes:
+        # Changes that are nearer than twice the context would show the lines between them twice.
         if group and change[0] - group[-1][1] > 2 * CONTEXT_LINES:
             yield _hunk(old, new, group)
             group = []
@@ -99,6 +102,8 @@ def _hunk(old: Sequence[str], new: Sequence[str], group: Sequence[tuple[int, int
     lines: list[DiffLine] = []
     start = at_old
     for old_from, old_to, new_from, new_to in group:
+        # Context lines are equal on both sides; their numbers differ by the lines added or removed before
+        # them.
         lines += _context_lines(old, start, old_from, new_from - old_from)
         lines += [DiffLine("-", _truncate(old[place]), old=place + 1) for place in range(old_from, old_to)]
         lines += [DiffLine("+", _truncate(new[place]), new=place + 1) for place in range(new_from, new_to)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
@@ -23,19 +22,19 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
 MAX_SOURCE_S = 8.0
+# Tags in which MLflow's client logs the source of an external run.
 COMMIT = {
     "mlflow.source.git.commit": "commit",
     "mlflow.source.git.branch": "branch",
     "mlflow.source.git.repoURL": "repository",
     "mlflow.source.name": "script",
 }
-"""Tags in which MLflow's client logs the source of an external run."""
 
 
 @dataclass(frozen=True)
 class DifferenceKind:
     word: str
-    context: Callable[[Sequence[Run]], dict[str, Any]]
+    context: Callable[[Sequence[Run]], dict[str, object]]
 
 
 @needs(Role.VIEWER)
@@ -45,7 +44,7 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
     try:
         runs = load_named_runs(request.principal.workspace, parse_run_names(request.GET.get("runs", "")))
     except SpecError as error:
-        context: dict[str, Any] = {"word": KINDS[kind].word, "problem": f"{error.field} {error.message}."}
+        context: dict[str, object] = {"word": KINDS[kind].word, "problem": f"{error.field} {error.message}."}
         return render(request, "tracking/differences/page.html", context, status=400)
     compared = [ComparedRun(run, place, is_reference=False) for place, run in enumerate(runs)]
     base = request.GET.get("base", "")
@@ -70,7 +69,7 @@ def difference(request: WorkspaceRequest, kind: str) -> HttpResponse:
     )
 
 
-def _source(runs: Sequence[Run]) -> dict[str, Any]:
+def _source(runs: Sequence[Run]) -> dict[str, object]:
     deadline = time.monotonic() + MAX_SOURCE_S
     base, others = runs[0], runs[1:]
     beside = [(run, _source_difference(base, run, deadline)) for run in others]
@@ -86,6 +85,7 @@ def _source_difference(base: Run, run: Run, deadline: float) -> SourceDifference
     base_source, run_source = _snapshot(base), _snapshot(run)
     if not base_source or not run_source:
         return None
+    # One slow pair must not use up the time of the others, and all pairs together have a limit as well.
     return sources.compare_snapshots(
         base_source, run_source, deadline=min(deadline, time.monotonic() + sources.MAX_COMPARE_S)
     )
@@ -105,15 +105,15 @@ def _commits(runs: Sequence[Run]) -> ComparisonTable:
     return facts_table(runs, facts, tuple(COMMIT.values()))
 
 
-def _environment(runs: Sequence[Run]) -> dict[str, Any]:
+def _environment(runs: Sequence[Run]) -> dict[str, object]:
     return {"software": environment.compare_software(runs)}
 
 
-def _plan(runs: Sequence[Run]) -> dict[str, Any]:
+def _plan(runs: Sequence[Run]) -> dict[str, object]:
     return {"plans": plans.compare_plans(runs)}
 
 
-def _gpus(runs: Sequence[Run]) -> dict[str, Any]:
+def _gpus(runs: Sequence[Run]) -> dict[str, object]:
     return {"table": gpus.compare_gpus(runs)}
 
 

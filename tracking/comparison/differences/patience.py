@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
+# Maximum product of line counts for an exhaustive comparison of parts without common unique lines.
 MAX_PRODUCT = 200 * 200
-"""Maximum product of line counts for an exhaustive comparison of parts without common unique lines."""
 
 
 class Match(NamedTuple):
@@ -39,8 +39,10 @@ def find_matches(old: Sequence[str], new: Sequence[str]) -> list[Match]:
         anchors = _anchors(old, new, part)
         if anchors:
             parts += _parts_between(part, anchors)
+        # Larger parts without a common unique line count as replaced: a comparison takes quadratic time.
         elif (part.old_end - part.old) * (part.new_end - part.new) <= MAX_PRODUCT:
             blocks += _match_exhaustively(old, new, part)
+    # The stack yields the parts out of order.
     return _merge_adjacent(sorted(match for match in blocks if match.size))
 
 
@@ -81,7 +83,10 @@ def _longest_increasing(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int
     previous: list[int] = []
     for place, (_, new) in enumerate(pairs):
         pile = bisect_left(tops, new)
+        # Each item remembers the top of the pile to its left, so the result can be followed backwards from
+        # the last.
         previous.append(ends[pile - 1] if pile else -1)
+        # The slice assignment replaces the top of a pile or, at the end, starts a new pile.
         tops[pile : pile + 1] = [new]
         ends[pile : pile + 1] = [place]
     result = []
@@ -102,6 +107,7 @@ def _parts_between(part: _TextRange, anchors: Sequence[tuple[int, int]]) -> Iter
 
 
 def _match_exhaustively(old: Sequence[str], new: Sequence[str], part: _TextRange) -> list[Match]:
+    # With autojunk difflib would ignore lines that occur often, such as closing brackets.
     blocks = SequenceMatcher(None, old[part.old : part.old_end], new[part.new : part.new_end], autojunk=False)
     return [
         Match(part.old + block.a, part.new + block.b, block.size) for block in blocks.get_matching_blocks()

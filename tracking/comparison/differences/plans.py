@@ -11,9 +11,10 @@ from jobs.views import plan_comparison
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable
 from trainhub_launch.plan import LaunchPlan
-from trainhub_launch.printing import shown_argv
+from trainhub_launch.printing import display_argv
 
 ORDER = ("framework", "nodes", "processes", "GPUs", "command", "mpirun", "ports")
+# Variables that differ for every run.
 PER_RUN_VARIABLES = {
     "TRAINHUB_RUN_ID",
     "TRAINHUB_ATTEMPT",
@@ -21,7 +22,6 @@ PER_RUN_VARIABLES = {
     "MLFLOW_RUN_ID",
     "MLFLOW_TRACKING_TOKEN",
 }
-"""Variables that differ for every run."""
 MAX_VALUES = 4
 
 
@@ -37,7 +37,7 @@ class PlanTables:
 
 
 def compare_plans(runs: Sequence[Run]) -> PlanTables:
-    """The first run is the base."""
+    """Compares the launch plans of the runs; the first run is the base."""
     started = _started_plans(runs)
     previews = {
         run.pk: LaunchPlan.from_json(run.preview) for run in runs if run.pk not in started and run.preview
@@ -61,7 +61,7 @@ def plan_facts(plan: LaunchPlan) -> Facts:
         "GPUs": f"{sum(len(row.process.gpus) for row in rows)}, {' or '.join(map(str, gpus))} a process"
         if any(gpus)
         else "none",
-        "command": _summary(" ".join(shown_argv(row.process)) for row in rows),
+        "command": _summary(" ".join(display_argv(row.process)) for row in rows),
         "mpirun": " ".join(next((command.launcher for command in plan.commands if command.launcher), ())),
         "ports": ", ".join(f"{name} {port}" for name, port in sorted(plan.ports.items())),
     }

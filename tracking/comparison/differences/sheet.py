@@ -9,8 +9,8 @@ from jobs.models import Run
 from tracking.comparison.tables import ComparisonCell, ComparisonRow, ComparisonTable
 
 MAX_CELL_LENGTH = 300
+# The known facts of one run, by name.
 Facts = Mapping[str, str]
-"""The known facts of one run, by name."""
 
 
 def facts_table(
@@ -32,10 +32,10 @@ def _row(name: str, runs: Sequence[Run], facts: Mapping[str, Facts]) -> Comparis
     base = facts[runs_with_facts[0].pk].get(name) if runs_with_facts else None
     return ComparisonRow(
         name,
-        tuple(_cell(facts.get(run.pk, {}).get(name), base, is_known=run in runs_with_facts) for run in runs),
+        tuple(_cell(facts.get(run.pk, {}).get(name), base, has_run=run in runs_with_facts) for run in runs),
     )
 
 
-def _cell(value: str | None, base: str | None, *, is_known: bool) -> ComparisonCell:
+def _cell(value: str | None, base: str | None, *, has_run: bool) -> ComparisonCell:
     short = value if value is None or len(value) <= MAX_CELL_LENGTH else f"{value[:MAX_CELL_LENGTH]} …"
-    return ComparisonCell(short, value or "", is_known and value != base)
+    return ComparisonCell(short, value or "", has_run and value != base)

@@ -12,8 +12,8 @@ from jobs.sources.source_files import UNREADABLE
 from tracking.comparison.differences.hunks import TextDiff, diff_texts
 from workspaces.stored_files import blobs
 
+# Larger files are reported as different without a comparison of their lines.
 MAX_FILE_BYTES = 2**20
-"""Larger files are reported as different without a comparison of their lines."""
 MAX_FILES = 500
 MAX_LINES = 4000
 MAX_FILE_LINES = 1000
@@ -36,12 +36,12 @@ class FileDifference:
 
 @dataclass(frozen=True)
 class SourceDifference:
-    """`files` differ, and `left_out` more that are not listed; `alike` counts the equal ones. `missing_side`
-    names the side whose snapshot was deleted."""
+    """`files` differ, and `omitted` counts further ones that are not listed; `alike` counts the equal ones.
+    `missing_side` names the side whose snapshot was deleted."""
 
     files: tuple[FileDifference, ...] = ()
     alike: int = 0
-    left_out: int = 0
+    omitted: int = 0
     missing_side: str = ""
 
     @property
@@ -56,8 +56,8 @@ class _Budget:
 
 
 def compare_snapshots(old: str, new: str, *, deadline: float | None = None) -> SourceDifference:
-    """Compares the snapshots with these hashes. `until` is a time of the monotonic clock; files that are not
-    compared by then are only listed."""
+    """Compares the snapshots with these SHA-256 hashes. `deadline` is a time of the monotonic clock; files
+    that are not compared by then are only listed."""
     if old == new:
         return SourceDifference()
     with ExitStack() as stack:
@@ -96,10 +96,12 @@ def _changed_files(
     before: Mapping[str, zipfile.ZipInfo], after: Mapping[str, zipfile.ZipInfo], alike: set[str]
 ) -> Iterator[FileDifference]:
     """Yields the changed files in the order of their paths; a renamed file is one entry."""
+    # Empty files are left out: equal content does not show that an empty file was renamed.
     removed = {
         _fingerprint(info): path for path, info in before.items() if path not in after and info.file_size
     }
     renamed_from = {
+        # `pop` lets each removed file be the origin of only one added file.
         path: removed.pop(_fingerprint(info))
         for path, info in sorted(after.items())
         if path not in before and _fingerprint(info) in removed
@@ -145,6 +147,7 @@ def _with_lines(
 def _text(archive: zipfile.ZipFile, path: str) -> str | None:
     """Returns the file's text, or None if it is not UTF-8."""
     data = archive.read(path)
+    # NUL is valid UTF-8, but a file that contains it is treated as binary.
     if b"\0" in data:
         return None
     try:

@@ -18,10 +18,9 @@ from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowErro
 from tracking.mlflow.protocol.fields import CallArgs, JsonObject
 from tracking.models import LoggedModel
 from workspaces.states import Role
+from workspaces.task_names import TaskName
 
 READY = "LOGGED_MODEL_READY"
-FILL_VERSIONS = "registry.tasks.fill_versions"
-"""The task that adds files to versions that were registered before the model had its files."""
 STATUSES = (
     "LOGGED_MODEL_STATUS_UNSPECIFIED",
     "LOGGED_MODEL_PENDING",
@@ -39,6 +38,7 @@ def create_logged_model(caller: Caller, args: CallArgs) -> JsonObject:
     source = fields.text(args, "source_run_id") or ""
     run = _source_run(caller, source)
     key = fields.required_text(args, "experiment_id")
+    # A model belongs to the experiment of its run, whichever one the client names.
     experiment = experiments.check_active(run.experiment if run else lookup.stored_experiment(caller, key))
     name = fields.text(args, "name") or random_name()
     if _FORBIDDEN.search(name):
@@ -47,6 +47,7 @@ def create_logged_model(caller: Caller, args: CallArgs) -> JsonObject:
         experiment=experiment,
         run=run,
         name=key_rules.shorten_key(name, key_rules.MAX_NAME_LENGTH),
+        # Stored only if the run does not exist yet; `run_tags.link_pending` sets `run` once it does.
         source_run_id=""
         if run is not None and run.pk == source
         else key_rules.check_length(source, 250, "source_run_id"),
@@ -75,7 +76,7 @@ def finalize(caller: Caller, args: CallArgs) -> JsonObject:
         model.status = status
         model.save(update_fields=["status", "updated_at"])
         if status == READY:
-            send_task_soon(FILL_VERSIONS, model.pk)
+            send_task_soon(TaskName.FILL_VERSIONS, model.pk)
     return {"model": row_json.logged_model_json(model)}
 
 
@@ -133,6 +134,8 @@ def _locked_model(caller: Caller, args: CallArgs) -> LoggedModel:
         raise MlflowError(
             DENIED, f"The logged model {model.pk} belongs to another run; use an API token of a contributor."
         )
+    # Tags, params and metrics are JSON fields that are written as a whole: without the lock, one of two
+    # concurrent calls would lose its entries.
     return LoggedModel.objects.select_for_update().get(pk=model.pk)
 
 

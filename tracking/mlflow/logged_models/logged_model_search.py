@@ -17,9 +17,10 @@ from tracking.mlflow.protocol.conditions import (
     sort_rows,
 )
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
-from tracking.mlflow.protocol.fields import CallArgs, JsonObject
+from tracking.mlflow.protocol.fields import CallArgs
 from tracking.mlflow.runs import experiment_ids
 from tracking.models import LoggedModel
+from trainhub_launch.json_types import JsonObject, JsonValue
 
 MAX_RESULTS = 1000
 ATTRIBUTES = dict.fromkeys(
@@ -38,12 +39,13 @@ ATTRIBUTES = dict.fromkeys(
 GRAMMAR = ConditionGrammar(
     ATTRIBUTES, ATTRIBUTES, ATTRIBUTES_AND_TAGS | {"metrics": "metrics", "params": "params"}
 )
-_ATTRIBUTES: dict[str, Callable[[LoggedModel], Any]] = {
+_ATTRIBUTES: dict[str, Callable[[LoggedModel], object]] = {
     "name": lambda row: row.name,
     "model_id": lambda row: row.pk,
     "model_type": lambda row: row.model_type or None,
     "status": lambda row: row.status.removeprefix("LOGGED_MODEL_"),
-    "source_run_id": lambda row: row.run_id,
+    # Of a run that is not here, only its id is stored.
+    "source_run_id": lambda row: row.run_id or row.source_run_id or None,
 }
 
 
@@ -54,7 +56,7 @@ class DatasetFilter:
     name: str
     digest: str = ""
 
-    def matches(self, entry: Mapping[str, Any]) -> bool:
+    def matches(self, entry: Mapping[str, JsonValue]) -> bool:
         return entry.get("dataset_name") == self.name and self.digest in ("", entry.get("dataset_digest"))
 
 
@@ -72,9 +74,12 @@ def search_logged_models(caller: Caller, args: CallArgs) -> JsonObject:
     )
     rows = rows.select_related("experiment")
     for condition in conditions:
+        # The database evaluates an equality on the name, which leaves few rows; the other conditions are
+        # evaluated in memory.
         if (condition.entity, condition.key, condition.operator) == ("attributes", "name", "="):
             rows = rows.filter(name=condition.value)
     matches = [row for row in rows if _matches(row, conditions, datasets)]
+    # Pages need a total order.
     last = [(lambda row: row.created_at, True), (lambda row: row.pk, False)]
     selected = sort_rows(matches, [*keys, *last])[skip : skip + limit]
     page: JsonObject = {"models": [row_json.logged_model_json(row) for row in selected]}
@@ -113,13 +118,14 @@ def _values_of(row: LoggedModel, condition: Condition, datasets: Collection[Data
     return [(row.tags if condition.entity == "tags" else row.params).get(condition.key)]
 
 
-def _attribute(key: str) -> Callable[[LoggedModel], Any]:
+def _attribute(key: str) -> Callable[[LoggedModel], object]:
     if key.startswith("creation_"):
         return lambda row: row_json.unix_ms(row.created_at)
+    # The attributes that are left are the spellings of the update time.
     return _ATTRIBUTES.get(key) or (lambda row: row_json.unix_ms(row.updated_at))
 
 
-def _sort_key(item: CallArgs, path: str) -> tuple[Callable[[LoggedModel], Any], bool]:
+def _sort_key(item: CallArgs, path: str) -> tuple[Callable[[LoggedModel], object], bool]:
     name = fields.required_text(item, "field_name", f"{path}.field_name")
     descending = item.get("ascending", True) is False
     entity, _, key = name.partition(".")
@@ -144,6 +150,7 @@ def _last_value(row: LoggedModel, key: str, datasets: DatasetFilter) -> float | 
     if not entries:
         return None
     value = _number(max(entries, key=lambda entry: (entry["timestamp"], entry["step"])))
+    # NaN has no place in an order, so it sorts last like a missing metric.
     return None if math.isnan(value) else value
 
 

@@ -21,6 +21,7 @@ MAX_METRICS_PER_MODEL = 2000
 
 def put_model_metrics(caller: Caller, run: Run, points: Sequence[ModelPoint]) -> None:
     """Stores the points on their models; needs a transaction. Raises MlflowError."""
+    # In sorted order, so that two calls that log to the same models cannot deadlock.
     for model_id in sorted({item.model_id for item in points}):
         models = LoggedModel.objects.select_for_update().filter(
             experiment__workspace=caller.workspace, deleted_at=None

@@ -187,9 +187,10 @@ class _ConditionParser(TokenStream):
         return self.take().text
 
 
-def sort_rows(rows: list[Any], keys: Sequence[tuple[Callable[[Any], Any], bool]]) -> list[Any]:
+def sort_rows(rows: list[Any], keys: Sequence[tuple[Callable[[Any], object], bool]]) -> list[Any]:
     """Returns the rows sorted by (value, descending) keys, the first key first; None sorts last in both
     directions."""
+    # Python's sort is stable: sorting by the last key first gives the order by all keys.
     for value_of, descending in reversed(keys):
         present = [row for row in rows if value_of(row) is not None]
         rest = [row for row in rows if value_of(row) is None]

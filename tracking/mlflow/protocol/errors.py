@@ -11,6 +11,8 @@ NO_ENDPOINT = "ENDPOINT_NOT_FOUND"
 INTERNAL = "INTERNAL_ERROR"
 BUSY = "TEMPORARILY_UNAVAILABLE"
 
+# HTTP statuses as MLflow's server sends them. Its client retries a 5xx for minutes, so only temporary
+# failures get one.
 STATUS = {
     INVALID: 400,
     MISSING: 404,
@@ -21,12 +23,11 @@ STATUS = {
     INTERNAL: 500,
     BUSY: 503,
 }
-"""HTTP statuses as MLflow's server sends them. Its client retries a 5xx for minutes, so only temporary
-failures get one."""
 
 
 class MlflowError(Exception):
-    """`message` names the field and the remedy; `status` overrides the code's HTTP status."""
+    """An error response of the protocol. `message` names the field and the remedy; `status` overrides the
+    HTTP status of the code."""
 
     def __init__(self, code: str, message: str, *, status: int | None = None) -> None:
         super().__init__(message)

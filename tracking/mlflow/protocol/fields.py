@@ -51,6 +51,7 @@ def required_text(args: CallArgs, name: str, path: str = "") -> str:
 
 def run_id(args: CallArgs) -> str:
     """Returns the argument `run_id`, which older clients call `run_uuid`."""
+    # If both are missing, the error names `run_id`.
     return (
         required_text(args, "run_id")
         if args.get("run_id") is not None or "run_uuid" not in args
@@ -105,7 +106,7 @@ def items(args: CallArgs, name: str, path: str = "") -> list[Any]:
     raise wrong_type(path or name, value)
 
 
-def objects(args: CallArgs, name: str) -> list[tuple[str, dict[str, Any]]]:
+def objects(args: CallArgs, name: str) -> list[tuple[str, dict[str, object]]]:
     """Returns a list of JSON objects as (path, object); the path, such as `metrics[3]`, is for messages."""
     pairs = []
     for index, item in enumerate(items(args, name)):
@@ -166,6 +167,7 @@ def _parse_integer(value: object) -> int | None:
         if not abs(value) < -MIN_INT64:
             return MAX_INT64 + 1
         return int(value) if value == int(value) else None
+    # 64 bits need at most 20 characters; the limit bounds the time of int() for long texts.
     if isinstance(value, str) and len(value) <= 40:
         try:
             return int(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Any, cast
+from typing import cast
 
 import orjson
 from django.core.exceptions import PermissionDenied
@@ -24,13 +24,13 @@ from workspaces.states import Role
 from workspaces.tokens import TokenRefused
 
 log = logging.getLogger(__name__)
+# Limit of a request's JSON body; MLflow has the same.
 MAX_BODY_BYTES = 1024 * 1024
-"""Limit of a request's JSON body; MLflow has the same."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 def mlflow_errors(handler: Handler) -> Handler:
-    """Return `handler` with its exceptions answered as MLflow's error responses."""
+    """Returns `handler` with its exceptions converted to MLflow's error responses."""
 
     @wraps(handler)
     async def guarded(request: Request) -> Response:
@@ -38,6 +38,7 @@ def mlflow_errors(handler: Handler) -> Handler:
             return await handler(request)
         except MlflowError as error:
             return error_response(error)
+        # A problem keeps its HTTP status, such as 413 for a body that is too large.
         except Problem as problem:
             code = INVALID if problem.status < 500 else INTERNAL
             return error_response(MlflowError(code, str(problem), status=problem.status))
@@ -49,8 +50,11 @@ def mlflow_errors(handler: Handler) -> Handler:
             )
         except PermissionDenied as error:
             return error_response(MlflowError(DENIED, str(error) or "You may not do this."))
+        # The client has closed the connection, so nobody is left to read a response.
         except ClientDisconnect:
             raise
+        # With 503 MLflow's client tries again, so that a database that is briefly locked does not end a
+        # training.
         except DatabaseError as error:
             log.exception("the database failed under %s", request.url.path)
             sentence = f"The hub's database does not answer as it should; try again. ({type(error).__name__})"
@@ -66,8 +70,8 @@ def mlflow_errors(handler: Handler) -> Handler:
     return guarded
 
 
-def handler_for(function: Callable[[Caller, CallArgs], Any], *, role: Role = Role.VIEWER) -> Handler:
-    """Return an ASGI handler that calls the blocking `function(caller, args)` in a thread.
+def handler_for(function: Callable[[Caller, CallArgs], object], *, role: Role = Role.VIEWER) -> Handler:
+    """Returns an ASGI handler that calls the blocking `function(caller, args)` in a thread.
 
     `args` are the members of the JSON body, or the query parameters of a GET (a list for a repeated name),
     and the path parameters. The response is the returned value as JSON; {} for None.
@@ -77,6 +81,7 @@ def handler_for(function: Callable[[Caller, CallArgs], Any], *, role: Role = Rol
     async def handler(request: Request) -> Response:
         caller = await require_caller(request, role)
         args = query_args(request) if request.method in ("GET", "HEAD") else await json_body(request)
+        # Path parameters replace members of the body with the same name.
         return json_response(await in_thread(function, caller, args | dict(request.path_params)))
 
     return handler
@@ -123,7 +128,7 @@ def query_args(request: Request) -> CallArgs:
     return args
 
 
-def json_response(data: Any, status: int = 200) -> Response:
+def json_response(data: object, status: int = 200) -> Response:
     return Response(orjson.dumps({} if data is None else data), status, media_type="application/json")
 
 

@@ -10,16 +10,17 @@ from collections.abc import Iterable
 from tracking.mlflow.protocol.errors import INVALID, MlflowError
 from tracking.mlflow.protocol.fields import CallArgs, invalid, missing, text
 
+# The limits of MLflow's server.
 MAX_KEY_LENGTH = 250
 MAX_PARAM_LENGTH = 6000
 MAX_TAG_LENGTH = 8000
 MAX_EXPERIMENT_TAG_LENGTH = 20_000
+# For names of experiments, runs and logged models, as in MLflow.
 MAX_NAME_LENGTH = 500
-"""For names of experiments, runs and logged models, as in MLflow."""
+# Key of the tag with the full name of a run, experiment or model whose name was shortened.
 FULL_NAME = "trainhub.full_name"
-"""Key of the tag with the full name of a run, experiment or model whose name was shortened."""
+# Prefix of the tag with the full key of a metric, param or tag whose key was shortened.
 FULL_KEY = "trainhub.full_key."
-"""Prefix of the tag with the full key of a metric, param or tag whose key was shortened."""
 _HASH_LENGTH = 12
 _KEY = re.compile(r"[/\w.\- :]*")
 _CHARACTERS = (

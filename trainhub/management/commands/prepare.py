@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
-from jobs.sources import snapshots
-from trainhub import certificates, installation
+from trainhub import installation
+from trainhub.checks import INSTALLATION
 from trainhub.files import write_secret
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
@@ -23,6 +24,7 @@ VISITOR = "demo visitor"
 
 
 class Command(BaseCommand):
+    requires_system_checks = [INSTALLATION]
     help = (
         "Certificate, migrations, first owner and this machine's enrolment. Prints one line of JSON; "
         "`manage.py up` runs it."
@@ -33,9 +35,9 @@ class Command(BaseCommand):
             "--demo", type=Path, metavar="FACTS.json", help="a fleet to enrol instead of this machine"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        shown = installation.broker_certificate()
-        if shown is not None and shown.ca is not None:
+    def handle(self, *args: object, **options: Any) -> None:
+        certificate = installation.broker_certificate()
+        if certificate is not None and certificate.ca is not None:
             _make_certificate()
         call_command("migrate", interactive=False, verbosity=0)
         password = ensure_owner()
@@ -49,6 +51,8 @@ class Command(BaseCommand):
 
 
 def _make_certificate() -> None:
+    # Imported by name, here and below, because only some starts need it.
+    certificates = import_module("trainhub.certificates")
     try:
         certificates.ensure(installation.TLS_DIR, installation.certificate_hosts())
     except certificates.AuthorityDamaged as error:
@@ -62,9 +66,9 @@ def _enrol_this_machine() -> str:
 def _enrolled(cluster: str, name: str, token_file: Path) -> str:
     """Keep a token that is still good: an agent may be using it."""
     if token_file.exists():
-        known = node_for_token(token_file.read_text().strip())
-        if known is not None:
-            return known.name
+        enrolled = node_for_token(token_file.read_text().strip())
+        if enrolled is not None:
+            return enrolled.name
     node, token = enrol_node(cluster, name)
     write_secret(token_file, token)
     return node.name
@@ -78,12 +82,13 @@ def _demo(fleet: dict[str, Any]) -> dict[str, str]:
     who = membership_principal(User.objects.get(username=OWNER))
     if who is None:
         raise CommandError(
-            f"{OWNER} is a member of no workspace; remove the demo's data folder to begin anew"
+            f"{OWNER} is a member of no workspace; remove the demo's data folder to start over"
         )
+    # The text of an existing token is stored nowhere, so each start of the demo issues a new one.
     ApiToken.objects.filter(user=who.user, name=VISITOR).delete()
     _, token = tokens.issue(who.user, who.workspace, VISITOR)
     return {
         "node": "",
         "token": token,
-        "snapshot": snapshots.from_folder(Path(fleet["training"]), who).sha256,
+        "snapshot": import_module("jobs.sources.snapshots").from_folder(Path(fleet["training"]), who).sha256,
     }

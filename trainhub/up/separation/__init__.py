@@ -1,5 +1,5 @@
-"""The hub under an account of its own, where `up` is started as root with RUN_AS.
+"""Runs the hub under an account of its own, if `up` is started as root with RUN_AS.
 
-Root keeps two processes: the small one that watches, and this machine's agent. What they read and write lies
-in folders of root's: DATA_DIR itself with `node`, `run` and `logs`. Everything of the hub lies in
-DATA_DIR/hub and belongs to the hub's account."""
+Two processes stay root's: the small one that watches, and this machine's agent. Their files lie in folders of
+root's: DATA_DIR itself with `node`, `run` and `logs`. Everything of the hub lies in DATA_DIR/hub and belongs
+to the hub's account."""

@@ -1,4 +1,4 @@
-"""Which account the hub runs under, and what has to hold so that this account cannot become root."""
+"""The account under which the hub runs, and checks that this account cannot become root."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from trainhub.up.console import Stop
 
 DEFAULT_NAME = "trainhub"
 USERADD = f"useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {DEFAULT_NAME}"
+# Settings that may stand in a file that root alone can read.
 SECRETS = (
     "SECRET_KEY",
     "DATABASE_URL",
@@ -22,19 +23,19 @@ SECRETS = (
     "EMAIL_URL",
     "WEBHOOK_PROXY",
 )
-"""Settings that may stand in a file that root alone can read."""
+# Beginnings of the names of variables that concern root or its agent.
 ROOTS_OWN = ("RUN_AS", "HUB_AS", "TMPDIR", "MAIL", "XDG_", "SUDO_", "TRAINHUB_NODE_")
-"""Beginnings of the names of variables that concern root or its agent."""
 Account = pwd.struct_passwd
 
 
 def is_separated() -> bool:
-    """Whether `up` has to start the hub under an account of its own."""
+    """Returns whether `up` has to start the hub under an account of its own."""
     return os.geteuid() == 0 and bool(installation.RUN_AS)
 
 
 def hub_account() -> Account:
-    """The account that HUB_AS names, or `trainhub`. Raises Stop with what to do where it cannot be used."""
+    """Returns the account that HUB_AS names, or `trainhub`. Raises Stop with a remedy if it cannot be
+    used."""
     name = installation.HUB_AS or DEFAULT_NAME
     try:
         account = pwd.getpwnam(name)
@@ -55,7 +56,7 @@ def hub_account() -> Account:
 
 
 def check_passable(account: Account) -> None:
-    """Raise Stop where the account cannot reach the program, its interpreter or the data."""
+    """Raises Stop if the account cannot reach the program, its interpreter or the data."""
     for folder in (installation.BASE_DIR, Path(sys.base_prefix), Path(sys.prefix), installation.DATA_DIR):
         blocked = preflight.not_passable(folder, account)
         if blocked:
@@ -64,14 +65,15 @@ def check_passable(account: Account) -> None:
 
 
 def environment(account_name: str, data: Path) -> dict[str, str]:
-    """The environment for processes of the hub's account, with the secrets that only root may read."""
-    given = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
+    """Returns the environment for processes of the hub's account, with the secrets in files that only root
+    may read."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(ROOTS_OWN)}
     for name in SECRETS:
-        if given.pop(f"{name}_FILE", ""):
-            given[name] = env.secret(name)
+        if variables.pop(f"{name}_FILE", ""):
+            variables[name] = env.secret(name)
     hub = str(data / "hub")
     who = {"HOME": hub, "USER": account_name, "LOGNAME": account_name}
-    return {**given, **who, "DATA_DIR": hub, "NODE_DIR": str(_node_dir(data))}
+    return {**variables, **who, "DATA_DIR": hub, "NODE_DIR": str(_node_dir(data))}
 
 
 def _node_dir(data: Path) -> Path:
@@ -88,8 +90,8 @@ def _runs_account() -> Account:
 
 
 def _check_that_root_trusts_neither(hub: Account) -> None:
-    """Root runs programs from the project and works in NODE_DIR: neither account may own a folder on the way
-    there."""
+    """Raises Stop if the hub's account or that of runs owns a folder from which root runs programs, or in
+    which root's agent works."""
     owners = {account.pw_uid: account.pw_name for account in (hub, _runs_account())}
     programs = (
         installation.BASE_DIR,

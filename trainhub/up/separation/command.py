@@ -1,4 +1,4 @@
-"""`manage.py up` as root with RUN_AS: root keeps this machine's agent and starts the hub under an account of
+"""`manage.py up` as root with RUN_AS: root runs this machine's agent and starts the hub under an account of
 its own."""
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from trainhub.up.separation import accounts, ownership
 from trainhub.up.separation.accounts import Account
 from trainhub.up.supervisor import GRACE_S, Supervisor
 
+# The argument with which root starts the hub: the number of a descriptor follows, for what the agent has to
+# know.
 HUB_ONLY = "--hub-only"
-"""The argument with which root starts the hub: the number of a descriptor follows, for what the agent has to
-know."""
 MAX_FACTS_BYTES = 65536
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 TOKEN = re.compile(r"[\x21-\x7e]{1,500}")
+# The number of stages in which the hub itself stops its processes, each of which may take GRACE_S.
 STAGES = 4
-"""Of the hub's own stop, each of which may take GRACE_S."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentFacts:
-    """What the hub tells this machine's agent. The hub's account is not root's friend, so each part is
-    checked."""
+    """What this machine's agent must know of the hub. It comes from the hub's account, which root does not
+    trust, so each part is checked."""
 
     node: str
     token: str
@@ -44,8 +44,8 @@ class AgentFacts:
     @classmethod
     def parse(cls, text: str) -> AgentFacts:
         try:
-            found = json.loads(text)
-            facts = cls(found["node"], found["token"], found["authority"])
+            fields = json.loads(text)
+            facts = cls(fields["node"], fields["token"], fields["authority"])
             is_good = (
                 NODE_NAME.fullmatch(facts.node)
                 and TOKEN.fullmatch(facts.token)
@@ -64,7 +64,7 @@ class AgentFacts:
 
 
 def run() -> int:
-    """Until a signal, or the hub's end; the exit code."""
+    """Runs agent and hub until a signal or the hub's end. Returns the exit code."""
     account = accounts.hub_account()
     ownership.prepare(account)
     accounts.check_passable(account)
@@ -81,14 +81,14 @@ def run() -> int:
             supervisor.start(
                 stack.agent(facts.node, _write_authority(facts.authority), _write_token(facts.token))
             )
-        while not supervisor.asked_to_stop and hub.poll() is None:
+        while not supervisor.stop_requests and hub.poll() is None:
             supervisor.tend()
             supervisor.sleep(supervisor.seconds_until_due())
     finally:
-        asked = bool(supervisor.asked_to_stop)
+        is_stopping = bool(supervisor.stop_requests)
         supervisor.stop()
         code = _stop_hub(hub)
-    if code < 0 and not asked:
+    if code < 0 and not is_stopping:
         raise Stop(f"The hub {ending(code)}. Start TrainHub again.")
     return code
 
@@ -116,16 +116,17 @@ def _start_hub(account: Account, facts: int) -> subprocess.Popen[bytes]:
 
 
 def _await_facts(supervisor: Supervisor, hub: subprocess.Popen[bytes], reading: int) -> AgentFacts | None:
-    """None where the hub has ended, or a signal has come, before it said anything."""
-    heard = b""
-    while not supervisor.asked_to_stop and hub.poll() is None:
+    """Waits for the hub's message to the agent. Returns None if the hub ends, or a signal comes, before
+    it."""
+    received = b""
+    while not supervisor.stop_requests and hub.poll() is None:
         ready, _, _ = select.select([reading], [], [], 0)
         chunk = os.read(reading, MAX_FACTS_BYTES) if ready else None
         if chunk:
-            heard += chunk
-        if chunk == b"" or b"\n" in heard or len(heard) > MAX_FACTS_BYTES:
+            received += chunk
+        if chunk == b"" or b"\n" in received or len(received) > MAX_FACTS_BYTES:
             os.close(reading)
-            return AgentFacts.parse(heard.decode(errors="replace"))
+            return AgentFacts.parse(received.decode(errors="replace"))
         supervisor.sleep(0.1)
     os.close(reading)
     return None
@@ -156,16 +157,17 @@ def _stop_hub(hub: subprocess.Popen[bytes]) -> int:
 
 
 def tell_agent(descriptor: int, node: str) -> None:
-    """The hub's side: say what root's agent has to know."""
-    shown = installation.certificate()
-    authority = shown.ca.read_text() if shown is not None and shown.ca is not None else ""
+    """Called in the hub's process: writes what root's agent must know to the pipe `descriptor`."""
+    certificate = installation.certificate()
+    authority = certificate.ca.read_text() if certificate is not None and certificate.ca is not None else ""
     facts = {"node": node, "token": installation.NODE_TOKEN_FILE.read_text().strip(), "authority": authority}
     with os.fdopen(descriptor, "w") as pipe:
         pipe.write(json.dumps(facts) + "\n")
 
 
 def descriptor_of(arguments: list[str]) -> int | None:
-    """The descriptor that root has given, where it started this process for the hub alone."""
+    """Returns the descriptor in the arguments with which root starts the hub only; None for all other
+    arguments."""
     if len(arguments) == 2 and arguments[0] == HUB_ONLY and arguments[1].isdecimal():
         return int(arguments[1])
     return None

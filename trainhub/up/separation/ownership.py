@@ -1,7 +1,7 @@
 """Gives the hub's part of DATA_DIR to the hub's account, once, and without trusting anything that lies there.
 
-DATA_DIR stays root's. The hub's files move to DATA_DIR/hub by renaming, so nothing is copied, and NODE_DIR
-stays where it is: environments and runs that are going name it by its path."""
+DATA_DIR itself stays root's. The hub's files are moved to DATA_DIR/hub by renaming, so nothing is copied.
+NODE_DIR stays where it is, because environments and running attempts contain its path."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from trainhub.up.separation.accounts import Account
 
 HUB = "hub"
 STAGING = ".hub-moving"
+# Folders in DATA_DIR that stay root's: process ids and lock, the agent's log, copies of the operator's
+# certificate.
 OWN_FOLDERS = ("run", "logs", "tls-given")
-"""Root's, in DATA_DIR: process ids and lock, the agent's log, copies of a given certificate."""
 
 
 def prepare(account: Account) -> None:
-    """Make DATA_DIR and its parts ready; at the first start with an account move what an earlier hub has left
-    there."""
+    """Makes DATA_DIR and its parts. At the first start with an account for the hub, moves the files that an
+    earlier hub has left there. Raises Stop if that is impossible."""
     data = installation.DATA_DIR
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o711)
@@ -44,31 +45,33 @@ def prepare(account: Account) -> None:
 
 
 def is_separate(data: Path) -> bool:
-    """Whether the hub's part of this folder has been given to an account."""
+    """Returns whether the hub's part of this folder has been given to an account."""
     try:
-        found = (data / HUB).lstat()
-        return stat.S_ISDIR(found.st_mode) and found.st_uid != 0 and data.stat().st_uid == 0
+        status = (data / HUB).lstat()
+        return stat.S_ISDIR(status.st_mode) and status.st_uid != 0 and data.stat().st_uid == 0
     except OSError:
         return False
 
 
 def copy_certificate(account: Account) -> dict[str, str]:
-    """TLS_CERT_FILE and TLS_KEY_FILE for the hub's account: copies, because the originals are usually root's
-    alone."""
+    """Returns TLS_CERT_FILE and TLS_KEY_FILE for the hub's account. They name copies, because usually only
+    root can read the originals."""
     folder = installation.DATA_DIR / "tls-given"
     folder.chmod(0o711)
     copies = {}
     for name in ("TLS_CERT_FILE", "TLS_KEY_FILE"):
-        given = env.text(name, "")
-        if not given:
+        path = env.text(name, "")
+        if not path:
             continue
         copy = folder / name.lower()
         try:
-            content = Path(given).read_bytes()
+            content = Path(path).read_bytes()
         except OSError as error:
-            raise Stop(f"{name}={given} cannot be read: {error.strerror}.") from error
+            raise Stop(f"{name}={path} cannot be read: {error.strerror}.") from error
         copy.unlink(missing_ok=True)
-        with open(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400), "wb") as file:  # noqa: PTH123
+        # O_EXCL after the unlink: whatever somebody puts in its place is not written to.
+        descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o400)
+        with open(descriptor, "wb") as file:  # noqa: PTH123
             file.write(content)
             os.fchown(file.fileno(), account.pw_uid, account.pw_gid)
         copies[name] = str(copy)
@@ -76,24 +79,26 @@ def copy_certificate(account: Account) -> dict[str, str]:
 
 
 def _separate(data: Path, folder: int, account: Account) -> None:
-    found = _lstat(folder, HUB)
-    if found is not None:
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != account.pw_uid:
+    status = _lstat(folder, HUB)
+    if status is not None:
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != account.pw_uid:
             remedy = (
                 f"Set HUB_AS to its owner, or give it away yourself: chown -R {account.pw_name} {data / HUB}"
             )
-            raise Stop(f"{data / HUB} belongs to {_name(found.st_uid)}, not to {account.pw_name}. {remedy}")
+            raise Stop(f"{data / HUB} belongs to {_name(status.st_uid)}, not to {account.pw_name}. {remedy}")
         return
     staged = _lstat(folder, STAGING)
+    # The staging folder itself is given away last: if it is no longer root's, only the renaming is missing.
     if staged is None or staged.st_uid == 0:
         _stage(data, folder, account)
+    # The last step, so that a folder with this name is always complete. After a crash the next start resumes.
     os.rename(STAGING, HUB, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def _stage(data: Path, folder: int, account: Account) -> None:
-    """Collect the hub's files in a folder that nobody but root can enter, and give away its content first,
-    itself last."""
-    moving = [name for name in os.listdir(folder) if name not in (*_kept(data), STAGING)]
+    """Collects the hub's files in a folder that only root can enter. Gives away its content first, and the
+    folder itself last."""
+    moving = [name for name in os.listdir(folder) if name not in (*_names_to_keep(data), STAGING)]
     for name in moving:
         _check(data, folder, name)
     if _lstat(folder, STAGING) is None:
@@ -107,6 +112,8 @@ def _stage(data: Path, folder: int, account: Account) -> None:
             for name in (*folders, *files):
                 os.chown(name, account.pw_uid, account.pw_gid, dir_fd=at, follow_symlinks=False)
             count += len(files)
+        # While the folder is root's and private, the account cannot reach the files that are given away one
+        # by one.
         os.fchown(staging, account.pw_uid, account.pw_gid)
     finally:
         os.close(staging)
@@ -116,8 +123,8 @@ def _stage(data: Path, folder: int, account: Account) -> None:
         )
 
 
-def _kept(data: Path) -> set[str]:
-    """Names in DATA_DIR that stay root's."""
+def _names_to_keep(data: Path) -> set[str]:
+    """Returns the names in DATA_DIR that stay root's."""
     cache = os.environ.get("TRAINHUB_NODE_CACHE", "")  # the agent's setting
     inside = [
         path
@@ -128,28 +135,28 @@ def _kept(data: Path) -> set[str]:
 
 
 def _check(data: Path, folder: int, name: str) -> None:
-    """Raise Stop for what root must not give away: anything not root's, links, second names of a file,
-    devices."""
-    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    _check_entry(data / name, found)
-    if not stat.S_ISDIR(found.st_mode):
+    """Raises Stop for entries that root must not give away: those of other owners, links, files with further
+    names, and devices."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    _check_entry(data / name, status)
+    if not stat.S_ISDIR(status.st_mode):
         return
     for path, folders, files, at in os.fwalk(name, follow_symlinks=False, dir_fd=folder):
         for entry in (*folders, *files):
             _check_entry(data / path / entry, os.stat(entry, dir_fd=at, follow_symlinks=False))
 
 
-def _check_entry(path: Path, found: os.stat_result) -> None:
-    if found.st_uid != 0:
+def _check_entry(path: Path, status: os.stat_result) -> None:
+    if status.st_uid != 0:
         raise Stop(
-            f"{path} belongs to {_name(found.st_uid)}, so it is not given away. Give it to root, or move it "
+            f"{path} belongs to {_name(status.st_uid)}, so it is not given away. Give it to root, or move it "
             "elsewhere."
         )
-    if stat.S_ISDIR(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink == 1):
+    if stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1):
         return
     what = (
         "has a second name elsewhere"
-        if stat.S_ISREG(found.st_mode)
+        if stat.S_ISREG(status.st_mode)
         else "is neither a folder nor a plain file"
     )
     raise Stop(
@@ -158,10 +165,10 @@ def _check_entry(path: Path, found: os.stat_result) -> None:
     )
 
 
-def _check_owner(data: Path, found: os.stat_result) -> None:
-    if found.st_uid != 0:
+def _check_owner(data: Path, status: os.stat_result) -> None:
+    if status.st_uid != 0:
         raise Stop(
-            f"DATA_DIR={data} belongs to {_name(found.st_uid)}. With RUN_AS it must be root's: chown -R "
+            f"DATA_DIR={data} belongs to {_name(status.st_uid)}. With RUN_AS it must be root's: chown -R "
             f"root {data}"
         )
 

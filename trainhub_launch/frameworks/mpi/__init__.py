@@ -1,4 +1,4 @@
-"""MPI: one mpirun on the head starts the ranks on every node."""
+"""MPI: one mpirun on the head node starts the ranks on every node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MPI in the wizard."""
+"""The choice "MPI" of the wizard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`"distribution": {"type": "mpi", …}` of a spec."""
+"""The configuration `"distribution": {"type": "mpi", …}` of a spec."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _mpirun(nodes: Sequence[FreeNode]) -> Iterator[Finding]:
 
 
 def _major(version: str) -> str:
-    """`mpirun (Open MPI) 4.1.6` -> 4."""
+    """Returns the major version: `mpirun (Open MPI) 4.1.6` -> "4"; "" if it is unknown."""
     number = version.rpartition(" ")[2].partition(".")[0]
     return number if number.isdecimal() else ""
 

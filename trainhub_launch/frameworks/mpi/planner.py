@@ -1,4 +1,5 @@
-"""MPI: one mpirun on the head starts a rank wrapper per rank; the whole line is ours."""
+"""Plans MPI runs: one mpirun on the head node starts a rank wrapper for each rank. TrainHub writes its whole
+command line."""
 
 from __future__ import annotations
 
@@ -38,9 +39,11 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
 
 
 def _mpirun(placement: Placement, per_node: int) -> tuple[str, ...]:
-    """Valid for Open MPI 4 and 5. Slots are given with each host, so nothing is oversubscribed in its
-    eyes; mapped by slot, node k holds the ranks that the plan says."""
+    """Returns the command line of mpirun, valid for Open MPI 4 and 5. Each host is given with its slots, so
+    that Open MPI does not consider it oversubscribed; mapped by slot, each node gets the ranks of the
+    plan."""
     hosts = ",".join(f"{environment.address(node, placement)}:{per_node}" for node in placement.nodes)
+    # Without a number of slots for each host Open MPI counts one, and refuses to start more ranks there.
     options = [
         "--host",
         hosts,
@@ -48,6 +51,8 @@ def _mpirun(placement: Placement, per_node: int) -> tuple[str, ...]:
         str(per_node * len(placement.nodes)),
         "--map-by",
         "slot",
+        # Open MPI binds ranks to cores from the first one on, so two runs on one node would share the same
+        # cores.
         "--bind-to",
         "none",
     ]
@@ -56,21 +61,24 @@ def _mpirun(placement: Placement, per_node: int) -> tuple[str, ...]:
     options += ["--mca", "mpi_yield_when_idle", "1"]
     if len(placement.nodes) > 1:
         options += [
+            # The agent's requests reach the hub from the head only. Tree spawn would let daemons on other
+            # nodes call it, too.
             "--mca",
             "plm_rsh_agent",
             RSH_AGENT,
             "--mca",
             "plm_rsh_no_tree_spawn",
             "1",
+            # Keeps the daemons in the foreground: the node could not see the end of one that detaches itself.
             "--leave-session-attached",
         ]
     return ("mpirun", *options, RANK_WRAPPER)
 
 
 def _interfaces(node: PlacedNode, placement: Placement) -> dict[str, EnvValue]:
-    """For mpirun and its daemons, by the names of Open MPI 4 and 5. Not among mpirun's options: those are for
-    all nodes, whose interfaces may differ, and Open MPI 4 ends where it is told of one that does not
-    exist."""
+    """Returns variables that name the node's interface to mpirun and its daemons, for Open MPI 4 and 5.
+    Options of mpirun would apply to all nodes, whose interfaces may differ, and Open MPI 4 ends if an
+    interface does not exist."""
     if len(placement.nodes) == 1 or not node.interface:
         return {}
     return {f"{package}_MCA_oob_tcp_if_include": node.interface for package in ("OMPI", "PRTE")}
@@ -104,16 +112,18 @@ def _processes(
 def _azure(
     spec: RunSpec, placement: Placement, node: PlacedNode, master: dict[str, EnvValue]
 ) -> dict[str, EnvValue]:
-    """What Azure ML gives to MPI jobs and DeepSpeed looks for. AZUREML_EXPERIMENT_ID makes DeepSpeed
-    read all the others without asking, so they exist together."""
+    """Returns the variables that Azure ML gives to MPI jobs and DeepSpeed looks for. If AZUREML_EXPERIMENT_ID
+    is set, DeepSpeed reads all the others without a check, so they are set together."""
     where, port = master["MASTER_ADDR"], master["MASTER_PORT"]
     env: dict[str, EnvValue] = {
         "AZUREML_EXPERIMENT_ID": spec.experiment,
         "AZ_BATCHAI_MPI_MASTER_NODE": where,
         "AZ_BATCH_MASTER_NODE": f"{where}:{port}",
+        # On one node all ranks reach each other at the loopback, whatever the interfaces of the machine are.
         "NCCL_SOCKET_IFNAME": "lo",
     }
     if len(placement.nodes) > 1:
+        # NCCL reads ^ as "any interface but these". Docker's bridge does not lead to other nodes.
         env["NCCL_SOCKET_IFNAME"] = node.interface or "^docker0,lo"
         if node.interface:
             env["OMPI_MCA_btl_tcp_if_include"] = node.interface
@@ -121,9 +131,9 @@ def _azure(
 
 
 def _torch_names(rank: int, world: int, local_rank: int, per_node: int) -> dict[str, EnvValue]:
-    """DeepSpeed with all of these takes our MASTER_PORT instead of its fixed 54965 or 29500, which two
-    runs on one machine would share. With one process a node they are left out: that process may be a
-    per-node launcher, and Lightning hangs when it finds LOCAL_RANK."""
+    """Returns the ranks under PyTorch's names. With all of them DeepSpeed uses MASTER_PORT instead of its
+    fixed 54965 or 29500, which two runs on one machine would share. With one process per node they are left
+    out: that process may be a launcher, and Lightning hangs if it finds LOCAL_RANK."""
     if per_node == 1:
         return {}
     return {"RANK": str(rank), "WORLD_SIZE": str(world), "LOCAL_RANK": str(local_rank)}
@@ -135,7 +145,7 @@ def _set_by_open_mpi(rank: int, world: int, local_rank: int, per_node: int) -> d
         "OMPI_COMM_WORLD_SIZE": str(world),
         "OMPI_COMM_WORLD_LOCAL_RANK": str(local_rank),
         "OMPI_COMM_WORLD_LOCAL_SIZE": str(per_node),
-        # Counts on its node and is not NODE_RANK, whatever its name says.
+        # In spite of its name this is the rank among the processes of a node, not NODE_RANK.
         "OMPI_COMM_WORLD_NODE_RANK": str(local_rank),
         "OMPI_UNIVERSE_SIZE": str(world),
         "PMIX_RANK": str(rank),

@@ -1,17 +1,17 @@
-"""What there is to say about the variables of an MPI run."""
+"""Rules about the environment variables of MPI runs."""
 
 from __future__ import annotations
 
 from trainhub_launch.spec import RunSpec
 
 OVERRIDABLE = frozenset({"OMPI_MCA_btl_tcp_if_include"})
+# Variable of a PyTorch run -> its name under Open MPI.
 FROM_PYTORCH = {
     "RANK": "OMPI_COMM_WORLD_RANK",
     "WORLD_SIZE": "OMPI_COMM_WORLD_SIZE",
     "LOCAL_RANK": "OMPI_COMM_WORLD_LOCAL_RANK",
     "LOCAL_WORLD_SIZE": "OMPI_COMM_WORLD_LOCAL_SIZE",
 }
-"""Variable of a PyTorch run -> what Open MPI calls it."""
 
 
 def remedy(spec: RunSpec, name: str) -> str:  # noqa: ARG001 (the shape of `VariableRules.remedy`)

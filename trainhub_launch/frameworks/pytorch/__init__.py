@@ -1,5 +1,4 @@
-"""PyTorch: torch.distributed, with every process started by TrainHub or one per node for the user's
-launcher."""
+"""PyTorch (torch.distributed): TrainHub starts every process, or one per node for the user's launcher."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch in the wizard: TrainHub starts every process, or one per node."""
+"""The choices of the wizard for PyTorch: TrainHub starts every process, or one per node."""
 
 from __future__ import annotations
 

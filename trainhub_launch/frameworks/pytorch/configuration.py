@@ -1,4 +1,4 @@
-"""`"distribution": {"type": "pytorch", …}` of a spec."""
+"""The configuration `"distribution": {"type": "pytorch", …}` of a spec."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ BACKENDS = ("nccl", "gloo", "mpi")
 
 @dataclass(frozen=True)
 class PyTorchConfiguration(NodeCountDistribution):
-    """`process_count` absent = one process per node, for the user's own launcher."""
+    """The configuration of a PyTorch run. `process_count` counts the processes of all nodes; None means one
+    process per node, for the user's own launcher."""
 
     communication_backend: str = "nccl"
     process_count: int | None = None
@@ -49,7 +50,7 @@ def summary(distribution: Distribution) -> str:
 
 
 def indivisible(world: int, nodes: int) -> str:
-    """The sentence for a process_count that does not divide by node_count."""
+    """Returns the error message for `world` processes that cannot be divided evenly among `nodes`."""
     below = world - world % nodes
     choices = f"{below} or {below + nodes}" if below else str(nodes)
     return f"{world} processes cannot be shared evenly by {nodes} nodes; use {choices}, or change node_count"

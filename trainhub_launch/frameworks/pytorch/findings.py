@@ -33,6 +33,7 @@ def findings(spec: RunSpec) -> Iterator[Finding]:
         yield from _launcher_in_command(spec, configuration.process_count)
         yield from _process_count(spec, configuration, configuration.process_count)
     yield from _backend(spec, configuration.communication_backend)
+    # A launcher passes the local rank on by itself, and a single process needs none.
     if (configuration.process_count or 1) > 1:
         yield from _local_rank(spec)
 
@@ -61,6 +62,7 @@ def _process_count(spec: RunSpec, configuration: PyTorchConfiguration, processes
     if processes % nodes:
         yield Finding("error", _FIELD, indivisible(processes, nodes))
         return
+    # With NCCL two ranks on one GPU end in an error; with other backends they only share it.
     level = "error" if configuration.communication_backend == "nccl" else "warning"
     yield from against_gpus(level, _FIELD, processes // nodes, gpus, f"process_count {gpus * nodes}")
 
@@ -103,7 +105,8 @@ def _backend(spec: RunSpec, backend: str) -> Iterator[Finding]:
 
 
 def _local_rank(spec: RunSpec) -> Iterator[Finding]:
-    """Launchers add it to the arguments; a platform that starts the processes sets only the variable."""
+    """Warns if a Transformers script lacks `--local_rank`. Launchers add it to the arguments, but TrainHub
+    sets only the variable."""
     if per_node_launcher(spec) or option(spec, "--local-rank"):
         return
     script = spec.script or python_script(spec.command)

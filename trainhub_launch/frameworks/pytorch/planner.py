@@ -1,4 +1,4 @@
-"""PyTorch: the platform starts every process, or one per node for the user's launcher."""
+"""Plans PyTorch runs: TrainHub starts every process, or one per node for the user's launcher."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from trainhub_launch.spec import RunSpec
 
 def demand(spec: RunSpec) -> Demand:
     process_count = narrow(spec.distribution, PyTorchConfiguration).process_count
+    # Rounded up: a count that does not divide is reported by the planner, not as a lack of slots.
     return demand_of(spec, -(-process_count // spec.node_count) if process_count else 1)
 
 
@@ -90,6 +91,7 @@ def _per_node(
         | master
         | {
             "NODE_RANK": str(node_rank),
+            # These count nodes, not processes: the launcher replaces them for each process that it starts.
             "WORLD_SIZE": str(nodes),
             "RANK": str(node_rank),
         }

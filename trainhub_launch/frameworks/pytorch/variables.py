@@ -1,4 +1,4 @@
-"""What there is to say about the variables of a PyTorch run."""
+"""Rules about the environment variables of PyTorch runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from trainhub_launch.processes import elastic
 from trainhub_launch.spec import RunSpec
 
 OVERRIDABLE = elastic.OVERRIDABLE
+# TrainHub sets these if it starts every process; otherwise the user's launcher does.
 PER_PROCESS = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE"})
-"""Set where TrainHub starts every process, and else by the user's launcher."""
 _ALL = PER_PROCESS | {"RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"}
 _FROM_OPEN_MPI = {
     "OMPI_COMM_WORLD_RANK": "RANK",

@@ -1,4 +1,4 @@
-"""No distribution: one process, or whatever the user's own launcher makes of one node."""
+"""Plans runs without a distribution: one process on one node, which may be the user's own launcher."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ def demand(spec: RunSpec) -> Demand:
     return demand_of(spec, 1)
 
 
-def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:  # noqa: ARG001 (every planner has this shape)
+# A single process needs no ports, but every planner takes them.
+def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:  # noqa: ARG001
     head = placement.head
     process = PlannedProcess(
         rank=0,

@@ -1,4 +1,4 @@
-"""TensorFlow: workers, parameter servers and a chief that find each other by TF_CONFIG."""
+"""TensorFlow: workers, parameter servers and a chief that find each other through TF_CONFIG."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TensorFlow in the wizard."""
+"""The choice "TensorFlow" of the wizard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`"distribution": {"type": "tensorflow", …}` of a spec."""
+"""The configuration `"distribution": {"type": "tensorflow", …}` of a spec."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from trainhub_launch.distribution import Distribution, check_total, narrow
 from trainhub_launch.fields import Fields
 from trainhub_launch.frameworks.json_schema import COUNT, configuration_schema
 
+# Every task's TF_CONFIG lists all tasks, so a plan grows with the square of them.
 MAX_TASKS = 512
-"""Every task's TF_CONFIG lists all tasks, so a plan grows with the square of them."""
 
 
 @dataclass(frozen=True)

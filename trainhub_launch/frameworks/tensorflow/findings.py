@@ -29,7 +29,7 @@ def findings(spec: RunSpec) -> Iterator[Finding]:
             "distribution.worker_count",
             f"{workers} workers on {spec.node_count} nodes: some nodes carry more",
         )
-    # With parameter servers the strategy is another one, under which nobody calls fit().
+    # With parameter servers scripts use another strategy, under which nobody calls fit().
     if (
         workers > 1
         and not configuration.parameter_server_count

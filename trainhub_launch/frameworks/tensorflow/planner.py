@@ -1,4 +1,4 @@
-"""TensorFlow: TF_CONFIG per task, with real addresses."""
+"""Plans TensorFlow runs: every task gets its own TF_CONFIG with the addresses of all tasks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Task:
 def demand(spec: RunSpec) -> Demand:
     configuration, nodes = narrow(spec.distribution, TensorflowConfiguration), spec.node_count
     servers = configuration.parameter_server_count
-    # The head also carries the parameter servers dealt to it and the chief, and these never get a GPU.
+    # The head also runs the chief and its share of the parameter servers, none of which gets a GPU.
     on_cpu = -(-servers // nodes) + (1 if servers else 0)
     return demand_of(spec, -(-configuration.worker_count // nodes) + on_cpu, cpu_processes=on_cpu)
 
@@ -46,7 +46,7 @@ def plan(spec: RunSpec, placement: Placement, ports: Ports) -> LaunchPlan:
     cluster = {
         role: [task.endpoint for task in tasks if task.role == role]
         for role in ("chief", "worker", "ps")
-        # An empty "ps" kills TensorFlow 2.21 with SIGSEGV.
+        # An empty "ps" makes TensorFlow 2.21 crash with SIGSEGV.
         if any(task.role == role for task in tasks)
     }
     commands = tuple(
@@ -74,6 +74,7 @@ def _process(
     spec: RunSpec, placement: Placement, task: _Task, tasks: tuple[_Task, ...], cluster: dict[str, list[str]]
 ) -> PlannedProcess:
     here = sum(other.node_rank == task.node_rank for other in tasks)
+    # The same three keys as in Azure ML's guide to TF_CONFIG.
     config = {"cluster": cluster, "task": {"type": task.role, "index": task.index}, "environment": "cloud"}
     env = environment.common(placement.nodes[task.node_rank], placement, processes=here, visible=task.gpus)
     return PlannedProcess(
@@ -85,7 +86,8 @@ def _process(
         argv=argv(spec),
         gpus=task.gpus,
         env=env | {"TF_CONFIG": json.dumps(config)},
-        # With parameter servers only the chief ever ends by itself; the others serve until stopped.
+        # With parameter servers only the chief ends by itself; workers and servers run until they are
+        # stopped.
         decides="chief" not in cluster or task.role == "chief",
     )
 
@@ -100,17 +102,19 @@ def _tasks(distribution: TensorflowConfiguration, placement: Placement, ports: P
             "ask for at most as many nodes as workers",
         )
     workers_on = deal(distribution.worker_count, nodes)
+    # The chief comes first, so that it has rank 0 and runs on the head.
     seats = [("chief", 0, 0)] if servers else []
     seats += [
         ("worker", sum(workers_on[:node]) + i, node) for node in range(nodes) for i in range(workers_on[node])
     ]
+    # Servers are dealt round robin, whereas workers are placed in blocks.
     seats += [("ps", index, index % nodes) for index in range(servers)]
-    doors = _Doors(placement, ports)
+    doors = _PortPool(placement, ports)
     tasks = []
-    taken = [0] * nodes
+    slots_used = [0] * nodes
     for rank, (role, index, node_rank) in enumerate(seats):
-        local_rank, taken[node_rank] = taken[node_rank], taken[node_rank] + 1
-        # Every worker takes all GPUs that it sees, so those of one node divide them.
+        local_rank, slots_used[node_rank] = slots_used[node_rank], slots_used[node_rank] + 1
+        # A TensorFlow process occupies all GPUs that it sees, so the workers of one node share them out.
         gpus = (
             _share(placement, node_rank, index - sum(workers_on[:node_rank]), workers_on)
             if role == "worker"
@@ -118,37 +122,40 @@ def _tasks(distribution: TensorflowConfiguration, placement: Placement, ports: P
         )
         port = doors.next(node_rank)
         host = environment.address(placement.nodes[node_rank], placement)
+        # A preview has no ports. The text of the reference takes their place, so that it shows a complete
+        # TF_CONFIG.
         endpoint = f"{host}:{Reference('launch', 'port') if port is None else port}"
         tasks.append(_Task(role, index, node_rank, rank, local_rank, gpus, endpoint, port))
     return tuple(tasks)
 
 
-class _Doors:
-    """Hands out each node's free ports. Nodes of one address (agents that share a machine) found the
-    same ones free, so a port is given once per address."""
+class _PortPool:
+    """Assigns the free ports of the nodes to tasks. Agents that share a machine have one address and report
+    the same free ports, so each port is assigned once per address, not once per node."""
 
     def __init__(self, placement: Placement, ports: Ports) -> None:
         self._placement, self._ports = placement, ports
-        self._given: dict[str, set[int]] = {}
+        self._used: dict[str, set[int]] = {}
 
     def next(self, node_rank: int) -> int | None:
         if not self._ports:
             return None
         node = self._placement.nodes[node_rank]
-        given = self._given.setdefault(environment.address(node, self._placement), set())
-        port = next((port for port in self._ports.get(node.name, ()) if port not in given), None)
+        used = self._used.setdefault(environment.address(node, self._placement), set())
+        port = next((port for port in self._ports.get(node.name, ()) if port not in used), None)
         if port is None:
             free = len(self._ports.get(node.name, ()))
             raise SpecError(
                 "distribution",
                 f"the {free} port(s) free on {node.name} are too few for its share of the tasks",
             )
-        given.add(port)
+        used.add(port)
         return port
 
 
 def _share(placement: Placement, node_rank: int, seat: int, workers_on: list[int]) -> tuple[str, ...]:
     gpus, workers = placement.nodes[node_rank].gpus, workers_on[node_rank]
+    # Too few GPUs for a share each: all workers of the node see all of them, and the findings warn about it.
     if len(gpus) < workers:
         return gpus
     shares = deal(len(gpus), workers)

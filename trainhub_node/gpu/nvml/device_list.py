@@ -15,9 +15,11 @@ from trainhub_node.gpu.nvml.calls import memory_info, or_none
 def gpu_with_mig_devices(index: int) -> list[ListedGpu]:
     """Returns the GPU with this index, followed by its MIG devices."""
     handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    # The current mode, without the pending one, which takes effect only after a reset of the GPU.
     mig = bool((or_none(pynvml.nvmlDeviceGetMigMode, handle) or (0,))[0])
     gpu = replace(_listed_gpu(handle, index), mig=mig)
     slots = range(or_none(pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0) if mig else ()
+    # Slots without a MIG device have no handle.
     handles = (or_none(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, slot) for slot in slots)
     return [
         gpu,
@@ -29,7 +31,7 @@ def gpu_with_mig_devices(index: int) -> list[ListedGpu]:
     ]
 
 
-def _mig_device(handle: Any, gpu: ListedGpu, instance: int | None) -> ListedGpu:
+def _mig_device(handle: object, gpu: ListedGpu, instance: int | None) -> ListedGpu:
     return replace(
         _listed_gpu(handle, gpu.index), parent=gpu.uuid, parent_handle=gpu.handle, instance=instance or 0
     )
@@ -42,6 +44,7 @@ def _listed_gpu(handle: Any, index: int) -> ListedGpu:
         index=index,
         name=name,
         handle=handle,
+        # pynvml makes a new object for each handle, but the pointer in it stays the same for one device.
         handle_id=addressof(handle.contents),
         memory_bytes=int(memory.total) if memory else None,
     )

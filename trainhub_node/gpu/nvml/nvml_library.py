@@ -1,4 +1,4 @@
-"""NVML as a `GpuLibrary`: every call that the agent makes, with its pitfalls."""
+"""Implements `GpuLibrary` with NVML."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NvmlLibrary:
     """Implements `GpuLibrary`, which documents the methods."""
 
     def __init__(self) -> None:
-        self._event_set: Any = None
+        self._event_set: object = None
         self._uuids: dict[int, str] = {}
 
     @translate_errors
@@ -43,6 +43,8 @@ class NvmlLibrary:
         try:
             pynvml.nvmlInit()
         except pynvml.NVMLError_LibRmVersionMismatch:
+            # An event set is left only where `close` was not called, because a thread hangs inside the
+            # library.
             if self._event_set is None:
                 unload(pynvml)
             raise
@@ -64,13 +66,15 @@ class NvmlLibrary:
 
     @translate_errors
     def list_gpus(self) -> list[ListedGpu]:
-        """Raises the error of the last GPU if none can be listed."""
+        """Lists the GPUs that answer. Raises the last GPU's error if none answers, or if the error concerns
+        the whole library."""
         gpus, error_of_last = [], None
         for index in range(self.count()):
             try:
                 gpus += gpu_with_mig_devices(index)
             except pynvml.NVMLError as error:
                 error_of_last = error
+        # One failing GPU must not hide the others, except when the error concerns the library as a whole.
         if error_of_last and (
             not gpus or isinstance(nvml_errors.from_code(error_of_last.value, ""), nvml_errors.LibraryLost)
         ):
@@ -80,6 +84,8 @@ class NvmlLibrary:
     def register_events(self, gpu: ListedGpu) -> bool:
         self._uuids[gpu.handle_id] = gpu.uuid
         with suppress(pynvml.NVMLError):
+            # Types that the device lacks are left out, because NVML refuses the whole registration for one of
+            # them.
             if self._event_set and (types := pynvml.nvmlDeviceGetSupportedEventTypes(gpu.handle) & EVENTS):
                 pynvml.nvmlDeviceRegisterEvents(gpu.handle, types, self._event_set)
                 return True
@@ -98,13 +104,14 @@ class NvmlLibrary:
         return MIG_QUERIES if gpu.parent else GPU_QUERIES
 
     def fields(
-        self, handle: Any, field_ids: Sequence[FieldId], *, wide: bool = False
+        self, handle: object, field_ids: Sequence[FieldId], *, wide: bool = False
     ) -> Mapping[FieldId, float]:
         return read_fields(handle, field_ids, wide=wide)
 
     @translate_errors
-    def pcie_throughput(self, handle: Any) -> Mapping[str, float]:
-        """Two constants are easily mixed up, and each call blocks for 20 ms. A KB is 1000 bytes."""
+    def pcie_throughput(self, handle: object) -> Mapping[str, float]:
+        """Calls NVML once for each direction, which blocks for 20 ms each. NVML reports KB of 1000 bytes. The
+        constants of the two directions are easily confused."""
         return {
             "pcie_tx_bytes_s": pynvml.nvmlDeviceGetPcieThroughput(handle, pynvml.NVML_PCIE_UTIL_TX_BYTES)
             * KB,
@@ -118,7 +125,7 @@ class NvmlLibrary:
         return bool(pynvml.nvmlGpmQueryDeviceSupport(handle).isSupportedDevice)
 
     @translate_errors
-    def take_gpm_sample(self, gpu: ListedGpu) -> Any:
+    def take_gpm_sample(self, gpu: ListedGpu) -> object:
         sample = pynvml.nvmlGpmSampleAlloc()
         try:
             if gpu.parent:
@@ -129,7 +136,7 @@ class NvmlLibrary:
             raise
 
     @translate_errors
-    def gpm_metrics(self, before: Any, after: Any, metrics: Sequence[int]) -> Mapping[int, float]:
+    def gpm_metrics(self, before: object, after: object, metrics: Sequence[int]) -> Mapping[int, float]:
         request = pynvml.c_nvmlGpmMetricsGet_t(
             version=pynvml.NVML_GPM_METRICS_GET_VERSION,
             numMetrics=len(metrics),
@@ -144,12 +151,13 @@ class NvmlLibrary:
         ]
         return {answer.metricId: answer.value for answer in answers if math.isfinite(answer.value)}
 
-    def free_gpm_sample(self, sample: Any) -> None:
+    def free_gpm_sample(self, sample: object) -> None:
         or_none(pynvml.nvmlGpmSampleFree, sample)
 
     @translate_errors
-    def processes(self, handle: Any) -> Mapping[int, int | None]:
-        """A process that computes and draws is in both lists, with the same memory."""
+    def processes(self, handle: object) -> Mapping[int, int | None]:
+        """Merges NVML's lists of compute and of graphics processes. A process that is in both has the same
+        memory in both."""
         memory: dict[int, int | None] = {}
         for process in (
             *_processes_of_kind("Compute", handle),
@@ -162,7 +170,7 @@ class NvmlLibrary:
         return memory
 
     @translate_errors
-    def process_utilization(self, handle: Any, since_us: int) -> Sequence[tuple[int, int, float]]:
+    def process_utilization(self, handle: object, since_us: int) -> Sequence[tuple[int, int, float]]:
         return [
             (sample.pid, sample.timeStamp, sample.smUtil)
             for sample in pynvml.nvmlDeviceGetProcessUtilization(handle, since_us)
@@ -170,7 +178,8 @@ class NvmlLibrary:
 
 
 def _processes_of_kind(kind: str, handle: Any) -> Sequence[Any]:
-    """Calls functions by versioned names: for a plain name that is missing, pynvml raises no NVMLError."""
+    """Returns NVML's "Compute" or "Graphics" processes. It calls functions by versioned names: for a plain
+    name that is missing, pynvml raises no NVMLError."""
     try:
         return list(getattr(pynvml, f"nvmlDeviceGet{kind}RunningProcesses_v3")(handle))
     except pynvml.NVMLError_FunctionNotFound:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pynvml
 
@@ -17,37 +16,38 @@ DBE = pynvml.NVML_PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR
 REMAPPED = tuple(f"remapped_rows_{name}" for name in ("corrected", "uncorrected", "pending", "failed"))
 
 
-def _single_query(key: str, call: Callable[[Any], float]) -> DirectQuery:
+def _single_query(key: str, call: Callable[[object], float]) -> DirectQuery:
     return (key,), translate_errors(lambda handle: {key: call(handle)})
 
 
-def _field(handle: Any, field: int) -> float:
-    return read_fields(handle, [(field, 0)])[field, 0]
+def _field(handle: object, field: int) -> float:
+    return float(read_fields(handle, [(field, 0)])[field, 0])
 
 
 @translate_errors
-def _utilization(handle: Any) -> Mapping[str, float]:
-    """The share of time in which a kernel was resident, which does not tell how busy the GPU was."""
+def _utilization(handle: object) -> Mapping[str, float]:
+    """Returns the share of time in which a kernel was resident. It does not show how much of the GPU the
+    kernel used."""
     rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
     return {"utilization_pct": rates.gpu, "memory_bandwidth_pct": rates.memory}
 
 
 @translate_errors
-def _memory_use(handle: Any) -> Mapping[str, float]:
+def _memory_use(handle: object) -> Mapping[str, float]:
     memory = memory_info(handle)
     return present(memory_used_bytes=memory.used, memory_reserved_bytes=getattr(memory, "reserved", None))
 
 
 @translate_errors
-def _throttle(handle: Any) -> Mapping[str, float]:
+def _throttle(handle: object) -> Mapping[str, float]:
     try:
         return throttle_numbers(pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
     except pynvml.NVMLError_FunctionNotFound:
         return throttle_numbers(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
 
+# The queries of a MIG device.
 MIG_QUERIES: tuple[DirectQuery, ...] = ((("memory_used_bytes", "memory_reserved_bytes"), _memory_use),)
-"""The queries of a MIG device."""
 GPU_QUERIES: tuple[DirectQuery, ...] = (
     *MIG_QUERIES,
     (("utilization_pct", "memory_bandwidth_pct"), _utilization),

@@ -9,9 +9,8 @@ from functools import cache
 from types import ModuleType
 
 log = logging.getLogger(__name__)
+# The names in pynvml of the loaded library and of its functions, by name. Neither is part of its interface.
 LIBRARY, FUNCTIONS = "nvmlLib", "_nvmlGetFunctionPointer_cache"
-"""The names in pynvml of the loaded library and of its functions, by name. Neither is part of its
-interface."""
 
 
 def unload(binding: ModuleType) -> bool:
@@ -33,7 +32,7 @@ def unload(binding: ModuleType) -> bool:
 
 @cache
 def _log_unknown(where: str) -> None:
-    """Logged once, because the agent retries every few seconds."""
+    """Logs that NVML cannot be unloaded, once, because the agent retries every few seconds."""
     log.error(
         "The driver was updated, and its old library cannot be unloaded: %s does not store it as "
         "%s and %s. "

@@ -7,7 +7,8 @@ from tests.jobs.causes.corpus.case import Case
 TRAINER = "from transformers import TrainingArguments\n"
 DEEPSPEED = """import deepspeed, torch
 model = torch.nn.Linear(4, 2)
-config = {"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2, "optimizer": {"type": "SGD", "params": {"lr": 0.1}}}
+config = {"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2,
+    "optimizer": {"type": "SGD", "params": {"lr": 0.1}}}
 """
 KERAS = """import numpy, tensorflow as tf
 strategy = tf.distribute.MultiWorkerMirroredStrategy()

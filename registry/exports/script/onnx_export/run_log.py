@@ -1,17 +1,18 @@
-"""What goes to the log of the run."""
+"""Writes lines to the log of the run."""
 
 from __future__ import annotations
 
 import sys
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     sys.stdout.write(f"{line}\n")
+    # Python buffers a pipe in blocks; the log is shown while the run lasts.
     sys.stdout.flush()
 
 
-def size_of(count: int) -> str:
-    """Bytes as people read them."""
+def format_size(count: int) -> str:
+    """Returns a number of bytes with its unit, such as 1.5 MiB."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB"):
         if amount < 1024:

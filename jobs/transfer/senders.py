@@ -1,9 +1,8 @@
-"""Which stored files a node may name as outputs: those whose bytes it has sent itself, or that its run's
+"""Decides which stored files a node may name as outputs: those that it has sent itself, or that the run's
 workspace has.
 
-Hashes are no secret, so a hash alone gives nobody a file. The protocol of uploads names no attempt; therefore
-a blob counts as sent for every attempt that the node holds at that moment: the node had the bytes while it
-held each of them."""
+Hashes are not secret, so a hash alone must not give access to a file. The upload protocol names no attempt;
+therefore a blob counts as sent for every attempt that the node holds at that moment."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ BATCH_SIZE = 500
 
 
 def record_sent(node: Node, sha256: str) -> None:
-    """The node has just sent the whole file."""
+    """Records that the node has sent the whole file, for every attempt that it holds at present."""
     parts = _claimed_parts(node).values_list("pk", flat=True)
     SentBlob.objects.bulk_create(
         [SentBlob(part_id=part, digest=sha256) for part in parts], ignore_conflicts=True
@@ -27,8 +26,8 @@ def record_sent(node: Node, sha256: str) -> None:
 
 
 def may_name(node: Node, sha256: str) -> bool:
-    """Whether the node may learn that the blob is stored, and need not send it: it could name it for each
-    attempt it holds."""
+    """Returns whether the node may learn that the blob is stored and skip the upload: it may name the blob as
+    an output of every attempt that it holds."""
     workspace_by_part = dict(_claimed_parts(node).values_list("pk", "attempt__run__workspace_id"))
     sent = set(
         SentBlob.objects.filter(part__in=workspace_by_part, digest=sha256).values_list("part_id", flat=True)
@@ -38,7 +37,7 @@ def may_name(node: Node, sha256: str) -> bool:
 
 
 def allowed_hashes(part: AttemptNode, workspace_id: int, hashes: Iterable[str]) -> set[str]:
-    """Those of the hashes that the node may name as outputs of this part of an attempt."""
+    """Returns those of the hashes that the node may name as outputs of this part of an attempt."""
     requested = set(hashes)
     if part.sends_unrecorded:
         return requested
@@ -51,7 +50,7 @@ def allowed_hashes(part: AttemptNode, workspace_id: int, hashes: Iterable[str]) 
 
 
 def forget_settled() -> None:
-    """What was sent for attempts of which the node has nothing more to say."""
+    """Deletes the records of files sent for settled parts, for which the node reports no more outputs."""
     SentBlob.objects.exclude(part__settled_at=None).delete()
 
 

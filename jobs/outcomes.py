@@ -5,18 +5,21 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from jobs.states import MemberState, Reason, RunState
-from trainhub_launch.report import PHASES, AttemptFact, MemberFact
+from trainhub_launch.json_types import JsonObject, JsonValue
+from trainhub_launch.report import AttemptFact, MemberFact
+from trainhub_launch.states import PHASES, ErrorKind, Phase, RankState, StopReason
 
+# The place in this list is the order in which a node passes through them; "" is before its first report.
 _PHASES = ("", *PHASES)
 _SUCCEEDED = MemberState.SUCCEEDED
-_ERRORS = {
-    "environment": Reason.ENVIRONMENT_FAILED,
-    "snapshot": Reason.SNAPSHOT_FAILED,
-    "launch": Reason.LAUNCH_FAILED,
-    "upload": Reason.UPLOAD_FAILED,
+_ERRORS: dict[str, Reason] = {
+    ErrorKind.ENVIRONMENT: Reason.ENVIRONMENT_FAILED,
+    ErrorKind.SNAPSHOT: Reason.SNAPSHOT_FAILED,
+    ErrorKind.LAUNCH: Reason.LAUNCH_FAILED,
+    ErrorKind.UPLOAD: Reason.UPLOAD_FAILED,
 }
 
 
@@ -45,7 +48,7 @@ class RunVerdict:
 
     state: RunState
     reason: Reason = Reason.NONE
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, JsonValue] = field(default_factory=dict)
     failing: bool = False
     served: bool = False
 
@@ -68,7 +71,7 @@ class Failure:
     """The reason why an attempt failed. `at`: Unix seconds, or None if unknown."""
 
     reason: Reason
-    facts: dict[str, Any]
+    facts: JsonObject
     at: float | None
 
 
@@ -89,7 +92,8 @@ def derive(
     7. Success: every deciding rank succeeded. Ranks that only serve, such as parameter servers, count as
        successful when the node stops them."""
     reason, facts = _final_reason(parts, canceled_by, timeout_s)
-    if all(part.phase == "done" for part in parts):
+    # Even a decided attempt is not over before the last node is done: its processes still hold GPUs.
+    if all(part.phase == Phase.DONE for part in parts):
         return RunVerdict(reason.final_state, reason, facts)
     if _have_succeeded(parts):
         return RunVerdict(_state(parts), served=True)
@@ -101,10 +105,11 @@ def first_failure(parts: Sequence[NodePart], timeout_s: int | None) -> Failure |
     """Returns the first failure so far, or None. Applies rules 2 to 4 of `derive`."""
     with_report = sorted((part for part in parts if part.fact), key=lambda part: part.node_rank)
     for part in with_report:
-        if part.fact and part.fact.stopping == "timeout":
+        # The child of each node stops its ranks at the time limit by itself, also without the hub.
+        if part.fact and part.fact.stopping == StopReason.TIMEOUT:
             return Failure(Reason.TIMED_OUT, {"seconds": timeout_s}, None)
     for part in with_report:
-        if part.fact and part.fact.error and part.fact.error_kind != "upload":
+        if part.fact and part.fact.error and part.fact.error_kind != ErrorKind.UPLOAD:
             return Failure(*_error(part.node, part.fact), max(part.fact.phase_at.values(), default=None))
     failed = [] if _have_succeeded(parts) else _failed_members(with_report)
     if not failed:
@@ -113,9 +118,9 @@ def first_failure(parts: Sequence[NodePart], timeout_s: int | None) -> Failure |
     return Failure(*rank_failure(member, part.node), member.ended_at)
 
 
-def rank_failure(end: RankEnd, node: str) -> tuple[Reason, dict[str, Any]]:
+def rank_failure(end: RankEnd, node: str) -> tuple[Reason, JsonObject]:
     """Returns the run's reason for a failed rank on that node, and the facts that fill its sentence."""
-    facts: dict[str, Any] = {"rank": end.rank, "node": node}
+    facts: JsonObject = {"rank": end.rank, "node": node}
     if end.out_of_memory:
         return Reason.OUT_OF_MEMORY, facts
     if end.signal is not None:
@@ -125,9 +130,9 @@ def rank_failure(end: RankEnd, node: str) -> tuple[Reason, dict[str, Any]]:
 
 def member_state(fact: MemberFact) -> MemberState:
     """Returns the state of this rank as the hub stores it."""
-    if fact.state == "waiting":
+    if fact.state is RankState.WAITING:
         return MemberState.WAITING
-    if fact.state == "running":
+    if fact.state is RankState.RUNNING:
         return MemberState.RUNNING
     if fact.exit_code == 0 and fact.signal is None:
         return MemberState.SUCCEEDED
@@ -137,9 +142,9 @@ def member_state(fact: MemberFact) -> MemberState:
 def _state(parts: Sequence[NodePart]) -> RunState:
     """Returns the state of a run in progress: Running once one node runs, Finalizing once all have ended."""
     order = [_PHASES.index(part.phase) for part in parts]
-    if min(order) >= _PHASES.index("uploading"):
+    if min(order) >= _PHASES.index(Phase.UPLOADING):
         return RunState.FINALIZING
-    return RunState.RUNNING if max(order) >= _PHASES.index("running") else RunState.PREPARING
+    return RunState.RUNNING if max(order) >= _PHASES.index(Phase.RUNNING) else RunState.PREPARING
 
 
 def _is_over(parts: Sequence[NodePart]) -> bool:
@@ -148,7 +153,7 @@ def _is_over(parts: Sequence[NodePart]) -> bool:
         if part.fact and (part.fact.error or _failed_members([part])):
             return True
         ended = _member_states(part)
-        if part.phase == "done" and any(
+        if part.phase == Phase.DONE and any(
             decides and ended.get(rank) is not _SUCCEEDED for rank, decides in part.decides.items()
         ):
             return True
@@ -172,7 +177,7 @@ def _member_states(part: NodePart) -> dict[int, MemberState]:
 
 def _final_reason(
     parts: Sequence[NodePart], canceled_by: str | None, timeout_s: int | None
-) -> tuple[Reason, dict[str, Any]]:
+) -> tuple[Reason, JsonObject]:
     if canceled_by is not None:
         return Reason.CANCELED, {"who": canceled_by}
     failure = first_failure(parts, timeout_s)
@@ -191,20 +196,23 @@ def _failed_members(parts: Sequence[NodePart]) -> list[tuple[NodePart, MemberFac
         for member in part.fact.members
         if member_state(member) is MemberState.FAILED
     ]
+    # A rank without a known end sorts last: nothing can be said about its time.
     return sorted(members, key=lambda item: (item[1].ended_at or float("inf"), item[1].rank))
 
 
-def _missing_end(parts: Sequence[NodePart]) -> tuple[Reason, dict[str, Any]] | None:
+def _missing_end(parts: Sequence[NodePart]) -> tuple[Reason, JsonObject] | None:
     stopping = {part.fact.stopping: part for part in parts if part.fact}
     for part in parts:
         ended = _member_states(part)
         for rank, decides in sorted(part.decides.items()):
             if not decides or ended.get(rank) is _SUCCEEDED:
                 continue
-            if "canceled" in stopping:
-                return Reason.CANCELED, {"who": f"node {stopping['canceled'].node}"}
-            if "orphan" in stopping:
-                return Reason.ORPHANED, {"node": stopping["orphan"].node}
+            # A node that was stopped by its own user, at its command line, explains ranks without an exit
+            # status.
+            if StopReason.CANCELED in stopping:
+                return Reason.CANCELED, {"who": f"node {stopping[StopReason.CANCELED].node}"}
+            if StopReason.ORPHAN in stopping:
+                return Reason.ORPHANED, {"node": stopping[StopReason.ORPHAN].node}
             return Reason.LAUNCH_FAILED, {
                 "node": part.node,
                 "detail": f"rank {rank} ended without an exit status",
@@ -212,14 +220,14 @@ def _missing_end(parts: Sequence[NodePart]) -> tuple[Reason, dict[str, Any]] | N
     return None
 
 
-def _upload_result(parts: Sequence[NodePart]) -> tuple[Reason, dict[str, Any]]:
+def _upload_result(parts: Sequence[NodePart]) -> tuple[Reason, JsonObject]:
     for part in parts:
         if part.fact and part.fact.error:
             return _error(part.node, part.fact)
     return Reason.COMPLETED, {}
 
 
-def _error(node: str, fact: AttemptFact) -> tuple[Reason, dict[str, Any]]:
+def _error(node: str, fact: AttemptFact) -> tuple[Reason, JsonObject]:
     return _ERRORS.get(fact.error_kind, Reason.NODE_ERROR), {"node": node, "detail": fact.error}
 
 

@@ -1,5 +1,5 @@
-"""The conversion itself: torch.export and what torch.onnx makes of it; TorchScript by the exporter that still
-takes it."""
+"""Converts the model: by torch.export and torch.onnx, and TorchScript by the older exporter, which still
+accepts it."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import onnx
 import torch
 
-from .code import place, told
-from .examples import Example
-from .loading import Loaded
-from .reporting import Refusal
-from .told import say
+from .code import code_location, error_text
+from .example_input import ExampleInput
+from .model_loader import Loaded
+from .report import ExportRefusal
+from .run_log import write_line
 
+# PyTorch reports these facts only in the text of its errors.
 SPECIALIZED = re.compile(
     r"You marked (\S+) as dynamic but your code specialized it to be a constant \((\d+)\)"
 )
@@ -31,19 +31,19 @@ DATA_DEPENDENT = "GuardOnDataDependentSymNode"
 
 @dataclass(frozen=True)
 class Converted:
-    """`files`: path -> bytes of each file that was written."""
+    """The written ONNX model. `files`: file name -> size in bytes."""
 
     exporter: str
     opset: int
     files: dict[str, int]
 
 
-def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -> Converted:
-    """Write the ONNX model to `target`, with its weights beside it where it is too large for one file. Raises
-    Refusal."""
+def convert(loaded: Loaded, example: ExampleInput, opset: int | None, target: Path) -> Converted:
+    """Writes the ONNX model to `target`, and its weights beside it if they are too large for one file. Raises
+    ExportRefusal."""
     target.parent.mkdir(parents=True, exist_ok=True)
     exporter = "torch.jit" if loaded.kind == "torchscript" else "torch.export"
-    say(f"Exporting by {exporter}.")
+    write_line(f"Exporting by {exporter}.")
     with _quietly():
         if loaded.kind == "torchscript":
             _from_script(loaded.module, example, opset, target)
@@ -55,7 +55,7 @@ def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -
         # memory.
         onnx.checker.check_model(str(target), full_check=True)
     except Exception as error:
-        raise Refusal(f"What the exporter wrote is no valid ONNX model: {told(error)}") from error
+        raise ExportRefusal(f"What the exporter wrote is no valid ONNX model: {error_text(error)}") from error
     imports = {
         item.domain: item.version for item in onnx.load(str(target), load_external_data=False).opset_import
     }
@@ -65,8 +65,8 @@ def convert(loaded: Loaded, example: Example, opset: int | None, target: Path) -
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """PyTorch's exporters print pages of graphs and advice; what matters of them is in the error that they
-    raise."""
+    """Suppresses the output of PyTorch's exporters, which print graphs and advice over pages; their errors
+    contain what matters."""
     logging.disable(logging.WARNING)
     with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
@@ -76,7 +76,7 @@ def _quietly() -> Iterator[None]:
             logging.disable(logging.NOTSET)
 
 
-def _program(module: Any, example: Example) -> Any:
+def _program(module: object, example: ExampleInput) -> object:
     dims = {name: torch.export.Dim(name) for name in example.sizes}
     shapes = [{axis: dims[name] for axis, name in item.dynamic.items()} for item in example.arguments]
     try:
@@ -86,15 +86,15 @@ def _program(module: Any, example: Example) -> Any:
         dynamic = {item.name: shape for item, shape in zip(example.arguments, shapes, strict=True)}
         return torch.export.export(module, (), named, dynamic_shapes=dynamic)
     except Exception as error:
-        raise _not_followed(error) from error
+        raise _refuse_program(error) from error
 
 
-def _from_program(program: Any, example: Example, opset: int | None, target: Path) -> None:
+def _from_program(program: object, example: ExampleInput, opset: int | None, target: Path) -> None:
     names = [item.name for item in example.arguments]
     axes = [dict(item.dynamic) for item in example.arguments]
-    dynamic: Any = dict(zip(names, axes, strict=True)) if example.by_name else tuple(axes)
+    dynamic: object = dict(zip(names, axes, strict=True)) if example.by_name else tuple(axes)
     try:
-        made = torch.onnx.export(
+        exported = torch.onnx.export(
             program,
             (),
             input_names=None if example.by_name else names,
@@ -102,12 +102,12 @@ def _from_program(program: Any, example: Example, opset: int | None, target: Pat
             dynamic_shapes=dynamic if any(axes) else None,
             verbose=False,
         )
-        made.save(str(target))
+        exported.save(str(target))
     except Exception as error:
-        raise _not_translated(error, opset) from error
+        raise _refuse_operator(error, opset) from error
 
 
-def _from_script(module: Any, example: Example, opset: int | None, target: Path) -> None:
+def _from_script(module: object, example: ExampleInput, opset: int | None, target: Path) -> None:
     try:
         torch.onnx.export(
             module,
@@ -120,14 +120,16 @@ def _from_script(module: Any, example: Example, opset: int | None, target: Path)
             or None,
         )
     except Exception as error:
-        raise _not_translated(error, opset) from error
+        raise _refuse_operator(error, opset) from error
 
 
-def _not_followed(error: Exception) -> Refusal:
+def _refuse_program(error: Exception) -> ExportRefusal:
     kinds = {type(one).__name__ for one in _chain(error)}
     if DATA_DEPENDENT in kinds:
-        where = next((found for one in _chain(error) if (found := place(one.__traceback__))), "")
-        return Refusal(
+        where = next(
+            (code_line for one in _chain(error) if (code_line := code_location(one.__traceback__))), ""
+        )
+        return ExportRefusal(
             f"What the model does depends on the values of its input{f' ({where})' if where else ''}, and "
             "an ONNX graph is "
             "the same for every input. Write it with torch.where or torch.cond, or register what "
@@ -136,43 +138,46 @@ def _not_followed(error: Exception) -> Refusal:
         )
     fixed = SPECIALIZED.search(str(error))
     if fixed:
-        return Refusal(
+        return ExportRefusal(
             f"The axis {fixed[1]!r} cannot be dynamic: the model only works with the size {fixed[2]}. Take "
             "it out of the dynamic "
             "axes, or write the model for any size.",
             "dynamic",
         )
     if "Constraints violated" in str(error):
-        said = [
+        sentences = [
             line.strip(" -")
             for line in str(error).splitlines()[1:6]
             if line.strip() and "above occurred" not in line
         ]
-        return Refusal(f"The dynamic axes are more than the model allows: {' '.join(said)[:400]}", "dynamic")
-    return Refusal(f"torch.export cannot follow the model: {told(error)}")
+        return ExportRefusal(
+            f"The dynamic axes are more than the model allows: {' '.join(sentences)[:400]}", "dynamic"
+        )
+    return ExportRefusal(f"torch.export cannot follow the model: {error_text(error)}")
 
 
-def _not_translated(error: Exception, opset: int | None) -> Refusal:
+def _refuse_operator(error: Exception, opset: int | None) -> ExportRefusal:
     for one in _chain(error):
-        found = OPERATOR.search(str(one))
-        if found and ("No ONNX function" in str(one) or type(one).__name__ == "UnsupportedOperatorError"):
+        match = OPERATOR.search(str(one))
+        if match and ("No ONNX function" in str(one) or type(one).__name__ == "UnsupportedOperatorError"):
             at = f" of opset {opset}" if opset else ""
-            return Refusal(
-                f"The model uses the operator {found[1] or found[2]}, which has no counterpart in ONNX{at}; "
+            return ExportRefusal(
+                f"The model uses the operator {match[1] or match[2]}, which has no counterpart in ONNX{at}; "
                 "compute it with "
                 "other operators, or do that step outside the model.",
                 "opset" if opset else "",
             )
-    return Refusal(
-        f"torch.onnx cannot translate the model: {told(list(_chain(error))[-1])}", "opset" if opset else ""
+    return ExportRefusal(
+        f"torch.onnx cannot translate the model: {error_text(list(_chain(error))[-1])}",
+        "opset" if opset else "",
     )
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    """The error and those that it was raised from."""
-    found: list[BaseException] = []
+    """Returns the error and those that caused it."""
+    errors: list[BaseException] = []
     one: BaseException | None = error
-    while one is not None and one not in found:
-        found.append(one)
+    while one is not None and one not in errors:
+        errors.append(one)
         one = one.__cause__ or one.__context__
-    return found
+    return errors

@@ -1,4 +1,4 @@
-"""Inputs of a model: the example, and more of its kind at other sizes."""
+"""The example input of a model, and random inputs of the same kind in other sizes."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from typing import Any
 
 import torch
 
-from .wanted import Input
+from .request import DeclaredInput
 
-MORE = (0, 1, 5)
-"""By how much the sizes of dynamic axes exceed the example's; then, where it is larger, a size of 1."""
+# By how much the sizes of dynamic axes exceed the example's; then, where it is larger, a size of 1.
+EXTRA_SIZES = (0, 1, 5)
 
 
 @dataclass(frozen=True)
 class Argument:
-    """One input. `dynamic`: axis -> its name."""
+    """One input of a model. `dynamic`: axis -> name of the axis. `declared`: the line in the form that it was
+    made from."""
 
     name: str
     tensor: Any
     dynamic: dict[int, str]
-    given: Input | None = None
+    declared: DeclaredInput | None = None
 
-    def sized(self, sizes: dict[str, int]) -> Any:
-        """The example itself with its dynamic axes repeated or cut to `sizes`."""
+    def sized(self, sizes: dict[str, int]) -> object:
+        """Returns the example tensor with its dynamic axes repeated or cut to `sizes` (name of the axis ->
+        size)."""
         out = self.tensor
         for axis, name in self.dynamic.items():
             out = out.index_select(axis, torch.arange(sizes.get(name, out.shape[axis])) % out.shape[axis])
         return out
 
-    def random(self, sizes: dict[str, int], generator: Any) -> Any:
-        """Other values of the same kind: within the bounds given, else like the example's own."""
+    def random(self, sizes: dict[str, int], generator: object) -> object:
+        """Returns a random tensor of these sizes: within the declared bounds, or distributed like the
+        example's values."""
         shape = [sizes.get(self.dynamic.get(axis, ""), size) for axis, size in enumerate(self.tensor.shape)]
-        if self.given is not None:
-            return random_of(replace(self.given, shape=tuple(shape)), generator)
+        if self.declared is not None:
+            return random_tensor(replace(self.declared, shape=tuple(shape)), generator)
         dtype, values = self.tensor.dtype, self.tensor
         if dtype == torch.bool:
             return torch.randint(0, 2, shape, generator=generator).bool()
@@ -46,41 +49,42 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Example:
-    """`by_name`: every name is one of a parameter of the module, so the inputs are passed by it."""
+class ExampleInput:
+    """All inputs of a model. `by_name`: every name is a parameter of the module, so inputs are passed by
+    name."""
 
     arguments: tuple[Argument, ...]
     by_name: bool
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Of the dynamic axes, by name."""
+        """The sizes of the dynamic axes in the example, by the axes' names."""
         return {
             name: item.tensor.shape[axis] for item in self.arguments for axis, name in item.dynamic.items()
         }
 
     @property
-    def tensors(self) -> tuple[Any, ...]:
+    def tensors(self) -> tuple[object, ...]:
         return tuple(item.tensor for item in self.arguments)
 
-    def call(self, module: Any, tensors: tuple[Any, ...]) -> Any:
+    def call(self, module: Any, tensors: tuple[object, ...]) -> object:
         if not self.by_name:
             return module(*tensors)
         return module(**{item.name: tensor for item, tensor in zip(self.arguments, tensors, strict=True)})
 
-    def shown(self, tensors: tuple[Any, ...]) -> str:
+    def description(self, tensors: tuple[Any, ...]) -> str:
         pairs = zip(self.arguments, tensors, strict=True)
         return ", ".join(
             f"{item.name} {'x'.join(map(str, value.shape)) or 'scalar'} {kind(value)}"
             for item, value in pairs
         )
 
-    def batches(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """At least three random batches and how each is called; of other sizes too where an axis is
-        dynamic."""
+    def batches(self) -> Iterator[tuple[str, tuple[object, ...]]]:
+        """Yields a description and the tensors of at least three random batches; those of dynamic axes have
+        other sizes too."""
         generator = torch.Generator().manual_seed(0)
         own = self.sizes
-        grown: list[dict[str, int]] = [{name: size + more for name, size in own.items()} for more in MORE]
+        grown = [{name: size + extra for name, size in own.items()} for extra in EXTRA_SIZES]
         if own and max(own.values()) > 1:
             grown.append(dict.fromkeys(own, 1))
         for sizes in grown:
@@ -95,13 +99,15 @@ def kind(tensor: Any) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def random_of(given: Input, generator: Any) -> Any:
-    dtype = getattr(torch, given.dtype)
+def random_tensor(declared: DeclaredInput, generator: object) -> object:
+    dtype = getattr(torch, declared.dtype)
     if dtype == torch.bool:
-        return torch.randint(0, 2, given.shape, generator=generator).bool()
+        return torch.randint(0, 2, declared.shape, generator=generator).bool()
     if dtype.is_floating_point:
-        if given.low is None or given.high is None:
-            return torch.randn(given.shape, generator=generator).to(dtype)
-        return (torch.rand(given.shape, generator=generator) * (given.high - given.low) + given.low).to(dtype)
-    low, high = int(given.low or 0), int(1 if given.high is None else given.high)
-    return torch.randint(low, high + 1, given.shape, generator=generator).to(dtype)
+        if declared.low is None or declared.high is None:
+            return torch.randn(declared.shape, generator=generator).to(dtype)
+        return (
+            torch.rand(declared.shape, generator=generator) * (declared.high - declared.low) + declared.low
+        ).to(dtype)
+    low, high = int(declared.low or 0), int(1 if declared.high is None else declared.high)
+    return torch.randint(low, high + 1, declared.shape, generator=generator).to(dtype)

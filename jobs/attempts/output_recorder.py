@@ -1,5 +1,5 @@
-"""The files that a node names as outputs of an attempt become rows of the run: only files that it may name,
-under safe paths."""
+"""Records the files that a node reports as outputs of an attempt: only files that it may name, with safe
+paths."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from django.utils import timezone
 from jobs import outputs
 from jobs.attempts import attempt_warnings, run_transitions
 from jobs.models import Artifact, AttemptNode, Run
-from jobs.node_outputs import senders
+from jobs.transfer import senders
 from trainhub_launch.report import AttemptFact, OutputFile
+from trainhub_launch.states import Phase
 from workspaces.stored_files import blobs, paths
 
 _OF_A_NODE = re.compile(r"node_(\d{1,9})/")
 
 
 def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
-    """A row for every output whose bytes are here; False when some are not, so that the node names them
-    again.
+    """Records every reported output whose bytes are stored. Returns False if some are not stored yet, so that
+    the node reports them again.
 
-    Of different files with one path that of the first node has it, whichever told first. What was logged
-    under the same path since the ranks ended stays: a fact comes again. A file with a bad path is left out,
-    and a warning on the run says so."""
+    If nodes have different files with the same path, the node of the lowest rank gets the path, in whatever
+    order they report. A file that was logged under the path after the ranks ended is not replaced. Files with
+    invalid paths are left out, with a warning on the run."""
     if not fact.outputs:
         return True
     at = (
-        run_transitions.to_datetime(fact.phase_at.get("uploading", fact.phase_at.get(fact.phase)))
+        run_transitions.to_datetime(fact.phase_at.get(Phase.UPLOADING, fact.phase_at.get(fact.phase)))
         or timezone.now()
     )
     named = _valid_outputs(part, fact)
@@ -39,6 +40,8 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
         path = output.path
         existing = rows.get(path)
         if existing is not None and existing.sha256 != output.sha256:
+            # The file of the node with the lower rank has the plain path, whichever was reported first, so
+            # that the result does not depend on which node was faster.
             if (existing.node_rank or 0) > part.node_rank:
                 _move_to_node_folder(existing)
                 existing = None
@@ -52,6 +55,7 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
         if output.sha256 not in allowed or not blobs.hold(output.sha256):
             is_complete = False
             continue
+        # The size on the disk, not the one that was reported.
         size = blobs.path(output.sha256).stat().st_size
         rows[path] = outputs.put_output(
             run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank
@@ -60,16 +64,17 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
 
 
 def _valid_outputs(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:
-    """The outputs with paths that may be stored; the others become warnings on the run."""
+    """Returns the outputs whose paths may be stored; adds a warning to the attempt for each of the others."""
     valid: list[OutputFile] = []
     warnings: list[str] = []
+    # "a" and "a/b" cannot both be files, because they could not be downloaded into one folder.
     folders = {str(parent) for output in fact.outputs for parent in PurePosixPath(output.path).parents}
     for output in fact.outputs:
         wrong = _problem(part, output)
         if not wrong and output.path in folders:
             wrong = "another output needs a folder of that name; rename one"
         if wrong:
-            warnings.append(f"{paths.shown(output.path)} is not among the outputs: {wrong}.")
+            warnings.append(f"{paths.display_path(output.path)} is not among the outputs: {wrong}.")
         else:
             valid.append(output)
     attempt_warnings.add(part.attempt, warnings, actor=f"node {part.node.name}")
@@ -95,6 +100,6 @@ def _is_another_node(part: AttemptNode, rank: int) -> bool:
 
 
 def _move_to_node_folder(row: Artifact) -> None:
-    """Of a later node, which told before the one that now takes its path."""
+    """Moves an output into its node's folder, because a node of lower rank has a file with the same path."""
     place = outputs.node_path(row.path, row.node_rank or 0)
     outputs.put_output(row.run, row.attempt, place, row.sha256, row.size_bytes, node_rank=row.node_rank)

@@ -1,0 +1,55 @@
+"""The JSON shapes of snapshots, environments and examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+
+class SnapshotSerializer(serializers.Serializer[object]):
+    id = serializers.CharField(
+        source="sha256",
+        help_text=('The snapshot\'s id, for the field `source` of a spec: {"type": "snapshot", "id": ID}.'),
+    )
+    sha256 = serializers.CharField()
+    files = serializers.SerializerMethodField(help_text="The number of files in the snapshot.")
+    size_bytes = serializers.IntegerField()
+    warnings = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="The files that were left out of the snapshot, each with the reason.",
+    )
+
+    def get_files(self, snapshot: Any) -> int:
+        return len(snapshot.manifest)
+
+
+class SnapshotUploadSerializer(serializers.Serializer[object]):
+    file = serializers.FileField(help_text="The source folder as a zip file.")
+
+
+class EnvironmentSerializer(serializers.Serializer[object]):
+    name = serializers.CharField()
+    version = serializers.CharField()
+    kind = serializers.CharField(
+        help_text=(
+            "venv: built on the node from `requirements`. system: an interpreter that is installed on the "
+            "node."
+        )
+    )
+    requirements = serializers.ListField(child=serializers.CharField())
+    nodes = serializers.ListField(
+        child=serializers.CharField(),
+        help_text=(
+            "For system, the nodes that have this interpreter. For venv, empty: it is available on every "
+            "node."
+        ),
+    )
+
+
+class ExampleSerializer(serializers.Serializer[object]):
+    name = serializers.CharField()
+    title = serializers.CharField()
+    sentence = serializers.CharField()
+    framework = serializers.CharField()
+    spec = serializers.DictField(help_text="A RunSpec that can be submitted unchanged or modified.")

@@ -1,0 +1,1 @@
+"""Texts for runs and for the navigation, shared by views, template tags and exports."""

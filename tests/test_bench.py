@@ -1,0 +1,54 @@
+"""`make bench` runs every benchmark, and each says by its exit code whether it is within its limits."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from bench.support.limits import Limits
+
+ROOT = Path(__file__).resolve().parents[1]
+NOT_IN_MAKE_BENCH = {
+    "gpu_truth": "needs an NVIDIA GPU",
+    "house": "measures the source, no speed",
+    "two_hosts": "needs root, and an sshd",
+}
+
+
+def scripts() -> dict[str, ast.FunctionDef]:
+    """Returns the `main` of each script in bench/, by the name of the module."""
+    return {
+        path.stem: node
+        for path in (ROOT / "bench").glob("*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name == "main"
+    }
+
+
+def test_make_bench_runs_every_script() -> None:
+    loop = re.search(r"for name in ([\w ]+); do .*bench\.", (ROOT / "Makefile").read_text())
+    assert loop is not None
+    assert sorted(loop.group(1).split()) == sorted(scripts().keys() - NOT_IN_MAKE_BENCH)
+
+
+@pytest.mark.parametrize("name", sorted(scripts().keys() - NOT_IN_MAKE_BENCH))
+def test_every_script_judges_its_figures(name: str) -> None:
+    text = (ROOT / "bench" / f"{name}.py").read_text()
+    if name == "runs":  # the process that measures judges
+        text = (ROOT / "bench" / "support" / "search_process.py").read_text()
+    assert "Limits()" in text or re.search(r"^\w*(RATIO|SHARE|HALF)\w*.* = ", text, re.M)
+    assert "sys.exit(" in text or "raise SystemExit(" in text
+
+
+def test_limits_are_kept_or_exceeded(capsys: pytest.CaptureFixture[str]) -> None:
+    limits = Limits()
+    limits.at_most("times", 1.5, 2)
+    limits.at_least("rates", 0.5, 0.5)
+    assert limits.exit_code() == 0
+    limits.at_most("times", 2.01, 2)
+    limits.at_least("rates", 0.49, 0.5)
+    assert limits.exit_code() == 1
+    assert "Past the limit: times 2.01, at most 2; rates 0.49, at least 0.5" in capsys.readouterr().out

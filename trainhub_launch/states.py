@@ -1,0 +1,52 @@
+"""Words for an attempt that node and hub share: its phases, the states of its ranks, why it is stopped."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """How far one node is with its part of an attempt, in the order in which it gets there."""
+
+    ACCEPTED = "accepted"
+    PREPARING = "preparing"
+    READY = "ready"
+    RUNNING = "running"
+    UPLOADING = "uploading"
+    DONE = "done"
+
+
+PHASES = tuple(Phase)
+
+
+class RankState(StrEnum):
+    """One rank as its node knows it."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+
+
+# The supervisor of an attempt lives as long as its ranks and must not load `enum`: its modules write the
+# values of Phase, StopReason and ErrorKind as strings. tests/node/supervisor/test_states.py compares them.
+
+
+class StopReason(StrEnum):
+    """Why a node ends its part of an attempt. SERVED: every deciding rank has succeeded, and those on this
+    node only serve."""
+
+    CANCELED = "canceled"
+    TIMEOUT = "timeout"
+    GANG = "gang"
+    ORPHAN = "orphan"
+    SERVED = "served"
+
+
+class ErrorKind(StrEnum):
+    """The step that failed where a node could not prepare, start or finish its part of an attempt."""
+
+    ENVIRONMENT = "environment"
+    SNAPSHOT = "snapshot"
+    LAUNCH = "launch"
+    UPLOAD = "upload"
+    INTERNAL = "internal"

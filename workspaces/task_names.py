@@ -1,0 +1,37 @@
+"""Names of all Celery tasks, for those who send or schedule them without importing what they do.
+
+Messages and Celery's records of the last run hold these names: a renamed task keeps its old name for one
+version. No Django here: the settings import this module."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class TaskName(StrEnum):
+    EVALUATE_ALERTS = "clusters.tasks.evaluate_alerts"
+    EXPIRE_TELEMETRY = "clusters.tasks.expire_telemetry"
+    FOLD_TELEMETRY = "clusters.tasks.fold_telemetry"
+    FORGET_ALERTS = "clusters.tasks.forget_alerts"
+    MEND_BROKERS = "clusters.tasks.mend_brokers"
+    TEND_MACHINES = "clusters.tasks.tend_machines"
+    KEEP_CURVES = "jobs.tasks.keep_curves"
+    LAUNCH_QUEUED = "jobs.tasks.launch_queued"
+    LAUNCH_RUN = "jobs.tasks.launch_run"
+    REAP = "jobs.tasks.reap"
+    WATCH = "jobs.tasks.watch"
+    FILL_VERSIONS = "registry.tasks.fill_versions"
+    SCAN_MISSED = "registry.tasks.scan_missed"
+    SCAN_VERSION = "registry.tasks.scan_version"
+    SETTLE_EXPORTS = "registry.tasks.settle_exports"
+    ACCOUNT_PAST_USAGE = "tracking.tasks.account_past_usage"
+    ACCOUNT_USAGE = "tracking.tasks.account_usage"
+    FOLD_METRICS = "tracking.tasks.fold_metrics"
+    READ_EVENTS = "tracking.tasks.read_events"
+    CLEAR_SESSIONS = "trainhub.tasks.clear_sessions"
+    PURGE = "trainhub.tasks.purge"
+    SEAL_BLOBS = "trainhub.tasks.seal_blobs"
+    SWEEP_BLOBS = "trainhub.tasks.sweep_blobs"
+    DELIVER = "workspaces.tasks.deliver"
+    FORGET_DELIVERIES = "workspaces.tasks.forget_deliveries"
+    FORGET_SIGN_IN_ATTEMPTS = "workspaces.tasks.forget_sign_in_attempts"
