@@ -99,6 +99,12 @@ document.addEventListener("click", (event) => {
   }
 });
 
+// A menu that was opened before htmx was ready has lost the event that fetches its content. htmx registered its own
+// listener before this one.
+document.addEventListener("DOMContentLoaded", () => {
+  for (const menu of document.querySelectorAll("details[hx-get][open]")) menu.dispatchEvent(new Event("toggle"));
+});
+
 function eachSecond(show) {
   show();
   const timer = setInterval(() => document.hidden || show(), 1000);

@@ -165,6 +165,15 @@ class TestColumnsAndViews:
         assert page.input_value("#filter") == "metrics.val_acc > 0.6"
         assert names(page) == ["sgd-1", "adam-2", "adam-1", "adam-0"]
 
+    def test_a_menu_opened_before_the_scripts_have_loaded_is_filled(self, page: Any) -> None:
+        def answer_late(route: Any) -> None:
+            page.click("summary:has-text('Views')")
+            route.continue_()
+
+        page.route("**/htmx-*.js", answer_late, times=1)
+        page.goto("/runs/")
+        page.wait_for_selector("#view-name")
+
 
 class TestChosen:
     def test_go_to_compare_by_their_numbers(self, page: Any) -> None:
