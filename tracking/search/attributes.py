@@ -132,20 +132,24 @@ def word_values(name: str) -> dict[str, frozenset[str]]:
     return {word: frozenset({word}) for word in map(str, allowed[name])}
 
 
+def _starred(user_id: int) -> Q:
+    return Q(pk__in=Run.objects.filter(stars__user_id=user_id).order_by().values("pk"))
+
+
+# Flags that are the same for everybody, and those that differ by the user, by name.
+FLAGS: dict[str, Q] = {"archived": Q(archived_at__isnull=False), "pinned": Q(pinned=True)}
+PERSONAL_FLAGS: dict[str, Callable[[int], Q]] = {
+    "mine": lambda user_id: Q(created_by_id=user_id),
+    "starred": _starred,
+}
+
+
 def flag_condition(name: str, user_id: int | None) -> Q:
     """Returns the condition for runs whose flag is true; `user_id` None matches no `mine` and no
     `starred`."""
-    if name == "archived":
-        return Q(archived_at__isnull=False)
-    if name == "pinned":
-        return Q(pinned=True)
-    if user_id is None:
-        return Q(pk__in=())
-    return Q(created_by_id=user_id) if name == "mine" else Q(pk__in=_starred(user_id))
-
-
-def _starred(user_id: int) -> object:
-    return Run.objects.filter(stars__user_id=user_id).order_by().values("pk")
+    if name in FLAGS:
+        return FLAGS[name]
+    return PERSONAL_FLAGS[name](user_id) if user_id is not None else Q(pk__in=())
 
 
 def _datetime(ms: float) -> datetime:

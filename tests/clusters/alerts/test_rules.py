@@ -3,7 +3,9 @@ not know."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +13,11 @@ import pytest
 from clusters.alerts.evaluation import RuleEvaluation, evaluate_rules
 from clusters.alerts.facts import CounterGrowth, GpuFacts, NodeFacts, RecentEvent
 from clusters.alerts.limits import AlertLimits
+from clusters.alerts.rules import RULES, RUN_RULES
 from tests.clusters.alerts.facts import GIB, LEASE, gpu, node
+from tests.clusters.alerts.test_alert_store import SCENARIOS
 
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "alerts.md"
 Make = Callable[[], NodeFacts]
 STRAY = {"pid": 9, "name": "jupyter", "user": "bob", "run": "", "memory_bytes": 40 * GIB}
 
@@ -100,6 +105,20 @@ def kinds(outcome: RuleEvaluation) -> list[str]:
 
 def evaluate_nodes(*nodes: NodeFacts, limits: AlertLimits | None = None) -> RuleEvaluation:
     return evaluate_rules(nodes, limits or AlertLimits())
+
+
+class TestEveryRule:
+    def test_has_facts_that_fire_it_and_limits_that_switch_it_off(self) -> None:
+        assert FIRING.keys() == OFF.keys() == RULES.keys()
+
+    def test_of_a_gpu_or_a_node_fires_and_clears_on_a_node_in_the_database(self) -> None:
+        assert SCENARIOS.keys() == RULES.keys() - {rule.kind for rule in RUN_RULES}
+
+    def test_is_documented_with_its_severity(self) -> None:
+        rows = dict(re.findall(r"^\| `([a-z_]+)` \| ([^|]+) \|", DOCUMENT.read_text(), re.MULTILINE))
+        assert rows.keys() == RULES.keys()
+        for kind, severity in rows.items():
+            assert severity == "by its code" or severity.startswith(RULES[kind].severity), kind
 
 
 class TestEachRule:

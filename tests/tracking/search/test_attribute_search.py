@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from django.utils import timezone
@@ -13,10 +14,57 @@ from jobs.states import RunState
 from tests.people import make_contributor, make_owner, make_workspace
 from tests.tracking.builders import make_experiment
 from tests.tracking.search.builders import found_names, run_with_data
+from tracking.history import cells, columns
 from tracking.models import Param, RunInput, Star, UsageEntry
 from tracking.search import FilterError, build_query, count_runs, find_runs
+from tracking.search.vocabulary import ATTRIBUTES, OPERATORS, AttributeType
 
 pytestmark = pytest.mark.django_db
+HISTORY = Path(__file__).resolve().parents[3] / "docs" / "history.md"
+VALUES = {
+    AttributeType.TEXT: "'x'",
+    AttributeType.WORD: "'x'",
+    AttributeType.NUMBER: "1",
+    AttributeType.TIME: "'2025-11-30'",
+    AttributeType.FLAG: "true",
+}
+
+
+def filters(name: str, kind: AttributeType) -> list[str]:
+    """A filter with each operator that the attribute allows."""
+    value = VALUES[kind]
+    right = {"IN": f" ({value})", "NOT IN": f" ({value})", "IS NULL": "", "IS NOT NULL": ""}
+    return [f"{name} {operator}{right.get(operator, f' {value}')}" for operator in OPERATORS[kind]]
+
+
+class TestEveryAttribute:
+    @pytest.mark.parametrize(("name", "kind"), ATTRIBUTES.items())
+    def test_can_be_filtered_by_with_each_of_its_operators(self, name: str, kind: AttributeType) -> None:
+        run_with_data("only")
+        for text in filters(name, kind):
+            assert set(found_names(text, user=make_owner())) <= {"only"}, text
+
+    @pytest.mark.parametrize("name", [name for name, kind in ATTRIBUTES.items() if kind != "flag"])
+    def test_can_be_ordered_by(self, name: str) -> None:
+        run_with_data("only")
+        assert found_names("", f"attributes.{name} DESC") == ["only"]
+
+    def test_is_documented_with_its_type(self) -> None:
+        rows = {
+            AttributeType.TEXT: "text",
+            AttributeType.WORD: "one of a few words",
+            AttributeType.NUMBER: "number",
+            AttributeType.TIME: "time",
+            AttributeType.FLAG: "true or false",
+        }
+        lines = HISTORY.read_text().splitlines()
+        for name, kind in ATTRIBUTES.items():
+            (row,) = (line for line in lines if line.startswith(f"| {rows[kind]} |"))
+            assert f"`{name}`" in row, name
+
+    def test_of_the_table_has_a_cell(self) -> None:
+        assert columns.ATTRIBUTES.keys() == cells.ATTRIBUTES.keys()
+        assert columns.ATTRIBUTES.keys() <= ATTRIBUTES.keys()
 
 
 class TestAttributes:
