@@ -12,7 +12,7 @@ demo: .venv/ready
 test: .venv/ready-dev
 	@.ci/system-packages
 	@$(MAKE) --no-print-directory lint
-	@frameworks=$$(.ci/frameworks-env) && mlflow=$$(.ci/mlflow-env) && TRAINHUB_TEST_FRAMEWORKS_PYTHON="$$frameworks" TRAINHUB_TEST_MLFLOW_PYTHON="$$mlflow" exec $(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST)
+	@frameworks=$$(.ci/frameworks-env) && mlflow=$$(.ci/mlflow-env) && TRAINHUB_TEST_FRAMEWORKS_PYTHON="$$frameworks" TRAINHUB_TEST_MLFLOW_PYTHON="$$mlflow" TRAINHUB_TEST_COVERAGE=build/coverage exec $(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST)
 
 test-quick: .venv/ready-dev
 	@exec $(PY) -m pytest -q -m "not slow and not mpi and not frameworks and not browser and not hosts and not gpu" $(PYTEST)

@@ -142,6 +142,7 @@ def valkey(valkey_server: str) -> str:
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     """The whole stack, shared by the session: leave it running and make runs of your own in it."""
     running = Hub(tmp_path_factory.mktemp("hub") / "data")
+    running.is_recorded = True
     try:
         yield running.start()
         running.cancel_all()

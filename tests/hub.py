@@ -18,6 +18,7 @@ import httpx
 
 from tests import migrated
 from tests.caching import CACHE
+from tests.harness.coverage import recorder
 from trainhub.up.children import end_with_parent
 from trainhub.web import cookies
 
@@ -52,12 +53,14 @@ class Hub:
     """`start`, ask with `client`, `kill` a part by name (valkey, web, worker, agent), `stop`.
 
     `is_new`: it makes its database by itself, as on a machine that never had a TrainHub. `project`: the
-    folder whose code it runs.
+    folder whose code it runs. `is_recorded`: its processes record which lines they execute, if the test run
+    does.
     """
 
     arguments: tuple[str, ...] = ("up",)
     python = sys.executable
     is_new = False
+    is_recorded = False
     project = PROJECT
 
     def __init__(self, data_dir: Path, **settings: str) -> None:
@@ -85,7 +88,8 @@ class Hub:
         }
         if "RUN_AS" in self.settings:
             own["HUB_AS"] = "daemon"  # an account that every Linux has
-        return {**kept, **own, **self.settings}
+        recorded = recorder.environment() if self.is_recorded else {}
+        return {**kept, **own, **self.settings, **recorded}
 
     def cookie(self, name: str) -> str:
         """The name under which a browser keeps this hub's cookie `name` (sessionid, csrftoken)."""

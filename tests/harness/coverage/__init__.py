@@ -1,0 +1,1 @@
+"""Which lines of the product the tests reach."""

@@ -1,0 +1,49 @@
+"""Prints at the end of a test run how much of the product the tests have reached, if TRAINHUB_TEST_COVERAGE
+names a folder, as in `make test`.
+
+Loaded by `-p` in pyproject.toml: conftest.py imports the product, and only what is imported later is
+recorded."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.coverage import recorder
+
+REPORT = "unreached.txt"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests() -> Iterator[None]:
+    # A wrapper runs before pytest-django's hook, which imports the settings.
+    folder = os.environ.get(recorder.FOLDER_VARIABLE)
+    if folder:
+        path = Path(folder).resolve()
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir(parents=True)
+            # Processes of a hub run in another folder.
+            os.environ[recorder.FOLDER_VARIABLE] = str(path)
+        recorder.start(path)
+    yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not os.environ.get(recorder.FOLDER_VARIABLE):
+        return
+    folder = Path(os.environ[recorder.FOLDER_VARIABLE])
+    files = recorder.unreached(folder)
+    report = folder / REPORT
+    report.write_text(
+        "".join(f"{name}: {' '.join(map(str, lines))}\n" for name, (_, lines) in files.items() if lines)
+    )
+    total = sum(count for count, _ in files.values())
+    terminalreporter.write_line(
+        f"COVERAGE: the tests reach {recorder.percent(files):.1f} % of {total:,} lines; "
+        f"{report.relative_to(recorder.PROJECT)} lists the others"
+    )
