@@ -41,7 +41,8 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and dist.get_rank() == 1:
     sys.exit(7)
 ones = torch.ones(1)
 dist.all_reduce(ones)
-print("restarted", os.environ["TORCHELASTIC_RESTART_COUNT"], "sum", int(ones), flush=True)
+# In one piece: without a buffer each argument of print is written alone, and two ranks write into this log.
+print(f"restarted {os.environ['TORCHELASTIC_RESTART_COUNT']} sum {int(ones)}\\n", end="", flush=True)
 """
 LONELY = """
 import json, os
