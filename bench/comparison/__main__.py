@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,11 +29,22 @@ DEFAULT_PAIRS = 15
 FILE_MB = 200
 
 
+class Results:
+    """What was measured of one checkout: name -> seconds in the order of the pairs."""
+
+    def __init__(self, checkout: Path) -> None:
+        self.checkout = checkout
+        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
+
+    def add(self, measured: Mapping[str, float]) -> None:
+        for what, seconds in measured.items():
+            self.seconds[what].append(seconds)
+
+
 class Side:
     """One of the two checkouts, with its hub running."""
 
     def __init__(self, checkout: Path, mlflow_python: str, file: Path) -> None:
-        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
         python = checkout / ".venv" / "bin" / "python"
         # Given as text, so that its imports come from the current folder, the checkout, and not from beside
         # this file.
@@ -49,10 +61,9 @@ class Side:
         self._process.stdin.write(f"{name}\n")
         self._process.stdin.flush()
 
-    def finish(self, *, counts: bool) -> None:
-        for what, seconds in json.loads(self._line()).items():
-            if counts:
-                self.seconds[what].append(seconds)
+    def finish(self) -> dict[str, float]:
+        results: dict[str, float] = json.loads(self._line())
+        return results
 
     def end(self) -> None:
         self._process.communicate()
@@ -76,33 +87,40 @@ def main() -> None:
     mlflow = subprocess.run(
         [ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True
     ).stdout.split()[-1]
-    with tempfile.TemporaryDirectory(prefix="th-bench-compare-") as folder, ExitStack() as ending:
+    old, new = Results(options.checkout.resolve()), Results(ROOT)
+    with tempfile.TemporaryDirectory(prefix="th-bench-compare-") as folder:
         file = Path(folder, "weights.bin")
         file.write_bytes(os.urandom(FILE_MB * 1_000_000))
-        old, new = (Side(checkout.resolve(), mlflow, file) for checkout in (options.checkout, ROOT))
-        for side in (old, new):
-            ending.callback(side.end)
-        for name in options.only or (*ALONE, *TOGETHER):
-            for pair in range(options.pairs + 1):
-                sides = (old, new) if pair % 2 else (new, old)
-                # What is done for the first time takes longer, so the first pair does not count.
-                measure(name, sides, counts=pair > 0)
+        for pair in range(options.pairs):
+            checkouts = (old, new) if pair % 2 else (new, old)
+            measure_pair(checkouts, options.only or (*ALONE, *TOGETHER), mlflow, file)
     report(old, new, options.pairs)
 
 
-def measure(name: str, sides: tuple[Side, Side], *, counts: bool) -> None:
-    if name in TOGETHER:
-        for side in sides:
-            side.begin(name)
-        for side in sides:
-            side.finish(counts=counts)
-    else:
-        for side in sides:
-            side.begin(name)
-            side.finish(counts=counts)
+def measure_pair(checkouts: Sequence[Results], names: Sequence[str], mlflow_python: str, file: Path) -> None:
+    """Measures both checkouts once, in this order, in hubs that are started for it: the times of two hubs of
+    the same code differ by several percent for as long as they run."""
+    with ExitStack() as ending:
+        sides = [(Side(results.checkout, mlflow_python, file), results) for results in checkouts]
+        for side, _ in sides:
+            ending.callback(side.end)
+        for name in names:
+            if name in TOGETHER:
+                for side, _ in sides:
+                    side.begin(name)
+                for side, results in sides:
+                    results.add(side.finish())
+                continue
+            # What is done for the first time takes longer, so it does not count.
+            for is_counted in (False, True):
+                for side, results in sides:
+                    side.begin(name)
+                    measured = side.finish()
+                    if is_counted:
+                        results.add(measured)
 
 
-def report(old: Side, new: Side, pairs: int) -> None:
+def report(old: Results, new: Results, pairs: int) -> None:
     print(f"new / old of {pairs} pairs, each time in another order:")
     slower = []
     for what, before in old.seconds.items():

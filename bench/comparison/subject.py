@@ -43,7 +43,7 @@ FILE_BYTES = 200_000_000
 LAUNCHES, DOWNLOADS = 3, 5
 LOG_BYTES = 50_000_000
 NODES, GPUS, ROADS = 100, 8, 20
-SETTLE_S, INGEST_S, IDLE_S = 25.0, 20.0, 20.0
+SETTLE_S, INGEST_S, IDLE_S = 15.0, 20.0, 20.0
 
 
 class Subject:
@@ -134,6 +134,7 @@ class Subject:
 
     def idle(self) -> dict[str, float]:
         """Seconds of a core that the whole stack takes while nothing happens, for each second."""
+        time.sleep(SETTLE_S)
         before = {pid: cpu_s(pid) for pid in self._hub.pids()}
         time.sleep(IDLE_S)
         return {"idle: CPU": sum(cpu_s(pid) - spent for pid, spent in before.items()) / IDLE_S}
