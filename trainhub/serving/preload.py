@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -20,18 +19,6 @@ UNUSED = ("requests", "pygments", "markdown")
 
 def load_application() -> None:
     """Imports the ASGI application and everything that it needs."""
-    # The garbage collector would traverse what is imported again and again, during the imports and then while
-    # the server answers. Garbage is collected once; the rest lives as long as the process.
-    gc.disable()
-    try:
-        _import_application()
-        gc.collect()
-        gc.freeze()
-    finally:
-        gc.enable()
-
-
-def _import_application() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
     django.setup()
     # `django.contrib.postgres` has fields that only models on PostgreSQL may have.
