@@ -26,7 +26,7 @@ from tests.node.hub import FakeHub
 EXPORTER = ("nvitop-exporter==1.7.2", "nvitop==1.7.2", "prometheus-client")
 GPUS = 8
 WARM_S = 15
-MOST_PCT, MOST_SHARE = 1.5, 1 / 3
+MAX_PCT, MAX_SHARE = 1.5, 1 / 3
 MAX_SHARE_WATCHED = 1 / 3
 
 
@@ -66,11 +66,11 @@ def main() -> int:
             f"{rss_mib(beside):6.1f} MiB"
         )
         print(
-            f"ratio: {idle / nvitop:.2f} (limit {MOST_SHARE:.2f}); limit of the agent: {MOST_PCT} % of a core"
+            f"ratio: {idle / nvitop:.2f} (limit {MAX_SHARE:.2f}); limit of the agent: {MAX_PCT} % of a core"
         )
         print(f"seconds with a sample of every GPU while watched: {seen(hub)}")
     print(f"watched: {watched / nvitop:.2f} (limit {MAX_SHARE_WATCHED:.2f})")
-    return int(idle > MOST_PCT or idle > nvitop * MOST_SHARE or watched > nvitop * MAX_SHARE_WATCHED)
+    return int(idle > MAX_PCT or idle > nvitop * MAX_SHARE or watched > nvitop * MAX_SHARE_WATCHED)
 
 
 def world(trainings: Sequence[int]) -> Scenario:

@@ -11,8 +11,8 @@ from registry.registration import choices_of, outputs_of
 from trainhub_launch.json_types import JsonValue
 from workspaces.models import Workspace
 
-MOST_RUNS = 50
-MOST_CHOICES = 500
+MAX_RUNS = 50
+MAX_CHOICES = 500
 HELP = {
     "run": "Runs that left something in outputs/.",
     "path": "A file such as model.pt, or a folder such as checkpoints/ with all that is in it.",
@@ -45,18 +45,18 @@ class RegisterForm(forms.Form):
             field.help_text = HELP[name]
             field.widget.attrs |= {"autocomplete": "off", "aria-describedby": f"id_{name}_helptext"}
         runs = list(
-            Run.objects.for_workspace(workspace).filter(artifacts__isnull=False).distinct()[:MOST_RUNS]
+            Run.objects.for_workspace(workspace).filter(artifacts__isnull=False).distinct()[:MAX_RUNS]
         )
         chosen = self.chosen_run(workspace)
-        # The run of a link may be older than the newest MOST_RUNS; without this line the select would lose
+        # The run of a link may be older than the newest MAX_RUNS; without this line the select would lose
         # it.
         if chosen and chosen not in runs:
             runs.insert(0, chosen)
         choices = [("", "Choose a run"), *((run.pk, f"{run} · {run.display_name}") for run in runs)]
         self.fields["run"].widget = forms.Select(choices=choices, attrs=self.fields["run"].widget.attrs)
-        self.paths = choices_of(outputs_of(chosen))[:MOST_CHOICES] if chosen else []
+        self.paths = choices_of(outputs_of(chosen))[:MAX_CHOICES] if chosen else []
         self.names = list(
-            RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MOST_CHOICES]
+            RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MAX_CHOICES]
         )
         self.fields["path"].widget.attrs["list"] = "paths"
         self.fields["name"].widget.attrs["list"] = "names"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 JsonObject = dict[str, Any]
 
 
@@ -79,6 +79,6 @@ def drawn(origin: Mapping[str, Any]) -> Lineage:
         created_in=created_in or None,
         logged_model=logged,
         parent=origin.get("parent"),
-        params=sorted(params.items())[:MOST_ROWS],
-        metrics=measured[:MOST_ROWS],
+        params=sorted(params.items())[:MAX_ROWS],
+        metrics=measured[:MAX_ROWS],
     )

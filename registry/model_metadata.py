@@ -14,9 +14,9 @@ from registry.registration import check_name
 from workspaces import audit
 from workspaces.models import User, Workspace
 
-LONGEST_KEY, LONGEST_VALUE, MOST_TAGS = 250, 100_000, 1000
+LONGEST_KEY, LONGEST_VALUE, MAX_TAGS = 250, 100_000, 1000
 LONGEST_DESCRIPTION = 100_000
-MOST_PROTECTED = 50
+MAX_PROTECTED = 50
 # Tags with this beginning are TrainHub's own to set.
 OURS = "trainhub."
 # MLflow's client stores prompts as registered models with this tag.
@@ -111,8 +111,8 @@ def protect(model: RegisteredModel, names: Iterable[str], user: User) -> None:
     """Replaces the model's protected aliases, which also protect stages of these names. Raises
     RegistryError."""
     listed = sorted({check_alias(name) for name in names if name.strip()})
-    if len(listed) > MOST_PROTECTED:
-        raise RegistryError("protected", f"may hold {MOST_PROTECTED} aliases")
+    if len(listed) > MAX_PROTECTED:
+        raise RegistryError("protected", f"may hold {MAX_PROTECTED} aliases")
     model.protected = listed
     with transaction.atomic():
         model.save(update_fields=["protected", "updated_at"])
@@ -167,8 +167,8 @@ def _tags_now(thing: Thing) -> dict[str, str]:
 
 
 def _write(thing: Thing, tags: dict[str, str]) -> None:
-    if len(tags) > MOST_TAGS:
-        raise RegistryError("tags", f"may be {MOST_TAGS} at most; delete some first")
+    if len(tags) > MAX_TAGS:
+        raise RegistryError("tags", f"may be {MAX_TAGS} at most; delete some first")
     thing.tags = tags
     # Only these columns: `thing` was read before the lock, and its other fields may be out of date.
     type(thing).objects.filter(pk=thing.pk).update(tags=tags, updated_at=timezone.now())

@@ -21,6 +21,5 @@ urlpatterns = [
     path(f"{_VERSION}change/", versions.change, name="model-version-change"),
     path(f"{_VERSION}delete/", versions.delete, name="model-version-delete"),
     path("register/", creation.register, name="register"),
-    path("register/", creation.register, name="register-form"),
     path("upload/", creation.upload, name="model-upload"),
 ]

@@ -15,8 +15,8 @@ BUCKET_S = 10
 # The subject of the machine's own numbers; every other subject is the UUID of a GPU.
 HOST = ""
 # Per node: its GPUs and their MIG devices.
-MOST_SUBJECTS = 512
-MOST_STEPS = 3600
+MAX_SUBJECTS = 512
+MAX_STEPS = 3600
 ITEM_BYTES = 4
 UNKNOWN = float("nan")
 
@@ -102,9 +102,9 @@ def unpack(values: bytes) -> array[float]:
 
 def check(block: Block) -> None:
     """Raises WireError if the parts of a block contradict each other or exceed a limit."""
-    if not 1 <= len(block.subjects) <= MOST_SUBJECTS or len(set(block.subjects)) != len(block.subjects):
+    if not 1 <= len(block.subjects) <= MAX_SUBJECTS or len(set(block.subjects)) != len(block.subjects):
         raise WireError(
-            f"a block must have 1 to {MOST_SUBJECTS} different subjects, not {len(block.subjects)}"
+            f"a block must have 1 to {MAX_SUBJECTS} different subjects, not {len(block.subjects)}"
         )
     permitted = HOST_KEYS if block.is_host else GPU_KEYS
     if (
@@ -121,9 +121,9 @@ def check(block: Block) -> None:
     if block.step_s not in (SAMPLE_S, BUCKET_S) or block.start < 0 or block.start % block.step_s:
         raise WireError(f"a block must begin at a multiple of its step, which is {SAMPLE_S} or {BUCKET_S} s")
     row = ITEM_BYTES * len(block.subjects) * len(block.metrics)
-    if not block.values or len(block.values) % row or block.steps > MOST_STEPS:
+    if not block.values or len(block.values) % row or block.steps > MAX_STEPS:
         raise WireError(
-            f"a block of {len(block.values)} bytes is no matrix of 1 to {MOST_STEPS} rows of {row} bytes"
+            f"a block of {len(block.values)} bytes is no matrix of 1 to {MAX_STEPS} rows of {row} bytes"
         )
     if len(block.peaks) != (len(block.values) if block.step_s == BUCKET_S else 0):
         raise WireError("buckets must have as many peaks as values, and samples none")

@@ -20,7 +20,7 @@ from trainhub_launch.report import Report
 from trainhub_launch.telemetry import BUCKET_S, HOST, SAMPLE_S, Block
 
 GIB = 1024**3
-MOST_BUCKETS = 6
+MAX_BUCKETS = 6
 GPU_NAMES = tuple(metric.key for metric in GPU_METRICS)
 HOST_NAMES = tuple(metric.key for metric in HOST_METRICS)
 # Stand in encoded bodies where the times belong.
@@ -73,7 +73,7 @@ class Teller:
         while self._next_bucket + BUCKET_S <= now:
             self._unconfirmed.append(self._next_bucket)
             self._next_bucket += BUCKET_S
-        count = min(len(self._unconfirmed), MOST_BUCKETS)
+        count = min(len(self._unconfirmed), MAX_BUCKETS)
         body, places = self._bodies.get((count, self._is_watched)) or self._encode(count)
         for place in places[SENT_AT]:
             struct.pack_into(">d", body, place, now)

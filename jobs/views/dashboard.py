@@ -24,8 +24,8 @@ from workspaces.models import Workspace
 from workspaces.states import Role
 
 # The page reads the end of a log and the GPU measurements for each of these runs.
-MOST_ACTIVE = 20
-MOST_RECENT = 8
+MAX_ACTIVE = 20
+MAX_RECENT = 8
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
         "slots": (sum(item.slots_busy for item in fleet), sum(item.slots_total for item in fleet)),
         "active": _active(
             list(
-                runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MOST_ACTIVE]
+                runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MAX_ACTIVE]
             )
         ),
-        "recent": runs.listed().exclude(state__in=ACTIVE).order_by("-finished_at")[:MOST_RECENT],
+        "recent": runs.listed().exclude(state__in=ACTIVE).order_by("-finished_at")[:MAX_RECENT],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     return render_part(request, "jobs/dashboard.html", "jobs/_dashboard.html", context)

@@ -23,7 +23,7 @@ from workspaces.states import Role
 
 ON_A_PAGE = 50
 # Runs of a deleted experiment whose files are counted for the page.
-MOST_MEASURED = 500
+MAX_MEASURED = 500
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def _experiments(workspace: Workspace) -> list[DeletedRow]:
         Experiment.objects.filter(workspace=workspace).exclude(deleted_at=None).annotate(count=Count("runs"))
     )
     # Measuring walks through the folder of every run on the disk.
-    small = [item for item in experiments if item.count <= MOST_MEASURED]
+    small = [item for item in experiments if item.count <= MAX_MEASURED]
     measured = reclaimable_bytes.bytes_by_group(
         {item.pk: set(item.runs.values_list("pk", flat=True)) for item in small}
     )

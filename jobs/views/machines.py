@@ -13,7 +13,7 @@ from jobs.models import Run
 from workspaces.models import Workspace
 
 # Without a limit a node with hundreds of slots would fill the page; the counts beside the cells are complete.
-MOST_CELLS = 64
+MAX_CELLS = 64
 
 
 @dataclass(frozen=True)
@@ -89,5 +89,5 @@ def _slots(card: NodeCard, numbers: dict[str, int]) -> tuple[BoardCell, ...]:
         for place, lease in enumerate((*holding, *(None,) * card.node.slots))
         # The free cells are more than enough; the condition cuts the row at the node's number of slots. It
         # also omits leased slots beyond a number that was lowered later.
-        if place < min(card.node.slots, MOST_CELLS)
+        if place < min(card.node.slots, MAX_CELLS)
     )

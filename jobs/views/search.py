@@ -15,7 +15,7 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
 
-MOST_OF_A_KIND = 6
+MAX_OF_A_KIND = 6
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def _runs(text: str, workspace: Workspace) -> list[Hit]:
         Run.objects.for_workspace(workspace)
         .matching(text=text)
         .select_related("experiment")
-        .defer("preview")[:MOST_OF_A_KIND]
+        .defer("preview")[:MAX_OF_A_KIND]
     )
     return [
         Hit(
@@ -56,7 +56,7 @@ def _runs(text: str, workspace: Workspace) -> list[Hit]:
 
 
 def _nodes(text: str, workspace: Workspace) -> list[Hit]:
-    nodes = visible_nodes(workspace).filter(name__icontains=text)[:MOST_OF_A_KIND]
+    nodes = visible_nodes(workspace).filter(name__icontains=text)[:MAX_OF_A_KIND]
     return [
         Hit("server-stack", node.name, f"node of {node.cluster.name}", reverse("node", args=[node.name]))
         for node in nodes

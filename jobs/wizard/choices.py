@@ -22,7 +22,7 @@ from workspaces.access import Principal
 from workspaces.models import Workspace
 
 # The page contains every suggestion as an option of a datalist.
-MOST_FILES = 500
+MAX_FILES = 500
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,10 @@ class SourceFacts:
 
     @property
     def suggestions(self) -> tuple[str, ...]:
-        """Returns at most MOST_FILES files to suggest as script, Python files and files of upper folders
+        """Returns at most MAX_FILES files to suggest as script, Python files and files of upper folders
         first."""
         return tuple(
-            sorted(self.files, key=lambda path: (not path.endswith(".py"), path.count("/"), path))[
-                :MOST_FILES
-            ]
+            sorted(self.files, key=lambda path: (not path.endswith(".py"), path.count("/"), path))[:MAX_FILES]
         )
 
 

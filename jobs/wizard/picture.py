@@ -12,9 +12,9 @@ from trainhub_launch.plan import EnvValue, LaunchPlan, NodeCommand, PlannedProce
 from trainhub_launch.printing import display_argv
 
 # A plan may have 1,024 nodes and 4,096 processes, too many for a page.
-MOST_BOXES = 16
-MOST_SQUARES = 64
-MOST_ROWS = 64
+MAX_BOXES = 16
+MAX_SQUARES = 64
+MAX_ROWS = 64
 # The format that the planner writes for a GPU that is only chosen when the run is placed.
 PROVISIONAL_GPU = re.compile(r"<GPU (\d+) of [^,]*>\Z")
 
@@ -98,8 +98,8 @@ def draw(plan: LaunchPlan, rank: int = 0, mine: Collection[str] = ()) -> Picture
     processes = plan.processes
     chosen = next((process for process in processes if process.rank == rank), processes[0])
     return Picture(
-        boxes=tuple(_box(command, chosen) for command in plan.commands[:MOST_BOXES]),
-        hidden_nodes=max(0, len(plan.commands) - MOST_BOXES),
+        boxes=tuple(_box(command, chosen) for command in plan.commands[:MAX_BOXES]),
+        hidden_nodes=max(0, len(plan.commands) - MAX_BOXES),
         node_count=len(plan.commands),
         process_count=len(processes),
         gpu_count=sum(
@@ -116,8 +116,8 @@ def tabulate(plan: LaunchPlan, mine: Collection[str] = ()) -> Table:
     the user set."""
     shared = _shared(plan)
     return Table(
-        rows=tuple(_row(process, plan, shared=shared, mine=mine) for process in plan.processes[:MOST_ROWS]),
-        hidden_rows=max(0, len(plan.processes) - MOST_ROWS),
+        rows=tuple(_row(process, plan, shared=shared, mine=mine) for process in plan.processes[:MAX_ROWS]),
+        hidden_rows=max(0, len(plan.processes) - MAX_ROWS),
         shared=tuple(
             _variable(name, value, plan.processes[0], mine) for name, value in sorted(shared.items())
         ),
@@ -127,7 +127,7 @@ def tabulate(plan: LaunchPlan, mine: Collection[str] = ()) -> Table:
 def _box(command: NodeCommand, chosen: PlannedProcess) -> Box:
     squares = tuple(
         Square(process.rank, process.role, _gpus(process), process is chosen, process.decides)
-        for process in command.processes[:MOST_SQUARES]
+        for process in command.processes[:MAX_SQUARES]
     )
     hidden = len(command.processes) - len(squares)
     return Box(command.node, command.address, command.node_rank, squares, hidden)

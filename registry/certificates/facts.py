@@ -18,7 +18,7 @@ from trainhub_launch.json_types import JsonObject, JsonValue
 from workspaces.stored_files import blobs
 
 # Of a snapshot whose files are hashed one by one; the SHA-256 of the whole says it for a larger one too.
-MOST_HASHED_BYTES = 64 * 1024 * 1024
+MAX_HASHED_BYTES = 64 * 1024 * 1024
 GIT = {
     "commit": "mlflow.source.git.commit",
     "repository": "mlflow.source.git.repoURL",
@@ -165,7 +165,7 @@ def _snapshot(run: Run) -> JsonObject | None:
 
 def _hashes(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     """Returns path -> {"sha256"} of the snapshot's files; empty if it is too large, missing or damaged."""
-    if sum(entry["size"] for entry in snapshot.manifest) > MOST_HASHED_BYTES or not blobs.exists(
+    if sum(entry["size"] for entry in snapshot.manifest) > MAX_HASHED_BYTES or not blobs.exists(
         snapshot.sha256
     ):
         return {}

@@ -27,7 +27,7 @@ from workspaces.stored_files import blobs
 SCRIPT = Path(__file__).parent / "script"
 # Up to this size the files beside the chosen one travel with it: configurations, vocabularies.
 SMALL_BYTES = 16 * 2**20
-MOST_FILES = 200
+MAX_FILES = 200
 
 
 def pack(version: ModelVersion, options: Options, who: Principal) -> Snapshot:
@@ -79,7 +79,7 @@ def _files(version: ModelVersion, chosen: str) -> list[ModelFile]:
         below = chosen.removesuffix(MLMODEL)
         return [file for file in files if file.path.startswith(below)]
     small = [file for file in files if file.path != chosen and file.size_bytes <= SMALL_BYTES]
-    return [*(file for file in files if file.path == chosen), *small[:MOST_FILES]]
+    return [*(file for file in files if file.path == chosen), *small[:MAX_FILES]]
 
 
 def _unpack_source(version: ModelVersion, folder: Path) -> None:

@@ -94,7 +94,7 @@ def _why_not(run: Run, report: dict[str, Any]) -> str:
 
 def _report(run: Run) -> dict[str, object]:
     # A job wrote this file: its size is checked before it is read.
-    artifact = outputs.latest(run).filter(path=REPORT, size_bytes__lte=reports.MOST_BYTES).first()
+    artifact = outputs.latest(run).filter(path=REPORT, size_bytes__lte=reports.MAX_BYTES).first()
     if artifact is None or not blobs.exists(artifact.sha256):
         return {}
     return reports.read(blobs.path(artifact.sha256).read_bytes())

@@ -19,7 +19,7 @@ ALSO = {
     "long": "int64",
     "uint": "uint8",
 }
-MOST_INPUTS, MOST_AXES, MOST_ELEMENTS, LONGEST_NAME = 16, 8, 50_000_000, 64
+MAX_INPUTS, MAX_AXES, MAX_ELEMENTS, LONGEST_NAME = 16, 8, 50_000_000, 64
 NAME = r"[A-Za-z_]\w*"
 NUMBER = r"-?\d+(?:\.\d+)?"
 INPUT = re.compile(
@@ -48,8 +48,8 @@ def read_inputs(lines: Iterable[str]) -> tuple[Input, ...]:
     """Parses one input per line. Raises RegistryError naming `inputs`, with the line that cannot be
     parsed."""
     inputs = tuple(_input(line) for line in map(str.strip, lines) if line)
-    if len(inputs) > MOST_INPUTS:
-        raise RegistryError("inputs", f"has {len(inputs)} inputs, and at most {MOST_INPUTS} are taken")
+    if len(inputs) > MAX_INPUTS:
+        raise RegistryError("inputs", f"has {len(inputs)} inputs, and at most {MAX_INPUTS} are taken")
     names = [item.name for item in inputs if item.name]
     if len(set(names)) < len(names):
         raise RegistryError("inputs", "gives two inputs the same name; each needs its own")
@@ -121,10 +121,10 @@ def _input(line: str) -> Input:
         if parts["shape"] == "scalar"
         else tuple(int(size) for size in re.split(r"\s*[x×]\s*", parts["shape"]))
     )
-    if len(shape) > MOST_AXES or 0 in shape or math.prod(shape) > MOST_ELEMENTS:
+    if len(shape) > MAX_AXES or 0 in shape or math.prod(shape) > MAX_ELEMENTS:
         raise RegistryError(
             "inputs",
-            f"{parts['shape'][:60]} has an axis of size 0, over {MOST_AXES} axes, or too many values",
+            f"{parts['shape'][:60]} has an axis of size 0, over {MAX_AXES} axes, or too many values",
         )
     if parts["name"] and len(parts["name"]) > LONGEST_NAME:
         raise RegistryError(

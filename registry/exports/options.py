@@ -22,7 +22,7 @@ MLMODEL = "MLmodel"
 # What PyTorch writes is called so, the likeliest first.
 SAVED = (".pt2", ".pt", ".pth", ".ts", ".ckpt", ".bin", ".pkl")
 EXAMPLES = (".npz", ".npy", ".pt", ".pth")
-LEAST_OPSET, HIGHEST_OPSET = 18, 23
+MIN_OPSET, HIGHEST_OPSET = 18, 23
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
 
 
@@ -99,9 +99,9 @@ def check(options: Options, version: ModelVersion) -> None:
     for name, value in (("relative", options.relative), ("absolute", options.absolute)):
         if not math.isfinite(value) or not 0 <= value <= 1000:
             raise RegistryError(name, "must be a number from 0 to 1000")
-    if options.opset is not None and not LEAST_OPSET <= options.opset <= HIGHEST_OPSET:
+    if options.opset is not None and not MIN_OPSET <= options.opset <= HIGHEST_OPSET:
         raise RegistryError(
-            "opset", f"must be from {LEAST_OPSET} to {HIGHEST_OPSET}, or empty for the exporter's own choice"
+            "opset", f"must be from {MIN_OPSET} to {HIGHEST_OPSET}, or empty for the exporter's own choice"
         )
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from trainhub_launch.json_types import JsonObject
 
-MOST_BYTES = 1024 * 1024
-MOST_ITEMS = 200
+MAX_BYTES = 1024 * 1024
+MAX_ITEMS = 200
 LONGEST = 2000
 INFINITE = "infinite"
 TEXTS = ("format", "exporter", "kind", "file", "example", "refusal", "field")
@@ -81,7 +81,7 @@ def _text(value: str) -> str:
 
 
 def _list(value: object) -> list[object]:
-    return value[:MOST_ITEMS] if isinstance(value, list) else []
+    return value[:MAX_ITEMS] if isinstance(value, list) else []
 
 
 def _rows(value: object) -> list[JsonObject]:
@@ -89,4 +89,4 @@ def _rows(value: object) -> list[JsonObject]:
 
 
 def _pairs(value: object) -> list[tuple[str, object]]:
-    return list(value.items())[:MOST_ITEMS] if isinstance(value, dict) else []
+    return list(value.items())[:MAX_ITEMS] if isinstance(value, dict) else []

@@ -14,7 +14,7 @@ from workspaces.stored_files import blobs
 
 FUNCTION = re.compile(r"^def ([A-Za-z]\w{0,99})\(([^()]{0,500})\)", re.ASCII | re.MULTILINE)
 MODULE = re.compile(r"[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*\.py\Z", re.ASCII)
-MOST_FILES, MOST_BYTES, MOST_FUNCTIONS = 100, 256 * 1024, 50
+MAX_FILES, MAX_BYTES, MAX_FUNCTIONS = 100, 256 * 1024, 50
 
 
 def source_of(version: ModelVersion) -> Path | None:
@@ -42,14 +42,14 @@ def factories(version: ModelVersion) -> list[str]:
     if source is None:
         return []
     with zipfile.ZipFile(source) as archive:
-        return list(_functions(archive, script_folder(version)))[:MOST_FUNCTIONS]
+        return list(_functions(archive, script_folder(version)))[:MAX_FUNCTIONS]
 
 
 def _functions(archive: zipfile.ZipFile, folder: str) -> Iterator[str]:
     files = [
-        info for info in archive.infolist() if MODULE.match(info.filename) and info.file_size <= MOST_BYTES
+        info for info in archive.infolist() if MODULE.match(info.filename) and info.file_size <= MAX_BYTES
     ]
-    for info in files[:MOST_FILES]:
+    for info in files[:MAX_FILES]:
         module = info.filename.removeprefix(f"{folder}/").removesuffix(".py").replace("/", ".")
         for name, parameters in FUNCTION.findall(archive.read(info).decode(errors="replace")):
             required = [part for part in parameters.split(",") if part.strip() and "=" not in part]

@@ -26,9 +26,9 @@ TAG = "trainhub.scan"
 
 # For this long the task that registering has sent has time to scan the version itself.
 MISSED_AFTER = timedelta(seconds=60)
-MOST_AT_ONCE = 20
+MAX_AT_ONCE = 20
 # For one version, all files together.
-MOST_S = 900
+MAX_S = 900
 
 # Nothing that is secret reaches the process that reads strangers' files.
 # OpenBLAS, which NumPy loads, reserves address space for each of its threads; that counts against the memory
@@ -58,7 +58,7 @@ def _scan(version_id: int) -> None:
     version = _due().filter(pk=version_id).first()
     if version is None:
         return
-    # Outside of the transaction: it may take MOST_S seconds.
+    # Outside of the transaction: it may take MAX_S seconds.
     scan = verdicts(list(version.files.all()))
     with transaction.atomic():
         # The tags are read again under the lock, as people may have changed them during the scan.
@@ -81,7 +81,7 @@ def scan_missed() -> None:
     """Scans versions that were missed or that older rules judged. The newest come first, because people look
     at those."""
     waiting = _due().filter(created_at__lt=timezone.now() - MISSED_AFTER)
-    for version_id in list(waiting.order_by("-pk").values_list("pk", flat=True)[:MOST_AT_ONCE]):
+    for version_id in list(waiting.order_by("-pk").values_list("pk", flat=True)[:MAX_AT_ONCE]):
         if not scan(version_id):
             return
 
@@ -99,7 +99,7 @@ def verdicts(files: Iterable[ModelFile]) -> Scan:
             scan[file.path] = _entry(NOT_SCANNED, "Its bytes are missing on the hub.")
         else:
             waiting.append(file)
-    stop_at = time.monotonic() + MOST_S
+    stop_at = time.monotonic() + MAX_S
     while waiting:
         if time.monotonic() > stop_at:
             # Each of thousands of files may have been made to hold up the worker for as long as one may take.
@@ -131,7 +131,7 @@ def _read(files: list[ModelFile]) -> list[dict[str, Any]]:
             env=BARE,
             # The process itself ends each file after `seconds`; this limit is for one that no signal
             # interrupts.
-            timeout=min(MOST_S, seconds * len(files) + 30),
+            timeout=min(MAX_S, seconds * len(files) + 30),
         )
         output, note = done.stdout, "The scanner broke off at this file."
     except subprocess.TimeoutExpired as error:

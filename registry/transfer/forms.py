@@ -15,9 +15,9 @@ from tracking.mlflow.protocol.errors import MlflowError
 from workspaces.stored_files import blob_gc, blobs
 from workspaces.stored_files.blob_writer import BlobWriter
 
-MOST_FILES = 10_000
-MOST_FIELD_BYTES = 256 * 1024
-MOST_HEADER_BYTES = 16 * 1024
+MAX_FILES = 10_000
+MAX_FIELD_BYTES = 256 * 1024
+MAX_HEADER_BYTES = 16 * 1024
 
 
 class FilesForm:
@@ -112,8 +112,8 @@ class FilesForm:
         if filename is None:
             self._field = name.decode(errors="replace"), bytearray()
             return
-        if len(self.files) >= MOST_FILES:
-            raise RegistryError("files", f"are more than {MOST_FILES}; pack some of them together")
+        if len(self.files) >= MAX_FILES:
+            raise RegistryError("files", f"are more than {MAX_FILES}; pack some of them together")
         path = _path(filename)
         folders = [str(folder) for folder in PurePosixPath(path).parents if folder.name]
         if path in self._paths:
@@ -132,8 +132,8 @@ class FilesForm:
             self._file[1].write(data[start:end])
         elif self._field is not None:
             self._field[1].extend(data[start:end])
-            if len(self._field[1]) > MOST_FIELD_BYTES:
-                raise RegistryError(self._field[0] or "files", f"is longer than {MOST_FIELD_BYTES} bytes")
+            if len(self._field[1]) > MAX_FIELD_BYTES:
+                raise RegistryError(self._field[0] or "files", f"is longer than {MAX_FIELD_BYTES} bytes")
 
     def _part_end(self) -> None:
         if self._field is not None:
@@ -152,7 +152,7 @@ class FilesForm:
 
 
 def _grown(header: bytes, more: bytes) -> bytes:
-    if len(header) + len(more) > MOST_HEADER_BYTES:
+    if len(header) + len(more) > MAX_HEADER_BYTES:
         raise RegistryError("files", "a header of the form is too long")
     return header + more
 

@@ -15,7 +15,7 @@ from registry.views.models import sentence
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-MOST_NAMES = 500
+MAX_NAMES = 500
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -63,5 +63,5 @@ def upload(request: WorkspaceRequest) -> HttpResponse:
     Django."""
     names = RegisteredModel.objects.filter(workspace=request.principal.workspace).values_list(
         "name", flat=True
-    )[:MOST_NAMES]
+    )[:MAX_NAMES]
     return render(request, "registry/upload.html", {"name": request.GET.get("name", ""), "names": names})

@@ -25,7 +25,7 @@ from tracking import notes
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
-MOST_FILES = 500
+MAX_FILES = 500
 WARNINGS = {
     DANGEROUS: "loading this can run any program.",
     NOT_SCANNED: "the scanner has not looked at this.",
@@ -105,13 +105,13 @@ def _version(request: WorkspaceRequest, name: str, number: int) -> ModelVersion:
 
 
 def _files(version: ModelVersion) -> list[dict[str, object]]:
-    """Returns at most MOST_FILES files for the page; those that are not clean are chosen first."""
+    """Returns at most MAX_FILES files for the page; those that are not clean are chosen first."""
     scan = version.scan or {}
     flagged = [path for path, item in scan.items() if item["verdict"] != CLEAN]
     flagged.sort(key=lambda path: -ORDER.index(scan[path]["verdict"]))
-    files = [*version.files.filter(path__in=flagged[:MOST_FILES])]
+    files = [*version.files.filter(path__in=flagged[:MAX_FILES])]
     files += version.files.exclude(pk__in=[file.pk for file in files]).order_by("path")[
-        : MOST_FILES - len(files)
+        : MAX_FILES - len(files)
     ]
     return [
         {

@@ -17,7 +17,7 @@ from workspaces.states import Role
 
 Counting = DjangoAssertNumQueries
 pytestmark = pytest.mark.django_db
-MOST_QUERIES = 18
+MAX_QUERIES = 18
 """However many rows a page shows."""
 
 
@@ -72,7 +72,7 @@ class TestDashboard:
             queued(who)
         client = client_of(make_viewer())
         text_of(client, "/")  # the session notes its workspace, once
-        with django_assert_max_num_queries(MOST_QUERIES):
+        with django_assert_max_num_queries(MAX_QUERIES):
             text_of(client, "/")
 
 
@@ -122,7 +122,7 @@ class TestRunList:
         for number in range(12):
             queued(who, display_name=f"run {number}")
         client = client_of(make_contributor())
-        with django_assert_max_num_queries(MOST_QUERIES):
+        with django_assert_max_num_queries(MAX_QUERIES):
             text_of(client, "/runs/")
 
     def test_is_cut_into_pages(self, who: Principal) -> None:

@@ -66,7 +66,7 @@ class TestVersionPage:
     def test_of_many_files_shows_some_the_dangerous_ones_among_them(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(versions, "MOST_FILES", 2)
+        monkeypatch.setattr(versions, "MAX_FILES", 2)
         run = run_with(*(f"all/{name}.bin" for name in "abcd"))
         version = register(make_workspace(), "digits", run, "all", make_contributor())
         told = {"findings": [], "note": ""}

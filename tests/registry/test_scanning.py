@@ -127,7 +127,7 @@ class TestVersion:
     def test_thousands_of_slow_files_do_not_keep_the_worker_for_days(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(versions, "MOST_S", -1)
+        monkeypatch.setattr(versions, "MAX_S", -1)
         version = self.version(a=PLAIN, b=EVIL)
         found = versions.verdicts(list(version.files.all()))
         assert {item["verdict"] for item in found.values()} == {NOT_SCANNED}

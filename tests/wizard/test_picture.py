@@ -43,8 +43,8 @@ class TestDraw:
     def test_a_large_run_is_counted_not_drawn_in_full(self) -> None:
         drawn = picture.draw(make_plan(make_spec(mpi(100, 20)), make_placement(20)))
         assert drawn.process_count == 2000
-        assert drawn.boxes[0].hidden == 100 - picture.MOST_SQUARES
-        assert drawn.hidden_nodes == 20 - picture.MOST_BOXES
+        assert drawn.boxes[0].hidden == 100 - picture.MAX_SQUARES
+        assert drawn.hidden_nodes == 20 - picture.MAX_BOXES
 
 
 class TestTabulate:

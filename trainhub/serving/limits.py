@@ -15,7 +15,7 @@ MAX_UNFINISHED = 2_048
 # Twice as many as the nodes of a large cluster, all of which may connect at the same moment.
 MAX_UNFINISHED_PER_ADDRESS = 512
 # File descriptors that stay free for the hub's own files: database, logs, blobs, Valkey.
-LEAST_RESERVED = 256
+MIN_RESERVED = 256
 # One machine usually has a whole /64.
 IPV6_NETWORK_BYTES = 8
 
@@ -108,7 +108,7 @@ def max_open_connections() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return MAX_OPEN
-    return max(16, min(MAX_OPEN, soft - max(LEAST_RESERVED, soft // 8)))
+    return max(16, min(MAX_OPEN, soft - max(MIN_RESERVED, soft // 8)))
 
 
 def raise_file_limit() -> None:

@@ -15,7 +15,7 @@ from trainhub.serving.limits import ConnectionLimits, address_key
 from trainhub.serving.proxies import TrustedProxies
 
 # Bytes per second below which a client counts as stalled, in either direction.
-LEAST_RATE = 500
+MIN_RATE = 500
 MAX_HEAD_BYTES = 64 * 1024
 MAX_HEADERS = 256
 
@@ -45,7 +45,7 @@ class UnreadAnswer:
             self._timer = None
 
     def _check(self, transport: asyncio.Transport, before: int) -> None:
-        if before - transport.get_write_buffer_size() < LEAST_RATE * self._seconds:
+        if before - transport.get_write_buffer_size() < MIN_RATE * self._seconds:
             transport.abort()
         else:
             self.begin(transport)
@@ -164,7 +164,7 @@ class GuardedHttp(OneWrite):
         hub_was_slow = self._was_paused or (
             not self.cycle.response_complete and self.cycle.waiting_for_100_continue
         )
-        if not hub_was_slow and self._body_bytes < LEAST_RATE * self._limits.timeouts.body:
+        if not hub_was_slow and self._body_bytes < MIN_RATE * self._limits.timeouts.body:
             self._give_up()
         else:
             self._await_body()

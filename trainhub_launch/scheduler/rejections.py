@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, counted, words
 
-MOST_NAMED = 6
+MAX_NAMED = 6
 _ENOUGH_TO_READ = 4
 
 
@@ -37,9 +37,9 @@ def never(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
         )
     elif able:
         have = "1 node has" if len(able) == 1 else f"{len(able)} nodes have"
-        more = f" and {len(able) - MOST_NAMED} more" if len(able) > MOST_NAMED else ""
+        more = f" and {len(able) - MAX_NAMED} more" if len(able) > MAX_NAMED else ""
         there = (
-            f"and only {have} that many: {', '.join(able[:MOST_NAMED])}{more}; ask for "
+            f"and only {have} that many: {', '.join(able[:MAX_NAMED])}{more}; ask for "
             f"{_instead(demand, nodes, len(able))}"
         )
     else:

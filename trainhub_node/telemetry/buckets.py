@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from trainhub_launch.metrics import GPU_KEYS, HOST_KEYS
-from trainhub_launch.telemetry import BUCKET_S, HOST, MOST_SUBJECTS, SAMPLE_S, UNKNOWN, Block, pack
+from trainhub_launch.telemetry import BUCKET_S, HOST, MAX_SUBJECTS, SAMPLE_S, UNKNOWN, Block, pack
 
 MAX_SAMPLES = 60
 # One hour.
@@ -182,7 +182,7 @@ def _concatenate(run: Sequence[Block]) -> Block:
 
 def _aggregate(start: int, rows: Mapping[str, Sequence[Numbers]], columns: Collection[str]) -> Block | None:
     """Returns mean and maximum of each subject and metric over the bucket, or None without values."""
-    subjects = tuple(rows)[:MOST_SUBJECTS]
+    subjects = tuple(rows)[:MAX_SUBJECTS]
     metrics = _present_metrics((row for subject in subjects for row in rows[subject]), columns)
     means, peaks = array("f"), array("f")
     for subject in subjects:
@@ -204,7 +204,7 @@ def _runs(samples: Sequence[HostSample]) -> Iterable[Sequence[HostSample]]:
 
 
 def _blocks(run: Sequence[HostSample]) -> Iterable[Block]:
-    start, subjects = run[0].second, tuple(run[0].gpus)[:MOST_SUBJECTS]
+    start, subjects = run[0].second, tuple(run[0].gpus)[:MAX_SUBJECTS]
     if metrics := _present_metrics((sample.host for sample in run), HOST_KEYS):
         yield Block(start, SAMPLE_S, (HOST,), metrics, pack([[sample.host] for sample in run], metrics))
     if metrics := _present_metrics((sample.gpus[uuid] for sample in run for uuid in subjects), GPU_KEYS):

@@ -28,7 +28,7 @@ from workspaces.models import User
 # A hash takes 19 MiB and 20 ms of a processor on purpose; more at once would let sign-ins take the hub's
 # memory and time.
 HASHES_AT_ONCE = 2
-MOST_WAITING = 16
+MAX_WAITING = 16
 PATIENCE_S = 3.0
 RETRY_AFTER_S = 2
 
@@ -67,7 +67,7 @@ class HashingSlots:
                 self._waiting -= 1
 
 
-slots = HashingSlots(HASHES_AT_ONCE, MOST_WAITING, PATIENCE_S)
+slots = HashingSlots(HASHES_AT_ONCE, MAX_WAITING, PATIENCE_S)
 
 
 class BoundedArgon2PasswordHasher(Argon2PasswordHasher):

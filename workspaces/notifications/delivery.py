@@ -24,8 +24,8 @@ from workspaces.notifications.errors import NotSent
 from workspaces.notifications.outcomes import record
 
 log = logging.getLogger(__name__)
-MOST_CHANNELS = 100
-MOST_EACH = 50
+MAX_CHANNELS = 100
+MAX_EACH = 50
 # After so many seconds the further deliveries of a channel wait for the next tick.
 ROUND_S = 8.0
 LONGEST_S = 30.0
@@ -85,14 +85,14 @@ def _claimed(now: datetime) -> list[Channel]:
     )
     return [
         channel
-        for channel in due[:MOST_CHANNELS]
+        for channel in due[:MAX_CHANNELS]
         # The condition is part of the UPDATE: of two workers that read the same row only one changes it.
         if Channel.objects.filter(free, pk=channel.pk).update(busy_until=now + BUSY)
     ]
 
 
 def _due(channel: Channel, now: datetime) -> list[Delivery]:
-    return list(channel.deliveries.filter(state="waiting", try_at__lte=now).order_by("pk")[:MOST_EACH])
+    return list(channel.deliveries.filter(state="waiting", try_at__lte=now).order_by("pk")[:MAX_EACH])
 
 
 async def _all(work: Sequence[tuple[Channel, Sequence[Delivery]]]) -> list[list[Sent]]:
@@ -134,6 +134,6 @@ def _loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     # Names are looked up in threads: as many as channels may be at it, so that a slow server for one holds up
     # no other.
-    loop.set_default_executor(ThreadPoolExecutor(MOST_CHANNELS, "notify"))
+    loop.set_default_executor(ThreadPoolExecutor(MAX_CHANNELS, "notify"))
     threading.Thread(target=loop.run_forever, name="notify", daemon=True).start()
     return loop

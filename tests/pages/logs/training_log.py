@@ -11,7 +11,7 @@ import httpx
 from tests.hub import Hub
 
 ROOT = "/api/2.0/mlflow"
-MOST_AT_ONCE = 1000
+MAX_AT_ONCE = 1000
 
 
 @dataclass
@@ -29,8 +29,8 @@ class Logged:
             {"key": key, "value": value, "step": step, "timestamp": self.began_ms + step * 1000}
             for step, value in enumerate(values, start)
         ]
-        for first in range(0, len(points), MOST_AT_ONCE):
-            self._post("runs/log-batch", run_id=self.id, metrics=points[first : first + MOST_AT_ONCE])
+        for first in range(0, len(points), MAX_AT_ONCE):
+            self._post("runs/log-batch", run_id=self.id, metrics=points[first : first + MAX_AT_ONCE])
 
     def end(self) -> None:
         self._post("runs/update", run_id=self.id, status="FINISHED")

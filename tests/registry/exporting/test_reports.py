@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from registry.exports.reports import LONGEST, MOST_ITEMS, read
+from registry.exports.reports import LONGEST, MAX_ITEMS, read
 from tests.registry.exporting.builders import FOUND
 
 
@@ -44,4 +44,4 @@ def test_it_is_bounded_whatever_a_job_writes() -> None:
     found = read(json.dumps({"refusal": "x\x00" * 9000, "differences": [{"output": "y"}] * 9000}).encode())
     assert len(found["refusal"]) <= LONGEST
     assert "\x00" not in found["refusal"]
-    assert len(found["differences"]) == MOST_ITEMS
+    assert len(found["differences"]) == MAX_ITEMS
