@@ -202,7 +202,7 @@ def _next_url(where: Location, count: int) -> str:
 def _register_url() -> str:
     # Without the registry's pages there is no link to register a model.
     try:
-        return reverse("register-form")
+        return reverse("register")
     except NoReverseMatch:
         return ""
 

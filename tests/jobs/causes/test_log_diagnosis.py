@@ -169,6 +169,8 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
 
 def work(tail: bytes) -> int:
     """How many calls reading takes: what is done per line, whatever the machine's speed."""
+    # What is done for the first time, such as imports and the measurement of coverage, does not count.
+    diagnose_log(tail, 0)
     count = 0
 
     def note(_: Any, event: str, __: Any) -> None:
