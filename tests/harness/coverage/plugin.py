@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from tests.harness.coverage import recorder
 
 REPORT = "unreached.txt"
+_writers: list[Callable[[], None]] = []
 
 
 @pytest.hookimpl(wrapper=True)
@@ -29,8 +30,15 @@ def pytest_load_initial_conftests() -> Iterator[None]:
             path.mkdir(parents=True)
             # Processes of a hub run in another folder.
             os.environ[recorder.FOLDER_VARIABLE] = str(path)
-        recorder.start(path)
+        _writers.append(recorder.start(path))
     yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    # Before the summary, which does not wait for the processes of xdist to end.
+    for write in _writers:
+        write()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

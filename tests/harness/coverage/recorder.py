@@ -5,7 +5,8 @@ from __future__ import annotations
 import atexit
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from slipcover import FileMatcher, ImportManager, Slipcover, merge_coverage
@@ -29,12 +30,16 @@ FOLDER_VARIABLE = "TRAINHUB_TEST_COVERAGE"
 SITE = Path(__file__).with_name("site")
 
 
-def start(folder: Path) -> None:
-    """Records what this process imports from now on, and writes it into `folder` when the process ends."""
+def start(folder: Path) -> Callable[[], None]:
+    """Records what this process imports from now on, and writes it into `folder` when the process ends.
+    Returns a function that writes it earlier, too."""
     recorder = Slipcover()
+    path = folder / f"{os.getpid()}-{os.urandom(4).hex()}.json"
+    write = partial(_write, recorder, path, os.getpid())
     # Never left: it instruments modules until the process ends.
     ImportManager(recorder, FileMatcher(sources=SOURCES)).__enter__()
-    atexit.register(_write, recorder, folder, os.getpid())
+    atexit.register(write)
+    return write
 
 
 def environment() -> dict[str, str]:
@@ -63,10 +68,10 @@ def percent(files: Mapping[str, tuple[int, list[int]]]) -> float:
     return 100 * (1 - sum(len(missing) for _, missing in files.values()) / lines)
 
 
-def _write(recorder: Slipcover, folder: Path, pid: int) -> None:
+def _write(recorder: Slipcover, path: Path, pid: int) -> None:
     # A forked child inherits this function, and has recorded nothing but what its parent records, too.
     if os.getpid() == pid:
         coverage = recorder.get_coverage()
         # Names are relative to the current folder, which is another one in other processes.
         coverage["files"] = {str(Path(name).resolve()): file for name, file in coverage["files"].items()}
-        (folder / f"{pid}-{os.urandom(4).hex()}.json").write_text(json.dumps(coverage))
+        path.write_text(json.dumps(coverage))
