@@ -7,7 +7,6 @@ recorded."""
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,8 +25,10 @@ def pytest_load_initial_conftests() -> Iterator[None]:
     if folder:
         path = Path(folder).resolve()
         if "PYTEST_XDIST_WORKER" not in os.environ:
-            shutil.rmtree(path, ignore_errors=True)
-            path.mkdir(parents=True)
+            path.mkdir(parents=True, exist_ok=True)
+            # Only what an earlier run has written: the folder may be any.
+            for file in (*path.glob(f"{recorder.PREFIX}*.json"), path / REPORT):
+                file.unlink(missing_ok=True)
             # Processes of a hub run in another folder.
             os.environ[recorder.FOLDER_VARIABLE] = str(path)
         _writers.append(recorder.start(path))
@@ -53,5 +54,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     total = sum(count for count, _ in files.values())
     terminalreporter.write_line(
         f"COVERAGE: the tests reach {recorder.percent(files):.1f} % of {total:,} lines; "
-        f"{report.relative_to(recorder.PROJECT)} lists the others"
+        f"{report} lists the others"
     )

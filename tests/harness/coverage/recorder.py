@@ -27,6 +27,7 @@ PACKAGES = (
 SOURCES = [PROJECT / package for package in PACKAGES]
 # The folder that all processes of a test run write into. Nothing is recorded without it.
 FOLDER_VARIABLE = "TRAINHUB_TEST_COVERAGE"
+PREFIX = "process-"
 SITE = Path(__file__).with_name("site")
 
 
@@ -34,7 +35,7 @@ def start(folder: Path) -> Callable[[], None]:
     """Records what this process imports from now on, and writes it into `folder` when the process ends.
     Returns a function that writes it earlier, too."""
     recorder = Slipcover()
-    path = folder / f"{os.getpid()}-{os.urandom(4).hex()}.json"
+    path = folder / f"{PREFIX}{os.getpid()}-{os.urandom(4).hex()}.json"
     write = partial(_write, recorder, path, os.getpid())
     # Never left: it instruments modules until the process ends.
     ImportManager(recorder, FileMatcher(sources=SOURCES)).__enter__()
@@ -54,7 +55,7 @@ def environment() -> dict[str, str]:
 def unreached(folder: Path) -> dict[str, tuple[int, list[int]]]:
     """Returns, for each file of the product, the number of its lines and those that no process executed."""
     coverage = Slipcover(source=[str(source) for source in SOURCES]).get_coverage()
-    for path in folder.glob("*.json"):
+    for path in folder.glob(f"{PREFIX}*.json"):
         merge_coverage(coverage, json.loads(path.read_text()))
     return {
         name: (len(file["executed_lines"]) + len(file["missing_lines"]), file["missing_lines"])
