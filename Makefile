@@ -48,10 +48,10 @@ sbom: .venv/ready-dev
 
 .venv/ready: requirements.txt | .venv/bin/python
 	@echo "Installing what TrainHub needs into .venv ..."
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(PY) .ci/pip-install -r requirements.txt
 	@touch $@
 
 .venv/ready-dev: requirements-dev.txt .venv/ready
 	@echo "Installing what the tests need into .venv ..."
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(PY) .ci/pip-install -r requirements-dev.txt
 	@touch $@

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from django import forms
 
-from clusters.enrolment.join import cluster_names
+from clusters.enrolment.join import cluster_names, default_cluster_name
 
 
 class InvitationForm(forms.Form):
     cluster = forms.CharField(
         max_length=50,
-        initial="local",
+        initial=default_cluster_name,
         help_text="A run takes all its nodes from one cluster. A new name creates a new cluster.",
         widget=forms.TextInput(attrs={"list": "clusters", "autocomplete": "off", "spellcheck": "false"}),
     )

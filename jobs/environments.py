@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import Interpreter
@@ -79,6 +80,28 @@ CURATED: tuple[EnvironmentSpec, ...] = (
         ),
     ),
 )
+
+
+@dataclass(frozen=True)
+class Install:
+    """What pip downloads for an environment on a node that has nothing: packages, and bytes of wheels."""
+
+    packages: int
+    download_bytes: int
+
+
+# The wheels that pip chooses from PyPI for CPython 3.11 on Linux (x86-64), measured in November 2026. PyTorch
+# brings NVIDIA's libraries.
+INSTALLS = {
+    "TrainHub-PyTorch-2.13": Install(83, 2_842_000_000),
+    "TrainHub-Lightning-2.6": Install(96, 2_848_000_000),
+    "TrainHub-Transformers-5": Install(100, 2_867_000_000),
+    "TrainHub-DeepSpeed-0.19": Install(49, 2_808_000_000),
+    "TrainHub-Horovod-0.28": Install(42, 2_806_000_000),
+    "TrainHub-Horovod-TensorFlow-0.28": Install(43, 682_000_000),
+    "TrainHub-TensorFlow-2.21": Install(80, 722_000_000),
+    ONNX: Install(44, 2_838_000_000),
+}
 # Package -> what the node needs for it besides pip.
 _NEEDS = {
     "deepspeed": (
@@ -95,7 +118,7 @@ def describe(environment: EnvironmentSpec) -> str:
     """Returns a sentence about the packages of a curated environment and what the node needs for it."""
     packages = {requirement.partition("==")[0] for requirement in environment.requirements}
     needs = [sentence for package, sentence in _NEEDS.items() if package in packages]
-    return " ".join([f"Made on the node when first used: {', '.join(environment.requirements)}.", *needs])
+    return " ".join([f"Packages: {', '.join(environment.requirements)}.", *needs])
 
 
 def environment_names() -> tuple[str, ...]:

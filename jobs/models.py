@@ -267,6 +267,23 @@ class Artifact(models.Model):
         ordering = ["path"]
 
 
+class PreparedEnvironment(models.Model):
+    """A curated environment that a node has prepared for a run. The node may have removed it since, to keep
+    its cache small. `build_s`: seconds that its last build there took; `built_at`: its end; None: unknown."""
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="prepared_environments")
+    name = models.CharField(max_length=200)
+    version = models.CharField(max_length=50)
+    prepared_at = models.DateTimeField()
+    built_at = models.DateTimeField(null=True)
+    build_s = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["node", "name", "version"], name="environment_per_node")
+        ]
+
+
 class Draft(models.Model):
     """A draft of the wizard: the raw form data of each step as typed. Its id is part of the page's URL."""
 

@@ -37,10 +37,10 @@ Source = SnapshotSource | ExampleSource
 
 @dataclass(frozen=True)
 class Resources:
-    """The resources of a run. `gpus_per_node` 0 = a CPU run; `node_count` None = the distribution sets the
-    number."""
+    """The resources of a run. `cluster` "" = the hub chooses when the run is submitted; `gpus_per_node` 0 = a
+    CPU run; `node_count` None = the distribution sets the number."""
 
-    cluster: str = "local"
+    cluster: str = ""
     node_count: int | None = None
     gpus_per_node: int = 0
 

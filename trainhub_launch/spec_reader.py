@@ -73,7 +73,7 @@ def _read_source(fields: Fields) -> Source:
 
 def _read_resources(part: Fields) -> Resources:
     out = Resources(
-        cluster=part.text("cluster", "local", required=True),
+        cluster=part.text("cluster").strip(),
         node_count=part.optional_integer("node_count", least=1, most=MAX_NODES),
         gpus_per_node=part.integer("gpus_per_node", 0, least=0, most=64),
     )

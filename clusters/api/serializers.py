@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from clusters.enrolment.join import default_cluster_name
 from clusters.gpus.gpu_models import ModelCount, count_models
 from clusters.gpus.gpu_process_list import GpuProcessRow, process_lines
 from clusters.overview import ClusterCard, GpuCell, LeaseSummary, NodeCard
@@ -188,8 +189,11 @@ class ClusterSerializer(serializers.Serializer[ClusterCard | Sequence[ClusterCar
 class InvitationSerializer(serializers.Serializer[Mapping[str, object]]):
     cluster = serializers.CharField(
         max_length=50,
-        default="local",
-        help_text="The name of the cluster. If it does not exist, it is created when the machine joins.",
+        default=default_cluster_name,
+        help_text=(
+            "The name of the cluster. If it does not exist, it is created when the machine joins. By default "
+            "the only cluster, else the one that a machine joined last."
+        ),
     )
     name = serializers.CharField(
         max_length=50,

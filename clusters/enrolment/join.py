@@ -24,6 +24,7 @@ from workspaces.models import User
 from workspaces.tokens import digest, new_token
 
 PREFIX = "thj"
+FIRST_CLUSTER = "local"
 LIFETIME = timedelta(hours=24)
 # Nodes that nobody misses are replaced by a machine that joins under their name. Others only on request, and
 # never one that still reports.
@@ -123,6 +124,16 @@ def ca_fingerprint() -> str:
 
 def cluster_names() -> list[str]:
     return list(Cluster.objects.filter(deleted_at=None).order_by("name").values_list("name", flat=True))
+
+
+def default_cluster_name() -> str:
+    """Returns the cluster to which the next machine most probably belongs: the only one, else the one that a
+    machine joined last, else the first by name; `local` if there is none yet, as `make up` names it."""
+    names = cluster_names()
+    latest = Node.objects.filter(cluster__deleted_at=None, revoked_at=None).select_related("cluster").last()
+    if len(names) > 1 and latest is not None:
+        return latest.cluster.name
+    return names[0] if names else FIRST_CLUSTER
 
 
 def is_join_token(text: str) -> bool:

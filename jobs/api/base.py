@@ -8,16 +8,17 @@ from typing import Any, cast
 
 from django.http import Http404
 from django.http.response import HttpResponseBase
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from jobs.api.spec_errors import read_whole_spec
 from jobs.errors import Conflict
 from jobs.models import Run
 from jobs.querysets import RunQuerySet
 from jobs.scheduling.submission import SubmitRefused
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import RunSpec
-from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
 from workspaces.api.json_body import BoundedJSONParser
 from workspaces.api.permissions import AtLeast, PrincipalRequest
@@ -26,6 +27,11 @@ from workspaces.states import Role
 
 # A run's id has 32 digits; anything decimal and this short is its number.
 MAX_NUMBER_DIGITS = 9
+HOW_TO_SEND = (
+    "Send JSON with Content-Type: application/json. Source code goes to /api/v1/snapshots/ first, as a zip "
+    "with Content-Type: application/zip (curl --data-binary @code.zip) or as the form field 'file' "
+    "(curl -F file=@code.zip); its answer holds the id for the run's source."
+)
 
 
 class JobsView(APIView):
@@ -71,8 +77,8 @@ class JobsView(APIView):
         return int(text)
 
     def spec(self, request: Request) -> RunSpec:
-        """Returns the body as a RunSpec. Raises SpecError for the first wrong field."""
-        return read_spec(_storable(_body(request)))
+        """Returns the body as a RunSpec. Raises SpecRefused with all wrong fields."""
+        return read_whole_spec(_storable(_body(request)), self.principal(request))
 
 
 def _body(request: Request) -> Any:
@@ -108,4 +114,6 @@ def _as_problem(error: Exception) -> Exception:
     if isinstance(error, SubmitRefused):
         wrong = [(item.field, item.message) for item in error.findings if item.level == "error"]
         return ApiProblem(400, f"{error.field}: {error.message}", wrong)
+    if isinstance(error, UnsupportedMediaType):
+        return ApiProblem(415, f"{error.detail} {HOW_TO_SEND}")
     return error

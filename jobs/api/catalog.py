@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
@@ -17,32 +18,35 @@ from jobs.api.catalog_serializers import (
     SnapshotSerializer,
     SnapshotUploadSerializer,
 )
+from jobs.api.zip_body import FORM_BYTES, WindowsZipParser, ZipParser, too_large
 from jobs.sources import snapshots
 from workspaces.api.problems import ApiProblem
 from workspaces.models import Workspace
 
-# Upper limit for what a multipart form adds to the file it carries.
-FORM_BYTES = 64 * 1024
-
 
 class SnapshotList(JobsView):
-    parser_classes = [MultiPartParser]
+    parser_classes = [MultiPartParser, ZipParser, WindowsZipParser]
 
     @extend_schema(
-        request={"multipart/form-data": SnapshotUploadSerializer}, responses={201: SnapshotSerializer}
+        request={
+            "multipart/form-data": SnapshotUploadSerializer,
+            ZipParser.media_type: OpenApiTypes.BINARY,
+        },
+        responses={201: SnapshotSerializer},
     )
     def post(self, request: Request) -> Response:
-        """Store a source folder, sent as a zip in the form field `file`, as a snapshot. The same content
-        always gives the same snapshot."""
+        """Store a source folder as a snapshot, sent as a zip: as the body (Content-Type: application/zip), or
+        in the form field `file`. The same content always gives the same snapshot."""
         # Checked before `request.FILES`, which would first store the whole body in a temporary file.
         length = request.headers.get("Content-Length", "")
         if length.isdecimal() and int(length) > settings.MAX_SNAPSHOT_BYTES + FORM_BYTES:
-            limit = f"{settings.MAX_SNAPSHOT_BYTES / 2**20:.0f} MiB"
-            message = f"is larger than the {limit} allowed; leave data out with a .trainhubignore file"
-            raise ApiProblem(413, f"file: {message}", [("file", message)])
+            raise too_large()
         file = request.FILES.get("file")
         if file is None:
-            message = "send the source folder as a zip in the form field 'file'"
+            message = (
+                "send the source folder as a zip in the form field 'file' (curl -F file=@code.zip), or as "
+                "the body with Content-Type: application/zip (curl --data-binary @code.zip)"
+            )
             raise ApiProblem(400, f"file: {message}", [("file", message)])
         snapshot = snapshots.from_zip(file, self.principal(request))
         return Response(SnapshotSerializer(snapshot).data, status=201)

@@ -15,13 +15,12 @@ from jobs.api.serializers import (
     RunDetailSerializer,
     RunPageSerializer,
     RunSerializer,
+    SubmittedRunSerializer,
     plan_json,
 )
-from jobs.models import Run
 from jobs.scheduling import run_actions
 from jobs.scheduling.submission import MAX_KEY
 from trainhub_launch.errors import SpecError
-from workspaces.access import Principal
 from workspaces.api.permissions import AtLeast
 from workspaces.api.problems import ApiProblem
 from workspaces.states import Role
@@ -51,25 +50,25 @@ class RunList(JobsView):
                 ),
             )
         ],
-        responses={201: RunDetailSerializer, 200: RunDetailSerializer},
+        responses={201: SubmittedRunSerializer, 200: SubmittedRunSerializer},
     )
     def post(self, request: Request) -> Response:
         """Submit a run. The status is 201, or 200 if an earlier request with the same Idempotency-Key already
-        created it."""
-        who, spec, key = self.principal(request), self.spec(request), _key(request)
-        # Determined before the submission, after which the key exists in any case.
-        is_repeat = key is not None and _run_with_key(who, key) is not None
+        created it. `findings` are the warnings and hints of the preview; all errors of a refused spec are in
+        `errors`."""
+        who, key = self.principal(request), _key(request)
         try:
-            run = run_actions.submit(spec, who, idempotency_key=key)
+            submission = run_actions.submit_with_findings(self.spec(request), who, idempotency_key=key)
         except SpecError as error:
             # The key was used with another spec, or its run is deleted.
             if error.field == KEY:
                 raise ApiProblem(409, f"{KEY}: {error.message}", [(error.field, error.message)]) from error
             raise
+        findings = [finding.to_json() for finding in submission.findings]
         return Response(
-            RunDetailSerializer(run).data,
-            status=200 if is_repeat else 201,
-            headers={"Location": f"/api/v1/runs/{run.pk}/"},
+            {**RunDetailSerializer(submission.run).data, "findings": findings},
+            status=200 if submission.is_repeat else 201,
+            headers={"Location": f"/api/v1/runs/{submission.run.pk}/"},
         )
 
 
@@ -93,7 +92,3 @@ def _key(request: Request) -> str | None:
     if key is not None and not 0 < len(key) <= MAX_KEY:
         raise SpecError(KEY, f"must have 1 to {MAX_KEY} characters")
     return key
-
-
-def _run_with_key(who: Principal, key: str) -> Run | None:
-    return Run.objects.filter(workspace=who.workspace, idempotency_key=key).first()

@@ -52,7 +52,13 @@ _SPEC: dict[str, object] = {
         "resources": {
             "type": "object",
             "properties": {
-                "cluster": {"type": "string", "default": "local"},
+                "cluster": {
+                    "type": "string",
+                    "description": (
+                        "By default the workspace's only cluster, else the one that you, or others of the "
+                        "workspace, used last, else the one with the most free GPUs."
+                    ),
+                },
                 "node_count": COUNT_OR_NULL,
                 "gpus_per_node": {"type": "integer", "minimum": 0, "default": 0},
             },

@@ -256,6 +256,12 @@ class RunDetailSerializer(RunSerializer):
         return MemberSerializer(latest.members.select_related("node"), many=True).data if latest else []
 
 
+class SubmittedRunSerializer(RunDetailSerializer):
+    """A submitted run, with what its preview found doubtful; empty for a repeated request."""
+
+    findings = FindingSerializer(many=True)
+
+
 class EventSerializer(serializers.Serializer[object]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()

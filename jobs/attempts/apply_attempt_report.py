@@ -14,6 +14,7 @@ from jobs import causes, outcomes
 from jobs.attempts import (
     attempt_report_json,
     attempt_warnings,
+    environment_record,
     final_plan,
     mpi_daemons,
     output_recorder,
@@ -42,7 +43,7 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
         # Reports can overtake each other on the way: an older one must not move the part back.
         if part.phase and PHASES.index(fact.phase) < PHASES.index(part.phase):
             return True
-        is_new_phase = part.phase != fact.phase
+        previous_phase, is_new_phase = part.phase, part.phase != fact.phase
         _store(part, fact)
         _update_members(run, part, fact)
         attempt_warnings.add(part.attempt, fact.warnings, actor=f"node {node.name}")
@@ -55,6 +56,8 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
             and leases.release(run.pk, fact.attempt, node)
         ):
             launch_soon()
+        if previous_phase in readiness.BEFORE_READY and is_new_phase:
+            environment_record.record_prepared(run, part, fact, now)
         mpi_daemons.store_calls(run, part, fact)
         if fact.phase is not Phase.READY or not readiness.start_if_ready(run, part, is_first=is_new_phase):
             run_transitions.apply_reports(run, part.attempt, node, now)

@@ -13,6 +13,7 @@ from jobs import environments
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Snapshot
+from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters
 from jobs.sources import examples
 from trainhub_launch.errors import SpecError
@@ -40,8 +41,9 @@ class Preview:
 
 
 def preview(spec: RunSpec, principal: Principal) -> Preview:
-    """Returns the plan that the spec would get at present. Reports every problem of the spec as a finding and
-    raises nothing for it."""
+    """Returns the plan that the spec would get at present, on the default cluster if it names none. Reports
+    every problem of the spec as a finding and raises nothing for it."""
+    spec = with_cluster(spec, principal)
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = leases.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
@@ -80,12 +82,7 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
 
 def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> Iterator[Finding]:
     if cluster is None:
-        existing = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True)) or "none yet"
-        yield Finding(
-            "error",
-            "resources.cluster",
-            f"there is no cluster {spec.resources.cluster!r} here; there are: {existing}",
-        )
+        yield Finding("error", "resources.cluster", _no_cluster(spec.resources.cluster, principal))
     elif cluster.low_priority or cluster.nodes.filter(revoked_at=None, low_priority=True).exists():
         whose = "its nodes" if cluster.low_priority else "some of its nodes"
         yield Finding(
@@ -95,6 +92,13 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
             f"{MAX_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on "
             "from the last one",
         )
+
+
+def _no_cluster(name: str, principal: Principal) -> str:
+    existing = ", ".join(clusters_of(principal.workspace).values_list("name", flat=True))
+    if not name:
+        return "this workspace has no cluster yet; an operator adds the first machine at /clusters/add/"
+    return f"there is no cluster {name!r} here; there are: {existing or 'none yet'}"
 
 
 def _scaling_up(draft: DraftPlan, principal: Principal) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from django.core.exceptions import PermissionDenied
@@ -11,6 +11,7 @@ from django.db import transaction
 from jobs import lifecycle, tags
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run, RunEvent, Snapshot
+from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.run_preview import Preview, preview
 from jobs.sources import snapshots
 from jobs.states import Reason, RunKind, RunState
@@ -35,7 +36,24 @@ class SubmitRefused(SpecError):
         self.findings = findings
 
 
+@dataclass(frozen=True)
+class Submission:
+    """A submitted run, with the findings of its preview. `is_repeat`: an earlier request with the same key
+    submitted it, and nothing was checked again."""
+
+    run: Run
+    findings: tuple[Finding, ...] = ()
+    is_repeat: bool = False
+
+
 def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None = None) -> Run:
+    """Like `submit_with_findings`, and returns only the run."""
+    return submit_with_findings(spec, principal, idempotency_key=idempotency_key).run
+
+
+def submit_with_findings(
+    spec: RunSpec, principal: Principal, *, idempotency_key: str | None = None
+) -> Submission:
     """Submits the spec and returns the queued run; with a key that was used before, returns that earlier run.
 
     Raises SubmitRefused for a spec with errors, SpecError for a bad key or name, and PermissionDenied."""
@@ -49,7 +67,8 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
     # gone meanwhile.
     existing = _existing_run(principal.workspace, idempotency_key, spec, principal)
     if existing is not None:
-        return existing
+        return Submission(existing, is_repeat=True)
+    spec = with_cluster(spec, principal)
     reviewed = preview(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
@@ -60,7 +79,10 @@ def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None =
         # run.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
         existing = _existing_run(workspace, idempotency_key, frozen, principal)
-        return existing or _create(workspace, frozen, reviewed, principal, idempotency_key)
+        if existing is not None:
+            return Submission(existing, is_repeat=True)
+        run = _create(workspace, frozen, reviewed, principal, idempotency_key)
+    return Submission(run, reviewed.findings)
 
 
 def clone_spec(run: Run) -> RunSpec:
@@ -98,16 +120,18 @@ def _existing_run(workspace: Workspace, key: str | None, spec: RunSpec, principa
             f"was used before, for run {run.number}, now deleted; restore it, or choose a new key",
         )
     # The source of an example is frozen when it is submitted, so it is compared in that form.
-    if run is not None and _comparable(read_spec(run.spec)) != _comparable(_freeze_source(spec, principal)):
+    if run is not None and _differs(read_spec(run.spec), _freeze_source(spec, principal)):
         raise SpecError(
             "Idempotency-Key", f"was used before, for run {run.number} with another spec; choose a new key"
         )
     return run
 
 
-# The stored spec may have a generated name, the repeated one has none.
-def _comparable(spec: RunSpec) -> RunSpec:
-    return replace(spec, display_name="")
+def _differs(stored: RunSpec, repeated: RunSpec) -> bool:
+    # The stored spec may have a generated name and a cluster that the hub chose, the repeated one neither.
+    cluster = repeated.resources.cluster or stored.resources.cluster
+    resources = replace(repeated.resources, cluster=cluster)
+    return replace(stored, display_name="") != replace(repeated, display_name="", resources=resources)
 
 
 def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:

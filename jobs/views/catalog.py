@@ -12,6 +12,7 @@ from clusters.node_reports.hub_uptime import listening_window
 from clusters.visibility import visible_nodes
 from jobs.environments import CURATED
 from jobs.models import Experiment, Run
+from jobs.sources.first_use import first_uses
 from jobs.states import ACTIVE, RunState
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
@@ -53,4 +54,6 @@ def environments(request: WorkspaceRequest) -> HttpResponse:
         (node, str(status(node, now, span)))
         for node in visible_nodes(request.principal.workspace).filter(revoked_at=None)
     ]
-    return render(request, "jobs/environments.html", {"curated": CURATED, "nodes": nodes})
+    costs = first_uses(request.principal.workspace)
+    curated = [(environment, costs[environment.name]) for environment in CURATED]
+    return render(request, "jobs/environments.html", {"curated": curated, "nodes": nodes})

@@ -13,6 +13,7 @@ from jobs import environments
 from jobs.models import Experiment, Run, Snapshot
 from jobs.sources import examples
 from jobs.sources.examples import Example
+from jobs.sources.first_use import FirstUse, first_uses
 from jobs.states import RunKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
@@ -73,19 +74,24 @@ class ClusterChoice:
 @dataclass(frozen=True)
 class EnvironmentChoice:
     """An environment to choose. `is_rare`: one of possibly many interpreters, which the page folds away
-    unless it is chosen."""
+    unless it is chosen. `first_use`: None if nothing is installed."""
 
     value: str
     title: str
     sentence: str
     is_rare: bool = False
+    first_use: FirstUse | None = None
 
 
 @dataclass(frozen=True)
 class GalleryCard:
+    """An example to start from. `command`: what it runs. `first_use`: None if it needs no packages, so that
+    it starts at once."""
+
     example: Example
     framework: str
-    starts: str
+    command: str
+    first_use: FirstUse | None
 
 
 @dataclass(frozen=True)
@@ -117,12 +123,18 @@ def cluster_choices(workspace: Workspace) -> tuple[ClusterChoice, ...]:
     )
 
 
+def is_former_cluster(name: str, offered: Iterable[ClusterChoice]) -> bool:
+    """Returns whether a cluster that is not offered existed once, so that a draft may still name it."""
+    return name not in {choice.name for choice in offered} and Cluster.objects.filter(name=name).exists()
+
+
 def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
     """Returns the curated environments, the node's default Python, and the interpreters that the nodes of the
     workspace's clusters report."""
+    costs = first_uses(workspace)
     return (
         *(
-            EnvironmentChoice(item.name, item.name, environments.describe(item))
+            EnvironmentChoice(item.name, item.name, environments.describe(item), first_use=costs[item.name])
             for item in environments.CURATED
         ),
         EnvironmentChoice("system", "The node's own Python", "Nothing is installed; starts at once."),
@@ -130,8 +142,9 @@ def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
     )
 
 
-def gallery() -> tuple[GalleryCard, ...]:
+def gallery(workspace: Workspace) -> tuple[GalleryCard, ...]:
     """Returns the built-in examples as cards for the start page and the source step."""
+    costs = first_uses(workspace)
     return tuple(
         GalleryCard(
             example,
@@ -139,6 +152,7 @@ def gallery() -> tuple[GalleryCard, ...]:
             " ".join(
                 example.spec.get("command") or [example.spec["script"], *example.spec.get("arguments", ())]
             ),
+            costs.get(example.spec.get("environment", {}).get("name", environments.SYSTEM)),
         )
         for example in examples.examples()
     )

@@ -9,10 +9,14 @@ from typing import Any
 from django.forms.boundfield import BoundField
 
 from jobs.models import Draft
+from jobs.scheduling.default_cluster import default_cluster
+from jobs.sources.first_use import first_uses
 from jobs.wizard import choices, picture, steps
+from jobs.wizard.defaults import processes_per_node
 from jobs.wizard.distribution_form import DistributionForm
 from jobs.wizard.environment_form import EnvironmentForm
 from jobs.wizard.evaluation import Evaluation, WizardProblem
+from jobs.wizard.forms import StepForm
 from jobs.wizard.resources_form import ResourcesForm
 from jobs.wizard.source_form import SourceForm, read_source
 from jobs.wizard.text_values import split_arguments
@@ -72,7 +76,7 @@ def step_context(
         "missing": _missing(evaluation, step),
     }
     if step == steps.REVIEW:
-        return context | _review(evaluation)
+        return context | _review(evaluation, who)
     form = evaluation.forms[step]
     problems = [problem for problem in evaluation.of(step) if tell_all or not problem.is_unvisited]
     entries = {
@@ -85,7 +89,7 @@ def step_context(
     if isinstance(form, DistributionForm):
         return context | {"cards": _cards(form, entries)}
     if isinstance(form, ResourcesForm):
-        return context | _resources(form, who)
+        return context | _resources(form, evaluation.forms["distribution"], who)
     if isinstance(form, EnvironmentForm):
         return context | _environment(form, who)
     return context
@@ -102,10 +106,12 @@ def lines(evaluation: Evaluation, here: str) -> list[StepLine]:
     ]
 
 
-def _review(evaluation: Evaluation) -> Context:
+def _review(evaluation: Evaluation, who: Principal) -> Context:
     titles = {step.name: step.title for step in steps.STEPS}
     spec = evaluation.spec
+    costs = {} if spec is None else first_uses(who.workspace, spec.resources.cluster)
     return {
+        "first_use": None if spec is None else costs.get(spec.environment.name),
         "table": None if evaluation.plan is None else picture.tabulate(evaluation.plan, _mine(evaluation)),
         # The review lists every problem above its picture already.
         "missing": [],
@@ -132,7 +138,7 @@ def _source(form: SourceForm, who: Principal) -> Context:
     facts = choices.source_facts(read_source((form.typed.get("source") or [""])[0]), who)
     return {
         "facts": facts,
-        "cards_of_examples": choices.gallery(),
+        "cards_of_examples": choices.gallery(who.workspace),
         "runs": choices.last_runs(who.workspace, 5),
         "chosen_runs": (form.typed.get("runs") or ["script"])[0],
         "tokens": {name: tokens(form, name) for name in ("arguments", "command")},
@@ -154,13 +160,14 @@ def _cards(form: DistributionForm, entries: dict[str, Entry]) -> list[Card]:
     ]
 
 
-def _resources(form: ResourcesForm, who: Principal) -> Context:
+def _resources(form: ResourcesForm, distribution: StepForm[object], who: Principal) -> Context:
     clusters = choices.cluster_choices(who.workspace)
-    chosen = (form.typed.get("cluster") or [""])[0]
+    chosen = (form.typed.get("cluster") or [""])[0] or default_cluster(who)
+    processes = processes_per_node(distribution)
     return {
-        "clusters": clusters,
+        "clusters": [(cluster, min(cluster.most_gpus, processes)) for cluster in clusters],
         "chosen_cluster": chosen,
-        "is_known_cluster": any(item.name == chosen for item in clusters),
+        "is_former_cluster": choices.is_former_cluster(chosen, clusters),
     }
 
 

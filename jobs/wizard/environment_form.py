@@ -17,6 +17,7 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
     `variable_kind`, `tag_name` and `tag_value`."""
 
     template = "jobs/wizard/_environment.html"
+    independent_fields = frozenset({"experiment", "display_name"})
 
     environment = forms.CharField(
         label="Environment", max_length=500, error_messages={"required": "Choose an environment."}

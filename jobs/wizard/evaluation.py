@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from jobs.models import Draft
 from jobs.scheduling import run_actions
+from jobs.scheduling.default_cluster import with_cluster
 from jobs.wizard import steps
 from jobs.wizard.assemble import assemble
+from jobs.wizard.defaults import draft_forms
 from jobs.wizard.forms import StepForm, below
-from jobs.wizard.parts import SourcePart
+from jobs.wizard.labels import with_labels
+from jobs.wizard.parts import Parts, SourcePart
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.plan import LaunchPlan
@@ -68,9 +71,9 @@ class Evaluation:
 
 
 def evaluate(draft: Draft, who: Principal) -> Evaluation:
-    forms = steps.forms_of(draft.steps)
-    valid = {name: form for name, form in forms.items() if form.is_valid()}
+    forms = draft_forms(draft, who)
     blank = Evaluation(forms, problems=tuple(_form_problems(forms)), touched=frozenset(draft.steps))
+    valid, is_repaired = _checkable_forms(forms)
     # With a source that is wrong rather than missing, a picture of another script would be misleading.
     stands_in = "source" not in valid and all(problem.is_unvisited for problem in blank.of("source"))
     # The plan needs the parts of all steps; only a missing source can be replaced by the stand-in.
@@ -78,16 +81,30 @@ def evaluate(draft: Draft, who: Principal) -> Evaluation:
         return blank
     parts = replace(steps.parts_of(valid), source=STAND_IN) if stands_in else steps.parts_of(valid)
     try:
-        spec = assemble(parts)
+        spec = with_cluster(assemble(parts), who)
     except SpecError as error:
         # The reader raises for the first wrong field only.
         return _with(blank, [Finding("error", error.field, error.message)], stands_in)
     preview = run_actions.preview(spec, who)
-    return replace(
-        _with(blank, preview.findings, stands_in),
-        spec=None if stands_in else spec,
-        plan=preview.plan,
-    )
+    checked = _with(blank, preview.findings, stands_in)
+    if is_repaired:
+        return checked
+    return replace(checked, spec=None if stands_in else spec, plan=preview.plan)
+
+
+def _checkable_forms(forms: dict[str, StepForm[object]]) -> tuple[dict[str, StepForm[object]], bool]:
+    """Returns the valid forms, and those that are valid once their wrong independent fields have the
+    defaults; and whether there are any of the latter."""
+    valid, is_repaired = {}, False
+    for name, form in forms.items():
+        if form.is_valid():
+            valid[name] = form
+        elif set(form.errors) <= form.independent_fields:
+            defaults = steps.raw_of(Parts())[name]
+            repaired = type(form)(form.typed | {field: defaults[field] for field in form.errors})
+            if repaired.is_valid():
+                valid[name], is_repaired = repaired, True
+    return valid, is_repaired
 
 
 def _with(blank: Evaluation, findings: Iterable[Finding], stands_in: bool) -> Evaluation:
@@ -114,7 +131,7 @@ def _problem(finding: Finding, forms: dict[str, StepForm[object]]) -> WizardProb
     for step, form in forms.items():
         name = below(finding.field, form.paths)
         if name is not None:
-            return WizardProblem(finding.level, step, name, _sentence(finding.message))
+            return WizardProblem(finding.level, step, name, _sentence(with_labels(finding.message, forms)))
     return WizardProblem(finding.level, "source", "source", f"{finding.field}: {finding.message}")
 
 

@@ -21,6 +21,9 @@ class StepForm(forms.Form, Generic[Part]):
     unvalidated_fields: ClassVar[frozenset[str]] = frozenset()
     """Fields that are set by other means than typing, such as an upload; a post of the form never changes
     them."""
+    independent_fields: ClassVar[frozenset[str]] = frozenset()
+    """Fields that say nothing about which processes run where. While only such fields are wrong, the rest of
+    the draft is still checked, so that all problems are shown at once."""
 
     def __init__(self, raw: Raw) -> None:
         # Always bound: an untouched step gets the raw data of its defaults, so every form can be validated.

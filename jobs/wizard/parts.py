@@ -29,7 +29,9 @@ class DistributionPart:
 
 @dataclass(frozen=True)
 class ResourcesPart:
-    cluster: str = "local"
+    """Where the run goes. `cluster` "": the default cluster."""
+
+    cluster: str = ""
     gpus_per_node: int = 0
     limits: Limits = field(default_factory=Limits)
     priority: int = 0

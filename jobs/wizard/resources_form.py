@@ -14,10 +14,10 @@ LONGEST_S = 366 * 86400
 
 class ResourcesForm(StepForm[ResourcesPart]):
     template = "jobs/wizard/_resources.html"
+    independent_fields = frozenset({"timeout", "grace_s", "retries", "priority"})
 
-    cluster = forms.CharField(
-        label="Cluster", max_length=100, error_messages={"required": "Choose a cluster."}
-    )
+    # Blank in drafts whose user has chosen none; the page shows the default cluster as chosen.
+    cluster = forms.CharField(label="Cluster", required=False, max_length=100)
     gpus_per_node = whole_number(
         "GPUs per node",
         least=0,

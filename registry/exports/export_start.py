@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.db import transaction
 
 from jobs.models import Run, Snapshot
 from jobs.scheduling import run_actions
+from jobs.scheduling.default_cluster import default_cluster
 from jobs.wizard.environment_form import read_environment
 from registry.errors import RegistryError
 from registry.exports.bundle import pack
@@ -31,6 +34,7 @@ def start(version: ModelVersion, options: Options, who: Principal) -> Export:
     """Submits the run of an export and returns the export. Raises RegistryError naming the field, also while
     an equal export is under way."""
     check(options, version)
+    options = replace(options, cluster=options.cluster or default_cluster(who))
     waiting = Export.objects.filter(version=version, state=ExportState.WAITING).select_related("run")
     same = waiting.filter(options=options.to_json()).first()
     if same is not None:

@@ -32,7 +32,8 @@ class Options:
     `notation`.
 
     `example`: instead of `inputs`, a file of the version or of its run's outputs that contains the input.
-    `factory`: "module:function" of the run's source. `relative` and `absolute`: tolerances.
+    `factory`: "module:function" of the run's source. `cluster`: "" = the hub chooses.
+    `relative` and `absolute`: tolerances.
     """
 
     file: str
@@ -43,7 +44,7 @@ class Options:
     relative: float = RELATIVE
     absolute: float = ABSOLUTE
     opset: int | None = None
-    cluster: str = "local"
+    cluster: str = ""
     environment: str = ONNX
 
     def to_json(self) -> JsonObject:

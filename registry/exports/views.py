@@ -5,6 +5,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from jobs.scheduling.default_cluster import default_cluster
 from registry.errors import RegistryError
 from registry.exports.export_start import start
 from registry.exports.forms import ExportForm, initial_of
@@ -24,7 +25,9 @@ def export(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     workspace = request.principal.workspace
     if request.method != "POST":
         before = _before(version, request)
-        initial = initial_of(Options.from_json(before.options)) if before else None
+        initial: dict[str, object] = {"cluster": default_cluster(request.principal)}
+        if before:
+            initial = initial_of(Options.from_json(before.options))
         return _page(
             request, version, ExportForm(version=version, workspace=workspace, initial=initial), before=before
         )

@@ -9,6 +9,17 @@ mount("wizard-form", (form) => {
   form.addEventListener("submit", stamp);
 });
 
+// A number of GPUs that was the default of the cluster chosen before becomes that of the new one.
+mount("wizard-cluster", (group) => {
+  const gpus = group.closest("form").elements.gpus_per_node;
+  let before = group.querySelector(":checked")?.dataset.gpus;
+  group.addEventListener("change", (event) => {
+    const { gpus: now } = event.target.dataset;
+    if (gpus.value === before && now !== undefined) gpus.value = now;
+    before = now;
+  });
+});
+
 mount("wizard-once", (form) => {
   form.addEventListener("submit", () => (form.querySelector("button").disabled = true));
   // After the Back button the browser may restore this page with its button disabled.

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from clusters.models import Node
-from tests.api.asking import post, refused, upload
+from tests.api.asking import refused, upload
 from tests.jobs.builders import zipped
 from tests.people import client_of, make_stranger
 from trainhub_launch.frameworks import FRAMEWORKS
@@ -77,7 +77,39 @@ class TestSnapshots:
         refused(
             upload(api, b"x", "zip"), 400, "file", "send the source folder as a zip in the form field 'file'"
         )
-        assert post(api, "/api/v1/snapshots/").status_code == 415
+
+    @pytest.mark.parametrize("kind", ["application/zip", "application/x-zip-compressed"])
+    def test_a_zip_may_be_the_body(self, api: Client, kind: str) -> None:
+        content = zipped({"train.py": "print(1)"}).getvalue()
+        answer = api.post("/api/v1/snapshots/", content, kind)
+        assert answer.status_code == 201, answer.content
+        assert answer.json()["id"] == upload(api, content).json()["id"]
+
+    def test_a_body_that_is_no_zip_is_refused_as_a_file_is(self, api: Client) -> None:
+        answer = api.post("/api/v1/snapshots/", b"not a zip", "application/zip")
+        assert answer.status_code == 400
+        assert answer.json()["errors"] == upload(api, b"not a zip").json()["errors"]
+
+    def test_a_body_has_the_same_largest_size(self, api: Client, settings: Any) -> None:
+        settings.MAX_SNAPSHOT_BYTES = 1024
+        answer = api.post("/api/v1/snapshots/", b"x" * 3000, "application/zip")
+        refused(answer, 413, "file", "leave data out with a .trainhubignore file")
+
+    @pytest.mark.parametrize(
+        ("path", "kind"),
+        [("/api/v1/snapshots/", "application/octet-stream"), ("/api/v1/runs/", "application/zip")],
+    )
+    def test_another_type_or_address_is_refused_with_how_to_send_it(
+        self, api: Client, path: str, kind: str
+    ) -> None:
+        answer = api.post(path, zipped({"train.py": ""}).getvalue(), kind)
+        assert answer.status_code == 415
+        assert (
+            "/api/v1/snapshots/ first, as a zip with Content-Type: application/zip" in answer.json()["detail"]
+        )
+        # Both commands of the sentence work: the tests above send the same requests.
+        assert "--data-binary @code.zip" in answer.json()["detail"]
+        assert "-F file=@code.zip" in answer.json()["detail"]
 
     def test_has_a_largest_size(self, api: Client, settings: Any) -> None:
         settings.MAX_SNAPSHOT_BYTES = 1024

@@ -8,8 +8,9 @@ from django.test import Client
 from clusters.models import Node
 from jobs.models import Run
 from jobs.states import RunState
-from tests.api.asking import RUNS, post, refused
+from tests.api.asking import RUNS, post, refused, upload
 from tests.jobs import builders
+from tests.jobs.builders import zipped
 from tests.people import client_of, make_stranger, make_viewer
 
 Spec = dict[str, Any]
@@ -205,3 +206,25 @@ class TestWhoMay:
 
 def test_states_in_answers_are_those_of_the_table(api: Client, spec: Spec) -> None:
     assert post(api, RUNS, spec).json()["state"] in set(RunState)
+
+
+class TestFindings:
+    def test_a_submitted_run_comes_with_the_findings_of_its_preview(self, api: Client, spec: Spec) -> None:
+        code = zipped({"train.py": "print(1)", "requirements.txt": "pandas"}).getvalue()
+        doubtful = {**spec, "source": {"type": "snapshot", "id": upload(api, code).json()["id"]}}
+        previewed = post(api, f"{RUNS}preview/", doubtful).json()
+        answer = post(api, RUNS, doubtful)
+        assert answer.status_code == 201, answer.content
+        assert answer.json()["findings"] == previewed["findings"] != []
+
+    def test_all_wrong_fields_are_named_at_once(self, api: Client, spec: Spec) -> None:
+        wrong = {**spec, "limits": {"timeout_s": 0, "retries": -1}, "resources": {"gpus_per_node": 64}}
+        answer = post(api, RUNS, {**wrong, "script": "trian.py"})
+        refused(answer, 400, "limits.timeout_s", "must be")
+        fields = [error["field"] for error in answer.json()["errors"]]
+        assert set(fields) >= {"limits.timeout_s", "limits.retries", "resources.gpus_per_node", "script"}
+        assert len(fields) == len(set(fields))
+
+    def test_a_missing_required_field_ends_the_list(self, api: Client) -> None:
+        answer = post(api, RUNS, {"priority": 99, "script": "train.py"})
+        assert [error["field"] for error in answer.json()["errors"]] == ["source.type"]

@@ -13,6 +13,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from clusters.enrolment.join import join
+from clusters.enrolment.node_tokens import enrol_node
 from clusters.leases import acquire
 from clusters.models import JoinToken, Lease
 from clusters.node_reports import heartbeat
@@ -50,6 +51,18 @@ def lease(label: str, slug: str = "default") -> None:
             label=f"run {label}",
             workspace=make_workspace(slug),
         )
+
+
+@pytest.mark.parametrize(
+    ("clusters", "expected"),
+    [((), "local"), (("gang",), "gang"), (("gang", "other"), "other"), (("other", "gang"), "gang")],
+)
+def test_a_machine_is_added_to_the_only_cluster_or_the_one_that_grew_last(
+    db: None, clusters: tuple[str, ...], expected: str
+) -> None:
+    for number, name in enumerate(clusters):
+        enrol_node(name, f"node-{number}")
+    assert f'name="cluster" value="{expected}"' in text_of(client_of(make_operator()), "/clusters/add/")
 
 
 class TestClustersPage:

@@ -10,6 +10,10 @@ from trainhub_launch.spec import RunSpec
 
 # Only names of curated environments may begin with these.
 RESERVED_PREFIXES = ("AzureML", "TrainHub-")
+# Files at the top of a source folder that list packages.
+_PACKAGE_LISTS = frozenset(
+    {"requirements.txt", "environment.yml", "environment.yaml", "conda.yaml", "Pipfile"}
+)
 
 
 def reserved(name: str) -> str:
@@ -23,8 +27,18 @@ def reserved(name: str) -> str:
     return ""
 
 
-def environment_findings(spec: RunSpec, names: Collection[str] | None) -> Iterator[Finding]:
+def environment_findings(
+    spec: RunSpec, names: Collection[str] | None, paths: Collection[str] | None
+) -> Iterator[Finding]:
     name = spec.environment.name
+    for path in sorted(_PACKAGE_LISTS.intersection(paths or ())):
+        yield Finding(
+            "hint",
+            "environment.name",
+            f"the packages of {path} are not installed: TrainHub does not read it yet. Choose an environment "
+            "that has them; or install them on the nodes into a conda environment or a Python of pyenv, and "
+            "choose that one among the interpreters",
+        )
     if names is None or name == "system" or name in names:
         return
     available = f"there are: {', '.join(sorted({'system', *names}))}"

@@ -32,7 +32,7 @@ def validate(
         *_of_command(draft),
         *_of_frameworks(draft),
         *_of_variables(draft),
-        *environment_findings(draft.spec, environments),
+        *environment_findings(draft.spec, environments, paths),
         *_of_nodes(draft),
     ]
     return sort_findings(findings)

@@ -12,6 +12,7 @@ import sys
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments import builder_account
+from trainhub_node.environments.progress_report import ProgressReport
 from trainhub_node.supervisor import gang as gangs
 from trainhub_node.supervisor import rank, variables
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
@@ -110,12 +111,13 @@ class EnvironmentBuild:
         Raises StopRequested after ending its whole process group."""
         self.write(f"+ {' '.join(map(_without_password, argv))}")
         log = os.open(self._gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        progress = ProgressReport(self._gang, self._folder)
         pid = os.fork()
         if pid == 0:
             self._exec(argv, {**self._environment(), **extra}, log)
         os.close(log)
         try:
-            return _wait(self._gang, pid)
+            return _wait(self._gang, pid, progress)
         except BaseException:
             _terminate(pid)
             raise
@@ -174,12 +176,13 @@ def _without_password(item: str) -> str:
     return f"{scheme}://****@{rest[len(user) + 1 :]}" if separator and at and host else item
 
 
-def _wait(gang: Gang, pid: int) -> int:
+def _wait(gang: Gang, pid: int, progress: ProgressReport) -> int:
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
         gang.check_stop()
+        progress.write()
         # The child blocks these signals, so that none is lost between the checks above and this wait.
         signal.sigtimedwait((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM), STOP_CHECK_S)
 

@@ -13,8 +13,8 @@ SOFTWARE = (
         "`No module named 'mpi4py'`, `cannot load MPI library`, `libmpi.so… cannot open shared object file`",
         "The environment does not contain mpi4py, or the node has no MPI library.",
         (
-            "Add mpi4py to the environment's requirements, and have Open MPI installed on every node "
-            "(openmpi-bin)."
+            "Choose an environment that has mpi4py, such as TrainHub-PyTorch-2.13, and have Open MPI "
+            "installed on every node (openmpi-bin)."
         ),
         r"No module named 'mpi4py'|cannot load MPI library|libmpi(?:_\w+)?\.so[\w.]*: cannot open "
         r"shared object"
@@ -39,8 +39,9 @@ SOFTWARE = (
         "`ModuleNotFoundError: No module named …`, `python: No module named …`",
         "The environment does not contain the module {name}.",
         (
-            "Add the package that provides {name} to the environment's requirements. If the module is "
-            "your own code, put it into the source folder beside the script."
+            "Choose an environment that has the package with {name}, or install it on the nodes into a conda "
+            "environment or a Python of pyenv and choose that one. If the module is your own code, put it "
+            "into the source folder beside the script."
         ),
         r"No module named '?([\w.]+)",
         link="environments",
@@ -54,8 +55,8 @@ SOFTWARE = (
             "script expects, or a file of the source folder with the same name is imported instead."
         ),
         (
-            "Pin the version that the script needs in the environment's requirements. Check that no file "
-            "of the source folder has the name of a package."
+            "Choose an environment that has the version that the script needs, or change the script. Check "
+            "that no file of the source folder has the name of a package."
         ),
         r"cannot import name '(\w+)'|^AttributeError: (?:partially initialized )?module '[\w.]+' has no "
         r"attribute "
@@ -98,8 +99,8 @@ SOFTWARE = (
         "`trainhub: …: no such program on this node`, `not executable`",
         "The command's program is not installed on the node, or is not executable.",
         (
-            "Correct the command, add the package that provides the program to the environment, or have "
-            "it installed on the node."
+            "Correct the command, choose an environment that has the program, or have it installed on the "
+            "node."
         ),
         r"^trainhub: .{1,200}: (?:no such program|no such file|not executable|not a program|the "
         r"interpreter that"
@@ -112,8 +113,8 @@ SOFTWARE = (
         "pip's `No matching distribution found`, `Could not find a version that satisfies`",
         "The index has no such package or version for this Python and machine.",
         (
-            "Correct the name or version in the environment's requirements. For an index of your own, "
-            "check its address in the environment."
+            "Check on the node that pip reaches its index: its address is PIP_INDEX_URL in the agent's "
+            "environment. Or choose a Python for which the index has the package."
         ),
         (
             r"No matching distribution found for (\S+)|Could not find a version that satisfies the "

@@ -49,7 +49,15 @@ class ExportOptionsSerializer(serializers.Serializer[object]):
     relative = serializers.FloatField(required=False, default=RELATIVE)
     absolute = serializers.FloatField(required=False, default=ABSOLUTE)
     opset = serializers.IntegerField(required=False, allow_null=True, default=None)
-    cluster = serializers.CharField(required=False, default="local")
+    cluster = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        default="",
+        help_text=(
+            "The cluster on which the export runs. By default the only one, else the one last used, else "
+            "the one with the most free GPUs."
+        ),
+    )
     environment = serializers.CharField(
         required=False,
         default=ONNX,

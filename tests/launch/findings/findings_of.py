@@ -28,10 +28,15 @@ def one(spec: RunSpec, field: str, **rest: Any) -> Finding:
 
 
 def command(line: str, distribution: Any = None, gpus: int = 0) -> RunSpec:
-    return make_spec(distribution, command=tuple(line.split()), resources=Resources(gpus_per_node=gpus))
+    return make_spec(
+        distribution, command=tuple(line.split()), resources=Resources("local", gpus_per_node=gpus)
+    )
 
 
 def script(line: str, distribution: Any = None, gpus: int = 0, name: str = "train.py") -> RunSpec:
     return make_spec(
-        distribution, script=name, arguments=tuple(line.split()), resources=Resources(gpus_per_node=gpus)
+        distribution,
+        script=name,
+        arguments=tuple(line.split()),
+        resources=Resources("local", gpus_per_node=gpus),
     )

@@ -80,7 +80,7 @@ class TestCause:
         for words in (
             "Missing module.",
             "not contain the module apex",
-            "Add the package that provides apex",
+            "Choose an environment that has the package with apex",
             'href="/environments/"',
         ):
             assert words in cause, words

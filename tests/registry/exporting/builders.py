@@ -22,7 +22,11 @@ SOURCE = {
     "src/model.py": "def make_model(width=3):\n    pass\n\n\ndef grow(by):\n    pass\n",
 }
 TYPED = Options(
-    file="model.pt", inputs=("images: 1x1x8x8 float32",), dynamic=("0=batch",), factory="model:make_model"
+    file="model.pt",
+    inputs=("images: 1x1x8x8 float32",),
+    dynamic=("0=batch",),
+    factory="model:make_model",
+    cluster="local",
 )
 FOUND: dict[str, Any] = {
     "format": "onnx",

@@ -1,0 +1,46 @@
+"""Records which curated environments the nodes have prepared, and how long building them took."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from jobs import environments
+from jobs.attempts.run_transitions import to_datetime
+from jobs.models import AttemptNode, PreparedEnvironment, Run
+from trainhub_launch.errors import SpecError
+from trainhub_launch.log_names import ENVIRONMENT_LOG
+from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.report import AttemptFact
+from trainhub_launch.spec_reader import read_spec
+from trainhub_launch.states import Phase
+
+# One of these follows the preparation: READY only in runs on several nodes.
+AFTER_PREPARING = (Phase.READY, Phase.RUNNING)
+
+
+def record_prepared(run: Run, part: AttemptNode, fact: AttemptFact, now: datetime) -> None:
+    """Records that the part's node has prepared the environment of the run. Called once for each phase that
+    the node reports for the first time; does nothing before the preparation is over."""
+    ended = [fact.phase_at[phase] for phase in AFTER_PREPARING if phase in fact.phase_at]
+    environment = _environment(run) if ended else None
+    if environment is None:
+        return
+    values: dict[str, object] = {"prepared_at": now}
+    started = fact.phase_at.get(Phase.PREPARING)
+    if ENVIRONMENT_LOG in fact.logs and started is not None:
+        values |= {"built_at": to_datetime(min(ended)), "build_s": max(0.0, min(ended) - started)}
+    PreparedEnvironment.objects.update_or_create(
+        node=part.node, name=environment.name, version=environment.version, defaults=values
+    )
+
+
+def _environment(run: Run) -> EnvironmentSpec | None:
+    """Returns the curated environment of the run, None for an interpreter of the node."""
+    ref = read_spec(run.spec).environment
+    if ref.name == environments.SYSTEM:
+        return None
+    try:
+        return environments.resolve(ref, ())
+    except SpecError:
+        # A later version of the hub no longer has the environment of a run that an earlier one started.
+        return None
