@@ -39,13 +39,14 @@ def first_uses(workspace: Workspace, cluster: str = "") -> dict[str, FirstUse]:
 
 def _first_use(environment: EnvironmentSpec, rows: list[PreparedEnvironment], cluster: str) -> FirstUse:
     own = [row for row in rows if (row.name, row.version) == (environment.name, environment.version)]
-    latest = max((row for row in own if row.built_at), key=lambda row: row.built_at, default=None)
+    builds = [(row.built_at, row) for row in own if row.built_at is not None]
+    built_at, latest = max(builds, key=lambda build: build[0], default=(None, None))
     install = environments.INSTALLS.get(environment.name)
     return FirstUse(
         packages=install.packages if install else None,
         download_bytes=install.download_bytes if install else None,
         build_s=latest.build_s if latest else None,
         built_on=latest.node.name if latest else "",
-        built_at=latest.built_at if latest else None,
+        built_at=built_at,
         nodes=tuple(row.node.name for row in own if cluster in ("", row.node.cluster.name)),
     )

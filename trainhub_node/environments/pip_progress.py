@@ -1,7 +1,8 @@
 """Counts packages in pip's output while it grows: how many it needs, and how many it has.
 
-pip first collects the metadata of every package that it needs, and downloads the packages afterwards, so the
-total is known when the first of them arrives. Standard library only: `make` shows the same progress."""
+From an index that serves metadata apart, pip first collects that of every package and then downloads the
+packages, so the total is known when the first of them arrives. From others it downloads each package to
+learn what that one needs. Standard library only: `make` shows the same progress."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ MAX_LINE_BYTES = 65536
 
 class PipProgress:
     """The packages that pip has named in its output so far. `needed` and `fetched` are normalised names;
+    `is_growing`: pip downloads packages to find what else it needs, so that the total is not known yet;
     `is_installing`: everything is there and pip installs it."""
 
     def __init__(self) -> None:
         self.needed: set[str] = set()
         self.fetched: set[str] = set()
+        self.is_growing = False
         self.is_installing = False
         self._rest = b""
 
@@ -31,6 +34,8 @@ class PipProgress:
         """Returns how far pip is, "" before it has named a package."""
         if self.is_installing:
             return f"Installing {_packages(len(self.needed))}."
+        if self.is_growing:
+            return f"Downloaded {_packages(len(self.fetched))} so far."
         if self.fetched:
             return f"Downloaded {len(self.fetched)} of {_packages(len(self.needed))}."
         return (
@@ -40,6 +45,7 @@ class PipProgress:
     def _read(self, words: list[str]) -> None:
         match words:
             case ["Collecting", requirement, *_]:
+                self.is_growing = bool(self.fetched)
                 self.needed.add(_project(requirement))
             # A file of a folder or an index on this machine is not downloaded.
             case ["Processing", path, *_] if path.endswith(WHEEL):

@@ -1,4 +1,5 @@
-"""Tells the user how far pip is, in the preparation log, which the run's page shows while it prepares."""
+"""Tells the user how far pip is: in the preparation log, and in the build log among pip's own lines, which
+the run's page shows during the build."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from itertools import islice
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments.pip_progress import PipProgress
-from trainhub_node.supervisor.gang import Gang
+from trainhub_node.supervisor.gang import Gang, append_to_file
 
 INTERVAL_S = 5.0
 PIECE_BYTES = 262144
@@ -40,6 +41,7 @@ class ProgressReport:
         sentence = self._sentence()
         if sentence != self._last:
             self._gang.log(sentence)
+            append_to_file(self._log, f"== {sentence}\n".encode())
             self._last = sentence
 
     def _read(self) -> None:

@@ -36,6 +36,8 @@ def sentence(*pieces: bytes) -> str:
         (COLLECTING + DOWNLOADING, "Downloaded 2 of 3 packages."),
         # Each name counts once, also when pip tries several versions.
         (COLLECTING + COLLECTING + DOWNLOADING + DOWNLOADING, "Downloaded 2 of 3 packages."),
+        # Without metadata apart, a total would be that of the packages named so far.
+        (DOWNLOADING + b"Collecting numpy\n", "Downloaded 2 packages so far."),
         (COLLECTING + b"Processing /wheels/jinja2-3.1.6-py3-none-any.whl\n", "Downloaded 1 of 3 packages."),
         (COLLECTING + DOWNLOADING + b"Installing collected packages: a, b, c\n", "Installing 3 packages."),
     ],
