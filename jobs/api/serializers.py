@@ -167,6 +167,10 @@ class CauseSerializer(serializers.Serializer[object]):
             "others."
         )
     )
+    ranks = serializers.ListField(
+        child=serializers.IntegerField(),
+        help_text="All ranks that failed with this error, if several did; otherwise empty.",
+    )
     others = OtherSerializer(many=True, help_text="The other ranks that ended because of the same failure.")
 
 

@@ -5,30 +5,27 @@ Reads files, so it must not run inside a transaction that holds locks."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jobs.causes import failures
-from jobs.causes.cause import Cause, OtherRank
-from jobs.causes.cause_selection import CauseChoice, choose, reason_for
+from jobs.causes.absent_rank import absent_rank
+from jobs.causes.cause import Cause
+from jobs.causes.cause_selection import CauseChoice, choose
 from jobs.causes.evidence import Evidence, EvidenceWeight, RankEvidence, weigh
 from jobs.causes.failures import FailureMatch
-from jobs.causes.log_diagnosis import LogDiagnosis, LogQuote, diagnose_log
+from jobs.causes.log_diagnosis import LogDiagnosis
+from jobs.causes.log_reading import LONG_TAIL_BYTES, MAX_LONG_TAILS, SHORT_TAIL_BYTES, diagnose
+from jobs.causes.rank_cause import failure_fields, other_ranks, quote_fields, rank_cause
 from jobs.causes.reasons import LOG_OF_REASON, RANK_REASONS, REMEDIES, WITHOUT_CAUSE
-from jobs.logs import log_store
+from jobs.causes.silence import first_to_fall_silent, was_silent
 from jobs.models import Attempt, AttemptNode, Member, Run
-from jobs.outcomes import rank_failure
 from jobs.redaction import mask
-from jobs.states import MEMBER_FINAL, MemberState, Reason, RunState
+from jobs.states import MemberState, Reason, RunState
 from jobs.tokens import attempt_token
 
-# The last traceback of a rank, with the output of other threads after it.
-TAIL_BYTES = 256 * 1024
-SHORT_TAIL_BYTES = 64 * 1024
-# With more ranks than this, shorter log tails are read.
-MAX_LONG_TAILS = 16
 # Number of ranks whose logs are read: those that failed first, then the others.
 MAX_RANKS_READ = 64
-MIN_SILENCE_S = 60
+# Number of ranks whose whole logs, which may have gigabytes, are searched if their ends show no error.
+MAX_WHOLE_LOGS = 4
 
 
 def find_cause(run_id: str, attempt: int) -> Cause | None:
@@ -50,15 +47,16 @@ def find_cause(run_id: str, attempt: int) -> Cause | None:
             # failure.
             if item.weight is not EvidenceWeight.ECHO or item.rank.state == MemberState.FAILED
         )
-        if choice is not None and _is_to_blame(run, choice, is_failed=is_failed):
-            return _masked(_rank_cause(run, choice, evidence), run_id, attempt)
+        if row is not None and choice is not None and _is_to_blame(run, choice, is_failed=is_failed):
+            cause = absent_rank(row, choice, evidence) or rank_cause(run, choice, evidence)
+            return _masked(cause, run_id, attempt)
     return _masked(_reason_cause(run, row, evidence), run_id, attempt) if is_failed else None
 
 
 def _is_to_blame(run: Run, choice: CauseChoice, *, is_failed: bool) -> bool:
     """Returns whether the rank is the cause. A rank that only reacted to another one's end does not outweigh
     a known problem of a node or the time limit."""
-    return not is_failed or run.reason in RANK_REASONS or choice.is_certain
+    return not is_failed or run.reason in RANK_REASONS or choice.has_own_error
 
 
 def unsuccessful_ranks(attempt: Attempt) -> list[RankEvidence]:
@@ -94,103 +92,20 @@ def _evidence(run: Run, attempt: Attempt) -> list[Evidence]:
     ranks.sort(
         key=lambda rank: (rank.state != MemberState.FAILED, rank.ended_at is None, rank.ended_at, rank.rank)
     )
-    limit = TAIL_BYTES if len(ranks) <= MAX_LONG_TAILS else SHORT_TAIL_BYTES
-    read = {rank.rank for rank in ranks[:MAX_RANKS_READ]}
-    return [
-        weigh(rank, _diagnose_rank(run, attempt, rank, limit) if rank.rank in read else LogDiagnosis())
-        for rank in ranks
-    ]
-
-
-def _diagnose_rank(run: Run, attempt: Attempt, rank: RankEvidence, limit: int) -> LogDiagnosis:
-    return _diagnose(run, attempt.number, rank.log, limit, launcher=rank.role == "launcher")
-
-
-def _diagnose(
-    run: Run, attempt: int, log: str, limit: int = TAIL_BYTES, *, launcher: bool = False
-) -> LogDiagnosis:
-    size = log_store.size(run.pk, attempt, log)
-    start = max(0, size - limit)
-    tail = log_store.read(run.pk, attempt, log, start, limit)
-    if start:
-        # The tail begins inside a line, which is dropped unless it is the only one.
-        first = tail.find(b"\n") + 1
-        tail, start = tail[first:], start + first
-    return diagnose_log(tail, start, launcher=launcher)
-
-
-def _rank_cause(run: Run, choice: CauseChoice, weighed: Sequence[Evidence]) -> Cause:
-    chosen = choice.evidence
-    rank, diagnosis, match = chosen.rank, chosen.diagnosis, chosen.match
-    others = [item for item in weighed if item is not chosen]
-    is_certain = choice.is_certain or not others
-    return Cause(
-        sentence=_sentence(run, rank) if is_certain else _uncertain(run, rank, others),
-        remedy=match.remedy if match else REMEDIES[Reason.EXITED],
-        rank=rank.rank,
-        local_rank=rank.local_rank,
-        node=rank.node,
-        role=rank.role,
-        child=diagnosis.child.rank if diagnosis.child else None,
-        exception=diagnosis.exception,
-        began=diagnosis.began,
-        log=rank.log,
-        **_failure_fields(match),
-        **_quote_fields(diagnosis.quote),
-        at=rank.ended_at.isoformat() if rank.ended_at else None,
-        is_certain=is_certain,
-        others=tuple(
-            OtherRank(item.rank.rank, item.rank.node, reason_for(item, chosen))
-            for item in sorted(others, key=_rank_number)
-        ),
-    )
-
-
-def _rank_number(item: Evidence) -> int:
-    return item.rank.rank
-
-
-def _failure_fields(match: FailureMatch | None) -> dict[str, Any]:
-    if match is None:
-        return {}
-    return {
-        "kind": match.failure.kind,
-        "title": match.failure.title,
-        "meaning": match.meaning,
-        "link": match.failure.link,
+    limit = LONG_TAIL_BYTES if len(ranks) <= MAX_LONG_TAILS else SHORT_TAIL_BYTES
+    diagnoses = {
+        rank.rank: diagnose(
+            run.pk,
+            attempt.number,
+            rank.log,
+            limit,
+            launcher=rank.role == "launcher",
+            # Python exits with 1 after an exception; another code says that the end of the log is enough.
+            whole_log=index < MAX_WHOLE_LOGS and rank.exit_code == 1,
+        )
+        for index, rank in enumerate(ranks[:MAX_RANKS_READ])
     }
-
-
-def _quote_fields(quote: LogQuote | None) -> dict[str, Any]:
-    return {"quote": quote.text, "offset": quote.offset} if quote else {}
-
-
-def _sentence(run: Run, rank: RankEvidence) -> str:
-    if run.state == RunState.FAILED and run.reason == Reason.TIMED_OUT:
-        return run.sentence
-    if rank.state != MemberState.FAILED:
-        detail = (
-            "it has not exited yet"
-            if rank.state not in MEMBER_FINAL
-            else "TrainHub stopped it with the others before it had exited"
-        )
-        return f"Rank {rank.rank} raised an error on {rank.node}; {detail}."
-    reason, more = rank_failure(rank, rank.node)
-    return reason.sentence(**more)
-
-
-def _uncertain(run: Run, rank: RankEvidence, others: Sequence[Evidence]) -> str:
-    silent = [item.rank for item in others if item.rank.state == MemberState.LOST]
-    silent_text = ""
-    if silent:
-        nodes = sorted({item.node for item in silent})
-        silent_text = (
-            f" Not heard from: {len(silent)} rank{'s' if len(silent) > 1 else ''} on {', '.join(nodes)}."
-        )
-    return (
-        f"{_sentence(run, rank)} No rank reported an error of its own; this one was the first to lose the "
-        f"others.{silent_text}"
-    )
+    return [weigh(rank, diagnoses.get(rank.rank, LogDiagnosis())) for rank in ranks]
 
 
 def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:
@@ -198,23 +113,22 @@ def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]
     node = str(run.facts.get("node", ""))
     # The node's own sentence, such as pip's last line, where its log is not here.
     log = _log_of(run, attempt, node)
-    diagnosis = _diagnose(run, run.attempt, log) if log and attempt else LogDiagnosis()
+    diagnosis = diagnose(run.pk, run.attempt, log) if log and attempt else LogDiagnosis()
     match = diagnosis.match or failures.match_line(str(run.facts.get("detail", "")))
-    if run.reason == Reason.TIMED_OUT and _was_silent(run, weighed):
+    sentence = run.sentence
+    if run.reason == Reason.TIMED_OUT and was_silent(run, weighed):
         match = FailureMatch(failures.HUNG)
+        sentence = f"{sentence} {first_to_fall_silent(run, weighed)}".rstrip()
     return Cause(
-        sentence=run.sentence,
+        sentence=sentence,
         remedy=match.remedy if match else REMEDIES.get(run.reason, ""),
         node=node,
         exception=diagnosis.exception,
         log=log if diagnosis.quote else "",
-        **_failure_fields(match),
-        **_quote_fields(diagnosis.quote),
+        **failure_fields(match),
+        **quote_fields(diagnosis.quote),
         at=run.finished_at.isoformat() if run.finished_at else None,
-        others=tuple(
-            OtherRank(item.rank.rank, item.rank.node, reason_for(item, item))
-            for item in sorted(weighed, key=_rank_number)
-        ),
+        others=other_ranks(weighed),
     )
 
 
@@ -225,16 +139,6 @@ def _log_of(run: Run, attempt: Attempt | None, node: str) -> str:
     name = LOG_OF_REASON.get(run.reason, "")
     part = AttemptNode.objects.filter(attempt=attempt, node__name=node).first() if name and attempt else None
     return f"node_{part.node_rank}/{name}" if part is not None and part.node_rank else name
-
-
-def _was_silent(run: Run, weighed: Sequence[Evidence]) -> bool:
-    """Returns whether no rank wrote anything for the last half of the time limit, at least for a minute."""
-    files = [log_store.path(run.pk, run.attempt, item.rank.log) for item in weighed]
-    # The file of a log changes when the hub appends bytes, so this is the last arrival by the hub's clock.
-    last = max((file.stat().st_mtime for file in files if file.exists()), default=None)
-    if last is None or run.finished_at is None:
-        return False
-    return run.finished_at.timestamp() - last >= max(MIN_SILENCE_S, float(run.facts.get("seconds") or 0) / 2)
 
 
 def _masked(cause: Cause, run_id: str, attempt: int) -> Cause:

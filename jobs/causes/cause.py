@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,8 @@ class Cause:
     `rank` is None if no rank is the cause (but a node, the environment, the time limit). `child`: the
     launcher's number for the process in that rank's log that failed first. `began`: the exception that led to
     `exception`. `kind`: of a known failure, else "". `at`: ISO time by the hub's clock. `is_certain` is False
-    if no rank reported an error of its own and this one was only the first to lose the others."""
+    if the rank only lost the others, or did not end as the error in its log ends a process. `ranks`: all that
+    failed with the same error, if several did."""
 
     sentence: str
     remedy: str
@@ -49,7 +50,20 @@ class Cause:
     quote: str = ""
     at: str | None = None
     is_certain: bool = True
+    ranks: tuple[int, ...] = ()
     others: tuple[OtherRank, ...] = ()
+
+    @property
+    def where(self) -> str:
+        """Returns the place of the failure, such as `Rank 1 on gpu-b`, "" if no rank is the cause. A process
+        of torchrun has torchrun's number, which is the script's RANK."""
+        if self.rank is None:
+            return ""
+        if self.ranks:
+            return f"Ranks {format_ranks(self.ranks)}"
+        if self.child is not None:
+            return f"torchrun's rank {self.child} on {self.node}"
+        return f"Rank {self.rank} on {self.node}"
 
     @property
     def message(self) -> str:
@@ -61,7 +75,7 @@ class Cause:
         if self.rank is None:
             text = f"{self.sentence} {self.title}.".removesuffix(" .")
         elif self.exception:
-            text = f"Rank {self.rank} on {self.node}: {self.exception}"
+            text = f"{self.where}: {self.exception}"
         else:
             text = f"{self.sentence} {self.title}." if self.title else self.sentence
         flat = " ".join(text.split())
@@ -77,4 +91,22 @@ class Cause:
         # The stored JSON has derived values as well, and may come from a version with other fields.
         names = {spot.name for spot in dataclasses.fields(cls)}
         fields = {name: value for name, value in stored.items() if name in names}
-        return cls(**{**fields, "others": tuple(OtherRank(**other) for other in stored.get("others", ()))})
+        others = tuple(OtherRank(**other) for other in stored.get("others", ()))
+        return cls(**{**fields, "ranks": tuple(stored.get("ranks", ())), "others": others})
+
+
+def format_ranks(ranks: Sequence[int]) -> str:
+    """Formats ascending ranks: 0, 2, 3, 4 -> "0, 2–4"."""
+    ranges: list[tuple[int, int]] = []
+    for rank in ranks:
+        if ranges and ranges[-1][1] + 1 == rank:
+            ranges[-1] = (ranges[-1][0], rank)
+        else:
+            ranges.append((rank, rank))
+    return ", ".join(_format_range(first, last) for first, last in ranges)
+
+
+def _format_range(first: int, last: int) -> str:
+    if last - first > 1:
+        return f"{first}–{last}"
+    return f"{first}" if first == last else f"{first}, {last}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from jobs.causes.cause import format_ranks
 from jobs.causes.evidence import Evidence, EvidenceWeight
 from jobs.states import MemberState
 
@@ -18,24 +19,47 @@ NO_ERROR = "ended without a word"
 
 @dataclass(frozen=True)
 class CauseChoice:
-    """`is_certain`: the rank has an error of its own; otherwise it was only the first to lose the others."""
+    """`has_own_error`: the rank did not just lose the others, as their first."""
 
     evidence: Evidence
-    is_certain: bool
+    has_own_error: bool
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the rank has an error of its own and ended as this error ends a process."""
+        return self.has_own_error and self.evidence.agrees
 
 
 def choose(evidence: Iterable[Evidence]) -> CauseChoice | None:
     """Returns the rank that most likely is the cause, or None.
 
     A rank with an error of its own comes before one that just ended, that one before a rank that lost its
-    peers; among equals the first by time."""
+    peers. Among equals a known failure comes first, because the others may be what followed from it in words
+    that are not known; then the first by time."""
     ranked = sorted((item for item in evidence if item.weight is not EvidenceWeight.NOTHING), key=_order)
     return CauseChoice(ranked[0], ranked[0].weight is not EvidenceWeight.ECHO) if ranked else None
 
 
-def _order(item: Evidence) -> tuple[int, float, int]:
+def _order(item: Evidence) -> tuple[int, bool, float, int]:
     ended = item.rank.ended_at
-    return item.weight, ended.timestamp() if ended else float("inf"), item.rank.rank
+    return (
+        item.weight,
+        not item.is_known,
+        ended.timestamp() if ended else float("inf"),
+        item.rank.rank,
+    )
+
+
+def same_error(evidence: Iterable[Evidence], chosen: Evidence) -> tuple[int, ...]:
+    """Returns the chosen rank and those that failed by themselves with the same error, ascending."""
+    ranks = {
+        item.rank.rank
+        for item in evidence
+        if item.weight is EvidenceWeight.OWN
+        and item.rank.state == MemberState.FAILED
+        and _is_same(item, chosen)
+    }
+    return tuple(sorted({chosen.rank.rank, *ranks}))
 
 
 def reason_for(item: Evidence, chosen: Evidence) -> str:
@@ -80,20 +104,3 @@ def group_reasons(words: Sequence[tuple[int, str]]) -> list[tuple[str, str]]:
         (word, format_ranks(numbers))
         for word, numbers in sorted(ranks.items(), key=lambda item: -len(item[1]))
     ]
-
-
-def format_ranks(ranks: Sequence[int]) -> str:
-    """Formats ascending ranks: 0, 2, 3, 4 -> "0, 2–4"."""
-    ranges: list[tuple[int, int]] = []
-    for rank in ranks:
-        if ranges and ranges[-1][1] + 1 == rank:
-            ranges[-1] = (ranges[-1][0], rank)
-        else:
-            ranges.append((rank, rank))
-    return ", ".join(_format_range(first, last) for first, last in ranges)
-
-
-def _format_range(first: int, last: int) -> str:
-    if last - first > 1:
-        return f"{first}–{last}"
-    return f"{first}" if first == last else f"{first}, {last}"

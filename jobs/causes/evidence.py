@@ -69,6 +69,22 @@ class Evidence:
     match: FailureMatch | None
     weight: EvidenceWeight
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the log, or the kernel's count of kills, names a known failure."""
+        return self.rank.out_of_memory or self.diagnosis.match is not None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the rank ended as its exception ends a process: Python exits with 1, C++ aborts."""
+        rank, diagnosis = self.rank, self.diagnosis
+        if not diagnosis.raised or rank.state != MemberState.FAILED or diagnosis.child is not None:
+            return True
+        if diagnosis.is_far:
+            return False
+        # A launcher passes on the exit code of its own child.
+        return rank.role == "launcher" or rank.exit_code == 1 or rank.end_signal == signal.SIGABRT
+
 
 def weigh(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
     if rank.state != MemberState.FAILED:
@@ -86,8 +102,13 @@ def weigh(rank: RankEvidence, diagnosis: LogDiagnosis) -> Evidence:
         )
     if number is not None:
         return _weigh_signal(rank, diagnosis, number)
+    # The process has survived an exception far above the end, unless it exited as Python does after one.
+    if diagnosis.is_far and rank.exit_code != 1:
+        diagnosis = _without_exception(diagnosis)
     if not diagnosis.exception:
         return Evidence(rank, diagnosis, None, EvidenceWeight.PLAIN)
+    if diagnosis.is_far and not diagnosis.is_echo:
+        return Evidence(rank, diagnosis, diagnosis.match, EvidenceWeight.PLAIN)
     return Evidence(
         rank, diagnosis, diagnosis.match, EvidenceWeight.ECHO if diagnosis.is_echo else EvidenceWeight.OWN
     )
@@ -132,4 +153,4 @@ def _child_signal(diagnosis: LogDiagnosis) -> int | None:
 
 def _without_exception(diagnosis: LogDiagnosis) -> LogDiagnosis:
     """Returns the diagnosis with its quote only: the exception in the log is not what ended the rank."""
-    return dataclasses.replace(diagnosis, exception="", began="", match=None)
+    return dataclasses.replace(diagnosis, exception="", began="", match=None, raised=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobs.causes import failures
 from jobs.causes.failures import FailureMatch
@@ -59,6 +59,7 @@ class LogDiagnosis:
     `exception` followed from it.
 
     `raised`: the exception has a traceback. `distance`: number of lines between the quote and the log's end.
+    `is_far`: much output follows the traceback, so that the process may have survived the exception.
     """
 
     exception: str = ""
@@ -68,6 +69,7 @@ class LogDiagnosis:
     child: FailedChild | None = None
     raised: bool = False
     distance: int = 0
+    is_far: bool = False
 
     @property
     def is_echo(self) -> bool:
@@ -82,12 +84,17 @@ def diagnose_log(tail: bytes, offset: int, *, launcher: bool = False) -> LogDiag
     # torchrun starts several processes, and `[rank1]:` at the start of lines shows the same.
     has_several = launcher or child is not None or len(_rank_prefixes(lines)) > 1
     script_lines = _without_launcher(lines)
-    failure_chains = [chain for chain in (_own(chain) for chain in find_chains(lines)) if chain]
+    all_chains = [chain for chain in (_own(chain) for chain in find_chains(lines)) if chain]
+    # What a thread raised counts only where the process itself raised nothing.
+    failure_chains = [chain for chain in all_chains if not chain[-1].is_in_thread] or all_chains
     ending = _ending(failure_chains, len(script_lines) if child else len(lines))
     if ending:
         chosen = _choose_chain(lines, ending, several=has_several, child=child)
         return _diagnose_chain(lines, chosen, child)
-    return _diagnose_last_lines(script_lines, child)
+    last_lines = _diagnose_last_lines(script_lines, child)
+    if failure_chains and last_lines.match is None:
+        return replace(_diagnose_chain(lines, failure_chains[-1], child), is_far=True)
+    return last_lines
 
 
 def _own(chain: Chain) -> Chain:

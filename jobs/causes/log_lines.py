@@ -8,7 +8,12 @@ from dataclasses import dataclass
 
 MAX_LINES = 4000
 MAX_LINE_LENGTH = 2000
+# The beginning of the line with which Python begins a traceback.
+TRACEBACK = b"Traceback (most recent call last)"
 _LINE = re.compile(rb"[^\n]*\n|[^\n]+")
+# What torch and others put before every line of a process.
+_PREFIX = re.compile(rb"\[[^\]\s]{1,40}\]: ?\Z")
+MAX_PREFIX_LENGTH = 45
 # CSI sequences (colours, cursor), OSC sequences (titles, links) and the short escapes of ECMA-48.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|.)")
 
@@ -28,9 +33,21 @@ def parse_lines(tail: bytes, offset: int) -> list[LogLine]:
     at = offset + len(tail) - sum(len(piece) for piece in pieces)
     result = []
     for piece in pieces:
-        result.append(LogLine(at, plain_text(piece)))
+        heading = _heading(piece)
+        result.append(LogLine(at + heading, plain_text(piece[heading:])))
         at += len(piece)
     return result
+
+
+def _heading(line: bytes) -> int:
+    """Returns where a traceback begins behind a progress bar that has not ended its line, else 0."""
+    at = line.rfind(TRACEBACK)
+    if at <= 0:
+        return 0
+    prefix = _PREFIX.search(line, max(0, at - MAX_PREFIX_LENGTH), at)
+    begin = prefix.start() if prefix else at
+    # Where the line is short and nothing is drawn over, a terminal shows all of it.
+    return begin if begin > MAX_LINE_LENGTH or b"\r" in line[:begin] else 0
 
 
 def plain_text(line: bytes) -> str:

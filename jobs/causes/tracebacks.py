@@ -16,7 +16,9 @@ JOINTS = (
     "terminated with the following error:",
 )
 # Lines right before a traceback that did not end the process.
-IGNORED = ("Exception ignored in", "--- Logging error ---", "Error in atexit", "Exception in thread")
+IGNORED = ("Exception ignored in", "--- Logging error ---", "Error in atexit")
+# The line right before the traceback of a thread: it ends only the thread, and the process may fail later.
+IN_THREAD = "Exception in thread"
 # Exceptions that a launcher raises because one of its processes died; they are never the cause.
 LAUNCHER_EXCEPTIONS = (
     "ChildFailedError",
@@ -45,6 +47,7 @@ class Traceback:
     exception: str
     message: tuple[str, ...] = ()
     is_ignored: bool = False
+    is_in_thread: bool = False
 
     @property
     def type(self) -> str:
@@ -106,21 +109,22 @@ def _chains(lines: Sequence[str]) -> list[list[Traceback]]:
 
 
 def _traceback(lines: Sequence[str], start: int) -> Traceback:
-    is_ignored = start > 0 and lines[start - 1].startswith(IGNORED)
+    heading = lines[start - 1] if start else ""
+    marks = heading.startswith(IGNORED), heading.startswith(IN_THREAD)
     margin = _margin(lines[start])
     at = start + 1
     while at < len(lines) and _is_frame(_body(lines[at], margin)):
         at += 1
     # The log ends within the frames, or the traceback was interrupted by another one.
     if at == len(lines) or START in lines[at]:
-        return Traceback(start, at, "", "", is_ignored=is_ignored)
+        return Traceback(start, at, "", "", (), *marks)
     message = [_body(lines[at], margin).strip()]
     while at + len(message) < len(lines) and len(message) < MAX_MESSAGE_LINES:
         more = _body(lines[at + len(message)], margin)
         if not _continues(more, message):
             break
         message.append(more.strip())
-    return Traceback(start, at + len(message), "", _exception_line(message), tuple(message), is_ignored)
+    return Traceback(start, at + len(message), "", _exception_line(message), tuple(message), *marks)
 
 
 def _margin(text: str) -> bool:

@@ -132,8 +132,13 @@ class LogTimeline:
 
     def bytes_before(self, moment_ms: int) -> int:
         """Returns the number of bytes in arrivals that ended before `moment_ms`."""
-        count = bisect_left(self._lasts, 2 * moment_ms)
+        count = self._count_before(moment_ms)
         return self.ends[count - 1] if count else 0
+
+    def last_before(self, moment_ms: int) -> int:
+        """Returns the end of the last arrival that ended before `moment_ms`; 0 if there is none."""
+        count = self._count_before(moment_ms)
+        return self._lasts[count - 1] >> 1 if count else 0
 
     def next_moment(self, moment_ms: int) -> int | None:
         """Returns the end of the first arrival that ended after `moment_ms`, or None."""
@@ -155,6 +160,9 @@ class LogTimeline:
         """Returns the median pause between two arrivals."""
         pauses = sorted(map(sub, self.firsts[1:], (last >> 1 for last in self._lasts)))
         return max(0, pauses[len(pauses) // 2]) if pauses else 0
+
+    def _count_before(self, moment_ms: int) -> int:
+        return bisect_left(self._lasts, 2 * moment_ms)
 
     def _arrival(self, index: int) -> Arrival:
         last = self._lasts[index]

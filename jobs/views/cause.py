@@ -32,19 +32,6 @@ class CauseView:
     link: tuple[str, str] | None
 
     @property
-    def where(self) -> str:
-        """Returns the place of the failure, such as `Rank 1 on gpu-b`; for a launcher with several processes
-        also the launcher's number of the process. Returns "" if no rank is the cause."""
-        if self.cause.rank is None:
-            return ""
-        child = (
-            f", its process {self.cause.child}"
-            if self.cause.child is not None and self.cause.role == "launcher"
-            else ""
-        )
-        return f"Rank {self.cause.rank} on {self.cause.node}{child}"
-
-    @property
     def at(self) -> datetime | None:
         return datetime.fromisoformat(self.cause.at) if self.cause.at else None
 

@@ -9,6 +9,7 @@ from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.utils import timezone
 
+from jobs import causes
 from jobs.logs import log_store
 from jobs.models import Member, Run
 from jobs.states import ACTIVE, WAITING, RunState
@@ -56,7 +57,9 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
                 runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MAX_ACTIVE]
             )
         ),
-        "recent": runs.listed().exclude(state__in=ACTIVE).order_by("-finished_at")[:MAX_RECENT],
+        "recent": causes.annotate_lines(runs.listed().exclude(state__in=ACTIVE)).order_by("-finished_at")[
+            :MAX_RECENT
+        ],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     return render_part(request, "jobs/dashboard.html", "jobs/_dashboard.html", context)

@@ -23,10 +23,31 @@ HUNG = FailurePattern(
         "differ. While a run is hanging, `py-spy dump --pid PID` shows where a process is."
     ),
 )
+LEFT_EARLY = FailurePattern(
+    "left_early",
+    "A rank ended before the others",
+    "a rank ended with exit code 0, and after that others lost their connection or waited in vain",
+    "The rank left its loop while the others still expected it in a collective operation.",
+    (
+        "Let every rank take the same number of steps: the same number of batches (drop_last, "
+        "DistributedSampler, torch's Join), no `break` or `sys.exit` on one rank only. Its last lines show "
+        "how far it came."
+    ),
+)
+NEVER_ARRIVED = FailurePattern(
+    "never_arrived",
+    "A rank did not take part",
+    "the others waited in a collective operation until its timeout, and one rank reports none",
+    "The rank was somewhere else in the script, or stood still, while the others waited for it.",
+    (
+        "See in its last lines where it was: a branch for one rank only, an endless loop, slow data. Set a "
+        "longer timeout in init_process_group only if the work is really uneven."
+    ),
+)
 # The first pattern that matches wins, so patterns for special cases come before general ones.
 GROUPS: Mapping[str, tuple[FailurePattern, ...]] = {
     "Memory, disk and devices": (STARVED, KILLED, *MEMORY),
-    "Communication between processes": (*NETWORK, HUNG),
+    "Communication between processes": (*NETWORK, LEFT_EARLY, NEVER_ARRIVED, HUNG),
     "The environment": SOFTWARE,
     "The script": SCRIPTS,
 }
@@ -39,7 +60,9 @@ __all__ = [
     "GROUPS",
     "HUNG",
     "KILLED",
+    "LEFT_EARLY",
     "LINKS",
+    "NEVER_ARRIVED",
     "STARVED",
     "FailureMatch",
     "FailurePattern",

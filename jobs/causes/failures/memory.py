@@ -16,15 +16,16 @@ STARVED = FailurePattern(
 )
 KILLED = FailurePattern(
     "killed",
-    "Killed, probably for lack of memory",
+    "Killed from outside",
     "SIGKILL, but the kernel's count of out-of-memory kills has not risen",
     (
-        "The process was killed with SIGKILL: probably by the kernel or the container for lack of "
-        "memory, otherwise by an administrator."
+        "The process was killed with SIGKILL. The kernel has counted no kill for lack of memory, and does "
+        "not record who else sent the signal: a person, another program, or a container's limit."
     ),
     (
-        "Look at the node's memory at that time. Use fewer processes per node, fewer data loader "
-        "workers or a smaller batch."
+        "On the node, `journalctl -k | grep -i killed` shows whether the kernel or a container's limit was "
+        "it. If so, use fewer processes per node, fewer data loader workers or a smaller batch. "
+        "Otherwise ask who administers the node."
     ),
     signals=(signal.SIGKILL,),
     link="node",
@@ -171,7 +172,7 @@ MEMORY = (
         "no_gpu",
         "No GPU for the process",
         "`Torch not compiled with CUDA enabled`, `Found no NVIDIA driver`, `No CUDA GPUs are available`, "
-        "`torch.cuda.is_available() is False`",
+        "`torch.cuda.is_available() is False`, `module 'torch._C' has no attribute '_cuda_…'`",
         "The script needs a GPU, but the process has none, or the framework is built without CUDA.",
         (
             "Request GPUs in the run's resources and use a CUDA build, or let the script choose the "
@@ -179,7 +180,9 @@ MEMORY = (
             "loading)."
         ),
         r"Torch not compiled with CUDA enabled|Found no NVIDIA driver|No CUDA GPUs are available"
-        r"|torch\.cuda\.is_available\(\) is False",
+        r"|torch\.cuda\.is_available\(\) is False"
+        # What torch.cuda.set_device raises in a CPU build.
+        r"|module 'torch\._C' has no attribute '_cuda_",
         link="environments",
     ),
 )

@@ -177,4 +177,14 @@ NETWORK = (
         r"|LocalEntryNotFoundError|OfflineModeIsEnabled|Max retries exceeded with url",
         link="node",
     ),
+    # After "no network": libraries raise ConnectionError for addresses outside, too, and say so.
+    FailurePattern(
+        "connection_lost",
+        "A connection was closed",
+        "`ConnectionError`, `ConnectionResetError`, `BrokenPipeError` with an unknown message",
+        "The other side of a connection closed it, most often because that process had ended.",
+        "Look at the other ranks and their nodes: if one of them ended earlier, its log says why.",
+        r"^(?:[\w.]+\.)?Connection(?:Reset|Aborted)?Error\b|^(?:[\w.]+\.)?BrokenPipeError\b",
+        echo="lost its connection",
+    ),
 )

@@ -181,17 +181,23 @@ SCRIPTS = (
         link="environments",
     ),
     FailurePattern(
+        "checkpoint_mismatch",
+        "The checkpoint does not fit the model",
+        "`size mismatch for …`, `Error(s) in loading state_dict`",
+        "The checkpoint has other layers or shapes than the model into which it is loaded.",
+        "Create the model with the configuration with which the checkpoint was written.",
+        r"size mismatch for |Error\(s\) in loading state_dict",
+    ),
+    FailurePattern(
         "shape_mismatch",
         "Shapes do not match",
-        "`size mismatch for …`, `Error(s) in loading state_dict`, `shapes cannot be multiplied`",
-        "A checkpoint, a layer or a batch has a different shape than the one that is expected.",
+        "`shapes cannot be multiplied`, `must match the size of tensor`, `Incompatible shapes: …`",
+        "A layer or an operation got a tensor of another shape than it expects.",
         (
-            "Use the checkpoint with the configuration with which it was created. Compare the shapes that "
-            "the error names."
+            "Compare the shapes that the error names. The size of a layer's input must be that of the "
+            "output before it, also for the last batch, which may be smaller."
         ),
-        r"size mismatch for |Error\(s\) in loading state_dict|shapes cannot be multiplied|must match the "
-        r"size of tensor"
-        r"|Incompatible shapes:",
+        r"shapes cannot be multiplied|must match the size of tensor|Incompatible shapes:",
     ),
     FailurePattern(
         "mlflow_elsewhere",

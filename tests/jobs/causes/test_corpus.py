@@ -19,9 +19,11 @@ INVENTED = sorted((LOGS.parent / "invented").glob("*.txt"))
 UNCERTAIN = {
     "gloo_peer_stands_still",
     "gloo_barrier",
+    "gloo_peer_ends_early",
     "rendezvous_without_rank_0",
     "rendezvous_without_rank_1",
     "connect_failed",
+    "connection_reset",
     "exit_race",
     "torchrun_child_ended_before_it_told",
 }
@@ -29,6 +31,8 @@ UNCERTAIN = {
 NOT_IN_A_LOG = {
     "out_of_memory",
     "hung",
+    "left_early",
+    "never_arrived",
     "package_not_found",
     "program_not_found",
     "bus_error",

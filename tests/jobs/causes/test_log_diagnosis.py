@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from jobs.causes.evidence import EvidenceWeight, RankEvidence, weigh
 from jobs.causes.log_diagnosis import MAX_DISTANCE_LINES, MAX_QUOTE_LINES, diagnose_log
 from jobs.causes.log_lines import MAX_LINE_LENGTH, MAX_LINES, last_line, parse_lines
+from jobs.states import MemberState
 
 PLAIN = b"""Traceback (most recent call last):
   File "train.py", line 3, in <module>
@@ -70,8 +72,30 @@ class TestTraceback:
 
     def test_one_that_was_survived_is_not_the_cause(self) -> None:
         found = diagnose_log(PLAIN + b"step\n" * (MAX_DISTANCE_LINES + 1) + b"giving up\n", 0)
-        assert found.exception == ""
-        assert "giving up" in (found.quote.text if found.quote else "")
+        assert found.is_far
+        survivor = RankEvidence(0, 0, "alpha", "0", MemberState.FAILED, exit_code=3)
+        assert weigh(survivor, found).diagnosis.exception == ""
+
+    def test_one_far_above_the_end_is_the_best_guess_of_a_process_that_ended_as_after_one(self) -> None:
+        found = diagnose_log(PLAIN + b"step\n" * (MAX_DISTANCE_LINES + 1), 0)
+        evidence = weigh(RankEvidence(0, 0, "alpha", "0", MemberState.FAILED, exit_code=1), found)
+        assert (evidence.diagnosis.exception, evidence.weight) == (
+            "ValueError: bad batch",
+            EvidenceWeight.PLAIN,
+        )
+        assert not evidence.agrees
+
+    def test_one_of_a_thread_counts_only_if_the_process_raised_none(self) -> None:
+        in_thread = b"Exception in thread Thread-1:\n" + PLAIN.replace(b"bad batch", b"late")
+        assert diagnose_log(PLAIN + in_thread, 0).exception == "ValueError: bad batch"
+        assert diagnose_log(b"step\n" + in_thread, 0).exception == "ValueError: late"
+
+    @pytest.mark.parametrize("bar", [b"#" * 300_000, b"\r 45%|####" * 30_000])
+    def test_a_progress_bar_without_an_end_does_not_hide_it(self, bar: bytes) -> None:
+        found = diagnose_log(bar + PLAIN, 0)
+        assert found.exception == "ValueError: bad batch"
+        assert found.quote is not None
+        assert found.quote.text.startswith("Traceback")
 
     def test_one_that_python_ignored_is_not_the_cause(self) -> None:
         ignored = b"Exception ignored in: <function Loader.__del__>\n" + PLAIN.replace(b"bad batch", b"late")

@@ -139,7 +139,7 @@ ALONE: dict[str, Case] = {
         "import torch\nold, new = torch.nn.Linear(4, 2), torch.nn.Linear(4, "
         "3)\nnew.load_state_dict(old.state_dict())\n",
         0,
-        "shape_mismatch",
+        "checkpoint_mismatch",
         "size mismatch for weight",
     ),
     "shapes": Case(
@@ -165,6 +165,33 @@ ALONE: dict[str, Case] = {
         0,
         "loader_killed",
         "exited unexpectedly",
+    ),
+    "device_of_a_cpu_build": Case(
+        "import torch\ntorch.cuda.set_device(0)\n",
+        0,
+        "no_gpu",
+        "_cuda_setDevice",
+    ),
+    "thread_raises": Case(
+        "import threading, sys\ndef feed():\n    raise ValueError('the queue is closed')\n"
+        "thread = threading.Thread(target=feed)\nthread.start()\nthread.join()\nsys.exit(1)\n",
+        0,
+        "",
+        "the queue is closed",
+    ),
+    "progress_bar_before": Case(
+        "import sys\nfor step in range(3000):\n    "
+        "print(f'\\r{step:5}|' + '#' * 100, end='', file=sys.stderr)\n"
+        "raise ValueError('after the bar')\n",
+        0,
+        "",
+        "after the bar",
+    ),
+    "connection_reset": Case(
+        "raise ConnectionError('a rank has gone')\n",
+        0,
+        "connection_lost",
+        "a rank has gone",
     ),
     "no_name": Case(
         "import urllib.request\nurllib.request.urlopen('https://data.example.invalid/train.csv')\n",

@@ -84,6 +84,14 @@ TOGETHER: dict[str, Case] = {
         processes=2,
         linger_s=10,
     ),
+    "gloo_peer_ends_early": Case(
+        GLOO + "if dist.get_rank() == 1:\n    os._exit(0)\ndist.all_reduce(torch.ones(1))\n",
+        0,
+        "peer_lost",
+        "",
+        processes=2,
+        linger_s=10,
+    ),
     "gloo_peer_killed": Case(
         GLOO + "if dist.get_rank() == 1:\n    os.kill(os.getpid(), 9)\ndist.all_reduce(torch.ones(1))\n",
         1,
