@@ -21,6 +21,7 @@ from clusters.visibility import clusters_of, must_operate, visible_nodes
 from trainhub_launch.metrics import GPU_KEYS
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
+from workspaces.http.secret_pages import never_store
 from workspaces.states import Role
 
 HEAT_METRICS = [
@@ -91,7 +92,7 @@ def add_machine(request: WorkspaceRequest) -> HttpResponse:
                 "clusters/invited.html",
                 {**context, "invitation": invitation, "instructions": instructions(text)},
             )
-            response.headers["Cache-Control"] = "no-store"
+            never_store(response)
             return response
     else:
         # The command contains the hash of the package, which is built while the form is filled in.

@@ -128,6 +128,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     # First, so that it also sees what the other middleware refuses.
     "workspaces.api.middleware.ApiProblems",
+    "trainhub.web.compression.CompressedText",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -231,11 +232,14 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/sign-in/"
-LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "trainhub.static_files.VersionedStorage"},
+}
 FILE_UPLOAD_TEMP_DIR = str(DATA_DIR / "tmp") if (DATA_DIR / "tmp").is_dir() else None
 FILE_UPLOAD_PERMISSIONS = 0o600
 FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700

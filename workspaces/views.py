@@ -12,6 +12,7 @@ from workspaces import audit, people, tokens
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
 from workspaces.forms import MemberForm, RoleForm, TokenForm
+from workspaces.http.secret_pages import never_store
 from workspaces.models import ApiToken, Invitation, Membership
 from workspaces.notifications import channels
 from workspaces.settings_sections import SECTIONS
@@ -128,5 +129,5 @@ def _settings(request: WorkspaceRequest, **extra: object) -> HttpResponse:
     is_wrong = any(getattr(form, "is_bound", False) for form in extra.values())
     response = render(request, "workspaces/settings.html", context, status=400 if is_wrong else 200)
     # It may hold a token or a password that is shown once.
-    response.headers["Cache-Control"] = "no-store"
+    never_store(response)
     return response

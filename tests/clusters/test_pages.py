@@ -142,7 +142,7 @@ class TestAddMachine:
         page = browser.post("/clusters/add/", {"cluster": "gang", "name": "gpu-b"})
         found = re.search(r"join http://127.0.0.1:8000 --token (thj_\S+)", page.content.decode())
         assert found
-        assert page.headers["Cache-Control"] == "no-store"
+        assert page.headers["Cache-Control"] == "no-store, no-transform"
         state = f"/clusters/invitations/{JoinToken.objects.get().pk}/"
         assert "Waiting for the machine" in text_of(browser, state)
         join(found[1], "", "box.lan")

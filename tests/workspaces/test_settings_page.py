@@ -27,7 +27,7 @@ class TestTokens:
         answer = client.post("/settings/tokens/", {"name": "laptop"})
         found = re.search(r'data-text="(th_[^"]+)"', answer.content.decode())
         assert found is not None
-        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Cache-Control"] == "no-store, no-transform"
         assert tokens.authenticate(found[1]) is not None
         assert found[1] not in client.get("/settings/").content.decode()
 

@@ -23,6 +23,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from workspaces.access import WorkspaceRequest
 from workspaces.authentication.delays import AuthenticationDelayed
 from workspaces.authentication.password_check import is_password_of
+from workspaces.http.secret_pages import never_store
 from workspaces.models import User
 
 P = ParamSpec("P")
@@ -113,7 +114,7 @@ def confirmation_page(
         "is_alone": not hasattr(request, "principal"),
     }
     response = render(request, "workspaces/confirm_password.html", context, status=status)
-    response.headers["Cache-Control"] = "no-store"
+    never_store(response)
     if form.retry_after_s:
         response.headers["Retry-After"] = str(form.retry_after_s)
     return response

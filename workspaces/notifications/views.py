@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
+from workspaces.http.secret_pages import never_store
 from workspaces.models import Channel
 from workspaces.notifications import channels, outcomes
 from workspaces.notifications.events import SHORT
@@ -33,7 +34,7 @@ MAX_ROWS = 20
 def listed(request: WorkspaceRequest) -> HttpResponse:
     page = "workspaces/_channels.html" if request.headers.get("HX-Request") else "workspaces/channels.html"
     response = render(request, page, context(request))
-    response.headers["Cache-Control"] = "no-store"
+    never_store(response)
     return response
 
 

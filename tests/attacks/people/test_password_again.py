@@ -86,7 +86,7 @@ class TestChanges:
         answer = old.post(path, form)
         assert answer.status_code == 403
         assert "Confirm your password" in answer.content.decode()
-        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["Cache-Control"] == "no-store, no-transform"
         assert [
             list(model.objects.values())
             for model in (ApiToken, Membership, Channel, JoinToken, Cluster, User)
