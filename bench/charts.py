@@ -50,7 +50,7 @@ def _measured(kind: str, options: argparse.Namespace) -> list[str]:
     with ExitStack() as held:
         settings = {"DATABASE_URL": held.enter_context(postgresql()).url} if kind == "postgresql" else {}
         hub = held.enter_context(stack(**settings))
-        filled = _fill(hub, options.nodes)
+        filled = fill_telemetry(hub, options.nodes)
         print(f"{kind}: {options.nodes} nodes × 8 GPUs, 30 days, {filled['chunks']:,} chunks")
         for step, size in filled["bytes_per_gpu_day"].items():
             print(f"  chunks of {step:>3} s: {size / 1e3:7.0f} kB per GPU-day")
@@ -73,7 +73,8 @@ def _measured(kind: str, options: argparse.Namespace) -> list[str]:
         ]
 
 
-def _fill(hub: Stack, nodes: int) -> dict[str, Any]:
+def fill_telemetry(hub: Stack, nodes: int) -> dict[str, Any]:
+    """Stores the past of that many nodes with 8 GPUs each, and returns what the filler measured."""
     env = {**os.environ, **hub.settings, "DATA_DIR": str(hub.data)}
     command = [sys.executable, "-m", "bench.support.telemetry_filler", "--nodes", str(nodes)]
     done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=True)

@@ -33,6 +33,8 @@ BUNDLES = {
         "css/pages.css",
     ),
     "bundles/early.js": ("js/theme.js", "js/measures.js"),
+    # Beside its parts, because it imports other modules by relative paths.
+    "js/frame.bundle.js": ("js/frame.js", "js/keys.js", "js/mlflow-links.js"),
 }
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",

@@ -4,8 +4,6 @@ import { mount } from "./app.js";
 import { formatDateTime, formatDuration, formatRelativeTime } from "./formats.js";
 import { topicSocket } from "./socket.js";
 import "./confirm.js";
-import "./keys.js";
-import "./mlflow-links.js";
 
 const THEMES = ["system", "light", "dark"];
 
