@@ -27,7 +27,7 @@ class SettingsSerializer(serializers.Serializer[Mapping[str, object]]):
         required=False,
         help_text=(
             "The provider that creates the cluster's nodes: the name of a folder in NODE_PROVIDERS. If "
-            "empty, nodes are joined by hand."
+            "empty, nodes are added manually."
         ),
     )
     min_nodes = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_NODES, required=False)

@@ -30,7 +30,7 @@ class ClusterForm(forms.Form):
     provider = forms.ChoiceField(
         required=False,
         help_text=(
-            "The provider creates and releases the cluster's nodes. Without one, machines are joined by hand."
+            "The provider creates and releases the cluster's nodes. Without one, machines are added manually."
         ),
     )
     min_nodes = forms.IntegerField(
@@ -43,7 +43,7 @@ class ClusterForm(forms.Form):
         min_value=0,
         max_value=cluster_admin.MAX_NODES,
         label="Maximum number of nodes",
-        help_text="The cluster grows up to this number when runs wait, not counting nodes joined by hand.",
+        help_text="The cluster grows up to this number when runs wait, not counting manually added nodes.",
     )
     idle_s = forms.IntegerField(
         min_value=0,

@@ -86,7 +86,7 @@ def duration(span: timedelta | float | None) -> str:
 def framework_text(run: Run) -> str:
     """Returns how the run is distributed: the framework and its counts, such as `PyTorch, 2 × 4`."""
     if run.kind == RunKind.EXTERNAL:
-        return "From elsewhere"
+        return "External"
     return stored_summary(run.spec)
 
 

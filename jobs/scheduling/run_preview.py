@@ -88,7 +88,7 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
         yield Finding(
             "hint",
             "resources.cluster",
-            f"{whose} are low-priority and may vanish at any time; the run then begins anew, up to "
+            f"{whose} are low-priority and may be taken away at any time; the run then restarts, up to "
             f"{MAX_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on "
             "from the last one",
         )

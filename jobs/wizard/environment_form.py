@@ -32,7 +32,7 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
         widget=forms.TextInput(attrs={"list": "experiments", "autocomplete": "off"}),
     )
     display_name = forms.CharField(
-        label="Name of the run",
+        label="Run name",
         required=False,
         max_length=200,
         help_text=(

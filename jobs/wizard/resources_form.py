@@ -34,7 +34,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
     )
     grace_s = whole_number(
-        "Grace, in seconds",
+        "Shutdown grace period (s)",
         least=0,
         most=3600,
         help_text="The time that processes have to shut down after SIGTERM before they are killed.",

@@ -25,7 +25,7 @@ GROUPS: dict[str, tuple[str, frozenset[RunState]]] = {
     "failed": ("Failed", frozenset({RunState.FAILED})),
     "canceled": ("Canceled", frozenset({RunState.CANCELED})),
 }
-VIEWS = {"": "In the list", "archived": "Archived", "deleted": "Deleted"}
+VIEWS = {"": "Active", "archived": "Archived", "deleted": "Deleted"}
 MAX_LIST_ITEMS = 40
 MAX_PAGE = 1000
 MAX_TEXT_LENGTH = 4000

@@ -15,7 +15,7 @@ TEST = "test"
 CHOICES: dict[str, str] = {
     "alert.critical": "A critical alert fires",
     "alert.warning": "A warning fires",
-    "alert.cleared": "An alert that was told has cleared",
+    "alert.cleared": "A reported alert has cleared",
     RUN_COMPLETED: "A run completes",
     RUN_FAILED: "A run fails",
     RUN_CANCELED: "A run is canceled",
