@@ -5,6 +5,8 @@ Reads files, so it must not run inside a transaction that holds locks."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from jobs.causes import failures
 from jobs.causes.absent_rank import absent_rank
@@ -17,6 +19,7 @@ from jobs.causes.log_reading import LONG_TAIL_BYTES, MAX_LONG_TAILS, SHORT_TAIL_
 from jobs.causes.rank_cause import failure_fields, other_ranks, quote_fields, rank_cause
 from jobs.causes.reasons import LOG_OF_REASON, RANK_REASONS, REMEDIES, WITHOUT_CAUSE
 from jobs.causes.silence import first_to_fall_silent, was_silent
+from jobs.logs.log_timestamps import LogTimeline
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.redaction import mask
 from jobs.states import MemberState, Reason, RunState
@@ -105,7 +108,17 @@ def _evidence(run: Run, attempt: Attempt) -> list[Evidence]:
         )
         for index, rank in enumerate(ranks[:MAX_RANKS_READ])
     }
-    return [weigh(rank, diagnoses.get(rank.rank, LogDiagnosis())) for rank in ranks]
+    weighed = [weigh(rank, diagnoses.get(rank.rank, LogDiagnosis())) for rank in ranks]
+    return [replace(item, logged_at=_logged_at(run, attempt, item)) for item in weighed]
+
+
+def _logged_at(run: Run, attempt: Attempt, item: Evidence) -> datetime | None:
+    quote = item.diagnosis.quote
+    if quote is None or not item.diagnosis.raised:
+        return None
+    arrival = LogTimeline.load(run.pk, attempt.number, item.rank.log).arrival_at(quote.offset)
+    # Late bytes had to wait on the node, so that their arrival says nothing.
+    return None if arrival.late else datetime.fromtimestamp(arrival.last_ms / 1000, UTC)
 
 
 def _reason_cause(run: Run, attempt: Attempt | None, weighed: Sequence[Evidence]) -> Cause:

@@ -30,7 +30,7 @@ class Cause:
     launcher's number for the process in that rank's log that failed first. `began`: the exception that led to
     `exception`. `kind`: of a known failure, else "". `at`: ISO time by the hub's clock. `is_certain` is False
     if the rank only lost the others, or did not end as the error in its log ends a process. `ranks`: all that
-    failed with the same error, if several did."""
+    failed with the same error, if several did; `shared`: that error in words that hold for all of them."""
 
     sentence: str
     remedy: str
@@ -51,6 +51,7 @@ class Cause:
     at: str | None = None
     is_certain: bool = True
     ranks: tuple[int, ...] = ()
+    shared: str = ""
     others: tuple[OtherRank, ...] = ()
 
     @property
@@ -75,7 +76,7 @@ class Cause:
         if self.rank is None:
             text = f"{self.sentence} {self.title}.".removesuffix(" .")
         elif self.exception:
-            text = f"{self.where}: {self.exception}"
+            text = f"{self.where}: {self.shared or self.exception}"
         else:
             text = f"{self.sentence} {self.title}." if self.title else self.sentence
         flat = " ".join(text.split())

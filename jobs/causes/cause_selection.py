@@ -41,25 +41,23 @@ def choose(evidence: Iterable[Evidence]) -> CauseChoice | None:
 
 
 def _order(item: Evidence) -> tuple[int, bool, float, int]:
-    ended = item.rank.ended_at
-    return (
-        item.weight,
-        not item.is_known,
-        ended.timestamp() if ended else float("inf"),
-        item.rank.rank,
-    )
+    at = item.at.timestamp() if item.at else float("inf")
+    return item.weight, not item.is_known, at, item.rank.rank
 
 
-def same_error(evidence: Iterable[Evidence], chosen: Evidence) -> tuple[int, ...]:
-    """Returns the chosen rank and those that failed by themselves with the same error, ascending."""
-    ranks = {
-        item.rank.rank
+def same_error(evidence: Iterable[Evidence], chosen: Evidence) -> list[Evidence]:
+    """Returns the chosen rank and those that failed by themselves with the same error, by rank."""
+    same = [
+        item
         for item in evidence
-        if item.weight is EvidenceWeight.OWN
-        and item.rank.state == MemberState.FAILED
-        and _is_same(item, chosen)
-    }
-    return tuple(sorted({chosen.rank.rank, *ranks}))
+        if item is chosen
+        or (
+            item.weight is EvidenceWeight.OWN
+            and item.rank.state == MemberState.FAILED
+            and _is_same(item, chosen)
+        )
+    ]
+    return sorted(same, key=lambda item: item.rank.rank)
 
 
 def reason_for(item: Evidence, chosen: Evidence) -> str:

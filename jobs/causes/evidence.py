@@ -62,12 +62,20 @@ class RankEvidence:
 
 @dataclass(frozen=True)
 class Evidence:
-    """A rank, the diagnosis of its log, and the known failure that matches its end."""
+    """A rank, the diagnosis of its log, and the known failure that matches its end. `logged_at`: when the hub
+    received the traceback, by the hub's clock; None if that is not known."""
 
     rank: RankEvidence
     diagnosis: LogDiagnosis
     match: FailureMatch | None
     weight: EvidenceWeight
+    logged_at: datetime | None = None
+
+    @property
+    def at(self) -> datetime | None:
+        """The earliest time at which the rank's error is known to have existed."""
+        # A rank may take seconds to end after its error, and the lines may arrive after the end.
+        return min(filter(None, (self.rank.ended_at, self.logged_at)), default=None)
 
     @property
     def is_known(self) -> bool:

@@ -23,7 +23,8 @@ def rank_cause(run: Run, choice: CauseChoice, weighed: Sequence[Evidence]) -> Ca
     others = [item for item in weighed if item is not chosen]
     # The processes of a launcher have numbers of their own.
     has_number = choice.has_own_error and diagnosis.child is None
-    ranks = same_error(weighed, chosen) if has_number else (rank.rank,)
+    same = same_error(weighed, chosen) if has_number else [chosen]
+    ranks = tuple(item.rank.rank for item in same)
     return Cause(
         sentence=" ".join(filter(None, (_sentence(run, rank), _doubt(choice, others), _same(rank, ranks)))),
         remedy=match.remedy if match else REMEDIES[Reason.EXITED],
@@ -40,6 +41,7 @@ def rank_cause(run: Run, choice: CauseChoice, weighed: Sequence[Evidence]) -> Ca
         at=rank.ended_at.isoformat() if rank.ended_at else None,
         is_certain=chosen.agrees and (choice.has_own_error or not others),
         ranks=ranks if len(ranks) > 1 else (),
+        shared=_shared_words(same),
         others=other_ranks(others, chosen),
     )
 
@@ -90,6 +92,14 @@ def _same(rank: RankEvidence, ranks: Sequence[int]) -> str:
     if not more:
         return ""
     return f"Rank{'s' if len(more) > 1 else ''} {format_ranks(more)} ended with the same error."
+
+
+def _shared_words(same: Sequence[Evidence]) -> str:
+    """Returns the error in words that hold for all of these ranks: addresses and numbers of GPUs differ."""
+    first = same[0]
+    if len({item.diagnosis.exception for item in same}) == 1 or first.match is None:
+        return first.diagnosis.exception
+    return first.match.failure.title
 
 
 def _doubt(choice: CauseChoice, others: Sequence[Evidence]) -> str:

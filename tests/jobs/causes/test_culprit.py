@@ -3,6 +3,7 @@ is hard to find in its log."""
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from itertools import product
 from signal import SIGTERM
@@ -59,6 +60,22 @@ class TestSeveralFailures:
         run = failed(who, logs, *(ended(rank, 1, at=1000.0 + rank) for rank in range(3)), count=3)
         assert cause(run).line == "Ranks 0–2: RuntimeError: CUDA out of memory. Tried to"
         assert cause(run).sentence.endswith("Ranks 1, 2 ended with the same error.")
+
+    def test_words_that_differ_are_those_of_the_known_failure(self, who: Principal) -> None:
+        logs = {rank: OUT_OF_MEMORY + f" allocate on GPU {rank}".encode() for rank in range(2)}
+        logs = {rank: text.replace(b". Tried to\n", b". Tried to") for rank, text in logs.items()}
+        run = failed(who, logs, ended(0, 1, at=1000.0), ended(1, 1, at=1001.0))
+        assert cause(run).line == "Ranks 0, 1: CUDA out of memory"
+
+    def test_the_earlier_traceback_is_the_cause_where_both_ended_at_once(self, who: Principal) -> None:
+        alpha, run = started(who)
+        alpha.log(run, log_name(1), 0, RAISED)
+        time.sleep(0.3)
+        alpha.log(run, log_name(0), 0, RAISED.replace(b"shard 1", b"shard 0"))
+        later = time.time() + 9
+        alpha.tell(run, "done", ended(0, 1, at=later), ended(1, 1, at=later))
+        run.refresh_from_db()
+        assert cause(run).rank == 1
 
 
 class TestAbsentRank:
