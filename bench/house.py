@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import house_figures as measures
-from bench.house_figures import Measurement, Offender, Source
+from bench.support import house_figures as measures
+from bench.support.house_figures import Measurement, Offender, Source
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.house_figures import STANDALONE
+from bench.support.house_figures import STANDALONE
 
 PROJECT = Path(__file__).resolve().parent.parent
 FLOORS = {

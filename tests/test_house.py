@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench import house, house_figures
+from bench import house
+from bench.support import house_figures
 
 MODULE = '''"""Nothing to see."""
 
