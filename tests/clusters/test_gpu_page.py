@@ -85,6 +85,7 @@ class TestNodePage:
         assert text.count('class="th-device-head"') == 1
         assert "1g.10gb" in text
         assert "1 of 1 free" in text, "the GPU itself is not offered"
+        assert "1 of 1 GPU free" in page("/clusters/local/")
 
     def test_a_trouble_of_the_driver_is_told(self) -> None:
         report_gpus(nvml="The driver is not loaded; run modprobe nvidia.")

@@ -74,10 +74,13 @@ def demo_children(prepared: dict[str, str]) -> list[Child]:
 
 
 def notice() -> str:
-    gpus = sum(len(machine.scenario(Moment(0, 0)).gpus) for machine in FLEET)
+    gpus = [gpu for machine in FLEET for gpu in machine.scenario(Moment(0, 0)).gpus]
+    # Runs get the MIG devices of a split GPU instead of the GPU itself.
+    usable = sum(len(gpu.mig) or 1 for gpu in gpus)
+    split = f" (pages count {usable}, because MIG splits one or more of them)" if usable > len(gpus) else ""
     return (
-        f"This is a demo: its {len(FLEET)} machines and {gpus} GPUs are simulated, and small trainings "
-        "start by themselves.\n"
+        f"This is a demo: its {len(FLEET)} machines and {len(gpus)} GPUs are simulated{split}, and small "
+        "trainings start by themselves.\n"
         f"Sign in as admin{_password()}\n"
         f"Its data is apart, in {installation.DATA_DIR}; remove that folder to start over.\n"
         "Ctrl-C stops the demo and ends all that it started."
