@@ -24,7 +24,8 @@ def draft_forms(draft: Draft, who: Principal) -> dict[str, StepForm[object]]:
     if "resources" in draft.steps:
         return forms
     cluster = default_cluster(who)
-    gpus = min(_max_gpus(cluster, who), processes_per_node(forms["distribution"]))
+    max_gpus = _max_gpus(cluster, who)
+    gpus = min(max_gpus, processes_per_node(forms["distribution"])) if max_gpus else 0
     forms["resources"] = cast(
         "StepForm[object]", ResourcesForm(ResourcesForm.raw(ResourcesPart(cluster, gpus)))
     )

@@ -7,6 +7,13 @@ import "./confirm.js";
 
 const THEMES = ["system", "light", "dark"];
 
+// htmx listens to the elements of a page from DOMContentLoaded on, which waits for all modules of the page. A socket
+// may open before that, and an event dispatched then would be lost.
+const htmxReady = new Promise((resolve) => {
+  if (document.readyState === "complete") resolve();
+  else document.addEventListener("DOMContentLoaded", resolve);
+});
+
 mount("theme", (button) => {
   const show = () => {
     const choice = document.documentElement.dataset.themeChoice;
@@ -66,7 +73,8 @@ mount("live", (element) => {
   let sentAt = 0;
   const notify = () => {
     timer ??= setTimeout(
-      () => {
+      async () => {
+        await htmxReady;
         timer = null;
         sentAt = Date.now();
         element.dispatchEvent(new CustomEvent("live"));

@@ -86,7 +86,7 @@ class TestBadProviders:
         hosts.script_of("provision", "import time; (here / 'hangs').touch(); time.sleep(600)")
         run = submit(hosts)
         eventually((hosts.folder / "hangs").exists, 30, "the provider is asked")
-        other = hosts.runs.script("print('other')")
+        other = hosts.runs.script("print('other')", resources={"cluster": "local"})
         assert hosts.runs.ended(other, 30)["state"] == "Completed", "launches go on"
         in_journal(hosts, "did not answer in time", 90)
         hosts.script_of("provision", PROVISION)

@@ -165,6 +165,21 @@ class TestLive:
         page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=PATIENCE_MS)
         until_says(page, "state", "complete")
 
+    def test_the_header_is_refreshed_once_htmx_is_ready(self, page: Any, hub: Hub) -> None:
+        """The socket opens before a late script lets htmx start, and nothing else happens to the run."""
+        run = submit(hub, TALK)
+        wait_for(hub, run, "Running")
+
+        def answer_late(route: Any) -> None:
+            page.wait_for_timeout(1500)
+            route.continue_()
+
+        page.route("**/log-view.js", answer_late, times=1)
+        with page.expect_request("**/header/", timeout=10_000):
+            page.goto(f"/runs/{number_of(hub, run)}/")
+        (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
+        wait_for(hub, run, "Completed")
+
     def test_a_page_that_lost_its_hub_catches_up(self, page: Any, hub: Hub) -> None:
         run = submit(hub, TALK)
         page.goto(f"/runs/{number_of(hub, run)}/")
