@@ -1,11 +1,11 @@
 // The filter field: completes what is typed, and shows where the filter cannot be read.
-import { mount } from "../app.js";
 import { codePoints, codeUnits, errorSpan, nextIndex, textToInsert } from "./filter-text.js";
 
 const WAIT_MS = 120;
 const ERROR_AFTER_MS = 900;
 
-class FilterField {
+export class FilterField {
+  /** Listens to a bar whose field may already have the focus. */
   constructor(bar) {
     this.address = bar.dataset.complete;
     this.input = bar.querySelector("input");
@@ -31,6 +31,7 @@ class FilterField {
       this.input.form.requestSubmit();
       this.input.focus();
     });
+    if (document.activeElement === this.input) this.fetchOffers();
   }
 
   handleInput() {
@@ -145,6 +146,3 @@ class FilterField {
 function element(name, className = "", text = "") {
   return Object.assign(document.createElement(name), { className, textContent: text });
 }
-
-// Last, because it mounts at once what is on the page already.
-mount("filter", (bar) => new FilterField(bar).listen());

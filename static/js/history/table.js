@@ -1,7 +1,6 @@
 // The run table: selection of rows by checkbox or key, child runs that unfold under their parent, menus with a filter.
 import { mount } from "../app.js";
 import { askConfirmation } from "../confirm.js";
-import "./filter.js";
 
 const selected = new Set(); // numbers of runs, kept because htmx replaces the rows
 const expanded = new Map(); // id of a row -> the address of its children
@@ -14,6 +13,20 @@ mount("history", (table) => {
   for (const box of boxes()) box.checked = selected.has(box.value);
   for (const [row, url] of [...expanded]) restoreChildren(table, row, url);
   updateBar();
+});
+
+// Most visitors do not filter: the code that completes filters is loaded when the pointer or the focus comes near.
+mount("filter", (bar) => {
+  let isRequested = false;
+  const load = async () => {
+    if (isRequested) return;
+    isRequested = true;
+    const { FilterField } = await import("./filter.js");
+    new FilterField(bar).listen();
+  };
+  bar.addEventListener("focusin", load);
+  bar.addEventListener("pointerenter", load);
+  if (bar.contains(document.activeElement)) load();
 });
 
 mount("chosen", (bar) => {
