@@ -94,6 +94,9 @@ def _start(
     # both are done at once. It waits for the end of the preparation at this pipe.
     gate, opener = os.pipe()
     supervisor.start(stack.web(lock, gate))
+    if own is not None and as_demo:
+        # The past of the demo is published like everything else.
+        own.wait()
     prepared = _prepare(*(demo.preparation() if as_demo else ()))
     if own is not None:
         own.wait()

@@ -48,8 +48,9 @@ def preparation() -> tuple[str, ...]:
     """Writes the facts of the demo and returns the options of `manage.py prepare`."""
     for folder in (MACHINES, SCENARIOS):
         folder.mkdir(exist_ok=True, mode=0o700)
-    nodes = [(machine.cluster, machine.name, str(_token_file(machine))) for machine in FLEET]
-    write_secret(FACTS, json.dumps({"nodes": nodes, "training": str(TRAINING)}))
+    write_secret(
+        FACTS, json.dumps({"nodes": [_facts(machine) for machine in FLEET], "training": str(TRAINING)})
+    )
     return ("--demo", str(FACTS))
 
 
@@ -118,6 +119,27 @@ def _agent(machine: Machine) -> Child:
     }
     name, argv = f"agent-{machine.name}", python("-m", "trainhub_node", "run")
     return Child(name, f"agent of {machine.name}", argv, WORKING_STAGE, env=settings)
+
+
+def _facts(machine: Machine) -> dict[str, object]:
+    """Returns what `manage.py prepare` needs to know of a machine. GPUs that MIG splits have no past."""
+    gpus = machine.scenario(Moment(0, 0)).gpus
+    return {
+        "cluster": machine.cluster,
+        "name": machine.name,
+        "token_file": str(_token_file(machine)),
+        "gpus": []
+        if any(gpu.mig for gpu in gpus)
+        else [
+            {
+                "uuid": gpu.uuid,
+                "index": index,
+                "name": gpu.name,
+                "memory_bytes": gpu.values["memory_total_bytes"],
+            }
+            for index, gpu in enumerate(gpus)
+        ],
+    }
 
 
 def _token_file(machine: Machine) -> Path:

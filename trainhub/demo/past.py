@@ -1,0 +1,111 @@
+"""Writes the past of the demo: people submit runs, nodes claim and report them, and the clock of this process
+shows the time at which that happened."""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import celery
+import time_machine
+
+from clusters.models import Node
+from clusters.telemetry import compaction
+from jobs import run_curves
+from jobs.models import Run
+from jobs.tags import set_tags
+from registry import aliases, registration
+from tracking import notes
+from tracking.usage import accounting
+from trainhub.demo import gpu_load
+from trainhub.demo.played_node import PlayedNode
+from trainhub.demo.replay import Replay
+from trainhub.demo.story import MODEL, PAST, PEOPLE, PastRun
+from trainhub.demo.training import Training
+from trainhub_launch.machine import GpuFact, Interpreter
+from workspaces import people
+from workspaces.access import Principal, membership_principal
+from workspaces.models import User
+from workspaces.states import Role
+
+DAYS = 30
+# When a run and the measurements of its GPUs are complete, and the worker would fold and account them.
+SETTLED_AFTER_S = 20 * 60.0
+MODEL_FILE = "model.npz"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """`gpus`: those of each node, by its name. `training`: the folder that runs start from; `snapshot`: its
+    id."""
+
+    gpus: Mapping[str, tuple[GpuFact, ...]]
+    training: Path
+    snapshot: str
+
+    @classmethod
+    def from_json(cls, facts: Mapping[str, Any], snapshot: str) -> Fleet:
+        gpus = {node["name"]: tuple(GpuFact(**gpu) for gpu in node["gpus"]) for node in facts["nodes"]}
+        return cls(gpus, Path(facts["training"]), snapshot)
+
+
+def write(fleet: Fleet, owner: Principal) -> None:
+    """Writes all runs of the story, unless the workspace has runs already."""
+    if Run.objects.filter(workspace=owner.workspace).exists():
+        return
+    # Nobody is to act on messages of the past: they stay in this process.
+    celery.current_app.conf.broker_url = "memory://"
+    now = datetime.now(UTC)
+    interpreter = Interpreter(sys.executable, platform.python_version())
+    rows = Node.objects.filter(name__in=[name for name, gpus in fleet.gpus.items() if gpus])
+    nodes = {
+        # An address of the block that is reserved for documents.
+        row.name: PlayedNode(row, f"192.0.2.{row.pk}", fleet.gpus[row.name], interpreter)
+        for row in rows
+    }
+    training = Training(fleet.training)
+    with time_machine.travel(now - timedelta(days=DAYS), tick=False) as clock:
+        staff = {name: _member(owner, name) for name in PEOPLE}
+        for told in PAST:
+            clock.move_to(now - timedelta(days=told.days))
+            for node in nodes.values():
+                node.report()
+            replay = Replay(clock, told, training.record(told), nodes)
+            run = replay.play(fleet.snapshot, staff[told.person])
+            clock.shift(SETTLED_AFTER_S)
+            _settle()
+            _add_words(run, told, staff[told.person])
+        clock.move_to(now)
+        for node in nodes.values():
+            node.report(buckets=gpu_load.idle([gpu.uuid for gpu in node.gpus], time.time()))
+
+
+def _member(owner: Principal, name: str) -> Principal:
+    people.add(owner, name, Role.CONTRIBUTOR)
+    who = membership_principal(User.objects.get(username=name))
+    assert who is not None, "people.add made this person a member"
+    return who
+
+
+def _settle() -> None:
+    """Does what the worker does periodically: measurements and GPU-hours of the run become final."""
+    compaction.fold_due_nodes(time.time())
+    run_curves.store_ended_curves()
+    accounting.account_recent()
+
+
+def _add_words(run: Run, told: PastRun, who: Principal) -> None:
+    if told.note:
+        set_tags(run, {notes.TAG: told.note})
+    if told.version is None:
+        return
+    description = told.version.description
+    version = registration.register(run.workspace, MODEL, run, MODEL_FILE, who.user, description=description)
+    if told.version.alias:
+        aliases.set_alias(version.model, told.version.alias, version.number, who.user)
