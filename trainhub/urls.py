@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
+from trainhub import installation
 from trainhub.api_root import ApiRoot
 from trainhub.views import api_page
 
@@ -35,3 +36,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/", api_page, name="api"),
 ]
+if installation.is_demo():
+    urlpatterns.append(path("demo/", include("trainhub.demo.urls")))

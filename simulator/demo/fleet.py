@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simulator.curves import Noise, Ramp, WhileHeld
-from simulator.models import a100, h100, in_mig_mode, works_while_held
+from simulator.models import a100, h100, in_mig_mode, uuid_of, works_while_held
 from simulator.scenario import Event, Process, Scenario, SimGpu
 
 H100S, A100S = "simulated-h100", "simulated-a100"
@@ -21,6 +21,7 @@ DOUBLE_BIT_ECC, FELL_OFF_THE_BUS = 48, 79
 GIB = 2**30
 # The GPU that heat slows down, and with it every run that has it.
 HOT_NODE, HOT_INDEX = "sim-h100-3", 5
+HOT_GPU = uuid_of(f"{HOT_NODE} gpu {HOT_INDEX}")
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,6 @@ def hot(name: str, at: Moment) -> list[SimGpu]:
         "sm_clock_mhz": WhileHeld(Noise(60, 1020), 1980),
     }
     return gpus
-
-
-HOT_GPU = hot(HOT_NODE, Moment(0, 0))[HOT_INDEX].uuid
 
 
 def failing(name: str, at: Moment) -> list[SimGpu]:

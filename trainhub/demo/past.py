@@ -89,7 +89,8 @@ def write(fleet: Fleet, owner: Principal) -> None:
 def _member(owner: Principal, name: str) -> Principal:
     people.add(owner, name, Role.CONTRIBUTOR)
     who = membership_principal(User.objects.get(username=name))
-    assert who is not None, "people.add made this person a member"
+    if who is None:
+        raise RuntimeError(f"{name} was added and is a member of no workspace")
     return who
 
 

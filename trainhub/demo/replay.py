@@ -117,7 +117,7 @@ class Replay:
             logs = {
                 process.log_name: self.recording.log(
                     process.rank,
-                    f"rank {process.rank} of {self.told.ranks} on {node.node.name}, {', '.join(process.gpus)}",
+                    f"rank {process.rank} of {self.told.ranks} on {node.node.name}, {' '.join(process.gpus)}",
                     is_last=process.rank == self.told.ranks - 1,
                 )
                 for process in part.processes

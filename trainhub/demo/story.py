@@ -11,6 +11,10 @@ MIRA, JONAS = "mira", "jonas"
 PEOPLE = (MIRA, JONAS)
 MODEL = "signal-classifier"
 STEPS = 120
+LEARNING_RATES = (0.001, 0.005, 0.02, 0.1, 2.0)
+SWEEP_TAG = "sweep"
+# The name of a run that the visitor of the demo starts (simulator/demo/visitor.py).
+SILENT = "one rank goes silent"
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,6 @@ class PastRun:
 
 def _sweep() -> list[PastRun]:
     """Five learning rates with two seeds each: the comparison that the demo offers to try."""
-    rates = (0.001, 0.005, 0.02, 0.1, 2.0)
     return [
         PastRun(
             days=5.4 - 0.1 * number,
@@ -93,10 +96,10 @@ def _sweep() -> list[PastRun]:
             seed=seed,
             cluster=A100S,
             processes=1,
-            note="Too high: the loss is no number after a few steps." if rate == rates[-1] else "",
-            tags={"sweep": "learning rate"},
+            note="Too high: the loss is no number after a few steps." if rate == LEARNING_RATES[-1] else "",
+            tags={SWEEP_TAG: "learning rate"},
         )
-        for number, (rate, seed) in enumerate((rate, seed) for rate in rates for seed in (1, 2))
+        for number, (rate, seed) in enumerate((rate, seed) for rate in LEARNING_RATES for seed in (1, 2))
     ]
 
 
@@ -132,7 +135,7 @@ def _baselines() -> list[PastRun]:
 def _fine_tunes() -> list[PastRun]:
     return [
         PastRun(
-            days=28.66 - 1.9 * number,
+            days=28.6 - 1.9 * number,
             minutes=20 + 4 * (number % 3),
             experiment="fine-tune",
             name=f"fine-tune {number + 1}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import shutil
 import signal
 import sys
 import time
@@ -24,8 +26,7 @@ VISITOR_STAGE = WORKING_STAGE + 1
 MACHINES = installation.DATA_DIR / "machines"
 SCENARIOS = installation.DATA_DIR / "scenarios"
 LIBRARY = installation.DATA_DIR / "simulator"
-# The existence of this file also marks the folder of a demo.
-FACTS = installation.DATA_DIR / "demo.json"
+FACTS = installation.DEMO_FACTS_FILE
 PASSWORD = installation.DATA_DIR / "demo-password"
 TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 
@@ -66,6 +67,7 @@ def demo_children(prepared: dict[str, str]) -> list[Child]:
         "began": began,
     }
     write_secret(FACTS, json.dumps(facts))
+    write_secret(installation.SIGN_IN_LINK_FILE, secrets.token_urlsafe(24))
     for machine in FLEET:
         machine.scenario(Moment(began, began)).write(SCENARIOS / machine.name)
     visitor = Child(
@@ -82,7 +84,8 @@ def notice() -> str:
     return (
         f"This is a demo: its {len(FLEET)} machines and {len(gpus)} GPUs are simulated{split}, and small "
         "trainings start by themselves.\n"
-        f"Sign in as admin{_password()}\n"
+        f"Open it, signed in (once): {_sign_in_link()}\n"
+        f"Later, sign in as admin{_password()}\n"
         f"Its data is apart, in {installation.DATA_DIR}; remove that folder to start over.\n"
         "Ctrl-C stops the demo and ends all that it started."
     )
@@ -97,6 +100,19 @@ def end_leftovers() -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
         except OSError:
             pass  # it has ended, or is somebody else's
+
+
+def remove_if_asked() -> bool:
+    """Removes the folder of the demo if its owner has asked for that in the browser."""
+    if not installation.REMOVE_FILE.exists():
+        return False
+    shutil.rmtree(installation.DATA_DIR)
+    return True
+
+
+def _sign_in_link() -> str:
+    secret = installation.SIGN_IN_LINK_FILE.read_text()
+    return f"{installation.public_url()}/demo/sign-in/{secret}/"
 
 
 def _password() -> str:

@@ -1,8 +1,8 @@
 """A small data-parallel training in numpy alone: every rank has its share of the data, and gradients are
 averaged over sockets.
 
-It sleeps between steps, so that many runs fit on a small machine. Rank 0 logs metrics and params to the run by
-MLflow's protocol, without MLflow's client.
+It sleeps between steps, so that many runs fit on a small machine. Rank 0 logs metrics and params to the run
+by MLflow's protocol, without MLflow's client.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float32]
 FEATURES, HIDDEN, CLASSES, SAMPLES = 32, 64, 8, 512
 RANK, WORLD = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-# How long ranks look for each other at the start. A training that has begun waits as long as its run may last.
+# How long ranks look for each other at the start. A training that has begun waits for as long as its run
+# may last.
 PATIENCE_S = 60
 LOG_EVERY = 5
 
