@@ -26,7 +26,7 @@ from tracking.usage import accounting
 from trainhub.demo import gpu_load
 from trainhub.demo.played_node import PlayedNode
 from trainhub.demo.replay import Replay
-from trainhub.demo.story import MODEL, PAST, PEOPLE, PastRun
+from trainhub.demo.story import DAYS, MODEL, PAST, PEOPLE, PastRun
 from trainhub.demo.training import Training
 from trainhub_launch.machine import GpuFact, Interpreter
 from workspaces import people
@@ -34,7 +34,6 @@ from workspaces.access import Principal, membership_principal
 from workspaces.models import User
 from workspaces.states import Role
 
-DAYS = 30
 # When a run and the measurements of its GPUs are complete, and the worker would fold and account them.
 SETTLED_AFTER_S = 20 * 60.0
 MODEL_FILE = "model.npz"

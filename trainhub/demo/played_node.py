@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusters.models import Node
@@ -47,27 +47,27 @@ class PlayedNode:
         phase: Phase,
         members: tuple[MemberFact, ...] = (),
         *,
-        logs: Mapping[str, bytes] | None = None,
+        logs: Sequence[LogChunk] = (),
         outputs: tuple[OutputFile, ...] = (),
         buckets: Sequence[Block] = (),
     ) -> None:
-        """Reports that its part of the run has reached the phase. `logs`: the whole bytes by name."""
-        before, sent = self._facts[run.pk, 1], logs or {}
+        """Reports that its part of the run is in the phase."""
+        before = self._facts[run.pk, 1]
+        sizes = {chunk.name: chunk.offset + len(chunk.data) for chunk in logs}
         self._facts[run.pk, 1] = replace(
             before,
             phase=phase,
-            phase_at={**before.phase_at, phase: time.time()},
+            phase_at={phase: time.time(), **before.phase_at},
             members=members or before.members,
-            logs={**before.logs, **{name: len(data) for name, data in sent.items()}},
+            logs={**before.logs, **sizes},
             outputs=outputs,
             ports=PORTS if phase is Phase.READY else before.ports,
         )
         for output in outputs:
             senders.record_sent(self.node, output.sha256)
-        chunks = tuple(LogChunk(run.pk, 1, name, 0, data) for name, data in sent.items())
-        self.report(logs=chunks, buckets=buckets)
+        self.report(logs=logs, buckets=buckets)
 
-    def report(self, *, logs: tuple[LogChunk, ...] = (), buckets: Sequence[Block] = ()) -> None:
+    def report(self, *, logs: Sequence[LogChunk] = (), buckets: Sequence[Block] = ()) -> None:
         self._sequence += 1
         told = Report(
             agent=AGENT,
@@ -76,7 +76,7 @@ class PlayedNode:
             living=tuple(self._facts),
             heartbeat=self._heartbeat(),
             attempts=tuple(self._facts.values()),
-            logs=logs,
+            logs=tuple(logs),
             buckets=tuple(buckets),
         )
         for key in reports.ingest(sessions.for_node(self.node), told).settled:

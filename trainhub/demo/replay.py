@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import time_machine
 
 from jobs.models import Run
@@ -19,13 +20,17 @@ from trainhub.demo.played_node import PlayedNode
 from trainhub.demo.story import STEPS, PastRun
 from trainhub.demo.training import Recording
 from trainhub_launch.plan import PlannedProcess
-from trainhub_launch.report import MemberFact, OutputFile
+from trainhub_launch.report import LogChunk, MemberFact, OutputFile
 from trainhub_launch.spec_reader import read_spec
 from trainhub_launch.states import Phase, RankState
 from workspaces.access import Principal
 from workspaces.stored_files.blob_writer import BlobWriter
 
 QUEUED_S, PREPARING_S, STARTING_S, ENDING_S = 1.0, 4.0, 3.0, 2.0
+# How often a node sends new bytes of its logs. Agents do so every second; a few times draw the same lane.
+LOG_REPORTS = 6
+# Of one GPU.
+SAMPLES_PER_S = 310.0
 MODEL_PATH = "model.npz"
 FIRST_PID = 20_000
 
@@ -62,7 +67,7 @@ class Replay:
         self._parts = [Part(self.nodes[placed["name"]]) for placed in placement]
         self._start(run)
         began = time.time()
-        self.clock.shift(self.told.minutes * 60 * self.told.steps / STEPS)
+        self._run(run, self.told.minutes * 60 * self.told.steps / STEPS)
         self._log_numbers(run, began)
         if self.told.is_canceled:
             run.refresh_from_db()
@@ -93,14 +98,42 @@ class Replay:
             )
             part.node.advance(run, Phase.RUNNING, part.members)
 
+    def _run(self, run: Run, seconds: float) -> None:
+        """Lets the ranks work for that long; their logs grow now and then."""
+        for reports in range(LOG_REPORTS):
+            for part in self._parts:
+                logs = self._logs(part)
+                sent = {
+                    name: [len(text) * number // LOG_REPORTS for number in (reports, reports + 1)]
+                    for name, text in logs.items()
+                }
+                chunks = [
+                    LogChunk(run.pk, 1, name, begin, logs[name][begin:end])
+                    for name, (begin, end) in sent.items()
+                ]
+                part.node.advance(run, Phase.RUNNING, logs=chunks)
+            self.clock.shift(seconds / LOG_REPORTS)
+
+    def _logs(self, part: Part) -> dict[str, bytes]:
+        """Returns the whole log of each process, by name."""
+        last, node = self.told.ranks - 1, part.node.node.name
+        return {
+            process.log_name: self.recording.log(
+                process.rank,
+                f"rank {process.rank} of {self.told.ranks} on {node}, {' '.join(process.gpus)}",
+                is_last=process.rank == last,
+            )
+            for process in part.processes
+        }
+
     def _log_numbers(self, run: Run, began: float) -> None:
         """Logs what the training logged, at the times at which these steps were made."""
         step_s = (time.time() - began) / max(self.told.steps, 1)
-        points, before = [], 0
+        dice = np.random.default_rng(run.number)
+        points = []
         for step, values in self.recording.metrics:
-            # The recording took a moment; the throughput is that of the run.
-            per_s = (step - before) * self.told.batch_size * self.told.ranks / ((step - before) * step_s)
-            before = step
+            # The recording took a moment; the throughput is that of the run, which varies a little.
+            per_s = SAMPLES_PER_S * self.told.ranks * dice.uniform(0.97, 1.0)
             shown = {**values, "samples_per_s": per_s}
             at_ms = int((began + step * step_s) * 1000)
             points += [Point(key, value, step, at_ms) for key, value in shown.items()]
@@ -114,19 +147,12 @@ class Replay:
             node = part.node
             uuids = [gpu.uuid for gpu in node.gpus]
             load = gpu_load.block(uuids, part.busy_gpus, began, ended_at - began, run.number)
-            logs = {
-                process.log_name: self.recording.log(
-                    process.rank,
-                    f"rank {process.rank} of {self.told.ranks} on {node.node.name}, {' '.join(process.gpus)}",
-                    is_last=process.rank == self.told.ranks - 1,
-                )
-                for process in part.processes
-            }
+            logs = self._logs(part)
             members = tuple(
                 self._ended(member, len(logs[process.log_name]), ended_at)
                 for process, member in zip(part.processes, part.members, strict=True)
             )
-            node.advance(run, Phase.DONE, members, logs=logs, outputs=self._outputs(part), buckets=(load,))
+            node.advance(run, Phase.DONE, members, outputs=self._outputs(part), buckets=(load,))
             # Once more: the hub settles a part when all that it named has been stored.
             node.report()
 

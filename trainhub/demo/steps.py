@@ -16,9 +16,12 @@ from workspaces.models import Workspace
 
 @dataclass(frozen=True)
 class Step:
+    """`is_post`: the address makes something, and takes a form."""
+
     title: str
     sentence: str
     address: str
+    is_post: bool = False
 
 
 def steps_to_try(workspace: Workspace) -> tuple[Step, ...]:
@@ -29,7 +32,9 @@ def steps_to_try(workspace: Workspace) -> tuple[Step, ...]:
 def _steps(workspace: Workspace) -> Iterator[Step]:
     runs = Run.objects.for_workspace(workspace).listed().order_by("-number").only("number", "display_name")
     hello = reverse("wizard-example", args=["hello"])
-    yield Step("Start a run of your own", "Hello needs no packages and ends within seconds.", hello)
+    yield Step(
+        "Start a run of your own", "Hello needs no packages and ends within seconds.", hello, is_post=True
+    )
     failed = runs.filter(state=RunState.FAILED).first()
     if failed is not None:
         address = reverse("run", args=[failed.number])

@@ -10,6 +10,7 @@ H100S, A100S = "simulated-h100", "simulated-a100"
 MIRA, JONAS = "mira", "jonas"
 PEOPLE = (MIRA, JONAS)
 MODEL = "signal-classifier"
+DAYS = 30
 STEPS = 120
 LEARNING_RATES = (0.001, 0.005, 0.02, 0.1, 2.0)
 SWEEP_TAG = "sweep"
@@ -145,7 +146,7 @@ def _fine_tunes() -> list[PastRun]:
             cluster=A100S if number % 3 else H100S,
             processes=2 + 2 * (number % 2),
             breaks_at=55 if number in (3, 9) else 0,
-            note="Runs out of memory with this batch on 40 GB." if number == 9 else "",
+            note="Runs out of memory with this batch." if number == 9 else "",
         )
         for number in range(14)
     ]

@@ -28,4 +28,5 @@ def demo_banner(context: Context) -> dict[str, Any]:
 
 @register.inclusion_tag("demo/_steps.html", takes_context=True)
 def demo_steps(context: Context) -> dict[str, Any]:
-    return {"steps": steps_to_try(context["request"].principal.workspace) if IS_DEMO else ()}
+    steps = steps_to_try(context["request"].principal.workspace) if IS_DEMO else ()
+    return {"steps": steps, "csrf_token": context.get("csrf_token")}

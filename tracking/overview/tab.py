@@ -1,0 +1,61 @@
+"""The template context of the Overview tab."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Sum
+from django.http import HttpRequest
+
+from jobs.models import Run, RunTag
+from jobs.states import RunKind
+from jobs.views.tabs import Tab
+from tracking.curves.curve_list import children_of
+from tracking.models import Param, UsageEntry
+from tracking.notes import render
+from tracking.notes_tab import note_of
+from tracking.overview.gpu_means import gpu_means
+from tracking.overview.hyperparameters import read_hyperparameters
+from tracking.overview.metric_rows import metric_rows
+
+COMMIT_TAG, BRANCH_TAG = "mlflow.source.git.commit", "mlflow.source.git.branch"
+MAX_PARAMS = 30
+
+
+def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
+    rows, count = metric_rows(run)
+    params = list(Param.objects.filter(run=run).order_by("key").values_list("key", "value")[: MAX_PARAMS + 1])
+    note = note_of(run)
+    tags = dict(RunTag.objects.filter(run=run, key__in=(COMMIT_TAG, BRANCH_TAG)).values_list("key", "value"))
+    return {
+        "is_job": run.kind == RunKind.JOB,
+        "metric_rows": rows,
+        "metric_count": count,
+        "params": params[:MAX_PARAMS],
+        "has_more_params": len(params) > MAX_PARAMS,
+        "hyperparameters": read_hyperparameters(run.spec.get("arguments", [])).without(dict(params)),
+        "commit": tags.get(COMMIT_TAG, ""),
+        "branch": tags.get(BRANCH_TAG, ""),
+        "gpu_means": gpu_means(run, attempt),
+        "usage": _usage(run),
+        "children": children_of(run),
+        "note": render(note) if note else "",
+    }
+
+
+def _usage(run: Run) -> dict[str, float | None] | None:
+    """Returns the GPU-hours, node-hours and energy in Wh of all attempts, or None before they are counted."""
+    total = UsageEntry.objects.filter(run=run).aggregate(
+        gpu=Sum("gpu_seconds"), node=Sum("node_seconds"), energy=Sum("energy_j")
+    )
+    if total["node"] is None:
+        return None
+    energy = total["energy"]
+    return {
+        "gpu_hours": total["gpu"] / 3600,
+        "node_hours": total["node"] / 3600,
+        "energy_wh": None if energy is None else energy / 3600,
+    }
+
+
+TAB = Tab("Overview", context, ("css/artifacts.css", "css/overview.css"))
