@@ -24,11 +24,6 @@ NODE_TOKEN_FILE = DATA_DIR / "node-token"
 LOGS = DATA_DIR / "logs"
 TLS_DIR = DATA_DIR / "tls"
 NODE_WHEELS = DATA_DIR / "wheels"
-# Only a demo has these files. The first one marks its folder; the second one holds the secret of a link that
-# signs in once; the third one asks the supervisor to remove the folder.
-DEMO_FACTS_FILE = DATA_DIR / "demo.json"
-SIGN_IN_LINK_FILE = DATA_DIR / "sign-in-link"
-REMOVE_FILE = DATA_DIR / "remove"
 # Browsers know each name below localhost as their own machine, so this one keeps the cookies of a hub that
 # only this machine reaches apart from those of the programs at its other ports, which people visit as
 # 127.0.0.1 or localhost.
@@ -39,10 +34,6 @@ ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound b
 
 REDIS_KINDS = ("redis", "rediss", "unix")
 BROKER_KINDS = ("redis", "rediss", "redis+socket", "amqp", "amqps")
-
-
-def is_demo() -> bool:
-    return DEMO_FACTS_FILE.exists()
 
 
 class Bind(NamedTuple):

@@ -35,7 +35,7 @@ def gpu_means(run: Run, attempt: int) -> GpuMeans | None:
     row = Attempt.objects.filter(run=run, number=attempt).first()
     if not gpus or row is None:
         return None
-    start = min(member.started_at for member in members).timestamp()
+    start = min(member.started_at for member in members if member.started_at is not None).timestamp()
     end = max(member.ended_at or timezone.now() for member in members).timestamp()
     query = CurveQuery(METRICS, (), start, max(end, start + 1), POINTS)
     reader = CurveReader(row)

@@ -7,9 +7,11 @@ from typing import Any
 from django.db.models import Sum
 from django.http import HttpRequest
 
+from jobs import outputs
 from jobs.models import Run, RunTag
 from jobs.states import RunKind
 from jobs.views.tabs import Tab
+from tracking.artifacts.pages import register_url
 from tracking.curves.curve_list import children_of
 from tracking.models import Param, UsageEntry
 from tracking.notes import render
@@ -20,10 +22,12 @@ from tracking.overview.metric_rows import metric_rows
 
 COMMIT_TAG, BRANCH_TAG = "mlflow.source.git.commit", "mlflow.source.git.branch"
 MAX_PARAMS = 30
+MAX_OUTPUTS = 8
 
 
 def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
     rows, count = metric_rows(run)
+    files = outputs.for_attempt(run, attempt).order_by("path")
     params = list(Param.objects.filter(run=run).order_by("key").values_list("key", "value")[: MAX_PARAMS + 1])
     note = note_of(run)
     tags = dict(RunTag.objects.filter(run=run, key__in=(COMMIT_TAG, BRANCH_TAG)).values_list("key", "value"))
@@ -38,6 +42,9 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
         "branch": tags.get(BRANCH_TAG, ""),
         "gpu_means": gpu_means(run, attempt),
         "usage": _usage(run),
+        "outputs": list(files[:MAX_OUTPUTS]),
+        "output_count": files.count(),
+        "register_url": register_url(),
         "children": children_of(run),
         "note": render(note) if note else "",
     }

@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from trainhub import installation
+from trainhub.demo import files
 from workspaces import audit
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.bootstrap import OWNER
@@ -27,11 +28,11 @@ BACKEND = "django.contrib.auth.backends.ModelBackend"
 def sign_in_once(request: HttpRequest, secret: str) -> HttpResponse:
     """Signs in as the owner of the demo, once after each start of it."""
     try:
-        expected = installation.SIGN_IN_LINK_FILE.read_text()
+        expected = files.SIGN_IN_LINK.read_text()
         if not hmac.compare_digest(expected.encode(), secret.encode()):
             return redirect("sign-in")
         # Of two requests at once only one can remove the file.
-        installation.SIGN_IN_LINK_FILE.unlink()
+        files.SIGN_IN_LINK.unlink()
     except FileNotFoundError:
         return redirect("sign-in")
     owner = User.objects.get(username=OWNER)
@@ -44,7 +45,7 @@ def sign_in_once(request: HttpRequest, secret: str) -> HttpResponse:
 @needs(Role.OWNER)
 def remove(request: WorkspaceRequest) -> HttpResponse:
     """Ends the demo, whose supervisor then removes its folder."""
-    installation.REMOVE_FILE.touch(mode=0o600)
+    files.REMOVE.touch(mode=0o600)
     response = render(request, "demo/removed.html", {"folder": installation.DATA_DIR})
     # The process that started this one is the supervisor. It lets requests finish before it ends the server.
     os.kill(os.getppid(), signal.SIGTERM)

@@ -59,7 +59,7 @@ def write(fleet: Fleet, owner: Principal) -> None:
     if Run.objects.filter(workspace=owner.workspace).exists():
         return
     # Nobody is to act on messages of the past: they stay in this process.
-    celery.current_app.conf.broker_url = "memory://"
+    celery.current_app.conf.update(broker_url="memory://")
     now = datetime.now(UTC)
     interpreter = Interpreter(sys.executable, platform.python_version())
     rows = Node.objects.filter(name__in=[name for name, gpus in fleet.gpus.items() if gpus])

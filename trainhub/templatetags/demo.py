@@ -8,11 +8,12 @@ from django import template
 from django.template import Context
 
 from trainhub import installation
+from trainhub.demo.files import is_demo
 from trainhub.demo.steps import steps_to_try
 from workspaces.states import Role
 
 register = template.Library()
-IS_DEMO = installation.is_demo()
+IS_DEMO = is_demo()
 
 
 @register.inclusion_tag("demo/_banner.html", takes_context=True)

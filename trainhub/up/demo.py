@@ -16,6 +16,8 @@ import simulator
 from simulator import NoCompiler
 from simulator.demo.fleet import FLEET, Machine, Moment
 from trainhub import installation
+from trainhub.demo import files
+from trainhub.demo.files import FACTS
 from trainhub.files import write_secret
 from trainhub.up.children import Child, python
 from trainhub.up.console import Stop
@@ -26,7 +28,6 @@ VISITOR_STAGE = WORKING_STAGE + 1
 MACHINES = installation.DATA_DIR / "machines"
 SCENARIOS = installation.DATA_DIR / "scenarios"
 LIBRARY = installation.DATA_DIR / "simulator"
-FACTS = installation.DEMO_FACTS_FILE
 PASSWORD = installation.DATA_DIR / "demo-password"
 TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 
@@ -67,7 +68,7 @@ def demo_children(prepared: dict[str, str]) -> list[Child]:
         "began": began,
     }
     write_secret(FACTS, json.dumps(facts))
-    write_secret(installation.SIGN_IN_LINK_FILE, secrets.token_urlsafe(24))
+    write_secret(files.SIGN_IN_LINK, secrets.token_urlsafe(24))
     for machine in FLEET:
         machine.scenario(Moment(began, began)).write(SCENARIOS / machine.name)
     visitor = Child(
@@ -104,14 +105,14 @@ def end_leftovers() -> None:
 
 def remove_if_asked() -> bool:
     """Removes the folder of the demo if its owner has asked for that in the browser."""
-    if not installation.REMOVE_FILE.exists():
+    if not files.REMOVE.exists():
         return False
     shutil.rmtree(installation.DATA_DIR)
     return True
 
 
 def _sign_in_link() -> str:
-    secret = installation.SIGN_IN_LINK_FILE.read_text()
+    secret = files.SIGN_IN_LINK.read_text()
     return f"{installation.public_url()}/demo/sign-in/{secret}/"
 
 
