@@ -12,10 +12,19 @@ register = template.Library()
 
 
 @register.simple_block_tag
-def empty_state(content: str, title: str, icon: str = "", url: str = "", label: str = "") -> str:
+def empty_state(
+    content: str, title: str, icon: str = "", url: str = "", label: str = "", *, is_page: bool = False
+) -> str:
     """Renders what a page shows instead of an empty list; the content between the tags is the sentence with
-    the next step."""
-    context = {"title": title, "icon": icon, "sentence": content, "url": url, "label": label}
+    the next step. `is_page`: nothing else is on the page, so the title is its heading."""
+    context = {
+        "title": title,
+        "icon": icon,
+        "sentence": content,
+        "url": url,
+        "label": label,
+        "is_page": is_page,
+    }
     return render_to_string("components/_empty.html", context)
 
 

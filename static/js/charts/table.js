@@ -55,10 +55,8 @@ export function writeValueTable(panel, titles, rows) {
   table.caption.className = "th-off";
   const head = table.createTHead().insertRow();
   for (const word of ["", ...titles]) {
-    const cell = document.createElement("th");
-    cell.scope = "col";
-    cell.textContent = word;
-    if (word) cell.className = "th-num";
+    const cell = document.createElement(word ? "th" : "td"); // a header without text confuses screen readers
+    if (word) Object.assign(cell, { scope: "col", className: "th-num", textContent: word });
     head.append(cell);
   }
   const body = table.createTBody();

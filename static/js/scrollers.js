@@ -1,0 +1,38 @@
+// A part that scrolls takes the focus, so that the arrow keys move it, but only while its content does not fit: a stop
+// of the Tab key at every table would be in the way.
+const SCROLLERS = ".th-scroll, .th-code";
+const managed = new WeakSet();
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) update(target.matches(SCROLLERS) ? target : target.closest(SCROLLERS));
+});
+
+function update(scroller) {
+  if (!scroller?.isConnected) return;
+  const fits = scroller.scrollWidth <= scroller.clientWidth && scroller.scrollHeight <= scroller.clientHeight;
+  if (fits) {
+    for (const name of ["tabindex", "role", "aria-label"]) scroller.removeAttribute(name);
+  } else {
+    scroller.tabIndex = 0;
+    scroller.setAttribute("role", "group");
+    scroller.setAttribute("aria-label", nameOf(scroller));
+  }
+}
+
+/** Returns the heading under which it stands. */
+function nameOf(scroller) {
+  const heading = scroller.closest("section, .th-card, main")?.querySelector("h1, h2, h3");
+  return heading?.textContent.trim() || "Scrollable content";
+}
+
+function manage(root) {
+  for (const scroller of root.querySelectorAll(SCROLLERS)) {
+    // Those that the server made focusable stay so.
+    if (managed.has(scroller) || scroller.hasAttribute("tabindex")) continue;
+    managed.add(scroller);
+    resized.observe(scroller);
+    for (const child of scroller.children) resized.observe(child);
+  }
+}
+
+manage(document);
+document.addEventListener("htmx:load", (event) => manage(event.detail.elt.parentElement ?? document));

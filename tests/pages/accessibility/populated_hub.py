@@ -1,0 +1,138 @@
+"""A real hub with something on every page: GPUs at work, a fault and its alert, runs in every state, curves,
+models, people."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from simulator import Scenario, environment
+from simulator.models import h100, in_mig_mode, works_while_held
+from tests.hub import Hub, eventually
+from tests.pages.logs.training_log import begin
+from tests.pages.test_models import Dangerous, scanned
+from tests.runs import submit, wait_for
+from tests.signing_in import page_client
+
+TOO_HOT_CELSIUS = 95
+TRAINS = r"""
+import json, pathlib, time
+for step in range(30):
+    print(f"step {step} \x1b[32mloss={1 / (step + 1):.3f}\x1b[0m", flush=True)
+print("\x1b[33mwarning: no validation data\x1b[0m", flush=True)
+saved = pathlib.Path("outputs/saved")
+saved.mkdir(parents=True)
+(saved / "weights.bin").write_bytes(bytes(range(256)))
+(saved / "notes.md").write_text("# Notes\n\n| a | b |\n|---|---|\n| 1 | 2 |\n")
+(saved / "table.csv").write_text("a,b\n1,2\n")
+(saved / "history.json").write_text(json.dumps([{"loss": 1}, {"loss": 0.5}]))
+time.sleep(3)
+"""
+FAILS = "print('step 1')\ndef boom():\n    raise ValueError('no batch left')\nboom()\n"
+WAITS = "import time\nprint('training', flush=True)\ntime.sleep(3600)\n"
+
+
+class PopulatedHub:
+    """`names` fills the parameters of addresses: `{completed}`, `{node}`, `{draft}` and so on."""
+
+    def __init__(self, folder: Path) -> None:
+        self.gpus = [works_while_held(h100(f"accessible {index}", processes="visible")) for index in range(2)]
+        hot = h100("accessible hot", values={"temperature_c": TOO_HOT_CELSIUS})
+        split = in_mig_mode(h100("accessible split"), 2)
+        Scenario([*self.gpus, hot, split]).write(folder / "scenario")
+        self.hub = Hub(folder / "data", **environment(folder / "scenario"))
+        self.hub.is_recorded = True
+        self.names: dict[str, str] = {}
+
+    def start(self) -> PopulatedHub:
+        self.hub.start()
+        self.client = self.hub.client()
+        self.person = page_client(self.hub)
+        node = eventually(self._node_with_gpus, 60, "the node reports its GPUs")
+        self.names |= {"node": node["name"], "cluster": node["cluster"]}
+        self.names |= {"gpu": self.gpus[0].uuid, "split": self._gpu(node, mig=True)}
+        self._add_runs()
+        self._add_models()
+        self._add_people()
+        self._add_drafts()
+        eventually(lambda: self._get("alerts/?state=firing")["results"], 60, "an alert fires")
+        return self
+
+    def stop(self) -> None:
+        try:
+            self.hub.cancel_all()
+        finally:
+            self.hub.stop()
+
+    def _node_with_gpus(self) -> dict[str, Any] | None:
+        nodes = self._get("nodes/")
+        return next((node for node in nodes if len(node["gpus"]) >= len(self.gpus)), None)
+
+    def _gpu(self, node: dict[str, Any], *, mig: bool) -> str:
+        return next(str(gpu["uuid"]) for gpu in node["gpus"] if str(gpu["uuid"]).startswith("MIG-") == mig)
+
+    def _add_runs(self) -> None:
+        """Adds jobs in every state, a deleted one, and logged runs with curves."""
+        failed = submit(self.hub, FAILS, display_name="diverges", tags={"why": "too few batches"})
+        self.completed = submit(
+            self.hub, TRAINS, display_name="classifier", experiment="digits", resources={"gpus_per_node": 1}
+        )
+        deleted = submit(self.hub, "print('hello')", display_name="thrown away")
+        self.names["failed"] = str(wait_for(self.hub, failed, "Failed")["number"])
+        self.names["completed"] = str(wait_for(self.hub, self.completed, "Completed")["number"])
+        wait_for(self.hub, deleted, "Completed")
+        self._ask("DELETE", f"runs/{deleted}/")
+        running = submit(self.hub, WAITS, display_name="trains", resources={"gpus_per_node": 3})
+        self.names["running"] = str(wait_for(self.hub, running, "Running")["number"])
+        waiting = submit(self.hub, WAITS, display_name="waits", resources={"gpus_per_node": 3})
+        self.names["waiting"] = str(wait_for(self.hub, waiting, "Queued")["number"])
+        logged = []
+        for place, lr in enumerate(("0.1", "0.1", "0.5")):
+            run = begin(self.hub, f"sweep {place}", {"lr": lr, "seed": str(place)}, mlflow__note__content="# Idea")
+            run.log("eval/loss", [3.0 / step for step in range(1, 40)])
+            run.log("eval/accuracy", [1 - 1 / step for step in range(1, 40)])
+            run.end()
+            logged.append(str(run.number))
+        self.names |= {"logged": logged[0], "several": ",".join([*logged, self.names["completed"]])}
+
+    def _add_models(self) -> None:
+        """Adds a model of a run with an alias, and one that is dangerous to load."""
+        source = {"run": self.completed, "path": "saved"}
+        self._ask("POST", "models/digits/versions/", json=source)
+        self._ask("PUT", "models/digits/aliases/production/", json={"version": 1})
+        # One version is scanned at a time: another one that comes meanwhile waits for the periodic task.
+        scanned(self.hub, "digits")
+        upload = [("files", ("model.pkl", pickle.dumps(Dangerous())))]
+        self._ask("POST", "models/unsafe/versions/upload", files=upload)
+        scanned(self.hub, "unsafe")
+
+    def _add_people(self) -> None:
+        """Adds a member, a token, a channel and a cluster."""
+        self._submit_form("/settings/members/", username="vera", role="viewer")
+        self._submit_form("/settings/tokens/", name="laptop", scope="read", expires="30")
+        channel = {"name": "team", "target": "https://example.com/hook", "events": "run.failed"}
+        self._submit_form("/settings/notifications/add/own/", kind="webhook", **channel)
+        self._ask("POST", "clusters/", json={"name": "spare"})
+
+    def _add_drafts(self) -> None:
+        address = self._submit_form("/runs/new/example/hello/").headers["location"]
+        self.names["draft"] = address.split("/")[3]
+
+    def _submit_form(self, path: str, **values: str) -> httpx.Response:
+        """Returns the answer to a form of a page."""
+        token = self.person.cookies[self.hub.cookie("csrftoken")]
+        values["csrfmiddlewaretoken"] = token
+        answer = self.person.post(path, data=values, headers={"Referer": self.hub.url})
+        assert answer.status_code < httpx.codes.BAD_REQUEST, answer.text
+        return answer
+
+    def _get(self, path: str) -> Any:
+        return self._ask("GET", path).json()
+
+    def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        answer = self.client.request(method, f"/api/v1/{path}", **options)
+        assert answer.is_success, f"{path}: {answer.text}"
+        return answer
