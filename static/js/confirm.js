@@ -24,7 +24,8 @@ export function askConfirmation(question, verb, onYes, keepLabel = "Keep it") {
   const dialog = document.createElement("dialog");
   dialog.className = "th-dialog";
   const [title, ...rest] = question.split("\n");
-  const heading = Object.assign(document.createElement("h2"), { textContent: title });
+  const heading = Object.assign(document.createElement("h2"), { textContent: title, id: "question" });
+  dialog.setAttribute("aria-labelledby", heading.id);
   const text = Object.assign(document.createElement("p"), { textContent: rest.join(" ") });
   const footer = document.createElement("footer");
   const cancelButton = Object.assign(document.createElement("button"), {

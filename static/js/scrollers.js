@@ -24,15 +24,17 @@ function nameOf(scroller) {
   return heading?.textContent.trim() || "Scrollable content";
 }
 
-function manage(root) {
-  for (const scroller of root.querySelectorAll(SCROLLERS)) {
+function manageAll() {
+  for (const scroller of document.querySelectorAll(SCROLLERS)) {
     // Those that the server made focusable stay so.
     if (managed.has(scroller) || scroller.hasAttribute("tabindex")) continue;
     managed.add(scroller);
+    update(scroller);
     resized.observe(scroller);
     for (const child of scroller.children) resized.observe(child);
   }
 }
 
-manage(document);
-document.addEventListener("htmx:load", (event) => manage(event.detail.elt.parentElement ?? document));
+manageAll();
+document.addEventListener("htmx:afterSwap", manageAll);
+document.addEventListener("htmx:load", manageAll);

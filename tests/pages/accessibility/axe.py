@@ -13,10 +13,10 @@ EXTRA_RULES = ("target-size", "label-content-name-mismatch")
 COLOR_RULES = ("color-contrast", "link-in-text-block")
 MAX_SHOWN = 6
 RUN = """async (options) => {
-  const { violations } = await axe.run(document, { ...options, resultTypes: ["violations"], elementRef: false });
+  const { violations } = await axe.run(document, { ...options, resultTypes: ["violations"] });
   return violations.map(({ id, impact, help, nodes }) => ({
     id, impact, help,
-    nodes: nodes.map(({ html, target, failureSummary }) => ({ html, target: String(target), failureSummary })),
+    nodes: nodes.map(({ html, target, failureSummary: summary }) => ({ html, target: String(target), summary })),
   }));
 }"""
 
@@ -41,10 +41,12 @@ def faults(page: Any, *, colors_only: bool = False) -> list[str]:
 def _text(violation: dict[str, Any]) -> str:
     nodes = violation["nodes"]
     shown = [
-        f"    {node['target']}\n      {node['html'][:200]}\n      {_reason(node['failureSummary'])}"
+        f"    {node['target']}\n      {node['html'][:200]}\n      {_reason(node['summary'])}"
         for node in nodes[:MAX_SHOWN]
     ]
-    return f"{violation['id']} ({violation['impact']}, {len(nodes)}): {violation['help']}\n" + "\n".join(shown)
+    return f"{violation['id']} ({violation['impact']}, {len(nodes)}): {violation['help']}\n" + "\n".join(
+        shown
+    )
 
 
 def _reason(summary: str) -> str:

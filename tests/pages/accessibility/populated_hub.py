@@ -43,7 +43,7 @@ class PopulatedHub:
         hot = h100("accessible hot", values={"temperature_c": TOO_HOT_CELSIUS})
         split = in_mig_mode(h100("accessible split"), 2)
         Scenario([*self.gpus, hot, split]).write(folder / "scenario")
-        self.hub = Hub(folder / "data", **environment(folder / "scenario"))
+        self.hub = Hub(folder / "data", ALERT_LASTING_SECONDS="2", **environment(folder / "scenario"))
         self.hub.is_recorded = True
         self.names: dict[str, str] = {}
 
@@ -91,7 +91,9 @@ class PopulatedHub:
         self.names["waiting"] = str(wait_for(self.hub, waiting, "Queued")["number"])
         logged = []
         for place, lr in enumerate(("0.1", "0.1", "0.5")):
-            run = begin(self.hub, f"sweep {place}", {"lr": lr, "seed": str(place)}, mlflow__note__content="# Idea")
+            run = begin(
+                self.hub, f"sweep {place}", {"lr": lr, "seed": str(place)}, mlflow__note__content="# Idea"
+            )
             run.log("eval/loss", [3.0 / step for step in range(1, 40)])
             run.log("eval/accuracy", [1 - 1 / step for step in range(1, 40)])
             run.end()
@@ -115,6 +117,8 @@ class PopulatedHub:
         self._submit_form("/settings/tokens/", name="laptop", scope="read", expires="30")
         channel = {"name": "team", "target": "https://example.com/hook", "events": "run.failed"}
         self._submit_form("/settings/notifications/add/own/", kind="webhook", **channel)
+        (made,) = self._get("notification-channels/")
+        self.names["channel"] = str(made["id"])
         self._ask("POST", "clusters/", json={"name": "spare"})
 
     def _add_drafts(self) -> None:

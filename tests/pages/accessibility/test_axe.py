@@ -2,72 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from tests.pages.accessibility.axe import faults
+from tests.pages.accessibility.pages import PAGES
 from tests.pages.accessibility.populated_hub import PopulatedHub
 from tests.signing_in import sign_in
-from tests.violations import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WIDE, PHONE = (1440, 900), (390, 844)
-PAGES = (
-    "/",
-    "/runs/",
-    "/runs/?q=nothing+like+this",
-    "/runs/deleted/",
-    "/runs/new/",
-    "/runs/new/{draft}/source/",
-    "/runs/new/{draft}/distribution/",
-    "/runs/new/{draft}/resources/",
-    "/runs/new/{draft}/environment/",
-    "/runs/new/{draft}/review/",
-    *(f"/runs/{{completed}}/{tab}" for tab in ("", "gpus/", "members/", "plan/", "outputs/", "events/", "spec/")),
-    "/runs/{completed}/outputs/?file=saved/notes.md",
-    "/runs/{completed}/outputs/?file=saved/table.csv",
-    *(f"/runs/{{failed}}/{tab}" for tab in ("", "events/")),
-    "/runs/{running}/",
-    "/runs/{running}/gpus/",
-    "/runs/{waiting}/",
-    *(f"/runs/{{logged}}/{tab}" for tab in ("metrics/", "params/", "notes/")),
-    "/compare/",
-    "/compare/?runs={several}",
-    "/compare/?runs={several}&sections=params,metrics,attributes,relations",
-    "/experiments/",
-    "/clusters/",
-    "/clusters/{cluster}/",
-    "/clusters/{cluster}/edit/",
-    "/clusters/add/",
-    "/clusters/add-cluster/",
-    "/nodes/{node}/",
-    "/gpus/{gpu}/",
-    "/gpus/{split}/",
-    "/alerts/",
-    "/models/",
-    "/models/digits/",
-    "/models/digits/versions/1/",
-    "/models/unsafe/versions/1/",
-    "/models/digits/alias/",
-    "/register/?run={completed}&path=saved",
-    "/upload/",
-    "/environments/",
-    "/usage/",
-    "/settings/",
-    "/settings/password/",
-    "/settings/confirm/",
-    "/settings/notifications/",
-    "/settings/notifications/add/own/",
-    "/invitations/",
-    "/search/?q=classifier",
-    "/search/?q=nothing+like+this",
-    "/api/",
-    "/none/",
-)
-DRAWN = """() => document.readyState === "complete"
-  && [...document.querySelectorAll(".ch-plot")].every((plot) => plot.querySelector(".main-svg") || !plot.offsetParent)"""
+NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+WITH_CHARTS = "[data-mount~=charts], [data-mount~=curves], [data-mount~=compare], [data-mount~=heat]"
+WRITE_NONSENSE = "(fields) => fields.forEach((field) => { field.value = '../?!'; })"
+UNFOLD = "document.querySelectorAll('main details:not(.th-menu)').forEach((part) => { part.open = true; })"
 
 
 @pytest.fixture(scope="module")
@@ -106,18 +56,73 @@ def faults_in_both_themes(tab: Any) -> list[str]:
     return found + [f"dark: {fault}" for fault in faults(tab, colors_only=True)]
 
 
-def settle(tab: Any) -> None:
-    wait_until(tab, "document.readyState === 'complete'")
+def open_page(tab: Any, address: str) -> None:
+    """Opens the page with everything that is folded away, and waits for its charts."""
+    tab.goto(address)
+    tab.evaluate(UNFOLD)
+    tab.evaluate(NEXT_FRAME)  # what opened has its size by then
+    if tab.locator(WITH_CHARTS).count():
+        tab.wait_for_load_state("networkidle")
 
 
 @pytest.mark.parametrize("address", PAGES)
 def test_a_page_is_open_to_everybody(address: str, tabs: list[Any], populated: PopulatedHub) -> None:
     found = []
     for tab in tabs:
-        tab.goto(address.format(**populated.names))
-        settle(tab)
+        open_page(tab, address.format(**populated.names))
         width = tab.viewport_size["width"]
         found += [f"{width} px: {fault}" for fault in faults_in_both_themes(tab)]
+    assert not found, "\n".join(found)
+
+
+def submit_nonsense(tab: Any) -> None:
+    """Sends the page's form with values that every text field refuses."""
+    tab.locator("main form input:not([type])").or_(tab.locator("main form input[type=text]")).evaluate_all(
+        WRITE_NONSENSE
+    )
+    tab.locator("main form button.th-main").last.click()
+    tab.locator(".th-error, .wz-problem").first.wait_for()
+
+
+def search_by_field(tab: Any) -> None:
+    tab.type("#search", "classifier")
+    tab.locator("#found a").first.wait_for()
+
+
+def ask_before_deletion(tab: Any) -> None:
+    tab.locator("main form[data-mount~=confirm] button").last.click()
+    tab.locator("dialog[open]").wait_for()
+
+
+def search_all_logs(tab: Any) -> None:
+    if tab.locator(".lanes-pick").is_visible():
+        tab.click(".lanes-pick")
+    tab.fill("[data-part=query]", "step")
+    tab.press("[data-part=query]", "Enter")
+    tab.locator(".hit").first.wait_for()
+
+
+STATES: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "the user's menu": ("/settings/", lambda tab: tab.click(".th-bar .th-menu > summary")),
+    "results below the search field": ("/", search_by_field),
+    "a question before a deletion": ("/runs/{completed}/", ask_before_deletion),
+    "errors of a form": ("/clusters/add/", submit_nonsense),
+    "errors of a step": ("/runs/new/{draft}/source/", submit_nonsense),
+    "lines found in all logs": ("/runs/{completed}/", search_all_logs),
+    "charts as numbers": ("/nodes/{node}/", lambda tab: tab.click("[data-part=table]")),
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_a_page_shows_on_demand_is_open_to_everybody(
+    state: str, tabs: list[Any], populated: PopulatedHub
+) -> None:
+    address, reach = STATES[state]
+    found = []
+    for tab in tabs:
+        open_page(tab, address.format(**populated.names))
+        reach(tab)
+        found += faults_in_both_themes(tab)
     assert not found, "\n".join(found)
 
 
