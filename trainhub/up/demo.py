@@ -48,6 +48,8 @@ def check() -> None:
 
 def preparation() -> tuple[str, ...]:
     """Writes the facts of the demo and returns the options of `manage.py prepare`."""
+    # Left by a demo that was killed before it could remove its folder.
+    files.REMOVE.unlink(missing_ok=True)
     for folder in (MACHINES, SCENARIOS):
         folder.mkdir(exist_ok=True, mode=0o700)
     write_secret(
