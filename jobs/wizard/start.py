@@ -14,7 +14,6 @@ from django.views.decorators.http import require_GET, require_POST
 from jobs.models import Draft
 from jobs.sources import examples, snapshots
 from jobs.wizard import choices, drafts, steps
-from jobs.wizard.evaluation import evaluate
 from jobs.wizard.source_form import write_source
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import SnapshotSource
@@ -68,7 +67,6 @@ def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> Http
     except SpecError as error:
         return _refused(request, draft, f"The source was not taken: {error.message}.")
     # Created after the zip was accepted, so that a rejected upload leaves no empty draft.
-    is_new = draft is None
     draft = draft or drafts.start(request.principal)
     changed = {"source": write_source(SnapshotSource(snapshot.sha256))}
     script = draft.steps.get("source", {}).get("script", [""])[0]
@@ -76,13 +74,11 @@ def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> Http
     if not script:
         changed["script"] = choices.likely_script(snapshot.paths)
     drafts.put(draft, "source", **changed)
-    # Most folders need nothing more than the defaults, which the review shows.
-    is_ready = is_new and not evaluate(draft, request.principal).errors
-    return _went_well(request, draft, steps.REVIEW if is_ready else "source")
+    return _went_well(request, draft)
 
 
-def _went_well(request: WorkspaceRequest, draft: Draft, step: str) -> HttpResponse:
-    url = reverse("wizard-step", args=(draft.pk, step))
+def _went_well(request: WorkspaceRequest, draft: Draft) -> HttpResponse:
+    url = reverse("wizard-step", args=(draft.pk, "source"))
     return redirect(url) if request.accepts("text/html") else JsonResponse({"url": url})
 
 

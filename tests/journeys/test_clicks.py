@@ -70,14 +70,15 @@ class TestDemo:
         completes(clicks.page)
         assert clicks.count == 2
 
-    def test_the_own_folder_runs_after_three(self, clicks: Clicks, tmp_path: Path) -> None:
+    def test_the_own_folder_runs_after_four(self, clicks: Clicks, tmp_path: Path) -> None:
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "train.py").write_text("print('mine')\n")
         clicks.on("a:has-text('New run')")
         clicks.choose("input[webkitdirectory]", tmp_path / "mine")
+        clicks.on(".wz-steps a:has-text('Review')")
         clicks.on(".wz-submit")
         completes(clicks.page)
-        assert clicks.count == 3
+        assert clicks.count == 4
 
     def test_three_runs_are_compared_after_four(self, clicks: Clicks) -> None:
         clicks.page.goto("/")

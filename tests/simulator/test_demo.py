@@ -137,7 +137,7 @@ class TestDemo:
                 assert browser.get(unescape(address)).status_code == httpx.codes.OK, address
             with httpx.Client(base_url=demo.url, follow_redirects=True) as second:
                 assert second.get(path).url.path == "/sign-in/"
-            token = {"X-CSRFToken": browser.cookies["csrftoken"], "Referer": demo.url}
+            token = {"X-CSRFToken": browser.cookies[demo.cookie("csrftoken")], "Referer": demo.url}
             hello = re.search(r'action="([^"]+)"', offered)
             assert hello is not None
             review = browser.post(hello[1], headers=token).raise_for_status()

@@ -108,7 +108,7 @@ STATES: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a question before a deletion": ("/runs/{completed}/", ask_before_deletion),
     "errors of a form": ("/clusters/add/", submit_nonsense),
     "errors of a step": ("/runs/new/{draft}/source/", submit_nonsense),
-    "lines found in all logs": ("/runs/{completed}/", search_all_logs),
+    "lines found in all logs": ("/runs/{completed}/logs/", search_all_logs),
     "charts as numbers": ("/nodes/{node}/", lambda tab: tab.click("[data-part=table]")),
 }
 

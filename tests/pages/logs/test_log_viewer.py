@@ -155,7 +155,7 @@ class TestLive:
             client.post(f"/api/v1/runs/{blocker}/cancel/").raise_for_status()
         until_last(page, "my turn")
         assert page.locator(".lane").count() == 8
-        page.wait_for_selector("#count-members:has-text('8')")
+        page.wait_for_selector("#count-members:has-text('8')", state="attached")
 
     def test_the_header_moves_by_itself_to_the_end(self, page: Any, hub: Hub) -> None:
         run = submit(hub, TALK)
