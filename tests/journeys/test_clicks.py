@@ -75,7 +75,7 @@ class TestDemo:
         (tmp_path / "mine" / "train.py").write_text("print('mine')\n")
         clicks.on("a:has-text('New run')")
         clicks.choose("input[webkitdirectory]", tmp_path / "mine")
-        clicks.on(".wz-steps a:has-text('Review')")
+        clicks.on(".wz-step[value=review]")
         clicks.on(".wz-submit")
         completes(clicks.page)
         assert clicks.count == 4
