@@ -19,6 +19,7 @@ PAGES = (
     "tracking.comparison.differences.urls",
     "registry.exports.urls",
     "registry.urls",
+    "trainhub.documentation.urls",
 )
 APIS = (
     "workspaces.api.urls",

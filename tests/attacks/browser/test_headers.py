@@ -70,6 +70,8 @@ PAGES = [
     "/usage/",
     "/compare/",
     "/api/",
+    "/docs/",
+    "/docs/history/",
     "/search/?q=a",
     "/none/",
     "/runs/999999/",

@@ -55,6 +55,10 @@ PAGES = (
     "/search/?q=classifier",
     "/search/?q=nothing+like+this",
     "/api/",
+    "/docs/",
+    "/docs/?q=token",
+    "/docs/history/",
+    "/docs/readme/",
     "/none/",
 )
 NOT_PAGES = frozenset(

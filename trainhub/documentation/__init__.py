@@ -1,0 +1,1 @@
+"""The documents of this installation as pages below /docs/, with a search."""

@@ -1,0 +1,82 @@
+"""Finds sections of documents by words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from trainhub.documentation.library import Document, documents
+from trainhub.documentation.rendering import anchor_of
+
+MAX_HITS = 30
+MAX_WORDS = 10
+SNIPPET = 180
+# How much more a word in a heading counts than one in the text.
+HEADING_WEIGHT = 20
+_HEADING = re.compile(r"^(#{1,4}) +(.+)$")
+_MARKS = re.compile(r"\[([^\]]+)\]\([^)]*\)|[`*|#]")
+
+
+@dataclass(frozen=True)
+class Section:
+    document: Document
+    heading: str
+    text: str
+
+    @property
+    def anchor(self) -> str:
+        return anchor_of(self.heading)
+
+
+@dataclass(frozen=True)
+class Hit:
+    section: Section
+    snippet: str
+
+
+def find(query: str) -> list[Hit]:
+    """Returns the sections that contain every word, the best first."""
+    words = query.lower().split()[:MAX_WORDS]
+    if not words:
+        return []
+    scored = [(score, section) for section in _sections() if (score := _score(section, words))]
+    scored.sort(key=lambda item: -item[0])
+    return [Hit(section, _snippet(section.text, words)) for _, section in scored[:MAX_HITS]]
+
+
+@cache
+def _sections() -> tuple[Section, ...]:
+    return tuple(section for document in documents().values() for section in _split(document))
+
+
+def _split(document: Document) -> Iterator[Section]:
+    heading, lines, is_code = document.title, list[str](), False
+    for line in document.text.splitlines():
+        # A comment in a program looks like a heading.
+        is_code ^= line.startswith("```")
+        found = None if is_code else _HEADING.match(line)
+        if found:
+            yield Section(document, heading, "\n".join(lines))
+            heading, lines = found[2].replace("`", ""), []
+        else:
+            lines.append(line)
+    yield Section(document, heading, "\n".join(lines))
+
+
+def _score(section: Section, words: list[str]) -> int:
+    heading, text = f"{section.document.title} {section.heading}".lower(), section.text.lower()
+    if not text.strip() or any(word not in heading and word not in text for word in words):
+        return 0
+    return sum(HEADING_WEIGHT * heading.count(word) + text.count(word) for word in words)
+
+
+def _snippet(text: str, words: list[str]) -> str:
+    """Returns the part of the text around the first word, without Markdown's marks."""
+    flat = " ".join(_MARKS.sub(lambda mark: mark[1] or "", text).split())
+    at = min((place for word in words if (place := flat.lower().find(word)) >= 0), default=0)
+    start = max(0, at - SNIPPET // 3)
+    return (
+        f"{'…' if start else ''}{flat[start : start + SNIPPET]}{'…' if start + SNIPPET < len(flat) else ''}"
+    )
