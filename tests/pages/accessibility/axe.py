@@ -16,7 +16,9 @@ RUN = """async (options) => {
   const { violations } = await axe.run(document, { ...options, resultTypes: ["violations"] });
   return violations.map(({ id, impact, help, nodes }) => ({
     id, impact, help,
-    nodes: nodes.map(({ html, target, failureSummary: summary }) => ({ html, target: String(target), summary })),
+    nodes: nodes.map(({ html, target, failureSummary }) => ({
+      html, target: String(target), summary: failureSummary,
+    })),
   }));
 }"""
 
