@@ -97,7 +97,7 @@ def actions(text: str, who: Principal) -> list[Hit]:
 
 
 def without_actions(hits: list[Hit]) -> list[Hit]:
-    """Returns the hits without pages that are actions too: the list of actions has them, for those who may."""
+    """Returns the hits without pages that are actions too: the actions have them, for those who may."""
     addresses = {_address(action) for action in ACTIONS if not action.anchor}
     return [hit for hit in hits if hit.url not in addresses]
 

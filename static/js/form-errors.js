@@ -4,10 +4,9 @@ const FIELDS = "input:not([type=hidden]), select, textarea";
 
 /** Returns what a person changes to mend the error: its field, or the text itself if it concerns no single field. */
 function placeOf(error) {
-  const place = error.closest(".th-field, fieldset, [id^=finding-]");
-  const field = place && (place.querySelector(FIELDS) ?? place.previousElementSibling?.querySelector(FIELDS));
+  const place = error.closest(".th-field") ?? error.closest("[id^=finding-]")?.parentElement;
   // Of a form that is wrong as a whole, the field that the server chose, for example the password of a sign-in.
-  return field ?? error.closest("form")?.querySelector("[autofocus]") ?? error;
+  return place?.querySelector(FIELDS) ?? error.closest("form")?.querySelector("[autofocus]") ?? error;
 }
 
 function focusError(error) {
