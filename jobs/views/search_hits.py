@@ -69,7 +69,7 @@ Source = Callable[[str, WorkspaceRequest], list[Hit]]
 SOURCES: list[Source] = []
 
 
-def found(text: str, request: WorkspaceRequest) -> list[Hit]:
+def hits_for(text: str, request: WorkspaceRequest) -> list[Hit]:
     """Returns what the workspace of the request has under this text: at most `MAX_OF_A_KIND` of each kind."""
     sources = (_runs, _nodes, _gpus, _clusters, _experiments, *SOURCES)
     return [*(hit for source in sources for hit in source(text, request)), *pages(text, request)]

@@ -10,7 +10,7 @@ from workspaces.access import WorkspaceRequest
 
 
 def models(text: str, request: WorkspaceRequest) -> list[Hit]:
-    found = RegisteredModel.objects.filter(
+    registered = RegisteredModel.objects.filter(
         workspace=request.principal.workspace, name__icontains=text
     ).order_by("name")[:MAX_OF_A_KIND]
-    return [Hit("cube", model.name, "model", reverse("model", args=[model.name])) for model in found]
+    return [Hit("cube", model.name, "model", reverse("model", args=[model.name])) for model in registered]

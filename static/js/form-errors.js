@@ -31,5 +31,10 @@ document.addEventListener("keydown", (event) => {
 
 // The link beside an error on another page names the field in the address.
 const named = location.hash.startsWith("#finding-") && document.getElementById(location.hash.slice(1));
-const first = named ? (named.querySelector(ERRORS) ?? named) : document.querySelector(ERRORS);
-if (first) focusError(first);
+const first = document.querySelector(ERRORS);
+if (named) {
+  // A browser takes the focus away while it scrolls to what the address names, until the page has loaded.
+  addEventListener("load", () => setTimeout(() => focusError(named.querySelector(ERRORS) ?? named)));
+} else if (first) {
+  focusError(first);
+}

@@ -81,17 +81,17 @@ class TestErrors:
         page.goto(re.sub("source/.*", "review/", page.url))
         page.locator(".wz-findings a[href*='#finding-script']").first.click()
         page.wait_for_url(re.compile("#finding-script"))
-        assert page.evaluate("document.activeElement.name") == "script"
+        wait_until(page, "document.activeElement.name === 'script'")
 
     def test_a_wrong_password_is_typed_again_and_not_the_name(self, browser: Any, hub: Hub) -> None:
         tab = browser.new_page(base_url=hub.browser_url)
         tab.goto("/sign-in/")
-        assert tab.evaluate("document.activeElement.name") == "username"
+        wait_until(tab, "document.activeElement.name === 'username'")  # autofocus waits for a frame
         tab.keyboard.type("admin")
         tab.fill("[name=password]", "wrong")
         tab.keyboard.press("Enter")
         tab.get_by_role("alert").wait_for()
-        assert tab.evaluate("document.activeElement.name") == "password"
+        wait_until(tab, "document.activeElement.name === 'password'")
         tab.context.close()
 
 
