@@ -68,7 +68,6 @@ NOT_PAGES = frozenset(
         "invitation",
         "metrics",
         "model-exports",
-        "palette",
         "run-by-id",
         "run-header",
         "run-lanes",
