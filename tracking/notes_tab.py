@@ -77,4 +77,4 @@ def _digest(note: str) -> str:
     return hashlib.sha256(note.encode()).hexdigest()[:16]
 
 
-TAB = Tab("Notes", context, ("css/artifacts.css",), stands=True)
+TAB = Tab("Notes", context, ("css/artifacts.css",), stands=True, is_detail=True)

@@ -6,10 +6,12 @@ from jobs.views import tabs
 from tracking import notes_tab
 from tracking.artifacts import pages as artifact_pages
 from tracking.comparison import comparison_page
+from tracking.overview import tab as overview_tab
 from tracking.views import logged_data, metrics
 
 # Here and not in AppConfig.ready: only processes that serve pages load this module. The views behind the tabs
 # load numpy and the REST framework, 50 MiB that the worker and manage.py commands have no use for.
+tabs.register("overview", overview_tab.TAB, after="")
 tabs.register("metrics", metrics.TAB, after="logs")
 tabs.register("params", logged_data.TAB, after="metrics")
 tabs.register("notes", notes_tab.TAB, after="plan")

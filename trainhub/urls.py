@@ -4,6 +4,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from trainhub.api_root import ApiRoot
+from trainhub.demo.files import is_demo
 from trainhub.views import api_page
 
 PAGES = (
@@ -35,3 +36,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="api-schema"),
     path("api/", api_page, name="api"),
 ]
+if is_demo():
+    urlpatterns.append(path("demo/", include("trainhub.demo.urls")))

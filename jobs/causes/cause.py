@@ -76,7 +76,8 @@ class Cause:
         if self.rank is None:
             text = f"{self.sentence} {self.title}.".removesuffix(" .")
         elif self.exception:
-            text = f"{self.where}: {self.shared or self.exception}"
+            where = self.where if self.is_certain else f"Perhaps {self.where[:1].lower()}{self.where[1:]}"
+            text = f"{where}: {self.shared or self.exception}"
         else:
             text = f"{self.sentence} {self.title}." if self.title else self.sentence
         flat = " ".join(text.split())

@@ -26,7 +26,8 @@ from workspaces.states import Role
 def run(request: WorkspaceRequest, number: int, tab: str = "") -> HttpResponse:
     row = run_numbered(request.principal, number)
     names = tabs.tab_names(row)
-    tab = tab or names[0]
+    # Links to a line of a log name no tab.
+    tab = tab or ("logs" if "log" in request.GET else tabs.default_tab(row))
     # A tab that a job does not list yet, such as metrics before the first value, can be opened by its URL. An
     # external run never gets the tabs of jobs.
     if tab not in tabs.TABS or (tab not in names and row.kind != RunKind.JOB):

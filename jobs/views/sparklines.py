@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clusters.models import Lease, Node
 from clusters.telemetry.heat import read_heat
@@ -56,20 +58,21 @@ def _line(rows: Mapping[tuple[int, str], Numbers], keys: Collection[tuple[int, s
     means = np.full(table.shape[1], np.nan, np.float32)
     np.divide(np.nansum(table, axis=0), count, out=means, where=count > 0)
     last = means[count > 0]
-    return Sparkline(tuple(_paths(means)), float(last[-1]) if len(last) else None)
+    return Sparkline(tuple(svg_paths(means, 0.0, 100.0)), float(last[-1]) if len(last) else None)
 
 
-def _paths(means: Numbers) -> list[str]:
-    """Returns an SVG path for each part without gaps. It begins with a short dash, because a path of a single
-    point would be invisible."""
-    step = WIDTH / max(1, len(means) - 1)
+def svg_paths(values: NDArray[np.floating[Any]], low: float, high: float) -> list[str]:
+    """Returns an SVG path for each part without gaps (NaN), in a box of WIDTH × HEIGHT that spans the values
+    from `low` to `high`. It begins with a short dash, because a path of a single point would be invisible."""
+    step = WIDTH / max(1, len(values) - 1)
     paths: list[str] = []
     is_drawing = False
-    for place, value in enumerate(means):
+    for place, value in enumerate(values):
         if np.isnan(value):
             is_drawing = False
             continue
-        x, y = place * step, 1 + (HEIGHT - 2) * (1 - min(float(value), 100.0) / 100)
+        share = (min(float(value), high) - low) / (high - low)
+        x, y = place * step, 1 + (HEIGHT - 2) * (1 - share)
         if is_drawing:
             paths[-1] += f"L{x:.1f} {y:.1f}"
         else:

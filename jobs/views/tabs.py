@@ -21,13 +21,15 @@ class Tab:
     """A tab of a run's page.
 
     `context` returns its template context. `styles`, `scripts`: static files that the tab needs. `stands`:
-    its content needs no refresh by htmx. `shows`: whether a run has this tab."""
+    its content needs no refresh by htmx. `shows`: whether a run has this tab. `is_detail`: it is listed in
+    the menu behind the others."""
 
     word: str
     context: Callable[[Run, int, HttpRequest], dict[str, object]]
     styles: tuple[str, ...] = ()
     scripts: tuple[str, ...] = ()
     stands: bool = False
+    is_detail: bool = False
     shows: Callable[[Run], bool] = lambda _: True
 
 
@@ -36,6 +38,7 @@ class TabView:
     name: str
     word: str
     count: int | None
+    is_detail: bool
 
 
 def visible_tabs(run: Run, attempt: int) -> list[TabView]:
@@ -43,20 +46,26 @@ def visible_tabs(run: Run, attempt: int) -> list[TabView]:
         "members": Member.objects.filter(attempt__run=run, attempt__number=attempt).count(),
         "outputs": outputs.for_attempt(run, attempt).count(),
     }
-    return [TabView(name, TABS[name].word, counts.get(name)) for name in tab_names(run)]
+    return [TabView(name, TABS[name].word, counts.get(name), TABS[name].is_detail) for name in tab_names(run)]
 
 
 def tab_names(run: Run) -> list[str]:
-    """Returns the names of the tabs of this run; the first one is the default."""
+    """Returns the names of the tabs of this run."""
     return [name for name, tab in TABS.items() if tab.shows(run)]
 
 
+def default_tab(run: Run) -> str:
+    """Returns the tab that the run's page opens with: while a job goes on, its logs."""
+    names = tab_names(run)
+    return "logs" if "logs" in names and run.state not in FINAL else names[0]
+
+
 def register(name: str, tab: Tab, *, after: str) -> None:
-    """Adds the tab `name` behind the tab `after`, for apps that depend on this one. Its template is
-    jobs/_tab_NAME.html."""
+    """Adds the tab `name` behind the tab `after`, or as the first one if that is "", for apps that depend on
+    this one. Its template is jobs/_tab_NAME.html."""
     # A repeated registration replaces the tab.
     listed = [item for item in TABS.items() if item[0] != name]
-    place = 1 + [existing for existing, _ in listed].index(after)
+    place = 1 + [existing for existing, _ in listed].index(after) if after else 0
     # The dictionary is changed in place, because other modules have imported it by name.
     TABS.clear()
     TABS.update([*listed[:place], (name, tab), *listed[place:]])
@@ -112,8 +121,8 @@ def _of_jobs(run: Run) -> bool:
 TABS: dict[str, Tab] = {
     "logs": Tab("Logs", _logs, ("css/log.css",), ("js/log-view.js",), shows=_of_jobs),
     "gpus": Tab("GPUs", devices.context, ("css/charts.css",), ("js/charts/mount.js",), shows=_of_jobs),
-    "members": Tab("Members", _member_rows, shows=_of_jobs),
-    "plan": Tab("Plan", _plan, shows=_of_jobs),
+    "members": Tab("Members", _member_rows, is_detail=True, shows=_of_jobs),
+    "plan": Tab("Plan", _plan, is_detail=True, shows=_of_jobs),
     "events": Tab("Events", _events),
-    "spec": Tab("Spec", _spec, stands=True, shows=_of_jobs),
+    "spec": Tab("Spec", _spec, stands=True, is_detail=True, shows=_of_jobs),
 }

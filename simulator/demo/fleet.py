@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from simulator.curves import Noise, Ramp, WhileHeld
-from simulator.models import a100, h100, in_mig_mode, works_while_held
+from simulator.models import a100, h100, in_mig_mode, uuid_of, works_while_held
 from simulator.scenario import Event, Process, Scenario, SimGpu
 
 H100S, A100S = "simulated-h100", "simulated-a100"
@@ -19,6 +19,9 @@ HW_THERMAL_SLOWDOWN = 0x40
 # Numbers from NVIDIA's table of XID errors.
 DOUBLE_BIT_ECC, FELL_OFF_THE_BUS = 48, 79
 GIB = 2**30
+# The GPU that heat slows down, and with it every run that has it.
+HOT_NODE, HOT_INDEX = "sim-h100-3", 5
+HOT_GPU = uuid_of(f"{HOT_NODE} gpu {HOT_INDEX}")
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def eight_h100(name: str, _at: Moment) -> list[SimGpu]:
 def hot(name: str, at: Moment) -> list[SimGpu]:
     """One GPU is poorly cooled: at work it is slowed by heat."""
     gpus = eight_h100(name, at)
-    gpus[5].values |= {
+    gpus[HOT_INDEX].values |= {
         "temperature_c": WhileHeld(Noise(1.5, 91), Noise(1, 44)),
         "memory_temperature_c": WhileHeld(Noise(1.5, 99), 52),
         "throttle_reasons": WhileHeld(HW_THERMAL_SLOWDOWN, 1),
@@ -101,7 +104,7 @@ def in_parts(name: str, _at: Moment) -> list[SimGpu]:
 FLEET = (
     Machine(H100S, "sim-h100-1", eight_h100),
     Machine(H100S, "sim-h100-2", eight_h100),
-    Machine(H100S, "sim-h100-3", hot),
+    Machine(H100S, HOT_NODE, hot),
     Machine(H100S, "sim-h100-4", failing),
     Machine(A100S, "sim-a100-1", taken_by_a_stranger),
     Machine(A100S, "sim-a100-2", in_parts),

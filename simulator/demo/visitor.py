@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from simulator.demo.fleet import A100S, FLEET, H100S, Moment
+from simulator.demo.fleet import A100S, FLEET, H100S, HOT_GPU, Moment
 
 FINAL = ("Completed", "Failed", "Canceled")
-MAX_RUNS = 4
+# Besides the long one.
+MAX_RUNS = 3
 PAUSE_S = (5.0, 15.0)
 LOOK_EVERY_S = 3.0
 LEAVING_S = 9.0
@@ -47,14 +48,17 @@ class Facts:
 
 @dataclass(frozen=True)
 class Work:
-    """A kind of run: `processes` on each of `nodes`, with a GPU for each process."""
+    """A kind of run: `processes` on each of `nodes`, with a GPU for each process. `arguments`: further ones
+    of the script."""
 
     name: str
+    experiment: str
     cluster: str
     nodes: int
     processes: int
     steps: int
-    breaks_at: int = 0
+    arguments: tuple[str, ...] = ()
+    timeout_s: int = 600
 
     def spec(self, snapshot: str) -> dict[str, object]:
         """Returns the RunSpec that the API takes."""
@@ -67,30 +71,32 @@ class Work:
         }
         return {
             "version": 1,
-            "experiment": "demo",
+            "experiment": self.experiment,
             "display_name": self.name,
             "source": {"type": "snapshot", "id": snapshot},
             "script": "train.py",
-            "arguments": ["--steps", str(self.steps), "--breaks-at", str(self.breaks_at)],
+            "arguments": [f"--steps={self.steps}", f"--slow-gpu={HOT_GPU}", *self.arguments],
             "distribution": each if ranks > 1 else None,
             "resources": {"cluster": self.cluster, "gpus_per_node": self.processes},
             "environment": {"name": "system", "version": ""},
             "environment_variables": {"OPENBLAS_NUM_THREADS": "1"},
-            "limits": {"timeout_s": 600},
+            "limits": {"timeout_s": self.timeout_s},
             "tags": {"demo": "simulated GPUs"},
         }
 
 
-FIRST = Work("warm-up on one GPU", A100S, 1, 1, 30)
+FIRST = Work("warm-up on one GPU", "classifier", A100S, 1, 1, 30)
+# It runs for half an hour, so that there is always something to watch.
+LONG = Work("pre-training", "pre-training", H100S, 1, 4, 7000, ("--learning-rate=0.002",), 3600)
 KINDS = (
-    Work("classifier on 4 GPUs", H100S, 1, 4, 300),
-    Work("fine-tune on 4 GPUs", A100S, 1, 4, 260),
-    Work("classifier on 2 nodes", H100S, 2, 4, 280),
-    Work("sweep, one GPU", A100S, 1, 1, 180),
-    Work("whole node", H100S, 1, 8, 260),
-    Work("batch too large", H100S, 1, 2, 120, breaks_at=60),
-    Work("classifier on 4 nodes", H100S, 4, 2, 240),
-    Work("fine-tune on 2 GPUs", A100S, 1, 2, 220),
+    Work("one rank goes silent", "classifier", H100S, 1, 4, 300, ("--hangs-at=60",), 240),
+    Work("batch too large", "classifier", H100S, 1, 2, 120, ("--breaks-at=60",)),
+    Work("whole node", "classifier", H100S, 1, 8, 260, ("--learning-rate=0.01",)),
+    Work("learning rate too high", "learning-rate", A100S, 1, 1, 180, ("--learning-rate=2",)),
+    Work("classifier on 2 nodes", "classifier", H100S, 2, 4, 280),
+    Work("fine-tune on 4 GPUs", "fine-tune", A100S, 1, 4, 260),
+    Work("classifier on 4 nodes", "classifier", H100S, 4, 2, 240),
+    Work("fine-tune on 2 GPUs", "fine-tune", A100S, 1, 2, 220, ("--learning-rate=0.005",)),
 )
 
 
@@ -102,6 +108,7 @@ class Visitor:
         self._mine: set[str] = set()
         self._next_at = 0.0
         self._submitted = 0
+        self._long_run = ""
 
     def stay(self) -> None:
         while not self.leaving.is_set():
@@ -127,15 +134,22 @@ class Visitor:
         """Starts the next run if fewer than MAX_RUNS are active and the pause is over."""
         if time.monotonic() < self._next_at:
             return
-        self._mine &= set(self._under_way())
+        under_way = set(self._under_way())
+        self._mine &= under_way
+        if self._submitted and self._long_run not in under_way:
+            self._long_run = self._start(LONG)
         if len(self._mine) >= MAX_RUNS:
             return
         self._next_at = time.monotonic() + random.uniform(*PAUSE_S)
         work = FIRST if not self._submitted else KINDS[(self._submitted - 1) % len(KINDS)]
-        made = self._ask("POST", "runs/", work.spec(self.facts.snapshot))
-        self._mine.add(made["id"])
+        self._mine.add(self._start(work))
         self._submitted += 1
+
+    def _start(self, work: Work) -> str:
+        """Submits a run and returns its id."""
+        made = self._ask("POST", "runs/", work.spec(self.facts.snapshot))
         print(f"Started {work.name}: run {made.get('number', made['id'])}", flush=True)
+        return str(made["id"])
 
     def leave(self) -> None:
         """Cancels all active runs, and waits for their end for at most LEAVING_S."""

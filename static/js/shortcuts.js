@@ -17,7 +17,7 @@ const GROUPS = [
     selector: "main form .th-field",
     keys: [
       ["e", "Go to the next error"],
-      ["Alt E", "The same from inside a field"],
+      ["Alt E", "Go to the next error from inside a field"],
     ],
   },
   {

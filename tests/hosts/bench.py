@@ -157,7 +157,7 @@ class Hosts:
             token = browser.get("/sign-in/").cookies[self.hub.cookie("csrftoken")]
             data = {"username": "admin", "password": self.hub.password, "csrfmiddlewaretoken": token}
             browser.post("/sign-in/", data=data, headers={"Referer": self.hub.url})
-            return browser.get(f"/runs/{number}/").text
+            return browser.get(f"/runs/{number}/logs/").text
 
     def script(self, text: str, **spec: object) -> str:
         resources = {"cluster": CLUSTER, **dict(spec.pop("resources", {}))}  # type: ignore[call-overload]

@@ -271,7 +271,7 @@ class TestRunning:
             "Failed",
             "Rank 0 exited with code 1",
         )
-        page = wizard.browser.get(f"/runs/{ended['number']}/").text
+        page = wizard.browser.get(f"/runs/{ended['number']}/logs/").text
         assert page.index("SyntaxError: invalid syntax</h2>") < page.index('data-mount="log-view"')
 
     def test_names_that_are_no_plain_words_reach_the_script(self, runs: Runs) -> None:

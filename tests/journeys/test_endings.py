@@ -88,7 +88,7 @@ def page_of(runs: Runs, number: int) -> str:
         token = form.cookies[runs.hub.cookie("csrftoken")]
         data = {"username": "admin", "password": runs.hub.password, "csrfmiddlewaretoken": token}
         assert browser.post("/sign-in/", data=data).status_code == 302
-        return browser.get(f"/runs/{number}/").text
+        return browser.get(f"/runs/{number}/logs/").text
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def run(hub: Hub) -> Iterator[str]:
 
 @pytest.fixture
 def opened(page: Any, hub: Hub, run: str) -> Any:
-    page.goto(f"/runs/{number_of(hub, run)}/")
+    page.goto(f"/runs/{number_of(hub, run)}/logs/")
     page.wait_for_selector(".lane[data-rank='3']", timeout=PATIENCE_MS)
     return page
 

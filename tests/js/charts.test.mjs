@@ -4,7 +4,7 @@ import { describe, it } from "node:test";
 import { fractionOf, valueAtFraction, valueAtX, xOfValue } from "../../static/js/charts/coordinates.js";
 import { DrawQueue } from "../../static/js/charts/draw-queue.js";
 import { heatRows, largestValue } from "../../static/js/charts/heat-rows.js";
-import { newestValue, summarizeLines } from "../../static/js/charts/table.js";
+import { newestValue, summarizeLines, summarizeSpan } from "../../static/js/charts/table.js";
 import { formatMoment, timeTicks } from "../../static/js/charts/time-axis.js";
 import { parseRange, rangeQuery, validRange } from "../../static/js/charts/time-range.js";
 import { bandOutline, bandTraces, lineTrace } from "../../static/js/charts/traces.js";
@@ -184,6 +184,21 @@ describe("the table of a chart", () => {
     assert.equal(newestValue({ mean: [1, 2, null, null] }), 2);
     assert.equal(newestValue({ mean: [1, null, null, null] }), null);
     assert.equal(newestValue({ mean: [] }), null);
+  });
+});
+
+describe("the span of a run that has ended", () => {
+  const line = (mean, max = mean) => ({ row: { mean, max } });
+
+  it("is told by mean and peak, without its edges", () => {
+    const lines = [line([1, 90, 92, 40]), line([0, 94, 96, 0], [0, 95, 99, 0])];
+    assert.deepEqual(summarizeSpan(lines), { mean: 93, max: 99 });
+  });
+
+  it("is unknown without values", () => {
+    assert.deepEqual(summarizeSpan([line([null, null, null])]), { mean: null, max: null });
+    assert.deepEqual(summarizeSpan([]), { mean: null, max: null });
+    assert.deepEqual(summarizeSpan([line([5])]), { mean: 5, max: 5 }, "a short run is only edges");
   });
 });
 

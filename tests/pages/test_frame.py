@@ -40,7 +40,7 @@ class TestFrame:
         run = f"/runs/{number_of(hub, ended)}/"
         for address in (
             *self.ADDRESSES,
-            *(run + tab for tab in ("", "members/", "plan/", "outputs/", "events/", "spec/")),
+            *(run + tab for tab in ("", "logs/", "members/", "plan/", "outputs/", "events/", "spec/")),
         ):
             page.goto(address)
             over = page.evaluate(

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import pytest
 
 from simulator.demo.fleet import FLEET, LOST_AFTER_S, Machine, Moment
-from simulator.demo.visitor import FIRST, KINDS
+from simulator.demo.visitor import FIRST, KINDS, LONG
 from tests.hub import Hub, eventually
 from tests.simulator.worlds import ask
 from trainhub import installation
+from trainhub.demo.past import SETTLED_AFTER_S
+from trainhub.demo.story import DAYS, MODEL, PAST, SILENT, STEPS
 from trainhub.up.demo_folder import turn_to
 from trainhub_launch.spec_reader import read_spec
 
@@ -68,7 +76,7 @@ class TestDemo:
         said = demo.said()
         assert "its 6 machines and 40 GPUs are simulated" in said
         assert f"Its data is apart, in {demo.data_dir}" in said
-        assert f"Sign in as admin with the password {demo.password}\n" in said
+        assert f"Later, sign in as admin with the password {demo.password}\n" in said
         names = {machine.name for machine in FLEET}
         eventually(
             lambda: {node["name"] for node in demo.asked("nodes/") if node["gpus"]} == names,
@@ -77,16 +85,66 @@ class TestDemo:
         )
         eventually(lambda: any(_most_used(node) > 50 for node in demo.asked("nodes/")), 90, "a GPU works")
         done = eventually(
-            lambda: [run for run in demo.asked("runs/") if run["state"] == "Completed"],
+            lambda: [
+                run
+                for run in demo.asked("runs/?page_size=100")
+                if run["state"] == "Completed" and run["number"] > len(PAST)
+            ],
             120,
             "a run is Completed",
         )
         with demo.client() as client:
             log = client.get(f"/api/v1/runs/{done[0]['id']}/logs/70_driver_log.txt").raise_for_status().text
+            logged = client.get(f"/api/v1/runs/{done[0]['id']}/metrics/").raise_for_status().json()
+        assert {"loss", "accuracy", "lr", "samples_per_s"} <= {item["key"] for item in logged["metrics"]}
         losses = [float(line.split("loss ")[1].split()[0]) for line in log.splitlines() if "loss " in line]
         assert losses[-1] < losses[0] / 2
         assert demo.stop() == 0
         assert inside(demo.data_dir) == []
+
+    def test_it_has_a_past_and_a_way_in_and_out(self, demo: Demo) -> None:
+        demo.start()
+        past = [run for run in demo.asked("runs/?page_size=100") if run["number"] <= len(PAST)]
+        assert len(past) == len(PAST)
+        states = Counter(run["state"] for run in past)
+        assert states == {
+            "Completed": len(PAST) - 4,
+            "Failed": sum(bool(past_run.breaks_at) for past_run in PAST),
+            "Canceled": 1,
+        }
+        assert min(run["created_at"] for run in past) < _days_ago(DAYS - 2)
+        with demo.client() as client:
+            model = client.get(f"/api/v1/models/{MODEL}/").raise_for_status().json()
+            usage = client.get("/api/v1/usage/?by=user").raise_for_status().json()
+        assert model["aliases"] == {"production": 2, "candidate": 3}
+        assert usage["total"]["runs"] >= len(PAST)
+        assert usage["total"]["measured_gpu_hours"] == pytest.approx(
+            sum(past_run.ranks * past_run.minutes * past_run.steps / STEPS for past_run in PAST) / 60,
+            rel=0.05,
+        )
+        link = re.search(r"signed in \(once\): (\S+)", demo.said())
+        assert link is not None
+        with httpx.Client(base_url=demo.url, follow_redirects=True) as browser:
+            path = urlsplit(link[1]).path
+            page = browser.get(path).raise_for_status()
+            assert page.url.path == "/"
+            assert "Things to try" in page.text
+            assert page.text.count("<strong>See why run") == 1
+            offered = eventually(
+                lambda: _all_steps(browser.get("/").text), 60, "the visitor's first runs start"
+            )
+            addresses = re.findall(r'href="([^"]+)"', offered)
+            for address in addresses:
+                assert browser.get(unescape(address)).status_code == httpx.codes.OK, address
+            with httpx.Client(base_url=demo.url, follow_redirects=True) as second:
+                assert second.get(path).url.path == "/sign-in/"
+            token = {"X-CSRFToken": browser.cookies[demo.cookie("csrftoken")], "Referer": demo.url}
+            hello = re.search(r'action="([^"]+)"', offered)
+            assert hello is not None
+            review = browser.post(hello[1], headers=token).raise_for_status()
+            assert review.url.path.endswith("/review/")
+            assert browser.post("/demo/remove/", headers=token).status_code == httpx.codes.OK
+        eventually(lambda: not demo.data_dir.exists(), 60, "the folder of the demo is removed")
 
     def test_a_machine_without_a_compiler_is_told_so(self, tmp_path: Path) -> None:
         refused = Demo(tmp_path / "demo", PATH=str(tmp_path))
@@ -152,11 +210,33 @@ def test_a_gpu_falls_off_the_bus_and_comes_back(tmp_path: Path) -> None:
         assert sum(uuid.startswith("GPU-") for uuid in told["uuids"]) == expected, age
 
 
-@pytest.mark.parametrize("work", [FIRST, *KINDS], ids=lambda work: work.name)
+def test_the_past_fits_on_the_machines() -> None:
+    """No two runs overlap, so that each finds the GPUs that it needs free, and is measured alone."""
+    ends = [past_run.days - (past_run.minutes + SETTLED_AFTER_S / 60) / (24 * 60) for past_run in PAST]
+    assert all(end > later.days for end, later in zip(ends, PAST[1:], strict=False))
+    assert max(past_run.days for past_run in PAST) < DAYS
+    assert {past_run.cluster for past_run in PAST} <= {machine.cluster for machine in FLEET}
+
+
+def test_the_visitor_starts_the_run_that_the_dashboard_offers() -> None:
+    assert SILENT in {work.name for work in KINDS}
+
+
+@pytest.mark.parametrize("work", [FIRST, LONG, *KINDS], ids=lambda work: work.name)
 def test_what_the_visitor_submits_is_a_spec(work: Any) -> None:
     spec = read_spec(work.spec("0" * 64))
     assert spec.node_count == work.nodes
     assert spec.resources.gpus_per_node == work.processes
+
+
+def _all_steps(page: str) -> str:
+    """Returns the list of the dashboard once it has four links beside its button, else ""."""
+    offered = page.partition('class="th-try"')[2].partition("</ol>")[0]
+    return offered if offered.count("href=") == 4 else ""
+
+
+def _days_ago(days: float) -> str:
+    return (datetime.now(UTC) - timedelta(days=days)).isoformat()
 
 
 def _most_used(node: dict[str, Any]) -> float:

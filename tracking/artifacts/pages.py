@@ -85,7 +85,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
         "chosen": _selected_file(where, run) if where.file else None,
         "models": _models(run, where) if is_root else (),
         "children": _children(run) if is_root else (),
-        "register_url": _register_url() if isinstance(where.place, RunFiles) else "",
+        "register_url": register_url() if isinstance(where.place, RunFiles) else "",
         "is_final": run.state in FINAL,
     }
 
@@ -199,7 +199,7 @@ def _next_url(where: Location, count: int) -> str:
     return where.url(path=where.folder, **{"from": start}) if start < count else ""
 
 
-def _register_url() -> str:
+def register_url() -> str:
     # Without the registry's pages there is no link to register a model.
     try:
         return reverse("register")

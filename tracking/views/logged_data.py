@@ -68,4 +68,4 @@ def has_logged_data(run: Run) -> bool:
     return any(kind.filter(run=run).exists() for kind in pairs)
 
 
-TAB = Tab("Parameters", context, shows=has_logged_data)
+TAB = Tab("Parameters", context, is_detail=True, shows=has_logged_data)

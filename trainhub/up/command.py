@@ -80,12 +80,16 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
         if as_demo:
             demo.end_leftovers()
         installation.SERVICES_FILE.unlink(missing_ok=True)
+    if as_demo and demo.remove_if_asked():
+        say(f"The demo is removed, with its folder {installation.DATA_DIR}.")
     say("TrainHub has stopped.")
 
 
 def _start(
     supervisor: Supervisor, lock: int, notice: str, started: float, as_demo: bool, *, agents_pipe: int | None
 ) -> None:
+    # Before the web server starts, which has further pages in the folder of a demo.
+    options = demo.preparation() if as_demo else ()
     own = None if installation.configured_redis_url() else valkey.configured(installation.DATA_DIR)
     _publish_services(own)
     if own is not None:
@@ -94,7 +98,10 @@ def _start(
     # both are done at once. It waits for the end of the preparation at this pipe.
     gate, opener = os.pipe()
     supervisor.start(stack.web(lock, gate))
-    prepared = _prepare(*(demo.preparation() if as_demo else ()))
+    if own is not None and as_demo:
+        # The past of the demo is published like everything else.
+        own.wait()
+    prepared = _prepare(*options)
     if own is not None:
         own.wait()
         # The gateway connects to Valkey for each client, so it starts only once Valkey answers.

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import shutil
 import signal
 import sys
 import time
@@ -14,6 +16,8 @@ import simulator
 from simulator import NoCompiler
 from simulator.demo.fleet import FLEET, Machine, Moment
 from trainhub import installation
+from trainhub.demo import files
+from trainhub.demo.files import FACTS
 from trainhub.files import write_secret
 from trainhub.up.children import Child, python
 from trainhub.up.console import Stop
@@ -24,8 +28,6 @@ VISITOR_STAGE = WORKING_STAGE + 1
 MACHINES = installation.DATA_DIR / "machines"
 SCENARIOS = installation.DATA_DIR / "scenarios"
 LIBRARY = installation.DATA_DIR / "simulator"
-# The existence of this file also marks the folder of a demo.
-FACTS = installation.DATA_DIR / "demo.json"
 PASSWORD = installation.DATA_DIR / "demo-password"
 TRAINING = Path(simulator.__file__).parent / "demo" / "training"
 
@@ -46,10 +48,13 @@ def check() -> None:
 
 def preparation() -> tuple[str, ...]:
     """Writes the facts of the demo and returns the options of `manage.py prepare`."""
+    # Left by a demo that was killed before it could remove its folder.
+    files.REMOVE.unlink(missing_ok=True)
     for folder in (MACHINES, SCENARIOS):
         folder.mkdir(exist_ok=True, mode=0o700)
-    nodes = [(machine.cluster, machine.name, str(_token_file(machine))) for machine in FLEET]
-    write_secret(FACTS, json.dumps({"nodes": nodes, "training": str(TRAINING)}))
+    write_secret(
+        FACTS, json.dumps({"nodes": [_facts(machine) for machine in FLEET], "training": str(TRAINING)})
+    )
     return ("--demo", str(FACTS))
 
 
@@ -65,6 +70,7 @@ def demo_children(prepared: dict[str, str]) -> list[Child]:
         "began": began,
     }
     write_secret(FACTS, json.dumps(facts))
+    write_secret(files.SIGN_IN_LINK, secrets.token_urlsafe(24))
     for machine in FLEET:
         machine.scenario(Moment(began, began)).write(SCENARIOS / machine.name)
     visitor = Child(
@@ -81,7 +87,8 @@ def notice() -> str:
     return (
         f"This is a demo: its {len(FLEET)} machines and {len(gpus)} GPUs are simulated{split}, and small "
         "trainings start by themselves.\n"
-        f"Sign in as admin{_password()}\n"
+        f"Open it, signed in (once): {_sign_in_link()}\n"
+        f"Later, sign in as admin{_password()}\n"
         f"Its data is apart, in {installation.DATA_DIR}; remove that folder to start over.\n"
         "Ctrl-C stops the demo and ends all that it started."
     )
@@ -96,6 +103,19 @@ def end_leftovers() -> None:
                 os.kill(int(folder.name), signal.SIGKILL)
         except OSError:
             pass  # it has ended, or is somebody else's
+
+
+def remove_if_asked() -> bool:
+    """Removes the folder of the demo if its owner has asked for that in the browser."""
+    if not files.REMOVE.exists():
+        return False
+    shutil.rmtree(installation.DATA_DIR)
+    return True
+
+
+def _sign_in_link() -> str:
+    secret = files.SIGN_IN_LINK.read_text()
+    return f"{installation.public_url()}/demo/sign-in/{secret}/"
 
 
 def _password() -> str:
@@ -118,6 +138,27 @@ def _agent(machine: Machine) -> Child:
     }
     name, argv = f"agent-{machine.name}", python("-m", "trainhub_node", "run")
     return Child(name, f"agent of {machine.name}", argv, WORKING_STAGE, env=settings)
+
+
+def _facts(machine: Machine) -> dict[str, object]:
+    """Returns what `manage.py prepare` needs to know of a machine. GPUs that MIG splits have no past."""
+    gpus = machine.scenario(Moment(0, 0)).gpus
+    return {
+        "cluster": machine.cluster,
+        "name": machine.name,
+        "token_file": str(_token_file(machine)),
+        "gpus": []
+        if any(gpu.mig for gpu in gpus)
+        else [
+            {
+                "uuid": gpu.uuid,
+                "index": index,
+                "name": gpu.name,
+                "memory_bytes": gpu.values["memory_total_bytes"],
+            }
+            for index, gpu in enumerate(gpus)
+        ],
+    }
 
 
 def _token_file(machine: Machine) -> Path:

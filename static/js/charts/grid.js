@@ -34,7 +34,7 @@ const NEAR_PX = "240px";
 const TABLES_AFTER_MS = 500; // draw the lines first
 
 export class ChartGrid {
-  /** `root` contains [data-part=legend|strip|groups]. `on`: {zoom(from, to), zoomOut(), load(group)}. */
+  /** `root` contains [data-part=legend|strip|groups]. `on`: {zoom(from, to), zoomOut(), load(group), isLive()}. */
   constructor(root, { groups, subjects = {}, bands = [] }, on) {
     this.root = root;
     this.on = on;
@@ -190,6 +190,7 @@ export class ChartGrid {
     Object.assign(this.view, {
       palette: this.palette,
       legend: this.legend,
+      isLive: this.on.isLive(),
       bands: this.bands.filter((band) => band.to > from && band.from < to),
       ticks: timeTicks(from, to, this.view.width - MARGIN.l - MARGIN.r),
     });

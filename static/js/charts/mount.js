@@ -28,6 +28,7 @@ class Charts {
       zoom: (from, to) => this.isFixed || setRange({ from, to }),
       zoomOut: () => this.zoomOut(),
       load: (group) => this.fetch(group),
+      isLive: () => this.isLive,
     });
     this.metricsByScope = metricsOf(config.groups);
     this.isFixed = "fixed" in element.dataset;

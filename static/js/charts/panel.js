@@ -3,7 +3,7 @@
 import { withOpacity } from "./palette.js";
 import { HOST } from "./series.js";
 import { unitScale, formatValue, formatValueRange } from "./units.js";
-import { newestValue } from "./table.js";
+import { newestValue, summarizeSpan } from "./table.js";
 import { MAX_BANDS, bandTraces, limitTrace, lineTrace } from "./traces.js";
 
 export const MARGIN = { l: 56, r: 10, t: 8, b: 20 };
@@ -78,7 +78,7 @@ export class Panel {
     this.#drawKeys();
   }
 
-  /** view: {from, to, ticks, palette, bands, legend, width}. */
+  /** view: {from, to, ticks, palette, bands, legend, width, isLive}. */
   draw(Plotly, view) {
     this.view = view;
     this.needsDraw = false;
@@ -99,30 +99,38 @@ export class Panel {
     );
     this.plot.setAttribute(
       "aria-label",
-      `${this.spec.label}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"}, now ${this.newestReadout()}`,
+      [
+        `${this.spec.label}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"},`,
+        `${view.isLive ? "now " : ""}${this.readoutOfSpan()}`,
+      ].join(" "),
     );
     this.showReadout();
   }
 
-  newestReadout() {
+  /** Returns the newest values; of what has ended, the mean and the peak. */
+  readoutOfSpan() {
+    if (this.view && !this.view.isLive) {
+      const { mean, max } = summarizeSpan(this.lines);
+      return `mean ${formatValue(mean, this.spec.unit)}, peak ${formatValue(max, this.spec.unit)}`;
+    }
     return formatValueRange(
       this.lines.map(({ row }) => newestValue(row)),
       this.spec.unit,
     );
   }
 
-  /** Shows the newest values, unless the cross-hair shows others. */
+  /** Shows the values of the span, unless the cross-hair shows others. */
   showReadout() {
-    if (!this.crosshairAt && !this.isEmpty) this.readout.textContent = this.newestReadout();
+    if (!this.crosshairAt && !this.isEmpty) this.readout.textContent = this.readoutOfSpan();
   }
 
-  /** Shows the cross-hair at the value `at` and the pixel `x`, or the newest values if `at` is null. */
+  /** Shows the cross-hair at the value `at` and the pixel `x`, or the values of the span if `at` is null. */
   showCrosshair(at, x) {
     this.crosshairAt = at;
     const line = this.plot.querySelector(".ch-cross");
     line.hidden = at === null;
     if (at === null) {
-      this.readout.textContent = this.newestReadout();
+      this.readout.textContent = this.readoutOfSpan();
       return;
     }
     line.style.transform = `translateX(${Math.round(x)}px)`;

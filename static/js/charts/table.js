@@ -22,6 +22,20 @@ export function newestValue(row) {
   return row.mean.slice(-3).findLast((value) => value !== null) ?? null;
 }
 
+/**
+ * Returns {mean, max} of all lines over the span shown, without its first and last points, whose times are only partly
+ * in the span; null is unknown.
+ */
+export function summarizeSpan(lines) {
+  const inside = (values) => (values.length > 2 ? values.slice(1, -1) : values);
+  const known = (part) => lines.flatMap(({ row }) => inside(row[part])).filter((value) => value !== null);
+  const means = known("mean");
+  return {
+    mean: means.length ? means.reduce((sum, value) => sum + value, 0) / means.length : null,
+    max: known("max").reduce((largest, value) => Math.max(largest ?? value, value), null),
+  };
+}
+
 export function writeSummaryTable(panel) {
   const formatAll = (values) => values.map((value) => formatValue(value, panel.spec.unit));
   const rows = summarizeLines(panel.lines).map(({ label, now, mean, max }) => [label, ...formatAll([now, mean, max])]);

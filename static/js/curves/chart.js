@@ -62,12 +62,12 @@ export class CurveChart extends Panel {
     );
     this.plot.setAttribute(
       "aria-label",
-      `${this.key}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"}, now ${this.newestReadout()}`,
+      `${this.key}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"}, now ${this.readoutOfSpan()}`,
     );
     this.showReadout();
   }
 
-  newestReadout() {
+  readoutOfSpan() {
     return formatNumberRange(this.#lineSummaries().map(({ last }) => last));
   }
 
@@ -76,7 +76,7 @@ export class CurveChart extends Panel {
     const summaries = this.#lineSummaries();
     const numbers = (name) => summaries.map((summary) => summary[name]).filter(Number.isFinite);
     const [low, high] = [Math.min(...numbers("min")), Math.max(...numbers("max"))];
-    this.readout.textContent = this.newestReadout();
+    this.readout.textContent = this.readoutOfSpan();
     const more = document.createElement("small");
     more.textContent = Number.isFinite(low) && low < high ? ` ${formatNumber(low)} … ${formatNumber(high)}` : "";
     more.title = "Lowest and highest value of the whole curve";

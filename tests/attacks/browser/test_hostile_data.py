@@ -83,7 +83,7 @@ def test_it_is_there_to_be_seen(tab: Any, hostile: Hostile) -> None:
 
 def test_escape_sequences_of_a_terminal_become_no_link(tab: Any, hostile: Hostile) -> None:
     """OSC 8 makes links in terminals; the log viewer shows their text alone."""
-    tab.goto(hostile.addresses()["job"][0])
+    tab.goto(f"{hostile.addresses()['job'][0]}logs/")
     log = tab.locator("[data-mount=log-view]")
     eventually(lambda: "click" in log.inner_text(), what="the log is shown")
     assert log.locator("a[href*=alert]").count() == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-RUN_TABS = ("", "gpus/", "members/", "plan/", "outputs/", "events/", "spec/")
+RUN_TABS = ("", "logs/", "gpus/", "members/", "plan/", "outputs/", "events/", "spec/")
 PAGES = (
     "/",
     "/runs/",
@@ -17,8 +17,9 @@ PAGES = (
     *(f"/runs/{{completed}}/{tab}" for tab in RUN_TABS),
     "/runs/{completed}/outputs/?file=saved/notes.md",
     "/runs/{completed}/outputs/?file=saved/table.csv",
-    *(f"/runs/{{failed}}/{tab}" for tab in ("", "events/")),
+    *(f"/runs/{{failed}}/{tab}" for tab in ("", "logs/", "events/")),
     "/runs/{running}/",
+    "/runs/{running}/overview/",
     "/runs/{running}/gpus/",
     "/runs/{waiting}/",
     *(f"/runs/{{logged}}/{tab}" for tab in ("metrics/", "params/", "notes/")),

@@ -17,6 +17,7 @@ WIDE, PHONE = (1440, 900), (390, 844)
 NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 WITH_CHARTS = "[data-mount~=charts], [data-mount~=curves], [data-mount~=compare], [data-mount~=heat]"
 WRITE_NONSENSE = "(fields) => fields.forEach((field) => { field.value = '../?!'; })"
+WITH_COLOUR_BAR = "/clusters/{cluster}/"
 UNFOLD = "document.querySelectorAll('main details:not(.th-menu)').forEach((part) => { part.open = true; })"
 
 
@@ -35,8 +36,6 @@ def tab_of(browser: Any, populated: PopulatedHub, size: tuple[int, int], state: 
         viewport={"width": size[0], "height": size[1]},
         storage_state=state,
         reduced_motion="reduce",
-        # Other tests hold the pages to the policy; axe-core is no part of them.
-        bypass_csp=True,
     )
     return context.new_page()
 
@@ -68,13 +67,21 @@ def open_page(tab: Any, address: str) -> None:
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_a_page_is_open_to_everybody(address: str, tabs: list[Any], populated: PopulatedHub) -> None:
+def test_a_page_is_open_to_everybody(
+    address: str, tabs: list[Any], populated: PopulatedHub, browser: Any
+) -> None:
     found = []
     for tab in tabs:
         open_page(tab, address.format(**populated.names))
         width = tab.viewport_size["width"]
         found += [f"{width} px: {fault}" for fault in faults_in_both_themes(tab)]
     assert not found, "\n".join(found)
+    if address == WITH_COLOUR_BAR:
+        # Plotly gives the bar an empty style attribute. That it is refused changes nothing.
+        refused = browser.take_violations()
+        browser.violations += [
+            text for text in refused if "style-src-attr" not in text or "plotly" not in text
+        ]
 
 
 def submit_nonsense(tab: Any) -> None:
@@ -110,7 +117,7 @@ STATES: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a question before a deletion": ("/runs/{completed}/", ask_before_deletion),
     "errors of a form": ("/clusters/add/", submit_nonsense),
     "errors of a step": ("/runs/new/{draft}/source/", submit_nonsense),
-    "lines found in all logs": ("/runs/{completed}/", search_all_logs),
+    "lines found in all logs": ("/runs/{completed}/logs/", search_all_logs),
     "charts as numbers": ("/nodes/{node}/", lambda tab: tab.click("[data-part=table]")),
 }
 

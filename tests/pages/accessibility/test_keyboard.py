@@ -47,7 +47,7 @@ class TestKeys:
         page.keyboard.press("j")
         assert page.locator("tr.th-at").count() == 0, "the dialog has the keyboard"
         page.keyboard.press("Escape")
-        page.goto(f"/runs/{number}/")
+        page.goto(f"/runs/{number}/logs/")
         page.locator("[data-part=find]").wait_for()
         page.keyboard.press("?")
         assert "Find in this log" in dialog.inner_text()
@@ -109,14 +109,14 @@ class TestScrolling:
 
 class TestPalette:
     def test_nothing_of_it_is_loaded_before_its_first_use(self, page: Any) -> None:
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
+        requested: list[str] = []
+        page.on("request", lambda request: requested.append(request.url))
         page.goto("/experiments/")
         page.wait_for_load_state("networkidle")
-        assert not [url for url in asked if "palette" in url or "shortcuts" in url]
+        assert not [url for url in requested if "palette" in url or "shortcuts" in url]
         page.keyboard.press("Control+k")
         page.locator(".th-palette [role=option]").first.wait_for()
-        assert [url for url in asked if url.endswith("/js/palette.js")]
+        assert [url for url in requested if url.endswith("/js/palette.js")]
 
     def test_a_run_is_found_by_name_and_by_number(self, page: Any, number: int) -> None:
         find(page, "found by its name")

@@ -19,7 +19,7 @@ HOUR_MS = 3_600_000
 
 
 def page(run: Run, query: str = "") -> str:
-    return one_line(text_of(client_of(make_viewer()), f"/runs/{run.number}/{query}"))
+    return one_line(text_of(client_of(make_viewer()), f"/runs/{run.number}/logs/{query}"))
 
 
 def told(run: Run, query: str = "") -> dict[str, Any]:

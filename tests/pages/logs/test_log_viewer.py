@@ -85,7 +85,7 @@ def flood(hub: Hub) -> str:
 class TestHalfAMillionLines:
     @pytest.fixture
     def page(self, page: Any, hub: Hub, flood: str) -> Any:
-        page.goto(f"/runs/{number_of(hub, flood)}/")
+        page.goto(f"/runs/{number_of(hub, flood)}/logs/")
         until_says(page, "state", f"{MANY + 1:,} lines")
         return page
 
@@ -131,7 +131,7 @@ class TestHalfAMillionLines:
 class TestLive:
     def test_follows_pauses_and_follows_again_without_losing_a_line(self, page: Any, hub: Hub) -> None:
         run = submit(hub, TALK)
-        page.goto(f"/runs/{number_of(hub, run)}/")
+        page.goto(f"/runs/{number_of(hub, run)}/logs/")
         until_last(page, "waiting")
         page.locator(".log-scroller").hover()
         page.mouse.wheel(0, -600)
@@ -148,18 +148,18 @@ class TestLive:
         blocker = submit(hub, "import time; time.sleep(600)", distribution=EIGHT)
         wait_for(hub, blocker, "Running")
         run = submit(hub, "print('my turn')", distribution=EIGHT)
-        page.goto(f"/runs/{number_of(hub, run)}/")
+        page.goto(f"/runs/{number_of(hub, run)}/logs/")
         page.wait_for_selector("#run-header :text('Waiting for 1 node')", timeout=PATIENCE_MS)
         assert "The ranks appear here" in page.locator(".log-lanes").inner_text()
         with hub.client() as client:
             client.post(f"/api/v1/runs/{blocker}/cancel/").raise_for_status()
         until_last(page, "my turn")
         assert page.locator(".lane").count() == 8
-        page.wait_for_selector("#count-members:has-text('8')")
+        page.wait_for_selector("#count-members:has-text('8')", state="attached")
 
     def test_the_header_moves_by_itself_to_the_end(self, page: Any, hub: Hub) -> None:
         run = submit(hub, TALK)
-        page.goto(f"/runs/{number_of(hub, run)}/")
+        page.goto(f"/runs/{number_of(hub, run)}/logs/")
         page.wait_for_selector("#run-header .th-pill:has-text('Running')", timeout=PATIENCE_MS)
         (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
         page.wait_for_selector("#run-header .th-pill:has-text('Completed')", timeout=PATIENCE_MS)
@@ -176,13 +176,13 @@ class TestLive:
 
         page.route("**/log-view.js", answer_late, times=1)
         with page.expect_request("**/header/", timeout=10_000):
-            page.goto(f"/runs/{number_of(hub, run)}/")
+            page.goto(f"/runs/{number_of(hub, run)}/logs/")
         (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()
         wait_for(hub, run, "Completed")
 
     def test_a_page_that_lost_its_hub_catches_up(self, page: Any, hub: Hub) -> None:
         run = submit(hub, TALK)
-        page.goto(f"/runs/{number_of(hub, run)}/")
+        page.goto(f"/runs/{number_of(hub, run)}/logs/")
         until_last(page, "waiting")
         hub.kill("web", wait=False)
         (next(hub.data_dir.rglob(f"{run}-1/work")) / "go").touch()

@@ -148,7 +148,7 @@ class TestCause:
 
 class TestTabs:
     def test_logs_opens_at_the_rank_that_failed(self, who: Principal) -> None:
-        assert f'data-log="{LOGS[1]}" data-socket' in page(failed(who).number)
+        assert f'data-log="{LOGS[1]}" data-socket' in page(failed(who).number, "logs/")
 
     def test_logs_shows_a_lane_per_rank_with_its_last_line(self, who: Principal) -> None:
         _, run = running(who)

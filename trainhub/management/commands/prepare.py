@@ -75,10 +75,10 @@ def _enrolled(cluster: str, name: str, token_file: Path) -> str:
 
 
 def _demo(fleet: dict[str, Any]) -> dict[str, str]:
-    """`nodes`: [cluster, name, token file] of each; `training`: the folder that its visitor's runs start
-    from."""
-    for cluster, name, token_file in fleet["nodes"]:
-        _enrolled(cluster, name, Path(token_file))
+    """`nodes`: cluster, name, token file and GPUs of each; `training`: the folder that its visitor's runs
+    start from."""
+    for node in fleet["nodes"]:
+        _enrolled(node["cluster"], node["name"], Path(node["token_file"]))
     who = membership_principal(User.objects.get(username=OWNER))
     if who is None:
         raise CommandError(
@@ -87,8 +87,7 @@ def _demo(fleet: dict[str, Any]) -> dict[str, str]:
     # The text of an existing token is stored nowhere, so each start of the demo issues a new one.
     ApiToken.objects.filter(user=who.user, name=VISITOR).delete()
     _, token = tokens.issue(who.user, who.workspace, VISITOR)
-    return {
-        "node": "",
-        "token": token,
-        "snapshot": import_module("jobs.sources.snapshots").from_folder(Path(fleet["training"]), who).sha256,
-    }
+    snapshot = import_module("jobs.sources.snapshots").from_folder(Path(fleet["training"]), who).sha256
+    past = import_module("trainhub.demo.past")
+    past.write(past.Fleet.from_json(fleet, snapshot), who)
+    return {"node": "", "token": token, "snapshot": snapshot}

@@ -1,0 +1,1 @@
+"""The Overview tab: what a run was, did and cost, on one page."""
