@@ -8,6 +8,7 @@ from jobs.views import actions, catalog, dashboard, deleted, lanes, queue, run, 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("search/", search.search, name="search"),
+    path("search/palette/", search.palette, name="palette"),
     path("clusters/<slug:name>/queue/", queue.cluster_queue, name="cluster-queue"),
     path("runs/deleted/", deleted.deleted, name="deleted-runs"),
     path("runs/<int:number>/restore/", deleted.restore, name="run-restore"),

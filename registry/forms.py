@@ -7,7 +7,7 @@ from django import forms
 
 from jobs.models import Run
 from registry.models import RegisteredModel
-from registry.registration import choices_of, outputs_of
+from registry.registration import MODEL_NAME, choices_of, outputs_of
 from trainhub_launch.json_types import JsonValue
 from workspaces.models import Workspace
 
@@ -54,6 +54,9 @@ class RegisterForm(forms.Form):
             runs.insert(0, chosen)
         choices = [("", "Choose a run"), *((run.pk, f"{run} · {run.display_name}") for run in runs)]
         self.fields["run"].widget = forms.Select(choices=choices, attrs=self.fields["run"].widget.attrs)
+        # Most experiments train one model.
+        if chosen and MODEL_NAME.match(chosen.experiment.name):
+            self.initial.setdefault("name", chosen.experiment.name)
         self.paths = choices_of(outputs_of(chosen))[:MAX_CHOICES] if chosen else []
         self.names = list(
             RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MAX_CHOICES]

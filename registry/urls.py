@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.views.search_hits import SOURCES
 from registry.key_settings import SECTION
-from registry.views import creation, models, versions
+from registry.views import creation, models, search_hits, versions
 from workspaces.settings_sections import SECTIONS
 
 # Here and not in AppConfig.ready, because only processes that serve pages load this module.
 SECTIONS.append(SECTION)
+SOURCES.append(search_hits.models)
 
 _VERSION = "models/<str:name>/versions/<int:number>/"
 urlpatterns = [

@@ -34,7 +34,13 @@ BUNDLES = {
     ),
     "bundles/early.js": ("js/theme.js", "js/measures.js"),
     # Beside its parts, because it imports other modules by relative paths.
-    "js/frame.bundle.js": ("js/frame.js", "js/keys.js", "js/scrollers.js", "js/mlflow-links.js"),
+    "js/frame.bundle.js": (
+        "js/frame.js",
+        "js/keys.js",
+        "js/form-errors.js",
+        "js/scrollers.js",
+        "js/mlflow-links.js",
+    ),
 }
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",

@@ -37,6 +37,13 @@ class SignInForm(AuthenticationForm):
         "invalid_login": "The user name or the password is wrong. Both tell capital letters from small ones.",
     }
 
+    def full_clean(self) -> None:
+        super().full_clean()
+        if self.is_bound and not self.is_valid() and self.data.get("username"):
+            # The password is empty again, and is what has to be typed.
+            self.fields["username"].widget.attrs.pop("autofocus", None)
+            self.fields["password"].widget.attrs["autofocus"] = True
+
     @sensitive_variables()
     def clean(self) -> dict[str, object]:
         name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")

@@ -1,71 +1,38 @@
-"""The search field at the top of every page: finds runs, nodes and pages by name."""
+"""The search field at the top of every page, and the command palette."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict
 
-from django.http import HttpResponse
-from django.urls import reverse
+from django.http import HttpResponse, JsonResponse
+from django.views.decorators.http import require_GET
 
-from clusters.visibility import visible_nodes
-from jobs.display.navigation import navigation_entries
-from jobs.models import Run
 from jobs.views.partials import render_part
+from jobs.views.search_hits import actions, hits_for, pages, without_actions
 from workspaces.access import WorkspaceRequest, needs
-from workspaces.models import Workspace
 from workspaces.states import Role
 
-MAX_OF_A_KIND = 6
-
-
-@dataclass(frozen=True)
-class Hit:
-    icon: str
-    title: str
-    detail: str
-    url: str
+MAX_CHARACTERS = 200
 
 
 @needs(Role.VIEWER)
 def search(request: WorkspaceRequest) -> HttpResponse:
-    # PostgreSQL does not accept NUL characters in a query.
-    text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
-    hits: list[Hit] = []
-    if text:
-        workspace = request.principal.workspace
-        hits = [*_runs(text, workspace), *_nodes(text, workspace), *_pages(text, request)]
+    text = _text(request)
+    hits = hits_for(text, request) if text else []
     return render_part(request, "jobs/search.html", "jobs/_search_hits.html", {"text": text, "hits": hits})
 
 
-def _runs(text: str, workspace: Workspace) -> list[Hit]:
-    runs = (
-        Run.objects.for_workspace(workspace)
-        .matching(text=text)
-        .select_related("experiment")
-        .defer("preview")[:MAX_OF_A_KIND]
-    )
-    return [
-        Hit(
-            "queue-list",
-            run.display_name or str(run),
-            f"run {run.number} · {run.experiment.name} · {run.state}",
-            reverse("run", args=[run.number]),
-        )
-        for run in runs
-    ]
+@require_GET
+@needs(Role.VIEWER)
+def palette(request: WorkspaceRequest) -> HttpResponse:
+    """Returns what the command palette offers for the text, as JSON; without a text all actions and pages."""
+    text = _text(request)
+    offered = actions(text, request.principal)
+    others = without_actions(hits_for(text, request) if text else pages("", request))
+    hits = [*others, *offered] if text else [*offered, *others]
+    return JsonResponse({"hits": [asdict(hit) for hit in hits]})
 
 
-def _nodes(text: str, workspace: Workspace) -> list[Hit]:
-    nodes = visible_nodes(workspace).filter(name__icontains=text)[:MAX_OF_A_KIND]
-    return [
-        Hit("server-stack", node.name, f"node of {node.cluster.name}", reverse("node", args=[node.name]))
-        for node in nodes
-    ]
-
-
-def _pages(text: str, request: WorkspaceRequest) -> list[Hit]:
-    return [
-        Hit(entry.icon, entry.word, "page", entry.url)
-        for entry in navigation_entries(request)
-        if text.lower() in entry.word.lower()
-    ]
+def _text(request: WorkspaceRequest) -> str:
+    # PostgreSQL does not accept NUL characters in a query.
+    return request.GET.get("q", "").replace("\x00", "").strip()[:MAX_CHARACTERS]

@@ -7,20 +7,15 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from jobs.models import Run
 from registry.errors import RegistryError
 from registry.forms import RegisterForm
 from registry.models import RegisteredModel
-from registry.registration import MODEL_NAME
 from registry.registration import register as register_version
 from registry.views.models import sentence
 from workspaces.access import WorkspaceRequest, needs
-from workspaces.models import Workspace
 from workspaces.states import Role
 
 MAX_NAMES = 500
-# Of a run's number.
-MAX_DIGITS = 10
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -33,7 +28,7 @@ def register(request: WorkspaceRequest) -> HttpResponse:
         return render(
             request,
             "registry/register.html",
-            {"form": RegisterForm(initial=_with_name(request.GET.dict(), workspace), workspace=workspace)},
+            {"form": RegisterForm(initial=request.GET.dict(), workspace=workspace)},
         )
     form = RegisterForm(request.POST, workspace=workspace)
     # No field is required, so this refuses only text that cannot be stored, such as NUL; `register_version`
@@ -59,17 +54,6 @@ def register(request: WorkspaceRequest) -> HttpResponse:
         return render(request, "registry/register.html", {"form": form}, status=422)
     messages.success(request, f"Registered {version.model.name} version {version.number} from {run}.")
     return redirect("model-version", version.model.name, version.number)
-
-
-def _with_name(values: dict[str, str], workspace: Workspace) -> dict[str, str]:
-    """Proposes the name of the run's experiment for the model, if a model may have that name."""
-    number = values.get("run", "")
-    if values.get("name") or not number.isdecimal() or len(number) >= MAX_DIGITS:
-        return values
-    run = Run.objects.for_workspace(workspace).filter(number=int(number)).select_related("experiment").first()
-    if run is None or not MODEL_NAME.match(run.experiment.name):
-        return values
-    return {**values, "name": run.experiment.name}
 
 
 @require_safe

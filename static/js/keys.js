@@ -1,16 +1,24 @@
-// Keys that work everywhere: `/` or Ctrl-K to search, j and k through a table's rows, Enter to open, Escape to leave.
+// Keys that work everywhere: Ctrl-K for the command palette, `/` to search, `?` for the list of keys, j and k through a
+// table's rows, Enter to open, Escape to leave. What they open is loaded when it is needed.
 
 const rows = () => [...document.querySelectorAll("[data-rows] tbody tr")];
 let currentId = null; // the id of the current row: htmx replaces the row elements
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    import("./palette.js").then(({ openPalette }) => openPalette());
+    return;
+  }
   const isTyping = event.target.closest("input, textarea, select, [contenteditable]");
-  if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !isTyping)) {
+  if (event.key === "Escape" && event.target.id === "search") event.target.blur();
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.key === "/") {
     event.preventDefault();
     document.querySelector("#search")?.focus();
-  } else if (event.key === "Escape" && event.target.id === "search") {
-    event.target.blur();
-  } else if (!isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+  } else if (event.key === "?") {
+    import("./shortcuts.js").then(({ showShortcuts }) => showShortcuts());
+  } else {
     handleRowKey(event);
   }
 });

@@ -6,10 +6,16 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { SourceTextModule } from "node:vm";
 
 const modules = new Map();
+const onDemand = new Map(); // path -> what it loads by import(), which linking does not follow
 const faults = [];
+const ON_DEMAND = /\bimport\("([^"]+)"\)/g;
 
 async function parse(path) {
-  if (!modules.has(path)) modules.set(path, new SourceTextModule(await readFile(path, "utf8"), { identifier: path }));
+  if (!modules.has(path)) {
+    const source = await readFile(path, "utf8");
+    modules.set(path, new SourceTextModule(source, { identifier: path }));
+    onDemand.set(path, [...source.matchAll(ON_DEMAND)].map(([, specifier]) => resolve(specifier, path)));
+  }
   return modules.get(path);
 }
 
@@ -25,11 +31,15 @@ for (const path of process.argv.slice(2)) {
     if (module.status === "unlinked") {
       await module.link((specifier, importer) => parse(resolve(specifier, importer.identifier)));
     }
+    for (const loaded of onDemand.get(path)) await parse(loaded);
   } catch (error) {
     faults.push(`${path}: ${error.message}`);
   }
 }
 
-const importsOf = (module) => module.moduleRequests.map(({ specifier }) => resolve(specifier, module.identifier));
+const importsOf = (module) => [
+  ...module.moduleRequests.map(({ specifier }) => resolve(specifier, module.identifier)),
+  ...onDemand.get(module.identifier),
+];
 const imports = faults.length ? {} : Object.fromEntries([...modules].map(([path, each]) => [path, importsOf(each)]));
 console.log(JSON.stringify({ faults, imports }));

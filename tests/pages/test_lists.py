@@ -62,6 +62,9 @@ class TestDashboard:
 
     def test_when_empty_teaches_the_next_step(self, who: Principal) -> None:
         assert "The example Hello needs no packages" in seen("/")
+        hello = 'action="/runs/new/example/hello/"'
+        assert hello in text_of(client_of(make_contributor()), "/")
+        assert hello not in seen("/"), "a viewer may not submit"
 
     def test_costs_the_same_however_many_runs(
         self, who: Principal, django_assert_max_num_queries: Counting

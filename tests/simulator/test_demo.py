@@ -109,7 +109,7 @@ class TestDemo:
         states = Counter(run["state"] for run in past)
         assert states == {
             "Completed": len(PAST) - 4,
-            "Failed": sum(bool(told.breaks_at) for told in PAST),
+            "Failed": sum(bool(past_run.breaks_at) for past_run in PAST),
             "Canceled": 1,
         }
         assert min(run["created_at"] for run in past) < _days_ago(DAYS - 2)
@@ -119,7 +119,8 @@ class TestDemo:
         assert model["aliases"] == {"production": 2, "candidate": 3}
         assert usage["total"]["runs"] >= len(PAST)
         assert usage["total"]["measured_gpu_hours"] == pytest.approx(
-            sum(told.ranks * told.minutes * told.steps / STEPS for told in PAST) / 60, rel=0.05
+            sum(past_run.ranks * past_run.minutes * past_run.steps / STEPS for past_run in PAST) / 60,
+            rel=0.05,
         )
         link = re.search(r"signed in \(once\): (\S+)", demo.said())
         assert link is not None
@@ -211,9 +212,10 @@ def test_a_gpu_falls_off_the_bus_and_comes_back(tmp_path: Path) -> None:
 
 def test_the_past_fits_on_the_machines() -> None:
     """No two runs overlap, so that each finds the GPUs that it needs free, and is measured alone."""
-    ends = [told.days - (told.minutes + SETTLED_AFTER_S / 60) / (24 * 60) for told in PAST]
+    ends = [past_run.days - (past_run.minutes + SETTLED_AFTER_S / 60) / (24 * 60) for past_run in PAST]
     assert all(end > later.days for end, later in zip(ends, PAST[1:], strict=False))
-    assert max(told.days for told in PAST) < DAYS
+    assert max(past_run.days for past_run in PAST) < DAYS
+    assert {past_run.cluster for past_run in PAST} <= {machine.cluster for machine in FLEET}
 
 
 def test_the_visitor_starts_the_run_that_the_dashboard_offers() -> None:

@@ -47,16 +47,16 @@ def gpu_means(run: Run, attempt: int) -> GpuMeans | None:
         return _mean([curve[metric].mean for curve in curves if metric in curve])
 
     peaks = [curve["temperature_c"].max for curve in curves if "temperature_c" in curve]
-    known = [peak[~np.isnan(peak)] for peak in peaks]
+    measured = [peak[~np.isnan(peak)] for peak in peaks]
     return GpuMeans(
         sum(map(len, gpus.values())),
         mean_of("utilization_pct"),
         mean_of("memory_used_bytes"),
         mean_of("power_w"),
-        max((float(peak.max()) for peak in known if len(peak)), default=None),
+        max((float(peak.max()) for peak in measured if len(peak)), default=None),
     )
 
 
 def _mean(curves: Sequence[np.ndarray]) -> float | None:
-    known = np.concatenate([curve[~np.isnan(curve)] for curve in curves]) if curves else np.empty(0)
-    return float(known.mean()) if len(known) else None
+    values = np.concatenate([curve[~np.isnan(curve)] for curve in curves]) if curves else np.empty(0)
+    return float(values.mean()) if len(values) else None

@@ -36,10 +36,12 @@ class MetricRow:
 def metric_rows(run: Run) -> tuple[list[MetricRow], int]:
     """Returns the first MAX_ROWS metrics of the run by name, and the number of all."""
     metrics = curve_reader.metrics_by_run([run.pk]).get(run.pk, [])
-    shown = metrics[:MAX_ROWS]
-    cheap = [metric.key for metric in shown] if sum(metric.count for metric in shown) <= MAX_POINTS else []
+    visible = metrics[:MAX_ROWS]
+    cheap = (
+        [metric.key for metric in visible] if sum(metric.count for metric in visible) <= MAX_POINTS else []
+    )
     points = curve_reader.histories(run.pk, cheap) if cheap else {}
-    return [_row(metric, points.get(metric.key)) for metric in shown], len(metrics)
+    return [_row(metric, points.get(metric.key)) for metric in visible], len(metrics)
 
 
 def _row(metric: Metric, points: Points | None) -> MetricRow:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Sum
 from django.http import HttpRequest
 
 from jobs import outputs
@@ -19,6 +18,7 @@ from tracking.notes_tab import note_of
 from tracking.overview.gpu_means import gpu_means
 from tracking.overview.hyperparameters import read_hyperparameters
 from tracking.overview.metric_rows import metric_rows
+from tracking.usage.usage_report import total
 
 COMMIT_TAG, BRANCH_TAG = "mlflow.source.git.commit", "mlflow.source.git.branch"
 MAX_PARAMS = 30
@@ -26,10 +26,12 @@ MAX_OUTPUTS = 8
 
 
 def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
+    """Returns the template context. Metrics, params, usage and note belong to the run, GPU means and outputs
+    to the attempt."""
     rows, count = metric_rows(run)
     files = outputs.for_attempt(run, attempt).order_by("path")
     params = list(Param.objects.filter(run=run).order_by("key").values_list("key", "value")[: MAX_PARAMS + 1])
-    note = note_of(run)
+    note, usage = note_of(run), total(UsageEntry.objects.filter(run=run))
     tags = dict(RunTag.objects.filter(run=run, key__in=(COMMIT_TAG, BRANCH_TAG)).values_list("key", "value"))
     return {
         "is_job": run.kind == RunKind.JOB,
@@ -41,27 +43,12 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
         "commit": tags.get(COMMIT_TAG, ""),
         "branch": tags.get(BRANCH_TAG, ""),
         "gpu_means": gpu_means(run, attempt),
-        "usage": _usage(run),
+        "usage": usage if usage.runs else None,
         "outputs": list(files[:MAX_OUTPUTS]),
         "output_count": files.count(),
         "register_url": register_url(),
         "children": children_of(run),
         "note": render(note) if note else "",
-    }
-
-
-def _usage(run: Run) -> dict[str, float | None] | None:
-    """Returns the GPU-hours, node-hours and energy in Wh of all attempts, or None before they are counted."""
-    total = UsageEntry.objects.filter(run=run).aggregate(
-        gpu=Sum("gpu_seconds"), node=Sum("node_seconds"), energy=Sum("energy_j")
-    )
-    if total["node"] is None:
-        return None
-    energy = total["energy"]
-    return {
-        "gpu_hours": total["gpu"] / 3600,
-        "node_hours": total["node"] / 3600,
-        "energy_wh": None if energy is None else energy / 3600,
     }
 
 

@@ -25,7 +25,7 @@ from tracking import notes
 from tracking.usage import accounting
 from trainhub.demo import gpu_load
 from trainhub.demo.played_node import PlayedNode
-from trainhub.demo.replay import Replay
+from trainhub.demo.replay import MODEL_PATH, Replay
 from trainhub.demo.story import DAYS, MODEL, PAST, PEOPLE, PastRun
 from trainhub.demo.training import Training
 from trainhub_launch.machine import GpuFact, Interpreter
@@ -36,7 +36,6 @@ from workspaces.states import Role
 
 # When a run and the measurements of its GPUs are complete, and the worker would fold and account them.
 SETTLED_AFTER_S = 20 * 60.0
-MODEL_FILE = "model.npz"
 
 
 @dataclass(frozen=True)
@@ -71,22 +70,24 @@ def write(fleet: Fleet, owner: Principal) -> None:
     training = Training(fleet.training)
     with time_machine.travel(now - timedelta(days=DAYS), tick=False) as clock:
         staff = {name: _member(owner, name) for name in PEOPLE}
-        for told in PAST:
-            clock.move_to(now - timedelta(days=told.days))
+        for past_run in PAST:
+            clock.move_to(now - timedelta(days=past_run.days))
             for node in nodes.values():
                 node.report()
-            replay = Replay(clock, told, training.record(told), nodes)
-            run = replay.play(fleet.snapshot, staff[told.person])
+            replay = Replay(clock, past_run, training.record(past_run), nodes)
+            run = replay.play(fleet.snapshot, staff[past_run.person])
             clock.shift(SETTLED_AFTER_S)
             _settle()
-            _add_words(run, told, staff[told.person])
+            _add_words(run, past_run, staff[past_run.person])
         clock.move_to(now)
         for node in nodes.values():
             node.report(buckets=gpu_load.idle([gpu.uuid for gpu in node.gpus], time.time()))
 
 
 def _member(owner: Principal, name: str) -> Principal:
-    people.add(owner, name, Role.CONTRIBUTOR)
+    # A start that was interrupted before the first run may have added this person.
+    if not User.objects.filter(username=name).exists():
+        people.add(owner, name, Role.CONTRIBUTOR)
     who = membership_principal(User.objects.get(username=name))
     if who is None:
         raise RuntimeError(f"{name} was added and is a member of no workspace")
@@ -100,12 +101,12 @@ def _settle() -> None:
     accounting.account_recent()
 
 
-def _add_words(run: Run, told: PastRun, who: Principal) -> None:
-    if told.note:
-        set_tags(run, {notes.TAG: told.note})
-    if told.version is None:
+def _add_words(run: Run, past_run: PastRun, who: Principal) -> None:
+    if past_run.note:
+        set_tags(run, {notes.TAG: past_run.note})
+    if past_run.version is None:
         return
-    description = told.version.description
-    version = registration.register(run.workspace, MODEL, run, MODEL_FILE, who.user, description=description)
-    if told.version.alias:
-        aliases.set_alias(version.model, told.version.alias, version.number, who.user)
+    description = past_run.version.description
+    version = registration.register(run.workspace, MODEL, run, MODEL_PATH, who.user, description=description)
+    if past_run.version.alias:
+        aliases.set_alias(version.model, past_run.version.alias, version.number, who.user)

@@ -37,8 +37,8 @@ class PlayedNode:
 
     def claim(self, run: Run) -> NodeOrder:
         order = claims.claim(self.node, run.pk, 1, NONCE, PORTS)
-        taken = AttemptFact(run.pk, 1, Phase.ACCEPTED, phase_at={Phase.ACCEPTED: time.time()})
-        self._facts.setdefault((run.pk, 1), taken)
+        accepted = AttemptFact(run.pk, 1, Phase.ACCEPTED, phase_at={Phase.ACCEPTED: time.time()})
+        self._facts.setdefault((run.pk, 1), accepted)
         return order
 
     def advance(
@@ -69,7 +69,7 @@ class PlayedNode:
 
     def report(self, *, logs: Sequence[LogChunk] = (), buckets: Sequence[Block] = ()) -> None:
         self._sequence += 1
-        told = Report(
+        report = Report(
             agent=AGENT,
             sequence=self._sequence,
             sent_at=time.time(),
@@ -79,7 +79,7 @@ class PlayedNode:
             logs=tuple(logs),
             buckets=tuple(buckets),
         )
-        for key in reports.ingest(sessions.for_node(self.node), told).settled:
+        for key in reports.ingest(sessions.for_node(self.node), report).settled:
             self._facts.pop(key, None)
 
     def _heartbeat(self) -> Heartbeat:

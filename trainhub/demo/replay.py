@@ -53,23 +53,23 @@ class Replay:
     """`nodes`: all of the fleet, by name."""
 
     clock: time_machine.Traveller
-    told: PastRun
+    past_run: PastRun
     recording: Recording
     nodes: Mapping[str, PlayedNode]
     _parts: list[Part] = field(default_factory=list)
 
     def play(self, snapshot: str, who: Principal) -> Run:
         """Returns the ended run."""
-        run = run_actions.submit(read_spec(self.told.spec(snapshot)), who)
+        run = run_actions.submit(read_spec(self.past_run.spec(snapshot)), who)
         self.clock.shift(QUEUED_S)
         run_actions.launch(run.pk)
         placement = run.attempts.get(number=1).placement
         self._parts = [Part(self.nodes[placed["name"]]) for placed in placement]
         self._start(run)
         began = time.time()
-        self._run(run, self.told.minutes * 60 * self.told.steps / STEPS)
+        self._run(run, self.past_run.minutes * 60 * self.past_run.steps / STEPS)
         self._log_numbers(run, began)
-        if self.told.is_canceled:
+        if self.past_run.is_canceled:
             run.refresh_from_db()
             run_actions.cancel(run, who.user)
         self._end(run, began)
@@ -116,11 +116,11 @@ class Replay:
 
     def _logs(self, part: Part) -> dict[str, bytes]:
         """Returns the whole log of each process, by name."""
-        last, node = self.told.ranks - 1, part.node.node.name
+        last, node = self.past_run.ranks - 1, part.node.node.name
         return {
             process.log_name: self.recording.log(
                 process.rank,
-                f"rank {process.rank} of {self.told.ranks} on {node}, {' '.join(process.gpus)}",
+                f"rank {process.rank} of {self.past_run.ranks} on {node}, {' '.join(process.gpus)}",
                 is_last=process.rank == last,
             )
             for process in part.processes
@@ -128,15 +128,15 @@ class Replay:
 
     def _log_numbers(self, run: Run, began: float) -> None:
         """Logs what the training logged, at the times at which these steps were made."""
-        step_s = (time.time() - began) / max(self.told.steps, 1)
+        step_s = (time.time() - began) / self.past_run.steps
         dice = np.random.default_rng(run.number)
         points = []
         for step, values in self.recording.metrics:
             # The recording took a moment; the throughput is that of the run, which varies a little.
-            per_s = SAMPLES_PER_S * self.told.ranks * dice.uniform(0.97, 1.0)
-            shown = {**values, "samples_per_s": per_s}
+            per_s = SAMPLES_PER_S * self.past_run.ranks * dice.uniform(0.97, 1.0)
+            logged = {**values, "samples_per_s": per_s}
             at_ms = int((began + step * step_s) * 1000)
-            points += [Point(key, value, step, at_ms) for key, value in shown.items()]
+            points += [Point(key, value, step, at_ms) for key, value in logged.items()]
         params.put(run.pk, run.experiment_id, self.recording.params)
         point_writer.append(run.pk, run.experiment_id, points)
 
@@ -158,10 +158,10 @@ class Replay:
 
     def _ended(self, member: MemberFact, log_bytes: int, at: float) -> MemberFact:
         ended = replace(member, state=RankState.ENDED, ended_at=at, log_bytes=log_bytes)
-        is_last = member.rank == self.told.ranks - 1
-        if self.recording.error and is_last:
+        is_last = member.rank == self.past_run.ranks - 1
+        if self.recording.traceback and is_last:
             return replace(ended, exit_code=1)
-        if self.recording.error or self.told.is_canceled:
+        if self.recording.traceback or self.past_run.is_canceled:
             # The others wait for the last one, and are ended with it.
             return replace(ended, signal=signal.SIGTERM, ended_by_us=True, ended_at=at + 0.5)
         return replace(ended, exit_code=0)

@@ -1,4 +1,4 @@
-"""Five things that a visitor of the demo may try, each with the address where it begins."""
+"""What a visitor of the demo may try, each with the address where it begins."""
 
 from __future__ import annotations
 

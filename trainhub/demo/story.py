@@ -97,7 +97,9 @@ def _sweep() -> list[PastRun]:
             seed=seed,
             cluster=A100S,
             processes=1,
-            note="Too high: the loss is no number after a few steps." if rate == LEARNING_RATES[-1] else "",
+            note="Too high: the loss rises and jumps instead of falling."
+            if rate == LEARNING_RATES[-1]
+            else "",
             tags={SWEEP_TAG: "learning rate"},
         )
         for number, (rate, seed) in enumerate((rate, seed) for rate in LEARNING_RATES for seed in (1, 2))
@@ -109,7 +111,7 @@ def _baselines() -> list[PastRun]:
     versions = {
         2: Version("The first one that was good enough to try."),
         6: Version("A larger batch on two machines.", "production"),
-        11: Version("A lower learning rate; waits for its evaluation.", "candidate"),
+        11: Version("A higher learning rate; waits for its evaluation.", "candidate"),
     }
     rates = (0.001, 0.003, 0.004, 0.004, 0.2, 0.006, 0.01, 0.01, 0.008, 0.015, 0.012, 0.018)
     return [

@@ -1,5 +1,5 @@
-"""Runs the demo's training in this process and records its curves: the numbers of past runs are real, only
-their times are not."""
+"""Runs the demo's training in this process and records what it logs. Losses, accuracies, log lines and
+tracebacks of past runs are real; times and throughput are those that the story gives them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import io
 import runpy
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,32 +15,23 @@ from typing import Any
 
 from trainhub.demo.story import STEPS, PastRun
 
-FAILURE = """\
-Traceback (most recent call last):
-  File "train.py", line 217, in <module>
-    main()
-  File "train.py", line 207, in main
-    weights = train(arguments)
-RuntimeError: {message}
-"""
-
 
 @dataclass
 class Recording:
-    """What a training said. `lines`: those of its log. `metrics`: (step, key -> value). `model`: the
-    bytes of its outputs/model.npz, empty if it did not get so far. `error`: the message of its exception."""
+    """What a training wrote. `lines`: those of its log. `metrics`: (step, key -> value). `model`: the
+    bytes of its outputs/model.npz, empty if it did not get so far. `traceback`: of its exception, if any."""
 
     lines: list[str] = field(default_factory=list)
     metrics: list[tuple[int, Mapping[str, float]]] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
     model: bytes = b""
-    error: str = ""
+    traceback: str = ""
 
     def log(self, rank: int, started: str, *, is_last: bool) -> bytes:
         """Returns the log of a rank; only the last one shows the exception."""
         text = f"{started}\n" + "".join(f"{line}\n" for line in self.lines)
-        if self.error:
-            text += FAILURE.format(message=self.error) if is_last else ""
+        if self.traceback:
+            text += self.traceback if is_last else ""
         elif self.model and rank == 0:
             text += "kept outputs/model.npz\n"
         return text.encode()
@@ -59,11 +51,12 @@ class RecordingLog:
 
 
 class Training:
-    """The script in `folder`, loaded once. One process stands for all ranks of a run: with the batch of all
-    of them it makes the same steps."""
+    """The script in `folder`, loaded once. One process stands for all ranks of a run, with the batch of all
+    of them as far as there are samples."""
 
     def __init__(self, folder: Path) -> None:
-        self._script: dict[str, Any] = runpy.run_path(str(folder / "train.py"), run_name="train")
+        self._path = str(folder / "train.py")
+        self._script: dict[str, Any] = runpy.run_path(self._path, run_name="train")
 
     def record(self, run: PastRun) -> Recording:
         arguments = argparse.Namespace(
@@ -76,16 +69,20 @@ class Training:
             hangs_at=0,
             slow_gpu="",
         )
-        recording, said = Recording(), io.StringIO()
+        recording, output = Recording(), io.StringIO()
         try:
-            with contextlib.redirect_stdout(said):
+            with contextlib.redirect_stdout(output):
                 weights = self._script["train"](arguments, RecordingLog(recording))
             if run.steps == STEPS:
-                kept = io.BytesIO()
-                self._script["np"].savez(kept, weights=weights)
-                recording.model = kept.getvalue()
+                file = io.BytesIO()
+                self._script["np"].savez(file, weights=weights)
+                recording.model = file.getvalue()
         except RuntimeError as error:
-            recording.error = str(error)
-        recording.lines = said.getvalue().replace(f"/{run.steps} ", f"/{STEPS} ").splitlines()
+            # Without the frame of this method, and with the path that the script has on a node.
+            lines = traceback.format_exception(
+                error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+            )
+            recording.traceback = "".join(lines).replace(self._path, "train.py")
+        recording.lines = output.getvalue().replace(f"/{run.steps} ", f"/{STEPS} ").splitlines()
         recording.params |= {"batch_size": str(run.batch_size), "ranks": str(run.ranks)}
         return recording

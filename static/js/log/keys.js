@@ -1,24 +1,26 @@
 // The keyboard shortcuts of the log viewer: small letters for the open log, capital letters for all logs.
 
+export const KEYS = [
+  { key: "f", does: "Find in this log", act: (view) => view.part("find").focus() },
+  { key: "F", does: "Search in all logs", act: (view) => view.results.focus() },
+  { key: "t", does: "Go to the first traceback of this log", act: (view) => view.showTraceback() },
+  { key: "T", does: "Show the first traceback of all ranks", act: (view) => view.results.searchTraceback() },
+  { key: "w", does: "Wrap long lines", act: (view) => view.toolbar.toggleWrap() },
+  { key: "n", does: "Next match", act: (view) => view.moveToHit(1) },
+  { key: "N", does: "Previous match", act: (view) => view.moveToHit(-1) },
+  { key: "j", does: "Next log or matching line", act: (view) => moveFocus(view, 1) },
+  { key: "k", does: "Previous log or matching line", act: (view) => moveFocus(view, -1) },
+  { key: "End", does: "Follow the end of the log", act: (view) => view.rows.setFollowing(true) },
+  { key: "G", does: "Follow the end of the log", act: (view) => view.rows.setFollowing(true) },
+  { key: "Home", does: "Go to the beginning of the log", act: (view) => view.rows.scrollTo(0, "start") },
+];
+
 export function handleKey(event, view) {
-  if (event.target.closest("input, textarea, select") || event.ctrlKey || event.metaKey || event.altKey) return;
-  const actions = {
-    f: () => view.part("find").focus(),
-    F: () => view.results.focus(),
-    t: () => view.showTraceback(),
-    T: () => view.results.searchTraceback(),
-    w: () => view.toolbar.toggleWrap(),
-    n: () => view.moveToHit(1),
-    N: () => view.moveToHit(-1),
-    j: () => moveFocus(view, 1),
-    k: () => moveFocus(view, -1),
-    End: () => view.rows.setFollowing(true),
-    G: () => view.rows.setFollowing(true),
-    Home: () => view.rows.scrollTo(0, "start"),
-  };
-  if (!actions[event.key]) return;
+  if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+  const shortcut = KEYS.find(({ key }) => key === event.key);
+  if (!shortcut) return;
   event.preventDefault();
-  actions[event.key]();
+  shortcut.act(view);
 }
 
 /** Focuses the next or previous lane or search hit. Enter opens it, as it does any link. */

@@ -124,6 +124,12 @@ class TestContent:
         assert "data.csv" in text
         assert "c0ffeec0" in text
 
+    def test_a_command_is_shown_instead_of_a_script(self, who: Principal) -> None:
+        run = completed(who, script="", command=["python", "-m", "train"])
+        text = page(run)
+        assert "<dt>Command</dt><dd><code>python -m train</code></dd>" in text
+        assert "<dt>Script</dt>" not in text
+
     def test_children_are_linked(self, who: Principal) -> None:
         run = completed(who)
         child = logged_run("a child", parent=run)
