@@ -60,6 +60,7 @@ ACTIONS = (
     Action("Notifications", "settings channels webhook mail", "channels"),
     Action("Change the password", "settings account", "password"),
     Action("Deleted runs", "restore undo trash", "deleted-runs"),
+    Action("Documentation", "docs help manual guide", "documentation"),
     Action("REST API", "schema reference documentation", "api"),
     Action("Sign out", "log out leave", command="sign-out"),
 )

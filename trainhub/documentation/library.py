@@ -30,7 +30,7 @@ class Document:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ContentsEntry:
     """A line of the contents: a document under the name that the README gives it."""
 
     name: str
@@ -50,16 +50,16 @@ def slugs_by_path() -> Mapping[Path, str]:
 
 
 @cache
-def contents() -> tuple[tuple[str, tuple[Entry, ...]], ...]:
+def contents() -> tuple[tuple[str, tuple[ContentsEntry, ...]], ...]:
     """Returns the groups of the README's list, each with its title."""
-    groups: list[tuple[str, list[Entry]]] = []
+    groups: list[tuple[str, list[ContentsEntry]]] = []
     for line in README.read_text().partition(CONTENTS)[2].splitlines():
         group, row = _GROUP.match(line), _ROW.match(line)
         if group:
             groups.append((group[1], []))
         elif row and groups:
             slug = slugs_by_path().get((BASE_DIR / row[2]).resolve(), "")
-            groups[-1][1].append(Entry(row[1], row[3], slug))
+            groups[-1][1].append(ContentsEntry(row[1], row[3], slug))
     return tuple((title, tuple(entry for entry in entries if entry.slug)) for title, entries in groups)
 
 

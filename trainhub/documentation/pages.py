@@ -28,10 +28,10 @@ def index(request: WorkspaceRequest) -> HttpResponse:
 @require_safe
 @needs(Role.VIEWER)
 def document(request: WorkspaceRequest, slug: str) -> HttpResponse:
-    found = documents().get(slug)
-    if found is None:
+    chosen = documents().get(slug)
+    if chosen is None:
         raise Http404(f"there is no document {slug!r}")
-    context = {"document": found, "page": render_document(slug), "groups": contents()}
+    context = {"document": chosen, "page": render_document(slug), "groups": contents()}
     return render(request, "documentation/document.html", context)
 
 

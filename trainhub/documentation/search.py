@@ -20,7 +20,7 @@ _MARKS = re.compile(r"\[([^\]]+)\]\([^)]*\)|[`*|#]")
 
 
 @dataclass(frozen=True)
-class Section:
+class DocumentSection:
     document: Document
     heading: str
     text: str
@@ -31,41 +31,41 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Hit:
-    section: Section
+class SectionHit:
+    section: DocumentSection
     snippet: str
 
 
-def find(query: str) -> list[Hit]:
+def find(query: str) -> list[SectionHit]:
     """Returns the sections that contain every word, the best first."""
     words = query.lower().split()[:MAX_WORDS]
     if not words:
         return []
     scored = [(score, section) for section in _sections() if (score := _score(section, words))]
     scored.sort(key=lambda item: -item[0])
-    return [Hit(section, _snippet(section.text, words)) for _, section in scored[:MAX_HITS]]
+    return [SectionHit(section, _snippet(section.text, words)) for _, section in scored[:MAX_HITS]]
 
 
 @cache
-def _sections() -> tuple[Section, ...]:
+def _sections() -> tuple[DocumentSection, ...]:
     return tuple(section for document in documents().values() for section in _split(document))
 
 
-def _split(document: Document) -> Iterator[Section]:
+def _split(document: Document) -> Iterator[DocumentSection]:
     heading, lines, is_code = document.title, list[str](), False
     for line in document.text.splitlines():
         # A comment in a program looks like a heading.
         is_code ^= line.startswith("```")
-        found = None if is_code else _HEADING.match(line)
-        if found:
-            yield Section(document, heading, "\n".join(lines))
-            heading, lines = found[2].replace("`", ""), []
+        match = None if is_code else _HEADING.match(line)
+        if match:
+            yield DocumentSection(document, heading, "\n".join(lines))
+            heading, lines = match[2].replace("`", ""), []
         else:
             lines.append(line)
-    yield Section(document, heading, "\n".join(lines))
+    yield DocumentSection(document, heading, "\n".join(lines))
 
 
-def _score(section: Section, words: list[str]) -> int:
+def _score(section: DocumentSection, words: list[str]) -> int:
     heading, text = f"{section.document.title} {section.heading}".lower(), section.text.lower()
     if not text.strip() or any(word not in heading and word not in text for word in words):
         return 0

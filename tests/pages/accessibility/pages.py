@@ -68,6 +68,7 @@ NOT_PAGES = frozenset(
         "cluster-queue",
         "compare-candidates",
         "compare-difference",
+        "documentation-image",
         "gpu-history",
         "invitation",
         "metrics",
