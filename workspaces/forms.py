@@ -34,7 +34,7 @@ class SignInForm(AuthenticationForm):
     retry_after_s = 0
     error_messages = {
         **AuthenticationForm.error_messages,
-        "invalid_login": "The user name or the password is wrong. Both tell capital letters from small ones.",
+        "invalid_login": "The user name or the password is wrong. Both are case-sensitive.",
     }
 
     def full_clean(self) -> None:

@@ -35,7 +35,7 @@ def resume(node: Node, who: User) -> None:
     """Lets the node take runs again. Raises NodeBusy for a node that is removed or being released."""
     current = _locked(node)
     if ProvidedMachine.objects.filter(node=current, state__in=LEAVING).exists():
-        raise NodeBusy(f"{current.name} is being released by its provider and takes no runs any more.")
+        raise NodeBusy(f"{current.name} is being released by its provider and no longer takes runs.")
     if current.drained_at is not None:
         _write(current, who, "resumed", f"Resumed by {who}: it takes runs again.", drained_at=None)
 

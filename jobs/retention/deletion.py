@@ -56,7 +56,7 @@ def restore(run: Run, who: User) -> bool:
         for item in (current, *_deleted_parents(current)):
             if item.deleted_at == PURGE_STARTED:
                 raise Conflict(
-                    f"Run {item.number} is being deleted for good; it cannot be restored any more."
+                    f"Run {item.number} is being deleted permanently, so it can no longer be restored."
                 )
             if item.experiment.deleted_at is not None:
                 raise Conflict(
@@ -69,7 +69,7 @@ def restore(run: Run, who: User) -> bool:
         if Run.objects.filter(pk__in=together).exclude(deleted_at=PURGE_STARTED).update(
             deleted_at=None
         ) < len(together):
-            raise Conflict(f"Run {run.number} is being deleted for good; it cannot be restored any more.")
+            raise Conflict(f"Run {run.number} is being deleted permanently, so it can no longer be restored.")
         audit.record(who, "run.restore", str(run), run.workspace)
         _announce(run)
     return True
@@ -119,7 +119,8 @@ def restore_experiment(experiment: Experiment, who: User) -> bool:
             return False
         if current.deleted_at == PURGE_STARTED:
             raise Conflict(
-                f"The experiment {current.name!r} is being deleted for good; it cannot be restored any more."
+                f"The experiment {current.name!r} is being deleted permanently, so it can no longer be "
+                "restored."
             )
         # Runs of the experiment that were deleted before have another time and stay deleted.
         Run.objects.filter(workspace=current.workspace, deleted_at=current.deleted_at).update(deleted_at=None)

@@ -85,7 +85,7 @@ def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> 
     for turn in queue:
         try:
             if queued is None:
-                fail_run(turn.run, f"There is no cluster {name!r} any more.")
+                fail_run(turn.run, f"The cluster {name!r} no longer exists.")
             else:
                 queued.process(turn)
         except (DatabaseError, StaleOffers):

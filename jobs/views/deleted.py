@@ -73,7 +73,7 @@ def restore(request: WorkspaceRequest, number: int) -> HttpResponse:
 def purge(request: WorkspaceRequest, number: int) -> HttpResponse:
     try:
         run_purge.purge_now(_deleted_run(request.principal, number), request.principal.user)
-        messages.success(request, f"Run {number} is being deleted for good.")
+        messages.success(request, f"Run {number} is being deleted permanently.")
     except Conflict as error:
         messages.error(request, str(error))
     return redirect("deleted-runs")
@@ -112,7 +112,7 @@ def purge_experiment(request: WorkspaceRequest, pk: int) -> HttpResponse:
     experiment = _experiment(request.principal, pk)
     try:
         run_purge.purge_experiment_now(experiment, request.principal.user)
-        messages.success(request, f"The experiment {experiment.name} is being deleted for good.")
+        messages.success(request, f"The experiment {experiment.name} is being deleted permanently.")
     except Conflict as error:
         messages.error(request, str(error))
     return redirect("deleted-runs")

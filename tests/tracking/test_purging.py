@@ -164,7 +164,7 @@ class TestPurge:
             patched.setattr(models.QuerySet, "delete", broken)
             with pytest.raises(KeyboardInterrupt):
                 purge()
-        with pytest.raises(Conflict, match="for good"):
+        with pytest.raises(Conflict, match="permanently"):
             deletion.restore(run, who.user)
         assert purge() == 1
         assert not any(model._default_manager.exists() for model in _of_runs() - {UsageEntry})

@@ -51,7 +51,7 @@ class TestDistribution:
     @pytest.mark.parametrize("text", ["0", "-1", "5000", "two", "1.5", ""])
     def test_a_count_out_of_range_says_the_range(self, text: str) -> None:
         found = errors(DistributionForm(typed("distribution", kind="pytorch_process", pp_process_count=text)))
-        assert found == {"pp_process_count": ["Processes in all: must be a whole number between 1 and 4096."]}
+        assert found == {"pp_process_count": ["Total processes: must be a whole number between 1 and 4096."]}
 
     def test_per_node_leaves_the_process_count_out(self) -> None:
         form = DistributionForm(typed("distribution", kind="pytorch_node", pn_node_count="2"))

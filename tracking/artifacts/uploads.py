@@ -83,7 +83,8 @@ def authorize_part(upload_id: str, number: int, secret: str) -> PartsUpload:
     upload = _read(upload_id)
     if upload is None or not hmac.compare_digest(upload.secret_digest, tokens.digest(secret)):
         raise MlflowError(
-            MISSING, "There is no such upload (any more), or this is not its secret; start it again."
+            MISSING,
+            "There is no such upload (it may have expired), or this is not its secret. Start it again.",
         )
     if not 1 <= number <= upload.parts:
         raise MlflowError(INVALID, f"The upload has the parts 1 to {upload.parts}.")

@@ -176,6 +176,6 @@ ACTIONS: dict[str, BulkAction] = {
     "unpin": BulkAction(stars_and_pins.unpin, "{are} no longer pinned", "is not pinned."),
     "star": BulkAction(stars_and_pins.star, "{are} starred", "has your star already.", Role.VIEWER),
     "unstar": BulkAction(
-        stars_and_pins.unstar, "{are} without your star", "has no star of yours.", Role.VIEWER
+        stars_and_pins.unstar, "{are} without your star", "does not have your star.", Role.VIEWER
     ),
 }

@@ -147,7 +147,8 @@ def _manageable_experiment(caller: Caller, args: CallArgs) -> Experiment:
     """Returns the experiment to rename, delete or restore; a job's own token may do none of these."""
     if caller.job is not None:
         raise MlflowError(
-            DENIED, "A job's own token does not rename, delete or restore experiments; use one of yours."
+            DENIED,
+            "A job's own token does not rename, delete or restore experiments; use your own API token.",
         )
     return lookup.stored_experiment(caller, fields.required_text(args, "experiment_id"))
 
@@ -158,7 +159,7 @@ def _taggable_experiment(caller: Caller, args: CallArgs) -> Experiment:
     if caller.job is not None and experiment.pk != caller.job.experiment_id:
         raise MlflowError(
             DENIED,
-            f"The token of run {caller.job.number} tags its own experiment; use an API token of yours.",
+            f"The token of run {caller.job.number} tags its own experiment; use one of your own API tokens.",
         )
     return experiment
 

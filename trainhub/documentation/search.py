@@ -77,6 +77,6 @@ def _snippet(text: str, words: list[str]) -> str:
     flat = " ".join(_MARKS.sub(lambda mark: mark[1] or "", text).split())
     at = min((place for word in words if (place := flat.lower().find(word)) >= 0), default=0)
     start = max(0, at - SNIPPET // 3)
-    return (
-        f"{'…' if start else ''}{flat[start : start + SNIPPET]}{'…' if start + SNIPPET < len(flat) else ''}"
-    )
+    start = flat.rfind(" ", 0, start) + 1
+    end = len(flat) if len(flat) <= start + SNIPPET else flat.rfind(" ", start, start + SNIPPET)
+    return f"{'… ' if start else ''}{flat[start:end]}{' …' if end < len(flat) else ''}"

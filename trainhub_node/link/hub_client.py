@@ -44,7 +44,7 @@ class HubUnavailable(HubError):
 
 
 class TokenRejected(HubError):
-    """The hub does not accept this node's token (any more)."""
+    """The hub does not accept this node's token."""
 
 
 class RequestRejected(HubError):
@@ -184,9 +184,7 @@ def _check(answer: httpx.Response) -> None:
     if answer.is_success:
         return
     if code == httpx.codes.UNAUTHORIZED:
-        raise TokenRejected(
-            "the hub does not accept this node (any more): it was revoked, or joined again elsewhere"
-        )
+        raise TokenRejected("the hub does not accept this node: it was revoked, or joined again elsewhere")
     if code == httpx.codes.CONFLICT and UPLOAD_OFFSET in answer.headers:
         raise UploadOffsetMismatch(int(answer.headers[UPLOAD_OFFSET]))
     if code in (httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS) or answer.is_server_error:

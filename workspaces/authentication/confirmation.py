@@ -54,7 +54,7 @@ class ConfirmPasswordForm(forms.Form):
             self.retry_after_s = delay.retry_after_s
             raise ValidationError(delay.message) from delay
         if not is_right:
-            raise ValidationError("This is not your password. It tells capital letters from small ones.")
+            raise ValidationError("This is not your password. Passwords are case-sensitive.")
         return password
 
 

@@ -115,7 +115,7 @@ def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm
     update_session_auth_hash(request, user)
     access_changed(user)
     audit.record(user, "password.changed", user.get_username())
-    message = "Your password is changed; every other session of yours has ended."
+    message = "Your password is changed; all your other sessions have ended."
     if form.cleaned_data.get("revoke_tokens"):
         revoked = tokens.revoke_all(user)
         audit.record(user, "token.all_revoked", user.get_username(), count=revoked)

@@ -24,38 +24,40 @@ class Command(BaseCommand):
     help = "Clusters: make one or take the one there is, list, wait for nodes, drain, resume, delete."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--user", default="", help="the operator who does it (default: the first one)")
+        parser.add_argument("--user", default="", help="act as this operator (default: the first one)")
         verbs = parser.add_subparsers(dest="verb", required=True)
-        verbs.add_parser("list", help="every cluster with its nodes and GPUs")
+        verbs.add_parser("list", help="list every cluster with its nodes and GPUs")
         create = verbs.add_parser(
             "create", help="create a cluster; an existing one of that name is left as it is"
         )
         create.add_argument("name", metavar="NAME")
         create.add_argument("--description", default="")
-        create.add_argument("--provider", default="", help="makes and releases its nodes (docs/providers.md)")
+        create.add_argument(
+            "--provider", default="", help="creates and releases its nodes (docs/providers.md)"
+        )
         for setting, words in (
-            ("min_nodes", "of the provider's nodes, at least"),
-            ("max_nodes", "and at most"),
-            ("idle_s", "seconds after which a node that holds nothing goes"),
-            ("node_gpus", "GPUs of a node that comes"),
-            ("node_slots", "process slots of a node that comes"),
+            ("min_nodes", "smallest number of the provider's nodes"),
+            ("max_nodes", "largest number of the provider's nodes"),
+            ("idle_s", "seconds after which an idle node is released"),
+            ("node_gpus", "GPUs of each created node"),
+            ("node_slots", "process slots of each created node"),
         ):
             create.add_argument(
                 f"--{setting.replace('_', '-')}", type=int, default=DEFAULTS[setting], help=words
             )
-        create.add_argument("--node-gpu-model", default="", help="for people, such as H100")
+        create.add_argument("--node-gpu-model", default="", help="shown to people, such as H100")
         create.add_argument(
             "--low-priority", action="store_true", help="its nodes may disappear; their runs then restart"
         )
         wait = verbs.add_parser(
-            "wait", help="until so many nodes are ready; exits 1 when they are not in time"
+            "wait", help="wait until enough nodes are ready; exits with 1 if they are not ready in time"
         )
         wait.add_argument("name", metavar="NAME")
         wait.add_argument(
             "--nodes",
             type=int,
             default=None,
-            help="how many (default: the least that the cluster is to have)",
+            help="how many (default: the cluster's smallest number of nodes)",
         )
         wait.add_argument("--timeout-minutes", type=float, default=20.0)
         for verb, words in VERBS.items():

@@ -23,17 +23,17 @@ class Command(BaseCommand):
         token = verbs.add_parser(
             "token", help="print a join token (works once, within 24 hours) and the command to run"
         )
-        token.add_argument("name", metavar="NAME", help="what the node will be called")
+        token.add_argument("name", metavar="NAME", help="the name of the node")
         token.add_argument(
-            "--cluster", default="local", help="made where there is none of that name (default: local)"
+            "--cluster",
+            default="local",
+            help="its cluster, which is created if it does not exist (default: local)",
         )
         token.add_argument(
-            "--monitor-only", action="store_true", help="watch the machine; place no run on it"
+            "--monitor-only", action="store_true", help="only monitor the machine; place no runs on it"
         )
-        verbs.add_parser("list", help="every node with its cluster and state")
-        revoke_parser = verbs.add_parser(
-            "revoke", help="refuse the node from now on; what it runs ends as lost"
-        )
+        verbs.add_parser("list", help="list every node with its cluster and state")
+        revoke_parser = verbs.add_parser("revoke", help="stop accepting the node; its runs end as lost")
         revoke_parser.add_argument("name", metavar="NAME")
 
     def handle(self, *args: object, **options: Any) -> None:

@@ -41,7 +41,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("spec", metavar="SPEC.json", type=Path)
         parser.add_argument("--wait", action="store_true", help="follow the log until the run has ended")
-        parser.add_argument("--user", default="admin", help="who submits (default: admin)")
+        parser.add_argument("--user", default="admin", help="submit as this person (default: admin)")
 
     def handle(self, *args: object, **options: Any) -> None:
         try:

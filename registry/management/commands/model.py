@@ -31,7 +31,10 @@ class Command(BaseCommand):
         verifying = verbs.add_parser("verify", help="check a downloaded model against its certificate")
         verifying.add_argument("path", metavar="FOLDER|ZIP", type=Path)
         verifying.add_argument(
-            "--key", action="append", metavar="FINGERPRINT|FILE.pem", help="trust this key, not one's own"
+            "--key",
+            action="append",
+            metavar="FINGERPRINT|FILE.pem",
+            help="trust this key instead of this TrainHub's own",
         )
         verbs.add_parser("keys", help="list the keys that this TrainHub has signed with")
         verbs.add_parser("rotate-key", help="sign with a new key from now on; the old public key stays")

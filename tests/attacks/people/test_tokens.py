@@ -146,7 +146,7 @@ class TestPasswordChange:
     def test_ends_every_other_session(self, person: User) -> None:
         mine, other = client_of(person), client_of(person)
         assert other.get("/settings/").status_code == 200
-        assert "every other session of yours has ended" in self.change(mine)
+        assert "all your other sessions have ended" in self.change(mine)
         assert mine.get("/settings/").status_code == 200
         assert other.get("/settings/").status_code == 302
         assert Session.objects.count() >= 1

@@ -113,7 +113,7 @@ class TestRestore:
         run = finished(who)
         run_actions.delete(run, who.user)
         Run.objects.update(deleted_at=deletion.PURGE_STARTED)
-        with pytest.raises(Conflict, match="deleted for good"):
+        with pytest.raises(Conflict, match="deleted permanently"):
             run_actions.restore(run, who.user)
 
 

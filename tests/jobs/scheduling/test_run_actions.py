@@ -103,7 +103,7 @@ class TestLaunch:
         run = queued(who)
         Cluster.objects.all().delete()
         run_actions.launch(run.pk)
-        assert state_of(run) == (RunState.FAILED, "There is no cluster 'local' any more.")
+        assert state_of(run) == (RunState.FAILED, "The cluster 'local' no longer exists.")
 
     def test_a_run_that_we_cannot_read_fails_as_our_mistake_and_does_not_block_the_queue(
         self, who: Principal

@@ -96,7 +96,7 @@ class TestDeletedPage:
         olivia = client_of(make_owner())
         assert "B of files are deleted, with logs and metrics" in text_of(olivia, "/runs/deleted/")
         assert (
-            "is being deleted for good"
+            "is being deleted permanently"
             in olivia.post(f"/runs/{run.number}/purge/", follow=True).content.decode()
         )
         assert "in progress" in text_of(olivia, "/runs/deleted/")

@@ -136,7 +136,7 @@ def _with_lines(
         before = "" if file.old_bytes is None else _text(old, file.path)
         after = "" if file.new_bytes is None else _text(new, file.path)
     except UNREADABLE:
-        return replace(file, why="cannot be read any more")
+        return replace(file, why="can no longer be read")
     if before is None or after is None:
         return replace(file, why="not a text")
     hunks = diff_texts(before, after, max_lines=min(budget.lines, MAX_FILE_LINES))

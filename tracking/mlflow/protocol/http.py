@@ -94,7 +94,7 @@ async def require_caller(request: Request, role: Role = Role.VIEWER) -> Caller:
         raise MlflowError(
             UNAUTHENTICATED,
             (
-                "Set MLFLOW_TRACKING_TOKEN to an API token of yours (Settings); a job's own token ends with "
+                "Set MLFLOW_TRACKING_TOKEN to one of your API tokens (Settings); a job's own token ends with "
                 "its attempt."
             ),
         )

@@ -32,7 +32,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "--demo", type=Path, metavar="FACTS.json", help="a fleet to enrol instead of this machine"
+            "--demo",
+            type=Path,
+            metavar="FACTS.json",
+            help="enrol these simulated machines instead of this one",
         )
 
     def handle(self, *args: object, **options: Any) -> None:

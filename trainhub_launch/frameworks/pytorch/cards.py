@@ -35,7 +35,7 @@ PER_PROCESS = FormCard(
     fields=(
         NumberField(
             "pp_process_count",
-            "Processes in all",
+            "Total processes",
             "distribution.process_count",
             "2",
             MAX_PROCESSES,
@@ -47,7 +47,7 @@ PER_PROCESS = FormCard(
             "distribution.node_count",
             "1",
             MAX_NODES,
-            help_text="The processes are dealt evenly, so this must divide them.",
+            help_text="Every node gets the same number of processes, so this must divide their total.",
         ),
         _backend("pp_backend"),
     ),

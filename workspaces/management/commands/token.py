@@ -23,15 +23,20 @@ class Command(BaseCommand):
         verbs = parser.add_subparsers(dest="verb", required=True)
         create = verbs.add_parser("create", help="make a token for a person and print it")
         create.add_argument("user", metavar="USER")
-        create.add_argument("--name", default="command line", help="how the settings page lists it")
         create.add_argument(
-            "--scope", choices=list(TokenScope), default=TokenScope.WRITE, help="read: it changes nothing"
+            "--name", default="command line", help="its name in the list on the settings page"
+        )
+        create.add_argument(
+            "--scope",
+            choices=list(TokenScope),
+            default=TokenScope.WRITE,
+            help="read: it cannot change anything",
         )
         create.add_argument(
             "--days",
             type=int,
             default=tokens.DEFAULT_LIFETIME_DAYS,
-            help="after so many days it is refused; 0: never",
+            help="days until it expires; 0: never",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
