@@ -73,6 +73,7 @@ def _node(node: Node, data: _Loaded) -> NodeFacts:
     return NodeFacts(
         pk=node.pk,
         name=node.name,
+        cluster=node.cluster_id,
         is_reporting=is_ready and _is_fresh(vitals, data.now),
         silence_s=silence_s(node, data.now, data.uptime),
         is_drained=node.drained_at is not None,

@@ -64,11 +64,12 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """The facts about one node. `is_reporting`: its numbers are current. `ports`: recently active ports, and
-    whether each is active now."""
+    """The facts about one node. `is_reporting`: its numbers are current. `cluster`: the id of its cluster.
+    `ports`: recently active ports, and whether each is active now."""
 
     pk: int
     name: str
+    cluster: int | None = None
     is_reporting: bool = True
     silence_s: float = 0.0
     is_drained: bool = False
@@ -86,7 +87,8 @@ class NodeFacts:
 @dataclass(frozen=True)
 class RuleMatch:
     """One match of a rule's condition. `subkey` distinguishes several matches of one rule for one subject;
-    `severity` overrides that of the rule; `node` and `gpu` name the place for a rule about runs."""
+    `severity` overrides that of the rule; `node` and `gpu` name the place for a rule about runs. `cause`:
+    what is wrong, in a few words, if that makes a GPU unhealthy."""
 
     sentence: str
     facts: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -94,6 +96,7 @@ class RuleMatch:
     subkey: str = ""
     node: int | None = None
     gpu: str = ""
+    cause: str = ""
 
 
 # None: unknown. Empty: the condition does not hold.

@@ -1,8 +1,10 @@
-"""The thresholds of the alert rules, from the installation's settings (docs/alerts.md). 0 disables a rule."""
+"""The limits of the alert rules: the installation's settings, and other values per cluster (docs/alerts.md).
+0 disables a rule."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from django.conf import settings
 
@@ -35,8 +37,19 @@ class AlertLimits:
     hold_s: float = 60
 
 
-def current_limits() -> AlertLimits:
-    """Returns the thresholds that the settings give."""
+@dataclass(frozen=True)
+class LimitTable:
+    """The limits of every cluster. `by_cluster`: those of the clusters (by id) that differ from `common`."""
+
+    common: AlertLimits
+    by_cluster: Mapping[int, AlertLimits] = field(default_factory=dict)
+
+    def of(self, cluster_id: int | None) -> AlertLimits:
+        return self.common if cluster_id is None else self.by_cluster.get(cluster_id, self.common)
+
+
+def default_limits() -> AlertLimits:
+    """Returns the limits that the settings give."""
     return AlertLimits(
         idle_minutes=settings.ALERT_IDLE_MINUTES,
         idle_pct=settings.ALERT_IDLE_PERCENT,

@@ -22,6 +22,11 @@ class RunFacts:
     lease: LeaseFacts
     gpus: Sequence[tuple[NodeFacts, GpuFacts]]
 
+    @property
+    def cluster(self) -> int | None:
+        """The cluster of the run: all of its nodes are in one."""
+        return self.gpus[0][0].cluster
+
 
 def silent(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     # Operators drain a machine before they switch it off.

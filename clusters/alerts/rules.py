@@ -212,4 +212,11 @@ RUN_RULES = (
         condition=node_rules.unbalanced,
     ),
 )
+
+
+def is_about_run(rule: AlertRule | None) -> bool:
+    """Returns whether an alert of the rule is about a run, and not about a machine."""
+    return isinstance(rule, RunRule) or (isinstance(rule, GpuRule) and rule.per_holder)
+
+
 RULES: dict[str, AlertRule] = {rule.kind: rule for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES)}

@@ -12,7 +12,7 @@ import pytest
 
 from clusters.alerts.evaluation import RuleEvaluation, evaluate_rules
 from clusters.alerts.facts import CounterGrowth, GpuFacts, NodeFacts, RecentEvent
-from clusters.alerts.limits import AlertLimits
+from clusters.alerts.limits import AlertLimits, LimitTable
 from clusters.alerts.rules import RULES, RUN_RULES
 from tests.clusters.alerts.facts import GIB, LEASE, gpu, node
 from tests.clusters.alerts.test_alert_store import SCENARIOS
@@ -104,7 +104,7 @@ def kinds(outcome: RuleEvaluation) -> list[str]:
 
 
 def evaluate_nodes(*nodes: NodeFacts, limits: AlertLimits | None = None) -> RuleEvaluation:
-    return evaluate_rules(nodes, limits or AlertLimits())
+    return evaluate_rules(nodes, LimitTable(limits or AlertLimits()))
 
 
 class TestEveryRule:
