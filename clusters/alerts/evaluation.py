@@ -135,14 +135,16 @@ def _check(kind: str, condition: Callable[[], RuleResult], failures: dict[str, E
 
 
 def _runs(nodes: Sequence[NodeFacts]) -> list[RunFacts]:
-    """Returns the holders of several GPUs. GPUs of a silent node count, but without numbers."""
+    """Returns the holders of leases. GPUs of a silent node count, but without numbers."""
     gpus: dict[str, list[tuple[NodeFacts, GpuFacts]]] = defaultdict(list)
+    places: dict[str, dict[int, NodeFacts]] = defaultdict(dict)
     leases: dict[str, LeaseFacts] = {}
     for node in nodes:
+        for lease in (*node.leases, *(gpu.lease for gpu in node.gpus if gpu.lease is not None)):
+            leases[lease.holder] = lease
+            places[lease.holder][node.pk] = node
         for gpu in node.gpus:
             if gpu.lease is not None:
-                leases[gpu.lease.holder] = gpu.lease
-                gpus[gpu.lease.holder].append(
-                    (node, gpu if node.is_reporting else GpuFacts(gpu.uuid, gpu.index))
-                )
-    return [RunFacts(lease, gpus[holder]) for holder, lease in leases.items() if len(gpus[holder]) > 1]
+                known = gpu if node.is_reporting else GpuFacts(gpu.uuid, gpu.index)
+                gpus[gpu.lease.holder].append((node, known))
+    return [RunFacts(lease, list(places[holder].values()), gpus[holder]) for holder, lease in leases.items()]

@@ -14,13 +14,33 @@ HOLDER = "{holder}"
 
 
 @dataclass(frozen=True)
+class RankSilence:
+    """For how long a rank has written nothing, or run without having written anything."""
+
+    rank: int
+    node: str
+    silent_s: float
+
+
+@dataclass(frozen=True)
+class RunSilence:
+    """For how long a run at work has given no sign of life: no output of any rank and no metric. `ranks`: its
+    ranks that have been silent the longest, the longest first."""
+
+    silent_s: float
+    ranks: Sequence[RankSilence]
+
+
+@dataclass(frozen=True)
 class LeaseFacts:
-    """An open lease. `holder` is a run's id, `label` the name of the run in its own workspace."""
+    """An open lease. `holder` is a run's id, `label` the name of the run in its own workspace. `silence`:
+    None while the run is not at work."""
 
     holder: str
     attempt: int
     label: str
     workspace: int | None
+    silence: RunSilence | None = None
 
 
 @dataclass(frozen=True)

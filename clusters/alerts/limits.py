@@ -33,6 +33,7 @@ class AlertLimits:
     port_s: float = 30
     clock_s: float = 5
     unbalanced_minutes: float = 10
+    run_silent_minutes: float = 30
     lasting_s: float = 60
     hold_s: float = 60
 
@@ -73,6 +74,7 @@ def default_limits() -> AlertLimits:
         port_s=settings.ALERT_PORT_SECONDS,
         clock_s=settings.ALERT_CLOCK_SECONDS,
         unbalanced_minutes=settings.ALERT_UNBALANCED_MINUTES,
+        run_silent_minutes=settings.ALERT_RUN_SILENT_MINUTES,
         lasting_s=settings.ALERT_LASTING_SECONDS,
         hold_s=settings.ALERT_HOLD_SECONDS,
     )

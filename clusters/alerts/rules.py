@@ -211,6 +211,15 @@ RUN_RULES = (
         max_gap_s=30.0,
         condition=node_rules.unbalanced,
     ),
+    # The silence itself is as long as the threshold, and it ends with the first sign of life.
+    RunRule(
+        "run_silent",
+        "Run silent",
+        lambda on: on.run_silent_minutes,
+        WARNING,
+        clear_after_s=0.0,
+        condition=node_rules.quiet,
+    ),
 )
 
 

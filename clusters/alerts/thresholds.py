@@ -58,6 +58,7 @@ THRESHOLDS = (
     Threshold("node_memory", "host_memory_pct", "Memory used from", "%", 100),
     Threshold("node_port", "port_s", "Port down for", "s", DAY_S),
     Threshold("node_clock", "clock_s", "Clock off by", "s", DAY_S),
+    Threshold("run_silent", "run_silent_minutes", "No output and no metric for", "min", 7 * DAY_MINUTES),
     Threshold("run_unbalanced", "unbalanced_minutes", "Unbalanced for", "min", 7 * DAY_MINUTES),
 )
 BY_NAME = {threshold.name: threshold for threshold in THRESHOLDS}

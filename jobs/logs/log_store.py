@@ -89,6 +89,13 @@ def _stored_sizes(run_id: str, attempt: int) -> dict[str, int]:
     return dict(sorted(sizes.items()))
 
 
+def last_written(run_id: str, attempt: int) -> float:
+    """Returns when the last bytes of any log or event file were stored (Unix seconds), 0 if none were."""
+    folders = os.walk(run_folder(run_id, attempt) / "logs")
+    files = (Path(parent) / file for parent, _, names in folders for file in names)
+    return max((file.stat().st_mtime for file in files), default=0.0)
+
+
 def size(run_id: str, attempt: int, name: str) -> int:
     """Returns the number of stored bytes; 0 for a log without any."""
     try:
