@@ -62,5 +62,5 @@ def _written(log: Path) -> float:
     """Returns when the last bytes of the log arrived (Unix seconds), 0 if none have."""
     try:
         return log.stat().st_mtime
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0.0

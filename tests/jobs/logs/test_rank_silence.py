@@ -111,9 +111,9 @@ class TestAlert:
 
     def test_a_log_that_belongs_to_no_rank_is_a_sign_of_life(self, scene: Scene) -> None:
         scene.pass_minutes(20)
-        scene.alpha.log(scene.run, "child/stdout.log", 0, b"step 7")
+        scene.alpha.log(scene.run, "logs/child.log", 0, b"step 7")
         arrived = scene.now.timestamp()
-        os.utime(log_store.path(scene.run.pk, 1, "child/stdout.log"), (arrived, arrived))
+        os.utime(log_store.path(scene.run.pk, 1, "logs/child.log"), (arrived, arrived))
         scene.pass_minutes(20)
         assert firing() == []
         scene.pass_minutes(11)
