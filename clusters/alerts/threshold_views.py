@@ -38,6 +38,7 @@ class ThresholdForm(forms.Form):
                         "inputmode": "decimal",
                         "autocomplete": "off",
                         "aria-label": label,
+                        "placeholder": f"{threshold.read(self._inherited):g}",
                     }
                 ),
                 error_messages={"invalid": "must be a number, or empty for the default"},
