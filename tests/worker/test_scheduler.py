@@ -21,7 +21,7 @@ QUEUE = "due"
 def broker(valkey: str) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(valkey) as server:
         yield server
-        server.acl_setuser("default", categories=["+@all"])
+        server.acl_setuser("default", enabled=True, categories=["+@all"])
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ class TestPatientScheduler:
         self, broker: redis.Redis, caplog: pytest.LogCaptureFixture
     ) -> None:
         eventually(lambda: broker.llen(QUEUE), 20, "beat sends")
-        broker.acl_setuser("default", commands=["-lpush"])
+        broker.acl_setuser("default", enabled=True, commands=["-lpush"])
         eventually(lambda: "Periodic tasks cannot be sent (" in caplog.text, 20, "a message is refused")
         before = broker.llen(QUEUE)
-        broker.acl_setuser("default", categories=["+@all"])
+        broker.acl_setuser("default", enabled=True, categories=["+@all"])
         eventually(lambda: broker.llen(QUEUE) >= before + 2, 20, "beat goes on")
