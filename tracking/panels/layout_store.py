@@ -1,0 +1,48 @@
+"""Stores the arranged panels of experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import transaction
+
+from jobs.errors import Conflict
+from jobs.models import Experiment
+from tracking.models import PanelLayout
+from tracking.panels.metric_panel import MetricPanel, panels_json
+from workspaces.models import User
+
+
+def layout_json(experiment: Experiment) -> dict[str, Any]:
+    """Returns the layout as JSON. Without one, `panels` is empty and `revision` is 0."""
+    layout = PanelLayout.objects.select_related("changed_by").filter(experiment=experiment).first()
+    return {
+        "experiment": experiment.pk,
+        "name": experiment.name,
+        "panels": layout.panels if layout else [],
+        "revision": layout.revision if layout else 0,
+        "changed_at": layout.changed_at if layout else None,
+        "changed_by": layout.changed_by.get_username() if layout and layout.changed_by else "",
+    }
+
+
+@transaction.atomic
+def save_panels(experiment: Experiment, panels: Iterable[MetricPanel], revision: int, who: User) -> None:
+    """Replaces the panels of the experiment. Raises Conflict unless `revision` is the stored one."""
+    # The experiment's row always exists, so it serves as the lock also before there is a layout.
+    Experiment.objects.select_for_update().get(pk=experiment.pk)
+    layout = PanelLayout.objects.filter(experiment=experiment).first() or PanelLayout(experiment=experiment)
+    if layout.revision != revision:
+        raise Conflict(
+            "Somebody has changed these panels since you opened them. Load them again and repeat your change."
+        )
+    layout.panels = panels_json(panels)
+    layout.revision += 1
+    layout.changed_by = who
+    layout.save()
+
+
+def reset(experiment: Experiment) -> None:
+    """Goes back to the automatic layout."""
+    PanelLayout.objects.filter(experiment=experiment).delete()
