@@ -55,12 +55,11 @@ class ExperimentPanels(JobsView):
 
     def experiment(self, request: Request, experiment: int) -> Experiment:
         """Returns an experiment of the workspace that is not deleted. Raises Http404."""
-        found = Experiment.objects.filter(
-            workspace=self.principal(request).workspace, pk=experiment, deleted_at=None
-        ).first()
-        if found is None:
+        workspace = self.principal(request).workspace
+        row = Experiment.objects.filter(workspace=workspace, pk=experiment, deleted_at=None).first()
+        if row is None:
             raise Http404
-        return found
+        return row
 
     @extend_schema(responses=PanelLayoutSerializer, operation_id="experiment_panels")
     def get(self, request: Request, experiment: int) -> Response:

@@ -40,13 +40,13 @@ class RunAnnotations(JobsView):
         """The run's changes of state, restarts and alerts on its GPUs, for charts. Times and `start`, the
         zero of a relative axis, are Unix seconds."""
         check_parameters(request._request.GET, set())
-        found = self.run(request, run)
-        annotations = annotations_of(found, self.principal(request).workspace)
+        row = self.run(request, run)
+        annotations = annotations_of(row, self.principal(request).workspace)
         return json_response(
             {
-                "run": found.pk,
-                "number": found.number,
-                "start": start_ms(found) / 1000,
+                "run": row.pk,
+                "number": row.number,
+                "start": start_ms(row) / 1000,
                 "annotations": [annotation.to_json() for annotation in annotations],
             }
         )

@@ -44,8 +44,8 @@ class ChartAnnotation:
 def annotations_of(run: Run, workspace: Workspace) -> list[ChartAnnotation]:
     """Returns the run's changes of state, its restarts and the alerts on its GPUs, in the order of their
     times."""
-    found = [*_state_changes(run), *_restarts(run), *_alerts(run, workspace)]
-    return sorted(found, key=lambda annotation: annotation.at)
+    annotations = [*_state_changes(run), *_restarts(run), *_alerts(run, workspace)]
+    return sorted(annotations, key=lambda annotation: annotation.at)
 
 
 def _state_changes(run: Run) -> Iterator[ChartAnnotation]:

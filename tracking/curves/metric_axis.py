@@ -15,9 +15,8 @@ def join(x_points: Points, y_points: Points) -> tuple[FloatArray, FloatArray]:
     """Returns the values of both metrics in the order of the steps of `y_points`.
 
     Between two steps of `x_points` its value is interpolated. Points of `y_points` before its first step or
-    after its last one are left out, because nobody knows their x."""
-    known = x_points[np.isfinite(x_points.value)]
-    steps, values = _last_of_each_step(known)
+    after its last one are left out, because their x is unknown."""
+    steps, values = _last_of_each_step(x_points[np.isfinite(x_points.value)])
     if not len(steps):
         return NO_POINTS.value, NO_POINTS.value
     # Points are sorted by time already, so a stable sort keeps that order within a step.
@@ -40,9 +39,9 @@ def draw(x: FloatArray, y: FloatArray, query: SeriesQuery) -> tuple[DrawnCurve, 
     # Columns of pixels exist only where x rises; elsewhere as many points are kept by their order.
     is_rising = bool((np.diff(drawn_x) >= 0).all())
     places = drawn_x if is_rising else np.arange(len(drawn_x), dtype=np.float64)
-    kept = sample_indices(places, drawn_y, query.pixels)
-    curve = DrawnCurve(drawn_x[kept], drawn_y[kept], int(inside.sum()), *marks)
-    return curve, None if average is None else average[inside[finite]][kept]
+    sample = sample_indices(places, drawn_y, query.pixels)
+    curve = DrawnCurve(drawn_x[sample], drawn_y[sample], int(inside.sum()), *marks)
+    return curve, None if average is None else average[inside[finite]][sample]
 
 
 def _last_of_each_step(points: Points) -> tuple[FloatArray, FloatArray]:

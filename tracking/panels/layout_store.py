@@ -14,6 +14,15 @@ from tracking.panels.metric_panel import MetricPanel, panels_json
 from workspaces.models import User
 
 
+def page_panels(experiment: Experiment) -> dict[str, Any]:
+    """Returns what a page with charts needs (templates/tracking/_panels.html)."""
+    layout = layout_json(experiment)
+    return {
+        "address": f"/api/v1/experiments/{experiment.pk}/panels/",
+        "layout": {name: layout[name] for name in ("name", "panels", "revision")},
+    }
+
+
 def layout_json(experiment: Experiment) -> dict[str, Any]:
     """Returns the layout as JSON. Without one, `panels` is empty and `revision` is 0."""
     layout = PanelLayout.objects.select_related("changed_by").filter(experiment=experiment).first()

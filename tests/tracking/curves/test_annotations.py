@@ -15,7 +15,7 @@ from tracking.curves.lines import start_ms
 from tracking.metrics.point_writer import Point, append
 
 
-def annotations(api: Client, run: Run, kind: str) -> list[dict[str, Any]]:
+def annotations_of_kind(api: Client, run: Run, kind: str) -> list[dict[str, Any]]:
     answer = api.get(f"/api/v1/runs/{run.pk}/annotations/")
     assert answer.status_code == 200, answer.content
     found = answer.json()["annotations"]
@@ -25,13 +25,14 @@ def annotations(api: Client, run: Run, kind: str) -> list[dict[str, Any]]:
 
 def test_tell_each_change_of_state(api: Client) -> None:
     _, run = running(principal_of(make_contributor()))
-    states = annotations(api, run, "state")
+    states = annotations_of_kind(api, run, "state")
     assert [item["label"] for item in states][-1] == "Running"
     assert (states[-1]["tone"], states[-1]["until"], states[-1]["step"]) == ("running", None, None)
     assert api.get(f"/api/v1/runs/{run.pk}/annotations/").json()["start"] == start_ms(run) / 1000
 
 
 def test_tell_a_restart_with_the_step_that_was_reached(api: Client, run: Run) -> None:
+    assert run.started_at is not None
     began = start_ms(run)
     append(
         run.pk,
@@ -45,14 +46,14 @@ def test_tell_a_restart_with_the_step_that_was_reached(api: Client, run: Run) ->
     for number, seconds in ((1, 0), (2, 10)):
         attempt = Attempt.objects.create(run=run, number=number, placement={})
         Attempt.objects.filter(pk=attempt.pk).update(created_at=run.started_at + timedelta(seconds=seconds))
-    (restart,) = annotations(api, run, "attempt")
+    (restart,) = annotations_of_kind(api, run, "attempt")
     assert (restart["label"], restart["step"]) == ("Attempt 2", 5)
     assert restart["text"] == "Attempt 2 started; the one before had reached step 5."
 
 
 def test_tell_a_restart_before_anything_was_logged_without_a_step(api: Client, run: Run) -> None:
     Attempt.objects.create(run=run, number=2, placement={})
-    (restart,) = annotations(api, run, "attempt")
+    (restart,) = annotations_of_kind(api, run, "attempt")
     assert (restart["text"], restart["step"]) == ("Attempt 2 started.", None)
 
 
@@ -74,7 +75,7 @@ def test_tell_the_alerts_on_the_gpus_that_it_held(api: Client, run: Run) -> None
             fired_at=begin,
             cleared_at=begin + timedelta(seconds=30) if state == "cleared" else None,
         )
-    cleared, firing = annotations(api, run, "alert")
+    cleared, firing = annotations_of_kind(api, run, "alert")
     assert (cleared["until"] - cleared["at"], cleared["is_open"]) == (30, False)
     assert (firing["until"], firing["is_open"]) == (None, True)
     assert (firing["text"], firing["tone"]) == ("GPU 0 is 95 °C.", "failed")
