@@ -12,8 +12,12 @@ export class Annotations {
     this.answers = [];
   }
 
-  /** Fetches what happened to these runs, [{run, number}]. Keeps what is known of a run that cannot be fetched. */
+  /**
+   * Fetches what happened to these runs, [{run, number}]. Keeps what is known of a run that cannot be fetched. Returns
+   * whether anything has changed.
+   */
   async load(runs) {
+    const before = JSON.stringify(this.answers);
     const known = new Map(this.answers.map((answer) => [answer.run, answer]));
     this.answers = await Promise.all(
       runs.map(({ run, number }) =>
@@ -22,6 +26,7 @@ export class Annotations {
         ),
       ),
     );
+    return JSON.stringify(this.answers) !== before;
   }
 
   /** Returns the events on an axis. Events of several runs begin with the run's number. */

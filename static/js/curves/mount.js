@@ -162,14 +162,15 @@ class Curves {
 
   #showEvents() {
     this.hasEvents = true;
-    if (this.#showsEvents()) this.#loadEvents();
-    else this.grid.setEvents(() => []);
+    const isShown = this.#showsEvents();
+    this.grid.setEvents((axis) => (isShown ? this.annotations.eventsOn(axis) : []));
+    if (isShown) this.#loadEvents();
   }
 
   /** On a run's page, only its own events are of interest, and not those of the runs that its processes opened. */
   async #loadEvents() {
-    await this.annotations.load("events" in this.element.dataset ? this.runs.slice(0, 1) : this.runs);
-    if (this.#showsEvents()) this.grid.setEvents((axis) => this.annotations.eventsOn(axis));
+    const isNew = await this.annotations.load("events" in this.element.dataset ? this.runs.slice(0, 1) : this.runs);
+    if (isNew) this.grid.draw();
   }
 
   #listKeys() {

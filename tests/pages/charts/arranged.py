@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.hub import Hub, eventually
 from tests.pages.logs.training_log import Logged
 
 
-def arrange(hub: Hub, experiment: str, *panels: dict[str, object]) -> None:
+def arrange(hub: Hub, experiment: str, *panels: Mapping[str, object]) -> None:
     body = {"panels": list(panels), "revision": 0}
     hub.client().put(f"/api/v1/experiments/{experiment}/panels/", json=body).raise_for_status()
 

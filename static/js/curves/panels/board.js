@@ -4,12 +4,21 @@
 import { askConfirmation } from "../../confirm.js";
 import { fetchJson } from "../../charts/series.js";
 import { ArrangedPanel, titleOfPanel } from "./arranged-panel.js";
-import { openPanelDialog, NEW_PANEL } from "./dialog.js";
 import { makeDraggable } from "./drag.js";
 import { deleteLayout, saveLayout } from "./layout-hub.js";
 import { addPanel, movePanel, replacePanel } from "./order.js";
 
 const CONFLICT = 409;
+const NEW_PANEL = {
+  metrics: [],
+  title: "",
+  x: "step",
+  log_x: false,
+  log_y: false,
+  smoothing: 0,
+  width: 1,
+  is_pinned: false,
+};
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };
 
 export class PanelBoard {
@@ -27,22 +36,23 @@ export class PanelBoard {
     this.saved = config.layout.panels;
     this.#show(this.saved);
     if (!this.canEdit) return;
-    this.part("add-panel").addEventListener("click", () => this.openNew(NEW_PANEL));
+    this.part("add-panel").addEventListener("click", () => this.#openNew());
     this.part("reset-panels").addEventListener("click", () => this.#askReset());
   }
 
-  /** Opens the dialog for a further panel that begins like `panel`. */
-  openNew(panel) {
-    this.#openDialog("Add panel", { ...NEW_PANEL, ...panel }, (added) => this.#change(addPanel(this.panels, added)));
-  }
-
-  /** Adds a panel at once. */
+  /** Adds a panel at once. What `panel` lacks is as in a new one. */
   add(panel) {
     const added = { ...NEW_PANEL, ...panel };
     return this.#act(addPanel(this.panels, added), `${titleOfPanel(added)} is now among the panels.`);
   }
 
-  #openDialog(heading, panel, save) {
+  #openNew() {
+    this.#openDialog("Add panel", NEW_PANEL, (panel) => this.#change(addPanel(this.panels, panel)));
+  }
+
+  async #openDialog(heading, panel, save) {
+    // Most readers of a page never open it.
+    const { openPanelDialog } = await import("./dialog.js");
     openPanelDialog(this.part("panel-dialog"), { heading, panel, keys: this.allKeys() }, save);
   }
 

@@ -3,16 +3,6 @@
 import { axisOfMetric, metricOfAxis } from "../axes.js";
 import { sliderPosition, weightAt } from "../controls.js";
 
-export const NEW_PANEL = {
-  metrics: [],
-  title: "",
-  x: "step",
-  log_x: false,
-  log_y: false,
-  smoothing: 0,
-  width: 1,
-  is_pinned: false,
-};
 const FLAGS = ["log_x", "log_y", "is_pinned"];
 
 /**
