@@ -12,6 +12,7 @@ from rest_framework.response import Response
 
 from jobs.api.base import JobsView
 from jobs.models import Experiment
+from tracking.mlflow.lookup import DEFAULT_NAME
 from tracking.panels import layout_store
 from tracking.panels.metric_panel import MAX_METRICS, MAX_PANELS, MAX_WIDTH, read_panels
 from trainhub_launch.fields import Fields
@@ -54,9 +55,10 @@ class ExperimentPanels(JobsView):
     """Everybody in the workspace sees the panels of an experiment; contributors change them."""
 
     def experiment(self, request: Request, experiment: int) -> Experiment:
-        """Returns an experiment of the workspace that is not deleted. Raises Http404."""
-        workspace = self.principal(request).workspace
-        row = Experiment.objects.filter(workspace=workspace, pk=experiment, deleted_at=None).first()
+        """Returns an experiment of the workspace that is not deleted; 0 is the default one, as for MLflow's
+        clients. Raises Http404."""
+        rows = Experiment.objects.filter(workspace=self.principal(request).workspace, deleted_at=None)
+        row = rows.filter(pk=experiment).first() if experiment else rows.filter(name=DEFAULT_NAME).first()
         if row is None:
             raise Http404
         return row

@@ -70,6 +70,10 @@ class TestLayout:
         put(carl, birds, LOSS)
         assert get(carl, make_experiment("fish"))["panels"] == []
 
+    def test_of_the_default_experiment_has_the_number_that_mlflow_knows(self, carl: Client) -> None:
+        default = make_experiment("default")
+        assert carl.get("/api/v1/experiments/0/panels/").json()["experiment"] == default.pk
+
     def test_goes_back_to_the_automatic_one(self, carl: Client, birds: Experiment) -> None:
         put(carl, birds, LOSS)
         assert carl.delete(f"/api/v1/experiments/{birds.pk}/panels/").status_code == 204
