@@ -77,7 +77,7 @@ function eventShape({ from, to, tone }, palette) {
   const isMoment = to === null;
   return {
     type: isMoment ? "line" : "rect",
-    layer: "below",
+    layer: isMoment ? "above" : "below", // the grid would cover a line
     xref: "x",
     yref: "paper",
     x0: from,
