@@ -84,7 +84,7 @@ class ExperimentPanels(JobsView):
     @extend_schema(responses={204: None}, operation_id="experiment_panels_reset")
     def delete(self, request: Request, experiment: int) -> Response:
         """Remove all panels, so that only the automatic layout is left."""
-        layout_store.reset(self.experiment(request, experiment))
+        layout_store.reset(self.experiment(request, experiment), self.principal(request).user)
         return Response(status=204)
 
     def _answer(self, experiment: Experiment) -> dict[str, Any]:

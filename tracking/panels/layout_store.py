@@ -39,19 +39,29 @@ def layout_json(experiment: Experiment) -> dict[str, Any]:
 @transaction.atomic
 def save_panels(experiment: Experiment, panels: Iterable[MetricPanel], revision: int, who: User) -> None:
     """Replaces the panels of the experiment. Raises Conflict unless `revision` is the stored one."""
-    # The experiment's row always exists, so it serves as the lock also before there is a layout.
-    Experiment.objects.select_for_update().get(pk=experiment.pk)
-    layout = PanelLayout.objects.filter(experiment=experiment).first() or PanelLayout(experiment=experiment)
+    layout = _locked(experiment)
     if layout.revision != revision:
         raise Conflict(
             "Somebody has changed these panels since you opened them. Load them again and repeat your change."
         )
-    layout.panels = panels_json(panels)
+    _store(layout, panels_json(panels), who)
+
+
+@transaction.atomic
+def reset(experiment: Experiment, who: User) -> None:
+    """Goes back to the automatic layout. The revision goes on, so that a change that is based on the removed
+    panels is refused."""
+    _store(_locked(experiment), [], who)
+
+
+def _locked(experiment: Experiment) -> PanelLayout:
+    # The experiment's row always exists, so it serves as the lock also before there is a layout.
+    Experiment.objects.select_for_update().get(pk=experiment.pk)
+    return PanelLayout.objects.filter(experiment=experiment).first() or PanelLayout(experiment=experiment)
+
+
+def _store(layout: PanelLayout, panels: list[dict[str, object]], who: User) -> None:
+    layout.panels = panels
     layout.revision += 1
     layout.changed_by = who
     layout.save()
-
-
-def reset(experiment: Experiment) -> None:
-    """Goes back to the automatic layout."""
-    PanelLayout.objects.filter(experiment=experiment).delete()

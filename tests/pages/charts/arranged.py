@@ -10,8 +10,11 @@ from tests.pages.logs.training_log import Logged
 
 
 def arrange(hub: Hub, experiment: str, *panels: Mapping[str, object]) -> None:
-    body = {"panels": list(panels), "revision": 0}
-    hub.client().put(f"/api/v1/experiments/{experiment}/panels/", json=body).raise_for_status()
+    address = f"/api/v1/experiments/{experiment}/panels/"
+    with hub.client() as client:
+        revision = client.get(address).raise_for_status().json()["revision"]
+        body = {"panels": list(panels), "revision": revision}
+        client.put(address, json=body).raise_for_status()
 
 
 def stored(hub: Hub, experiment: str) -> list[dict[str, Any]]:

@@ -77,7 +77,8 @@ class TestLayout:
     def test_goes_back_to_the_automatic_one(self, carl: Client, birds: Experiment) -> None:
         put(carl, birds, LOSS)
         assert carl.delete(f"/api/v1/experiments/{birds.pk}/panels/").status_code == 204
-        assert (get(carl, birds)["panels"], get(carl, birds)["revision"]) == ([], 0)
+        assert (get(carl, birds)["panels"], get(carl, birds)["revision"]) == ([], 2)
+        assert put(carl, birds, LOSS, revision=1).status_code == 409
 
     def test_is_not_overwritten_by_somebody_who_has_not_seen_it(
         self, carl: Client, birds: Experiment

@@ -5,7 +5,7 @@ import { askConfirmation } from "../../confirm.js";
 import { fetchJson } from "../../charts/series.js";
 import { ArrangedPanel, titleOfPanel } from "./arranged-panel.js";
 import { makeDraggable } from "./drag.js";
-import { deleteLayout, saveLayout } from "./layout-hub.js";
+import { saveLayout } from "./layout-hub.js";
 import { addPanel, movePanel, replacePanel } from "./order.js";
 
 const CONFLICT = 409;
@@ -186,16 +186,9 @@ export class PanelBoard {
 
   #askReset() {
     const question = "Go back to the automatic layout?\nThe panels of this experiment are removed for everybody.";
-    askConfirmation(question, "Remove the panels", async () => {
-      try {
-        await deleteLayout(this.config.address);
-        [this.revision, this.saved] = [0, []];
-        this.#show(this.saved);
-        this.#tell("The panels are removed.");
-        this.part("add-panel").focus();
-      } catch (error) {
-        this.#showError(error.message);
-      }
+    askConfirmation(question, "Remove the panels", () => {
+      this.#act([], "The panels are removed.");
+      this.part("add-panel").focus();
     });
   }
 
