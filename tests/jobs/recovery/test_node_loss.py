@@ -50,7 +50,7 @@ class TestSilence:
         self, who: Principal, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         both_running(who)
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(1):
             node_loss.check_silent_nodes()
 
 
@@ -63,8 +63,9 @@ class TestLoss:
             cut_off(61)
         state, sentence = state_of(run)
         assert (state, run.reason) == (RunState.FAILED, Reason.NODE_LOST)
-        assert sentence.startswith(
-            "Node beta has not reported for 61 s; what the run holds there stays out of use until"
+        # The clock goes on while the test runs.
+        assert re.match(
+            r"Node beta has not reported for 6\d s; what the run holds there stays out of use until", sentence
         )
         assert "alpha" in woken(callbacks)
         assert [order.why for order in alpha.report().stop] == ["orphan"]
