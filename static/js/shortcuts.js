@@ -37,6 +37,8 @@ const GROUPS = [
       ["← →", "Move the cross-hair of the chart in focus"],
       ["Shift ← →", "Move it farther"],
       ["Home End", "Move it to the first or last point"],
+      ["+ -", "Zoom in or out"],
+      ["← →", "Move the panel whose handle is in focus"],
     ],
   },
 ];

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 
 import { readState, withState } from "../../static/js/curves/address.js";
-import { AXES, relativeTicks } from "../../static/js/curves/axes.js";
+import { axisOf, relativeTicks } from "../../static/js/curves/axes.js";
 import { sliderPosition, weightAt } from "../../static/js/curves/controls.js";
 import { foldState, groupAfter, groupOf, matchingKeys, sortByGroup } from "../../static/js/curves/group.js";
 import { CurveLine, nearestIndex } from "../../static/js/curves/line.js";
@@ -22,8 +22,8 @@ const DEFAULTS = {
   wide: [],
   closed: [],
   opened: [],
-  from: null,
-  to: null,
+  spans: {},
+  events: null,
 };
 
 describe("the moving average", () => {
@@ -80,8 +80,8 @@ describe("the state in the address", () => {
       q: "a b&c",
       hide: ["3", "4"],
       wide: ["train/loss", "a,b"],
-      from: -1.5,
-      to: 2e6,
+      spans: { relative: [-1.5, 2e6], step: [3, 9], "metrics.a:b,c": [0, 0.5] },
+      events: false,
       keys: ["x", "y"],
       group: "params.lr",
       closed: ["", "eval"],
@@ -113,9 +113,9 @@ describe("the axis since the start", () => {
       relativeTicks(-7200, 0, 130).map(([, label]) => label),
       ["−2 h", "−1 h", "0"],
     );
-    assert.equal(AXES.relative.format(-90), "−1 min 30 s");
-    assert.equal(AXES.relative.format(1.234), "1.23 s");
-    assert.equal(AXES.step.format(1234.4), "step 1,234");
+    assert.equal(axisOf("relative").format(-90), "−1 min 30 s");
+    assert.equal(axisOf("relative").format(1.234), "1.23 s");
+    assert.equal(axisOf("step").format(1234.4), "step 1,234");
   });
 });
 
@@ -219,10 +219,12 @@ describe("the ranges of the axes", () => {
   });
 
   it("of a zoom are whole steps or milliseconds, and never empty", () => {
-    assert.deepEqual(zoomSpan("step", 2.4, 7.1), { from: 2, to: 8 });
-    assert.deepEqual(zoomSpan("step", 3, 3), { from: 3, to: 4 });
-    assert.deepEqual(zoomSpan("time", 1.23456, 2.34567), { from: 1.235, to: 2.346 });
-    assert.deepEqual(zoomSpan("relative", 1.2341, 1.2342), { from: 1.234, to: 1.235 });
+    assert.deepEqual(zoomSpan("step", 2.4, 7.1), [2, 8]);
+    assert.deepEqual(zoomSpan("step", 3, 3), [3, 4]);
+    assert.deepEqual(zoomSpan("time", 1.23456, 2.34567), [1.235, 2.346]);
+    assert.deepEqual(zoomSpan("relative", 1.2341, 1.2342), [1.234, 1.235]);
+    assert.deepEqual(zoomSpan("metrics.lr", 0.000123456, 0.000234567), [0.0001234560, 0.000234567]);
+    assert.deepEqual(zoomSpan("metrics.samples", 1234567.891, 9876543.21), [1234568, 9876543]);
   });
 });
 

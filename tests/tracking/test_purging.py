@@ -28,7 +28,16 @@ from tests.jobs.retention.test_deletion import logged
 from tests.people import make_contributor, principal_of
 from tracking.logged_model_purge import purge_logged_models
 from tracking.metrics.point_writer import Point, append
-from tracking.models import LoggedModel, LoggedModelFile, Metric, MetricBlock, MetricSlice, Param, UsageEntry
+from tracking.models import (
+    LoggedModel,
+    LoggedModelFile,
+    Metric,
+    MetricBlock,
+    MetricSlice,
+    PanelLayout,
+    Param,
+    UsageEntry,
+)
 from tracking.usage import accounting
 from trainhub_launch.errors import SpecError
 from workspaces.access import Principal
@@ -141,9 +150,11 @@ class TestPurge:
         LoggedModelFile.objects.create(
             model=alone, path="a", size_bytes=5, sha256=(sha256 := kept_file(b"alone"))
         )
+        PanelLayout.objects.create(experiment=run.experiment, panels=[{"metrics": ["loss"]}])
         deletion.delete_experiment(run.experiment, who.user)
         assert purge() == 1
         assert not Experiment.objects.exists()
+        assert not PanelLayout.objects.exists()
         assert not blobs.exists(sha256)
 
     @pytest.mark.parametrize("after", range(4))

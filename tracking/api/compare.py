@@ -81,8 +81,11 @@ class CompareSeries(_CompareView):
         if by := query.get("group", ""):
             bands = spread_bands(group_runs_by(runs, by), curve_query)
             return json_response(
-                {"axis": curve_query.axis, "group": by, "bands": [band.to_json() for band in bands]}
+                {"axis": curve_query.axis_name, "group": by, "bands": [band.to_json() for band in bands]}
             )
         return json_response(
-            {"axis": curve_query.axis, "lines": [line.to_json() for line in curve_lines(runs, curve_query)]}
+            {
+                "axis": curve_query.axis_name,
+                "lines": [line.to_json() for line in curve_lines(runs, curve_query)],
+            }
         )

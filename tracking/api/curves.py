@@ -88,7 +88,7 @@ class RunMetricSeries(JobsView):
         parent = self.run(request, run)
         children = children_of(parent) if read_flag("children", query.get("children", "")) else []
         drawn = curve_lines([parent, *children], curve_query, origin=parent)
-        return json_response({"axis": curve_query.axis, "lines": [line.to_json() for line in drawn]})
+        return json_response({"axis": curve_query.axis_name, "lines": [line.to_json() for line in drawn]})
 
 
 def check_count(runs: int, keys: int) -> None:

@@ -25,6 +25,7 @@ from tracking.curves.curve_list import list_curves
 from tracking.curves.run_selection import MAX_RUNS, load_named_runs
 from tracking.curves.spread import Groups, group_runs_by
 from tracking.media.media_grid import media_grid
+from tracking.panels.layout_store import page_panels
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
@@ -81,6 +82,7 @@ def page(request: WorkspaceRequest) -> HttpResponse:
             "only": query.get("only") == "1",
             "statistic": query["stat"] if query.get("stat") in STATISTICS else STATISTICS[0],
             "statistics": STATISTICS,
+            "may_act": request.principal.may(Role.CONTRIBUTOR),
             **context,
         },
     )
@@ -131,6 +133,8 @@ def _context(choice: RunSelection, by: str, groups: Groups | None, opened: str |
         "listing": f"/api/v1/compare/metrics/?{urlencode({'runs': _joined(names)}, safe=',')}",
         "series": f"/api/v1/compare/series/?{urlencode(address, safe=',')}",
         "csv": "",
+        # The panels of the first run's experiment serve all runs.
+        "panels": page_panels(runs[0].experiment),
         "grouping": relations.group_options(runs, params, by if groups is not None else "")
         if len(runs) > 1
         else (),

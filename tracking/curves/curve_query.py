@@ -20,13 +20,23 @@ MAX_SMOOTHING = 0.999
 
 
 class Axis(StrEnum):
-    """`STEP`: as logged; `TIME`: Unix seconds; `RELATIVE`: seconds since the start of the run."""
+    """`STEP`: as logged; `TIME`: Unix seconds; `RELATIVE`: seconds since the start of the run; `METRIC`:
+    the values of another metric."""
 
     STEP = "step"
     TIME = "time"
     RELATIVE = "relative"
+    METRIC = "metrics"
 
 
+# An axis over another metric is written `metrics.` and its key, as in the filter of the run table.
+METRIC_PREFIX = f"{Axis.METRIC}."
+
+_UNITS = {
+    Axis.STEP: "a step",
+    Axis.RELATIVE: "seconds since the start of the run",
+    Axis.METRIC: "a value of the metric on the axis",
+}
 SERIES = [
     OpenApiParameter("keys", str, description=f"Keys of metrics, comma-separated; at most {MAX_KEYS}."),
     OpenApiParameter(
@@ -38,10 +48,10 @@ SERIES = [
     OpenApiParameter(
         "axis",
         str,
-        enum=[axis.value for axis in Axis],
         description=(
-            "The unit of x, `from` and `to`: `step` (the default), `time` in Unix seconds, or `relative` "
-            "in seconds since the start of the run."
+            "The unit of x, `from` and `to`: `step` (the default), `time` in Unix seconds, `relative` in "
+            "seconds since the start of the run, or `metrics.NAME`: the values of another metric, "
+            "interpolated between the steps at which it was logged."
         ),
     ),
     OpenApiParameter(
@@ -71,7 +81,8 @@ SERIES = [
 
 @dataclass(frozen=True)
 class SeriesQuery:
-    """A validated query. `start` and `end` are values on the axis; None means open."""
+    """A validated query. `start` and `end` are values on the axis; None means open. `x_key`: the metric of
+    an axis of that kind, else ""."""
 
     keys: tuple[str, ...]
     axis: Axis
@@ -79,26 +90,41 @@ class SeriesQuery:
     end: float | None
     pixels: int
     smoothing: float
+    x_key: str = ""
+
+    @property
+    def axis_name(self) -> str:
+        return f"{METRIC_PREFIX}{self.x_key}" if self.axis is Axis.METRIC else self.axis.value
 
 
 def parse_query(query: QueryDict, *, extra: Collection[str] = ()) -> SeriesQuery:
     """Parses the query parameters. `extra` are names that are allowed besides those of SERIES. Raises
     SpecError."""
     check_parameters(query, {*(parameter.name for parameter in SERIES), *extra})
-    axis = query.get("axis", "") or Axis.STEP
-    if axis not in set(Axis):
-        raise SpecError("axis", f"must be one of {', '.join(Axis)}")
-    start, end = (_axis_position(name, query.get(name, ""), Axis(axis)) for name in ("from", "to"))
+    axis, x_key = parse_axis("axis", query.get("axis", "") or Axis.STEP)
+    start, end = (_axis_position(name, query.get(name, ""), axis) for name in ("from", "to"))
     if start is not None and end is not None and start >= end:
         raise SpecError("from", "must lie before `to`")
     return SeriesQuery(
         keys=parse_keys(query),
-        axis=Axis(axis),
+        axis=axis,
         start=start,
         end=end,
         pixels=_pixels(query.get("pixels", "")),
         smoothing=_smoothing(query.get("smoothing", "")),
+        x_key=x_key,
     )
+
+
+def parse_axis(name: str, text: str) -> tuple[Axis, str]:
+    """Returns the axis, and the key of its metric or "". `name` is the field that an error names. Raises
+    SpecError."""
+    key = text.removeprefix(METRIC_PREFIX)
+    if key != text and key:
+        return Axis.METRIC, key
+    if text not in (Axis.STEP, Axis.TIME, Axis.RELATIVE):
+        raise SpecError(name, "must be one of step, time, relative, metrics.NAME (such as metrics.epoch)")
+    return Axis(text), ""
 
 
 def check_parameters(query: QueryDict, allowed: Collection[str]) -> None:
@@ -133,7 +159,7 @@ def _axis_position(name: str, text: str, axis: Axis) -> float | None:
     if not abs(value) < 2.0**63:
         raise SpecError(
             name,
-            f"must be a number ({'a step' if axis is Axis.STEP else 'seconds since the start of the run'})",
+            f"must be a number ({_UNITS[axis]})",
         )
     return value
 

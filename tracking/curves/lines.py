@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jobs.models import Run
+from tracking.curves import metric_axis
 from tracking.curves.curve_query import Axis, SeriesQuery
 from tracking.curves.smoothing import moving_average
 from tracking.metrics import curve_reader
@@ -50,6 +51,8 @@ class CurveLine:
         return record if self.smooth is None else record | {"smooth": self.smooth}
 
     def _display_values(self, x: FloatArray) -> np.ndarray:
+        if self.axis is Axis.METRIC:
+            return x
         return x.astype(np.int64) if self.axis is Axis.STEP else (x - self.origin) / 1000
 
 
@@ -57,6 +60,8 @@ def curve_lines(runs: Sequence[Run], query: SeriesQuery, *, origin: Run | None =
     """Returns the lines, metric by metric. A relative axis starts with the run `origin`, or else with each
     run itself."""
     rows = metrics_by_run_and_key(runs, query.keys)
+    if query.axis is Axis.METRIC:
+        return _lines_over_metric(runs, rows, query)
     origins = {run.pk: start_ms(origin or run) if query.axis is Axis.RELATIVE else 0 for run in runs}
     return [
         _line(run, rows[run.pk, key], query, origins[run.pk])
@@ -78,7 +83,7 @@ def start_ms(run: Run) -> int:
 
 def storage_span(query: SeriesQuery, origin: int) -> tuple[float | None, float | None]:
     """Returns the query's span in storage units: steps or Unix milliseconds."""
-    if query.axis is Axis.STEP:
+    if query.axis in (Axis.STEP, Axis.METRIC):
         return query.start, query.end
     start, end = (None if at is None else at * 1000 + origin for at in (query.start, query.end))
     return start, end
@@ -126,6 +131,23 @@ def _line(run: Run, metric: Metric, query: SeriesQuery, origin: int) -> CurveLin
     curve = curve_reader.curve(run.pk, metric.key, pixels=query.pixels, axis=axis, start=start, end=end)
     smooth = _smooth(run, metric, query, curve) if query.smoothing else None
     return CurveLine(run, metric, curve, smooth, query.axis, origin)
+
+
+def _lines_over_metric(
+    runs: Sequence[Run], rows: dict[tuple[str, str], Metric], query: SeriesQuery
+) -> list[CurveLine]:
+    """Returns the lines over the metric `query.x_key`, metric by metric; none for runs without it."""
+    lines: dict[tuple[str, str], CurveLine] = {}
+    for run in runs:
+        keys = [key for key in query.keys if (run.pk, key) in rows]
+        # The metric on the axis is read once for all curves of the run.
+        points = curve_reader.histories(run.pk, {*keys, query.x_key}) if keys else {}
+        for key in keys:
+            x, y = metric_axis.join(points[query.x_key], points[key])
+            if len(x):
+                curve, smooth = metric_axis.draw(x, y, query)
+                lines[run.pk, key] = CurveLine(run, rows[run.pk, key], curve, smooth, query.axis, 0)
+    return [lines[run.pk, key] for key in query.keys for run in runs if (run.pk, key) in lines]
 
 
 def _smooth(run: Run, metric: Metric, query: SeriesQuery, curve: DrawnCurve) -> FloatArray:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from jobs.models import Run, RunTag
+from tracking.curves import metric_axis
 from tracking.curves.curve_query import Axis, SeriesQuery
 from tracking.curves.lines import finite_points, metrics_by_run_and_key, start_ms, storage_span
 from tracking.metrics import curve_reader
@@ -96,12 +97,23 @@ def _band(group: str, runs: tuple[Run, ...], key: str, query: SeriesQuery) -> Sp
 def _curve(run: Run, key: str, query: SeriesQuery) -> tuple[FloatArray, FloatArray]:
     """Returns a run's curve within the span, in the units of the axis."""
     origin = start_ms(run) if query.axis is Axis.RELATIVE else 0
-    x, y = finite_points(curve_reader.curve_history(run.pk, key), query.axis)
+    x, y = _ascending_points(run, key, query)
     start, end = storage_span(query, origin)
     first = 0 if start is None else int(np.searchsorted(x, start, "left"))
     last = len(x) if end is None else int(np.searchsorted(x, end, "right"))
     x, y = x[first:last], y[first:last]
-    return (x, y) if query.axis is Axis.STEP else ((x - origin) / 1000, y)
+    return (x, y) if query.axis in (Axis.STEP, Axis.METRIC) else ((x - origin) / 1000, y)
+
+
+def _ascending_points(run: Run, key: str, query: SeriesQuery) -> tuple[FloatArray, FloatArray]:
+    if query.axis is not Axis.METRIC:
+        return finite_points(curve_reader.curve_history(run.pk, key), query.axis)
+    points = curve_reader.histories(run.pk, {key, query.x_key})
+    x, y = metric_axis.join(points[query.x_key], points[key])
+    # Means are taken at each x, so the order of the steps does not matter.
+    order = np.argsort(x, kind="stable")
+    order = order[np.isfinite(y[order])]
+    return x[order], y[order]
 
 
 def _grid(places: Sequence[FloatArray], pixels: int) -> tuple[FloatArray, float]:

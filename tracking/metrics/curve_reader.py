@@ -33,9 +33,9 @@ STEP, MS = "step", "ms"
 
 @dataclass(frozen=True)
 class DrawnCurve:
-    """Points for a chart: `x` is ascending, `y` finite, with at most about four points for each pixel;
-    `count` is the number of points in the span. `odd_x` and `odd` are the positions and values of NaN, inf
-    and -inf."""
+    """Points for a chart: `y` is finite, with at most about four points for each pixel; `x` is ascending
+    unless it is another metric (`tracking.curves.metric_axis`). `count` is the number of points in the span.
+    `odd_x` and `odd` are the positions and values of NaN, inf and -inf."""
 
     x: FloatArray
     y: FloatArray
@@ -79,7 +79,7 @@ def curve(
     if finite.all():
         return DrawnCurve(*downsample(x, y, pixels), len(y), NO_POINTS.value, NO_POINTS.value)
     return DrawnCurve(
-        *downsample(x[finite], y[finite], pixels), len(y), *_non_finite_marks(x[~finite], y[~finite], pixels)
+        *downsample(x[finite], y[finite], pixels), len(y), *non_finite_marks(x[~finite], y[~finite], pixels)
     )
 
 
@@ -165,7 +165,7 @@ def _span(column: IntArray, start: float | None, end: float | None) -> slice:
     return slice(max(0, first), last)
 
 
-def _non_finite_marks(x: FloatArray, odd: FloatArray, pixels: int) -> tuple[FloatArray, FloatArray]:
+def non_finite_marks(x: FloatArray, odd: FloatArray, pixels: int) -> tuple[FloatArray, FloatArray]:
     """Returns at most one NaN, one inf and one -inf for each pixel."""
     # At least 1 as the width: all points may have the same x.
     width = max(x[-1] - x[0], 1.0)

@@ -14,16 +14,23 @@ PER_PIXEL = 4
 
 def downsample(x: FloatArray, y: FloatArray, pixels: int) -> tuple[FloatArray, FloatArray]:
     """Returns a subset of the points, in order; `x` must be ascending and `y` finite."""
-    if len(x) <= PER_PIXEL * pixels or x[0] == x[-1]:
-        return _single_column(x, y, pixels) if len(x) and x[0] == x[-1] else (x, y)
+    indices = sample_indices(x, y, pixels)
+    return x[indices], y[indices]
+
+
+def sample_indices(x: FloatArray, y: FloatArray, pixels: int) -> np.ndarray:
+    """Returns the positions of the points that `downsample` keeps, in ascending order."""
+    if len(x) <= PER_PIXEL * pixels:
+        return np.arange(len(x))
+    if x[0] == x[-1]:
+        return np.unique([0, int(y.argmin()), int(y.argmax()), len(y) - 1])
     # Without the minimum the last point would lie in one more pixel.
     places = np.minimum(((x - x[0]) * (pixels / (x[-1] - x[0]))).astype(np.int64), pixels - 1)
     starts = np.concatenate(([0], np.flatnonzero(np.diff(places)) + 1))
     # reduceat needs every column to have a point, which `starts` ensures: empty columns do not occur in it.
     ends = np.append(starts[1:], len(x))
     minima, maxima = _extreme(y, starts, ends, np.minimum), _extreme(y, starts, ends, np.maximum)
-    indices = np.unique(np.concatenate((starts, ends - 1, minima, maxima)))
-    return x[indices], y[indices]
+    return np.unique(np.concatenate((starts, ends - 1, minima, maxima)))
 
 
 def _extreme(y: FloatArray, starts: np.ndarray, ends: np.ndarray, ufunc: np.ufunc) -> np.ndarray:
@@ -32,10 +39,3 @@ def _extreme(y: FloatArray, starts: np.ndarray, ends: np.ndarray, ufunc: np.ufun
     matches = np.flatnonzero(y == np.repeat(extremes, ends - starts))
     columns = np.searchsorted(starts, matches, "right") - 1
     return matches[np.concatenate(([True], np.diff(columns) > 0))]
-
-
-def _single_column(x: FloatArray, y: FloatArray, pixels: int) -> tuple[FloatArray, FloatArray]:
-    if len(x) <= PER_PIXEL * pixels:
-        return x, y
-    indices = np.unique([0, int(y.argmin()), int(y.argmax()), len(y) - 1])
-    return x[indices], y[indices]

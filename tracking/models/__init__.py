@@ -5,6 +5,7 @@ from __future__ import annotations
 from tracking.models.history import SavedView, Star, UsageEntry
 from tracking.models.logged import LoggedModel, LoggedModelFile, RunInput, RunOutput
 from tracking.models.metrics import EventFile, Metric, MetricBlock, MetricSlice
+from tracking.models.panels import PanelLayout
 from tracking.models.params import Param
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Metric",
     "MetricBlock",
     "MetricSlice",
+    "PanelLayout",
     "Param",
     "RunInput",
     "RunOutput",

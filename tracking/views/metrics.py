@@ -12,6 +12,7 @@ from jobs.states import FINAL
 from jobs.views.tabs import Tab
 from tracking.curves.curve_list import children_of, list_curves
 from tracking.models import Metric
+from tracking.panels.layout_store import page_panels
 
 
 def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
@@ -23,6 +24,8 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
         "series": f"{address}series/?children=1",
         "csv": f"/api/v1/runs/{run.pk}/metrics.csv",
         "compare_url": f"{reverse('compare')}?runs={run.number}",
+        "panels": page_panels(run.experiment),
+        "marks_events": True,
     }
 
 

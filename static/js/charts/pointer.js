@@ -10,8 +10,9 @@ const MAX_PER_COLUMN = 8;
 
 export class Pointer {
   /**
-   * `grid`: {panels, zoom(from, to), zoomOut()}. A panel is a Panel. Its `view` is described in coordinates.js; a
-   * function `formatX(at)` in it formats the x value where that is not a time.
+   * `grid`: {panels, zoom(from, to, panel), zoomOut(panel), sharesAxis?(panel, other)}. A panel is a Panel. Its `view`
+   * is described in coordinates.js; a function `formatX(at)` in it formats the x value where that is not a time. A
+   * panel may have a function `eventsAt(at)`, which returns sentences about what happened there.
    */
   constructor(grid, root) {
     this.grid = grid;
@@ -31,9 +32,10 @@ export class Pointer {
     plot.addEventListener("pointerdown", (event) => this.#handleDown(panel, event));
     plot.addEventListener("pointerup", (event) => this.#handleUp(panel, event));
     plot.addEventListener("pointercancel", () => this.clear());
-    plot.addEventListener("dblclick", () => this.grid.zoomOut());
+    plot.addEventListener("dblclick", () => this.grid.zoomOut(panel));
     plot.addEventListener("keydown", (event) => this.#handleKey(panel, event));
-    plot.addEventListener("blur", () => this.clear());
+    // A press on another chart moves the focus there, when it has already begun to select.
+    plot.addEventListener("blur", () => this.drag || this.clear());
   }
 
   clear() {
@@ -55,7 +57,7 @@ export class Pointer {
     this.frame = requestAnimationFrame(() => {
       if (!panel.view) return;
       this.#showAt(panel, valueAtX(x, panel.view), y);
-      if (this.drag) this.#showSelection(this.drag.at, this.at);
+      if (this.drag) this.#showSelection(panel, this.drag.at, this.at);
     });
   }
 
@@ -63,7 +65,7 @@ export class Pointer {
     this.at = at;
     for (const each of this.grid.panels) {
       if (each.isEmpty || !each.isInView || !each.view) continue;
-      const isThere = at >= each.view.from && at <= each.view.to;
+      const isThere = at >= each.view.from && at <= each.view.to && this.#sharesAxis(panel, each);
       each.showCrosshair(isThere ? at : null, isThere ? xOfValue(at, each.view) : 0);
     }
     this.#showTooltip(panel, at, xOfValue(at, panel.view), y);
@@ -76,7 +78,7 @@ export class Pointer {
     const half = values.length > MAX_PER_COLUMN ? Math.ceil(values.length / 2) : values.length;
     const columns = document.createElement("div");
     columns.append(valueList(values.slice(0, half), panel), valueList(values.slice(half), panel));
-    this.tip.replaceChildren(head, columns);
+    this.tip.replaceChildren(head, columns, ...eventTexts(panel, at).map(paragraph));
     this.tip.hidden = false;
     const box = panel.plot.getBoundingClientRect();
     const isRight = box.left + x + GAP_PX * 2 + this.tip.offsetWidth < innerWidth;
@@ -100,14 +102,19 @@ export class Pointer {
     const to = valueAtX(event.clientX - panel.plot.getBoundingClientRect().left, panel.view);
     if (Math.abs(event.clientX - drag.x) >= MIN_DRAG_PX) {
       this.clear();
-      this.grid.zoom(Math.min(drag.at, to), Math.max(drag.at, to));
+      this.grid.zoom(Math.min(drag.at, to), Math.max(drag.at, to), panel);
     }
   }
 
-  #showSelection(first, second) {
-    for (const { plot, view } of this.grid.panels) {
+  #sharesAxis(panel, other) {
+    return !this.grid.sharesAxis || this.grid.sharesAxis(panel, other);
+  }
+
+  #showSelection(panel, first, second) {
+    for (const other of this.grid.panels) {
+      const { plot, view } = other;
       const mark = plot.querySelector(".ch-chosen");
-      if (!view) continue;
+      if (!view || !this.#sharesAxis(panel, other)) continue;
       const [from, to] = [Math.min(first, second), Math.max(first, second)].map((at) =>
         xOfValue(Math.min(Math.max(at, view.from), view.to), view),
       );
@@ -129,24 +136,31 @@ export class Pointer {
       Home: () => this.#showAt(panel, view.from),
       End: () => this.#showAt(panel, view.to),
       Escape: () => this.clear(),
-      "+": () => this.grid.zoom(shifted(-0.25), shifted(0.25)),
-      "-": () => this.grid.zoomOut(),
+      "+": () => this.grid.zoom(shifted(-0.25), shifted(0.25), panel),
+      "-": () => this.grid.zoomOut(panel),
     };
     const move = moves[event.key];
     if (!move || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     move();
     if (this.at !== null && this.at !== undefined) {
-      this.liveRegion.textContent = `${momentText(this.at, view)}: ${panel
-        .valuesAt(this.at)
-        .map(({ label, mean }) => `${label} ${panel.format(mean)}`)
-        .join(", ")}`;
+      const values = panel.valuesAt(this.at).map(({ label, mean }) => `${label} ${panel.format(mean)}`);
+      const texts = [`${momentText(this.at, view)}: ${values.join(", ")}`, ...eventTexts(panel, this.at)];
+      this.liveRegion.textContent = texts.join(". ");
     }
   }
 }
 
 function momentText(at, view) {
   return view.formatX ? view.formatX(at) : formatMoment(at, view.to - view.from);
+}
+
+function paragraph(text) {
+  return Object.assign(document.createElement("p"), { textContent: text });
+}
+
+function eventTexts(panel, at) {
+  return panel.eventsAt?.(at) ?? [];
 }
 
 function valueList(values, panel) {

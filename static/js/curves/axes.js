@@ -1,7 +1,11 @@
-// The three x axes of curves, and how their ticks and values are formatted.
+// The x axes of curves, and how their ticks and values are formatted: step, time, relative (since the start of the
+// run), or another metric, which is named metrics.NAME.
 
 import { formatMoment, timeTicks } from "../charts/time-axis.js";
 import { formatDuration } from "../formats.js";
+import { formatNumber } from "./numbers.js";
+
+const METRIC_PREFIX = "metrics.";
 
 const MIN_TICK_PX = 62;
 const TICK_STEPS_S = [
@@ -9,7 +13,7 @@ const TICK_STEPS_S = [
   10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_592_000,
 ];
 
-export const AXES = {
+const AXES = {
   step: {
     title: "Step",
     format: (at) => `step ${Math.round(at).toLocaleString("en")}`,
@@ -22,12 +26,36 @@ export const AXES = {
     ticks: ({ from, to }, width) => tickArray(timeTicks(from, to, width)),
   },
   relative: {
-    title: "Since the start",
+    title: "Time since start",
     format: (at) => formatElapsed(at),
     ticks: ({ from, to, isLog }, width) =>
       isLog ? { nticks: 5, tickformat: "~s", ticksuffix: " s" } : tickArray(relativeTicks(from, to, width)),
   },
 };
+
+/** Returns {title, format(value, span), ticks(view, width)} of an axis. */
+export function axisOf(name) {
+  const key = metricOfAxis(name);
+  if (key === null) return AXES[name];
+  return {
+    title: key,
+    format: (at) => `${key} ${formatNumber(at)}`,
+    ticks: () => ({ nticks: 5, tickformat: "~g" }),
+  };
+}
+
+/** Returns the metric on an axis of this name, or null if the axis is not a metric. */
+export function metricOfAxis(name) {
+  return name.startsWith(METRIC_PREFIX) ? name.slice(METRIC_PREFIX.length) : null;
+}
+
+export function axisOfMetric(key) {
+  return METRIC_PREFIX + key;
+}
+
+export function isAxisName(name) {
+  return Object.hasOwn(AXES, name) || Boolean(metricOfAxis(name ?? ""));
+}
 
 function tickArray(ticks) {
   return { tickmode: "array", tickvals: ticks.map(([at]) => at), ticktext: ticks.map(([, label]) => label) };

@@ -1,9 +1,13 @@
-// One metric as a chart: a line for each run, its average on top, and marks where a value is not a number.
+// A chart of one or several metrics: a line for each run and metric, its average on top, and marks where a value is not
+// a number.
 
 import { withOpacity } from "../charts/palette.js";
-import { MARGIN, Panel } from "../charts/panel.js";
+import { Panel } from "../charts/panel.js";
 import { writeValueTable } from "../charts/table.js";
-import { AXES } from "./axes.js";
+import { textsAt, visibleEvents } from "./annotations.js";
+import { axisOf, metricOfAxis } from "./axes.js";
+import { chartLayout } from "./chart-layout.js";
+import { titleOf } from "./metric-units.js";
 import { formatNumber, formatNumberRange } from "./numbers.js";
 import { xRange, yRange } from "./ranges.js";
 
@@ -13,20 +17,24 @@ const FAINT_OPACITY = 0.28;
 const SPARSE = 30; // fewer points than this are drawn as points, too
 
 export class CurveChart extends Panel {
-  /** `summaries`: what the hub says about whole curves, {run: {last, min, max, last_step, count}}. */
-  constructor(key, label, parent, widen) {
-    super({ key, label, unit: "", metrics: [{ key }] }, parent);
-    this.key = key;
+  /** `keys`: its metrics. `tools`: elements for the end of its head. */
+  constructor(keys, label, parent, tools) {
+    super({ label, unit: "", metrics: keys.map((key) => ({ key })) }, parent);
+    this.keys = keys;
     this.summaries = new Map();
     this.available = [];
     this.element.hidden = false;
     this.element.classList.add("cv-chart");
-    this.element.dataset.key = key;
-    this.element.querySelector(".ch-title").title = key;
+    this.element.querySelector(".ch-title").title = keys.join(", ");
     this.note = document.createElement("p");
     this.note.className = "cv-nothing";
     this.plot.append(this.note);
-    this.element.querySelector("figcaption").append(widen);
+    this.element.querySelector("figcaption").append(...tools);
+  }
+
+  /** What the hub says about a whole curve: {key, last, min, max, last_step, count}. `id`: of its run. */
+  setSummary(id, summary) {
+    this.summaries.set(`${id} ${summary.key}`, summary);
   }
 
   /** Selects the lines to draw from `available`, in the order of the legend. */
@@ -35,14 +43,20 @@ export class CurveChart extends Panel {
       if (!legend.isVisible(id)) return [];
       return this.available
         .filter((line) => line.id === id && !line.isEmpty)
-        .map((line) => {
-          const { color, dash } = palette.styleOf(id);
-          return Object.assign(line, { color, dash, label: legend.chips.size > 1 ? legend.names.get(id).label : "" });
-        });
+        .map((line) => Object.assign(line, this.styleOf(line, palette), { label: this.labelOf(line, legend) }));
     });
   }
 
-  /** view: {axis, smoothing, isLog (of x), isLogY, from, to (a span, or null), palette}. */
+  /** Returns {color, dash}: one colour for each run on the whole page. */
+  styleOf(line, palette) {
+    return palette.styleOf(line.id);
+  }
+
+  labelOf(line, legend) {
+    return legend.chips.size > 1 ? legend.names.get(line.id).label : "";
+  }
+
+  /** view: {axis, smoothing, isLog (of x), isLogY, from, to (a span, or null), palette, events (of annotations.js)}. */
   draw(Plotly, view) {
     this.needsDraw = false;
     this.note.textContent = this.isEmpty && this.isLoaded ? this.#emptyText(view) : "";
@@ -52,17 +66,25 @@ export class CurveChart extends Panel {
       this.showReadout();
       return;
     }
-    const axis = AXES[view.axis];
+    const axis = axisOf(view.axis);
     this.view.formatX = (at) => axis.format(at, this.view.to - this.view.from);
+    this.view.events = visibleEvents(view.events, this.view);
     Plotly.react(
       this.drawing,
       [...this.lines.flatMap((line) => this.#traces(line)), ...this.#markTraces()],
-      this.#layout(axis),
+      chartLayout({
+        view: this.view,
+        range: yRange(this.lines, this.view),
+        axis,
+        titles: { x: axis.title, y: titleOf(this.keys) },
+        size: { width: this.plot.clientWidth, height: this.plot.clientHeight },
+        revision: (this.revision += 1),
+      }),
       CONFIG,
     );
     this.plot.setAttribute(
       "aria-label",
-      `${this.key}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"}, now ${this.readoutOfSpan()}`,
+      `${this.spec.label}: ${this.lines.length} line${this.lines.length === 1 ? "" : "s"}, now ${this.readoutOfSpan()}`,
     );
     this.showReadout();
   }
@@ -83,6 +105,11 @@ export class CurveChart extends Panel {
     this.readout.append(more);
   }
 
+  showCrosshair(at, x) {
+    super.showCrosshair(at, x);
+    if (at === null) this.showReadout();
+  }
+
   readoutAt(at) {
     return formatNumberRange(this.valuesAt(at).map(({ mean }) => mean));
   }
@@ -94,6 +121,11 @@ export class CurveChart extends Panel {
       const detail = line.low ? point?.spread : this.view.smoothing ? point?.raw : null;
       return { label, color, dash, mean: point?.value ?? null, max: detail ?? null };
     });
+  }
+
+  /** Returns sentences about what happened at a place of the x axis. */
+  eventsAt(at) {
+    return textsAt(this.view.events, at, this.view);
   }
 
   format(value) {
@@ -116,10 +148,10 @@ export class CurveChart extends Panel {
 
   writeTable() {
     const rows = this.lines.map((line) => {
-      const summary = this.summaries.get(line.id) ?? {};
+      const summary = this.#summaryOf(line) ?? {};
       const markCount = line.marks.length ? `${line.marks.length}` : "";
       return [
-        line.label || this.key,
+        line.label || line.key,
         formatNumber(summary.last ?? line.y.at(-1) ?? null),
         formatNumber(summary.min ?? null),
         formatNumber(summary.max ?? null),
@@ -131,14 +163,21 @@ export class CurveChart extends Panel {
     writeValueTable(this, ["Last", "Lowest", "Highest", "Step", "Points", "Not a number"], rows);
   }
 
+  #summaryOf(line) {
+    return this.summaries.get(`${line.id} ${line.key}`);
+  }
+
   #lineSummaries() {
     return this.lines.map(
-      (line) => this.summaries.get(line.id) ?? { last: line.y.at(-1) ?? null, min: null, max: null },
+      (line) => this.#summaryOf(line) ?? { last: line.y.at(-1) ?? null, min: null, max: null },
     );
   }
 
-  #emptyText({ from, isLog }) {
+  #emptyText({ axis, from, isLog }) {
     if (from !== null) return "No points in this span.";
+    if (!this.available.length && metricOfAxis(axis) !== null)
+      return `No run here has logged ${[metricOfAxis(axis), ...this.keys].join(" and ")}.`;
+    if (!this.available.length) return `No run here has logged ${this.keys.join(" or ")}.`;
     return isLog ? "Nothing above 0 to show on a logarithmic axis." : "All its runs are hidden.";
   }
 
@@ -196,46 +235,5 @@ export class CurveChart extends Panel {
         y: line.marks.map(([, kind]) => (kind === "Infinity" ? 0.97 : 0.03)),
         marker: { color: line.color, size: 7, symbol: line.marks.map(([, kind]) => SYMBOLS[kind] ?? "x") },
       }));
-  }
-
-  /** On a logarithmic axis Plotly would choose more ticks than there is room for. */
-  #yTicks([low, high]) {
-    const maxTicks = this.plot.clientHeight > 200 ? 8 : 5;
-    if (!this.view.isLogY || high - low < 0.5) return { nticks: maxTicks };
-    return { dtick: high - low < 1.5 ? "D2" : Math.max(1, Math.ceil((high - low) / maxTicks)) };
-  }
-
-  #layout(axis) {
-    const { palette, from, to, isLog, isLogY, width } = this.view;
-    const range = yRange(this.lines, this.view);
-    const base = {
-      fixedrange: true,
-      zeroline: false,
-      gridcolor: palette.line,
-      linecolor: palette.line,
-      color: palette.muted,
-    };
-    return {
-      width,
-      height: this.plot.clientHeight,
-      margin: { ...MARGIN, pad: 0, autoexpand: false },
-      showlegend: false,
-      hovermode: false,
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: palette.sans, size: 11, color: palette.muted },
-      xaxis: {
-        ...base,
-        type: isLog ? "log" : "linear",
-        range: isLog ? [Math.log10(from), Math.log10(to)] : [from, to],
-        ticks: "",
-        showline: true,
-        tickangle: 0,
-        ...axis.ticks(this.view, width - MARGIN.l - MARGIN.r),
-      },
-      yaxis: { ...base, type: isLogY ? "log" : "linear", range, tickformat: "~g", ...this.#yTicks(range) },
-      yaxis2: { overlaying: "y", range: [0, 1], visible: false, fixedrange: true },
-      datarevision: (this.revision += 1),
-    };
   }
 }

@@ -8,7 +8,7 @@ export class Controls {
     this.part = (name) => root.querySelector(`[data-part=${name}]`);
     this.axes = [...root.querySelectorAll("[data-axis]")];
     for (const button of this.axes)
-      button.addEventListener("click", () => onChange({ axis: button.dataset.axis, from: null, to: null }));
+      button.addEventListener("click", () => onChange({ axis: button.dataset.axis }));
     for (const name of ["logx", "logy"])
       this.part(name).addEventListener("click", ({ currentTarget }) =>
         onChange({ [name]: currentTarget.getAttribute("aria-pressed") !== "true" }),
@@ -24,7 +24,10 @@ export class Controls {
       }, TYPING_MS);
     });
     this.part("search").addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
-    this.part("reset").addEventListener("click", () => onChange({ from: null, to: null }, { isStep: true }));
+    this.part("reset").addEventListener("click", () => onChange({ spans: {} }, { isStep: true }));
+    this.part("events").addEventListener("click", ({ currentTarget }) =>
+      onChange({ events: currentTarget.getAttribute("aria-pressed") !== "true" }),
+    );
     this.part("all-keys").addEventListener("click", () => onChange({ keys: [], q: "" }));
     this.part("table")?.addEventListener("click", ({ currentTarget }) => {
       currentTarget.setAttribute("aria-pressed", String(root.classList.toggle("ch-tabled")));
@@ -33,7 +36,7 @@ export class Controls {
 
   show(state) {
     for (const button of this.axes) button.setAttribute("aria-pressed", String(button.dataset.axis === state.axis));
-    for (const name of ["logx", "logy"]) this.part(name).setAttribute("aria-pressed", String(state[name]));
+    for (const name of ["logx", "logy", "events"]) this.part(name).setAttribute("aria-pressed", String(state[name]));
     const slider = this.part("smoothing");
     if (document.activeElement !== slider) slider.value = sliderPosition(state.smoothing);
     slider.setAttribute("aria-valuetext", state.smoothing ? String(state.smoothing) : "off");
@@ -41,7 +44,7 @@ export class Controls {
       ? state.smoothing.toFixed(state.smoothing > 0.99 ? 3 : 2)
       : "off";
     if (!this.typing && document.activeElement !== this.part("search")) this.part("search").value = state.q;
-    this.part("reset").hidden = state.from === null;
+    this.part("reset").hidden = !Object.keys(state.spans).length;
     this.part("all-keys").hidden = !state.keys.length;
   }
 

@@ -1,4 +1,5 @@
-// The charts of a page, one for each metric, grouped by the prefix before the slash, with their legend and cross-hair.
+// The charts of a page: panels that people arranged, and one chart for each metric, grouped by the prefix before the
+// slash, with their legend and cross-hair.
 
 import { Legend } from "../charts/legend.js";
 import { Palette, watchTheme } from "../charts/palette.js";
@@ -13,11 +14,12 @@ const TABLES_AFTER_MS = 500; // draw the lines first
 
 export class CurveGrid {
   /**
-   * `root` contains [data-part=legend|groups]. `on`: {zoom(from, to), zoomOut(), load(charts), widen(chart, isWide),
-   * fold(group), hide(ids)}.
+   * `root` contains [data-part=legend|groups]. `on`: {zoom(axis, from, to), zoomOut(axis), load(charts),
+   * widen(chart, isWide), fold(group), hide(ids)}. `addPanel(key)`: makes a panel of a metric, or null if the reader
+   * must not.
    */
-  constructor(root, subjects, on) {
-    Object.assign(this, { root, on });
+  constructor(root, subjects, on, addPanel) {
+    Object.assign(this, { root, on, addPanel });
     this.palette = new Palette();
     this.legend = new Legend(root.querySelector("[data-part=legend]"), {}, this.palette, {
       onToggle: () => {
@@ -31,7 +33,11 @@ export class CurveGrid {
     this.drawQueue = new DrawQueue();
     this.groups = new Map();
     this.charts = new Map();
-    this.view = { axis: "step", smoothing: 0, isLog: false, isLogY: false, from: null, to: null };
+    this.arranged = [];
+    this.chartsByElement = new WeakMap();
+    this.view = { axis: "step", smoothing: 0, isLog: false, isLogY: false };
+    this.spans = {};
+    this.eventsOn = () => [];
     this.visibility = new IntersectionObserver((entries) => this.#handleVisibility(entries), { rootMargin: NEAR_PX });
     this.stopTheme = watchTheme(() => this.#recolor());
     this.resized = new ResizeObserver(() => this.draw());
@@ -40,7 +46,29 @@ export class CurveGrid {
 
   /** All charts, over which the pointer moves. */
   get panels() {
-    return [...this.charts.values()];
+    return [...this.arranged, ...this.charts.values()];
+  }
+
+  /** Returns how a chart is shown: as it says by itself, or else as all. Charts with the same axis share a span. */
+  viewOf(chart) {
+    const view = chart.settings ?? this.view;
+    const [from, to] = this.spans[view.axis] ?? [null, null];
+    return { ...view, from, to };
+  }
+
+  sharesAxis(chart, other) {
+    return this.viewOf(chart).axis === this.viewOf(other).axis;
+  }
+
+  /** Takes in a panel, whose element the caller has placed. */
+  addArranged(chart) {
+    this.arranged.push(chart);
+    this.#watch(chart);
+  }
+
+  removeArranged(chart) {
+    this.arranged = this.arranged.filter((other) => other !== chart);
+    this.#unwatch(chart);
   }
 
   /** Shows a chart for each of these metrics and for no others. */
@@ -56,9 +84,15 @@ export class CurveGrid {
     }
   }
 
-  /** Sets how curves are shown: axis, smoothing, scales and span. */
-  setView(view) {
-    Object.assign(this.view, view);
+  /** Sets how curves are shown: {axis, smoothing, isLog, isLogY}, and the spans of all axes, {axis: [from, to]}. */
+  setView(view, spans) {
+    Object.assign(this, { view, spans });
+    this.draw();
+  }
+
+  /** `eventsOn(axis)` returns the events to mark. */
+  setEvents(eventsOn) {
+    this.eventsOn = eventsOn;
     this.draw();
   }
 
@@ -92,7 +126,7 @@ export class CurveGrid {
     if (!pending.length) return;
     this.plotly ??= await loadPlotly();
     const isDone = await this.drawQueue.run(pending, (chart) =>
-      chart.draw(this.plotly, { ...this.view, palette: this.palette }),
+      chart.draw(this.plotly, this.#drawingOf(chart)),
     );
     if (!isDone) return;
     if (this.highlighted) this.#highlight(this.highlighted);
@@ -102,12 +136,12 @@ export class CurveGrid {
     }, TABLES_AFTER_MS);
   }
 
-  zoom(from, to) {
-    this.on.zoom(from, to);
+  zoom(from, to, chart) {
+    this.on.zoom(this.viewOf(chart).axis, from, to);
   }
 
-  zoomOut() {
-    this.on.zoomOut();
+  zoomOut(chart) {
+    this.on.zoomOut(this.viewOf(chart).axis);
   }
 
   close() {
@@ -119,6 +153,23 @@ export class CurveGrid {
     for (const chart of this.panels) chart.clear(this.plotly);
   }
 
+  #drawingOf(chart) {
+    const view = this.viewOf(chart);
+    return { ...view, palette: this.palette, events: this.eventsOn(view.axis) };
+  }
+
+  #watch(chart) {
+    this.chartsByElement.set(chart.element, chart);
+    this.pointer.watch(chart);
+    this.visibility.observe(chart.element);
+  }
+
+  #unwatch(chart) {
+    this.visibility.unobserve(chart.element);
+    chart.clear(this.plotly);
+    chart.element.remove();
+  }
+
   #addChart(key, state) {
     const name = groupOf(key);
     if (!this.groups.has(name)) {
@@ -128,11 +179,20 @@ export class CurveGrid {
       this.root.querySelector("[data-part=groups]").insertBefore(group.element, next?.element ?? null);
     }
     const group = this.groups.get(name);
-    const chart = new CurveChart(key, group.titleOf(key), group.panels, this.#widenButton(key, state));
+    const tools = [this.#addPanelButton(key), this.#widenButton(key, state)].filter(Boolean);
+    const chart = new CurveChart([key], group.titleOf(key), group.panels, tools);
+    chart.key = key;
+    chart.element.dataset.key = key;
     group.add(chart);
     this.charts.set(key, chart);
-    this.pointer.watch(chart);
-    this.visibility.observe(chart.element);
+    this.#watch(chart);
+  }
+
+  #addPanelButton(key) {
+    if (!this.addPanel) return null;
+    const button = this.root.querySelector("template[data-part=add-chart]").content.firstElementChild.cloneNode(true);
+    button.addEventListener("click", () => this.addPanel(key));
+    return button;
   }
 
   #widenButton(key, state) {
@@ -151,16 +211,14 @@ export class CurveGrid {
   }
 
   #removeChart(key, chart) {
-    this.visibility.unobserve(chart.element);
-    chart.clear(this.plotly);
-    chart.element.remove();
+    this.#unwatch(chart);
     this.charts.delete(key);
     this.groups.get(groupOf(key)).remove(chart);
   }
 
   #handleVisibility(entries) {
     for (const { target, isIntersecting } of entries) {
-      const chart = this.charts.get(target.dataset.key);
+      const chart = this.chartsByElement.get(target);
       if (chart) chart.isInView = isIntersecting;
     }
     const missing = this.panels.filter((chart) => chart.isInView && !chart.isRequested);

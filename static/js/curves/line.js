@@ -11,11 +11,21 @@ export class CurveLine {
     this.x = answer.x;
     this.y = answer.y ?? answer.mean;
     this.traces = []; // empty until it is drawn
+    // Over another metric, a line may go back and forth.
+    this.isAscending = this.x.every((x, index) => index === 0 || x >= this.x[index - 1]);
     this.hubAverage = answer.smooth ? { values: answer.smooth, weight: answer.weight } : null;
   }
 
   get isEmpty() {
     return !this.x.length && !this.marks.length;
+  }
+
+  /** The least and the greatest x of its points and marks; empty if it has none. */
+  get xEnds() {
+    if (this.isEmpty) return [];
+    const points = this.isAscending ? [this.x[0], this.x.at(-1)].filter((x) => x !== undefined) : this.x;
+    const all = [...points, ...[this.marks[0], this.marks.at(-1)].filter(Boolean).map(([x]) => x)];
+    return [all.reduce((low, x) => Math.min(low, x)), all.reduce((high, x) => Math.max(high, x))];
   }
 
   /**
@@ -30,7 +40,7 @@ export class CurveLine {
 
   /** Returns [x, y] with a gap at each mark, where a value is not a number. */
   withGaps(values) {
-    if (!this.marks.length) return [this.x, values];
+    if (!this.marks.length || !this.isAscending) return [this.x, values];
     const [x, y] = [[], []];
     let next = 0;
     for (let index = 0; index <= this.x.length; index += 1) {
@@ -49,7 +59,7 @@ export class CurveLine {
 
   /** Returns {value, raw, x, spread} of the point or mark nearest to `at`, or null beyond the line. */
   valueAt(at, view, weight) {
-    const index = nearestIndex(this.x, at);
+    const index = this.isAscending ? nearestIndex(this.x, at) : nearestOfAll(this.x, at);
     const mark = nearestIndex(
       this.marks.map(([x]) => x),
       at,
@@ -73,8 +83,8 @@ export class CurveLine {
 
   #isBeyond(at, { from, to }) {
     const room = (to - from) * MARGIN_SHARE;
-    const ends = [this.x[0], this.x.at(-1), this.marks[0]?.[0], this.marks.at(-1)?.[0]].filter((x) => x !== undefined);
-    return at < Math.min(...ends) - room || at > Math.max(...ends) + room;
+    const [low, high] = this.xEnds;
+    return at < low - room || at > high + room;
   }
 }
 
@@ -88,4 +98,13 @@ export function nearestIndex(numbers, at) {
   }
   if (low === numbers.length) return numbers.length - 1;
   return low > 0 && at - numbers[low - 1] < numbers[low] - at ? low - 1 : low;
+}
+
+function nearestOfAll(numbers, at) {
+  let nearest = -1;
+  for (let index = 0; index < numbers.length; index += 1) {
+    // Of equally near points the last one is shown: it is the newest.
+    if (nearest < 0 || Math.abs(numbers[index] - at) <= Math.abs(numbers[nearest] - at)) nearest = index;
+  }
+  return nearest;
 }

@@ -5,25 +5,27 @@
 //   data-listing  an address that answers as GET /api/v1/runs/{run}/metrics/ or /api/v1/compare/metrics/ does
 //   data-series   an address that answers as …/series/ does; key=, axis=, from=, to=, pixels=, smoothing= are added
 //   data-numbered shows the numbers of runs before their names
+//   data-events   marks events of the first run; without it, those of all runs when the reader wants them
+//
+// A second JSON element, panels-config, has the panels that people arranged (panels/board.js).
 //
 // The state of the charts is in the page's address (address.js). A chart is fetched when it comes into view.
 
 import { mount } from "../app.js";
-import { MARGIN } from "../charts/panel.js";
 import { loadPlotly } from "../charts/plotly.js";
 import { fetchJson } from "../charts/series.js";
 import { readState, writeState } from "./address.js";
+import { Annotations } from "./annotations.js";
+import { metricOfAxis } from "./axes.js";
 import { CurveGrid } from "./curve-grid.js";
 import { Controls } from "./controls.js";
 import { RunUpdates } from "./run-updates.js";
-import { foldState, matchingKeys } from "./group.js";
-import { CurveLine } from "./line.js";
+import { foldState, matchingKeys, sortByGroup } from "./group.js";
+import { CurveLoader } from "./curve-loader.js";
+import { PanelBoard } from "./panels/board.js";
 import { zoomSpan } from "./ranges.js";
 
-const BATCH_MS = 20; // charts that come into view within this time are fetched together
 const AVERAGE_AFTER_MS = 250; // fetches no average while the slider moves
-const MAX_BATCH = 24;
-const [MIN_PX, MAX_PX] = [200, 2000];
 
 class Curves {
   constructor(element) {
@@ -33,10 +35,28 @@ class Curves {
     this.state = readState();
     this.runs = config.runs;
     this.groups = config.groups ?? null;
-    this.grid = new CurveGrid(element, this.groups?.map((group) => [group.id, group]) ?? this.#subjects(), {
-      zoom: (from, to) => this.change(zoomSpan(this.state.axis, from, to), { isStep: true }),
-      zoomOut: () => this.state.from === null || this.change({ from: null, to: null }, { isStep: true }),
-      load: (charts) => this.#scheduleLoad(charts),
+    this.annotations = new Annotations();
+    this.grid = this.#makeGrid();
+    this.loader = new CurveLoader(element.dataset.series, {
+      viewOf: (chart) => ({ ...this.grid.viewOf(chart), ...(this.groups ? { smoothing: 0 } : {}) }),
+      show: (chart, lines) => this.grid.showLines(chart, lines),
+    });
+    const panels = JSON.parse(document.getElementById("panels-config").textContent);
+    this.board = new PanelBoard(element, panels, this.grid, () => sortByGroup(this.#listKeys()));
+    this.controls = new Controls(element, (changes, options) => this.change(changes, options));
+    this.updates = new RunUpdates({ added: (keys) => this.#handleAdded(keys), changed: () => this.reload() });
+    this.onPopState = () => this.#restore();
+    addEventListener("popstate", this.onPopState);
+    this.#restore();
+    this.#watchLiveRuns();
+  }
+
+  #makeGrid() {
+    const subjects = this.groups?.map((group) => [group.id, group]) ?? this.#subjects();
+    const on = {
+      zoom: (axis, from, to) => this.#setSpan(axis, zoomSpan(axis, from, to)),
+      zoomOut: (axis) => this.state.spans[axis] && this.#setSpan(axis, null),
+      load: (charts) => this.loader.schedule(charts),
       widen: (chart, isWide) => this.#setWide(chart, isWide),
       fold: () => this.#saveFolds(),
       hide: (ids) =>
@@ -45,13 +65,9 @@ class Curves {
             .filter(([id]) => ids.has(id))
             .map(([, name]) => name),
         }),
-    });
-    this.controls = new Controls(element, (changes, options) => this.change(changes, options));
-    this.updates = new RunUpdates({ added: (keys) => this.#handleAdded(keys), changed: () => this.reload() });
-    this.onPopState = () => this.#restore();
-    addEventListener("popstate", this.onPopState);
-    this.#restore();
-    this.#watchLiveRuns();
+    };
+    const canEdit = this.element.querySelector("[data-part=add-chart]");
+    return new CurveGrid(this.element, subjects, on, canEdit && ((key) => this.#addPanel(key)));
   }
 
   /** Applies a change of the reader: shows it, writes it into the address, and fetches what it needs. */
@@ -70,11 +86,12 @@ class Curves {
     if (!this.groups) this.grid.legend.addSubjects(this.#subjects());
     this.#showKeys();
     this.#watchLiveRuns();
+    if (this.#showsEvents()) this.#loadEvents();
   }
 
   close() {
     removeEventListener("popstate", this.onPopState);
-    clearTimeout(this.loadTimer);
+    this.loader.close();
     clearTimeout(this.smoothingTimer);
     this.controls.close();
     this.updates.close();
@@ -110,24 +127,66 @@ class Curves {
   }
 
   #apply(before) {
-    const { axis, smoothing, logx, logy, from, to, q, keys } = this.state;
-    this.controls.show(this.state);
+    const { axis, smoothing, logx, logy, spans, events, q, keys } = this.state;
+    this.controls.show({ ...this.state, events: this.#showsEvents() });
     if (!this.isListed || q !== before.q || String(keys) !== String(before.keys)) this.#showKeys();
-    this.grid.setView({ axis, smoothing, isLog: logx, isLogY: logy, from, to });
-    if (axis !== before.axis || from !== before.from || to !== before.to) this.#refetch(this.grid.panels);
-    else if (smoothing !== before.smoothing) {
-      clearTimeout(this.smoothingTimer);
-      this.smoothingTimer = setTimeout(() => this.state.smoothing && this.#refetch(this.grid.panels), AVERAGE_AFTER_MS);
-    }
+    const spanName = (chart) => {
+      const view = this.grid.viewOf(chart);
+      return JSON.stringify([view.axis, view.from, view.to]);
+    };
+    const spansBefore = new Map(this.grid.panels.map((chart) => [chart, spanName(chart)]));
+    this.grid.setView({ axis, smoothing, isLog: logx, isLogY: logy }, spans);
+    if (!this.hasEvents || events !== before.events) this.#showEvents();
+    this.loader.refetch(this.grid.panels.filter((chart) => spansBefore.get(chart) !== spanName(chart)));
+    if (smoothing === before.smoothing) return;
+    clearTimeout(this.smoothingTimer);
+    this.smoothingTimer = setTimeout(
+      () => this.state.smoothing && this.loader.refetch([...this.grid.charts.values()]),
+      AVERAGE_AFTER_MS,
+    );
+  }
+
+  #setSpan(axis, span) {
+    const { [axis]: _, ...others } = this.state.spans;
+    this.change({ spans: span ? { ...others, [axis]: span } : others }, { isStep: true });
+  }
+
+  #addPanel(key) {
+    const { axis, smoothing, logx, logy } = this.state;
+    this.board.add({ metrics: [key], x: axis, smoothing, log_x: logx, log_y: logy });
+  }
+
+  #showsEvents() {
+    return this.state.events ?? "events" in this.element.dataset;
+  }
+
+  #showEvents() {
+    this.hasEvents = true;
+    const isShown = this.#showsEvents();
+    this.grid.setEvents((axis) => (isShown ? this.annotations.eventsOn(axis) : []));
+    if (isShown) this.#loadEvents();
+  }
+
+  /** On a run's page, only its own events are of interest, and not those of the runs that its processes opened. */
+  async #loadEvents() {
+    const isNew = await this.annotations.load("events" in this.element.dataset ? this.runs.slice(0, 1) : this.runs);
+    if (isNew) this.grid.draw();
+  }
+
+  #listKeys() {
+    return new Set(this.runs.flatMap(({ metrics }) => metrics.map(({ key }) => key)));
   }
 
   #showKeys() {
-    this.allKeys = new Set(this.runs.flatMap(({ metrics }) => metrics.map(({ key }) => key)));
+    this.allKeys = this.#listKeys();
     const keys = matchingKeys(this.allKeys, this.state);
     this.isListed = true;
     this.grid.setKeys(keys, this.state);
     for (const { run, metrics } of this.runs) {
-      for (const metric of metrics) this.grid.charts.get(metric.key)?.summaries.set(run, metric);
+      for (const metric of metrics) {
+        this.grid.charts.get(metric.key)?.setSummary(run, metric);
+        for (const chart of this.grid.arranged) if (chart.keys.includes(metric.key)) chart.setSummary(run, metric);
+      }
     }
     for (const chart of this.grid.panels) chart.showReadout();
     const total = this.allKeys.size;
@@ -145,69 +204,15 @@ class Curves {
 
   #handleAdded(keys) {
     if (keys === null || keys.some((key) => !this.allKeys.has(key))) this.reload();
-    const charts = keys === null ? this.grid.panels : keys.map((key) => this.grid.charts.get(key)).filter(Boolean);
-    this.#refetch(charts);
-  }
-
-  /** Fetches the charts in view again now, and the others when they come into view. */
-  #refetch(charts) {
-    for (const chart of charts) chart.isRequested = false;
-    this.#scheduleLoad(charts.filter((chart) => chart.isInView));
-  }
-
-  #scheduleLoad(charts) {
-    for (const chart of charts) {
-      chart.isRequested = true;
-      (this.pending ??= new Set()).add(chart);
-    }
-    this.loadTimer ??= setTimeout(() => {
-      this.loadTimer = null;
-      const pending = [...(this.pending ?? [])];
-      this.pending = null;
-      const wide = pending.filter((chart) => chart.element.classList.contains("cv-wide"));
-      for (const batch of [wide, pending.filter((chart) => !wide.includes(chart))]) {
-        for (let at = 0; at < batch.length; at += MAX_BATCH) this.#fetch(batch.slice(at, at + MAX_BATCH));
-      }
-    }, BATCH_MS);
-  }
-
-  async #fetch(charts) {
-    const request = {};
-    for (const chart of charts) chart.request = request;
-    const { axis, smoothing, from, to } = this.state;
-    const width = (charts[0].plot.clientWidth || MIN_PX) - MARGIN.l - MARGIN.r;
-    const pixels = Math.round(Math.min(MAX_PX, Math.max(MIN_PX, width)));
-    const query = {
-      key: charts.map(({ key }) => key),
-      axis,
-      pixels,
-      from,
-      to,
-      smoothing: smoothing && !this.groups ? smoothing : null,
-    };
-    try {
-      const answer = await fetchJson(this.element.dataset.series, query);
-      const linesByKey = new Map(charts.map((chart) => [chart.key, []]));
-      for (const line of answer.lines ?? answer.bands) {
-        linesByKey
-          .get(line.key)
-          ?.push(new CurveLine({ ...line, weight: smoothing }, line.run ?? `group:${line.group}`));
-      }
-      for (const chart of charts) {
-        // A newer request for this chart is under way.
-        if (chart.request !== request) continue;
-        for (const line of linesByKey.get(chart.key)) if (line.answer.run) chart.summaries.set(line.id, line.answer);
-        this.grid.showLines(chart, linesByKey.get(chart.key));
-      }
-    } catch (error) {
-      for (const chart of charts) if (chart.request === request) chart.note.textContent = error.message;
-    }
+    const isAdded = (key) => keys === null || keys.includes(key);
+    const needs = (chart) => [...chart.keys, metricOfAxis(this.grid.viewOf(chart).axis)].some(isAdded);
+    this.loader.refetch(this.grid.panels.filter(needs));
   }
 
   #setWide(chart, isWide) {
     const others = this.state.wide.filter((key) => key !== chart.key);
     this.change({ wide: isWide ? [...others, chart.key] : others });
-    this.#refetch([chart]);
+    this.loader.refetch([chart]);
   }
 
   #saveFolds() {

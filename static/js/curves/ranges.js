@@ -1,10 +1,10 @@
 // The ranges of a chart's axes that its lines need.
 
+import { metricOfAxis } from "./axes.js";
+
 /** Returns the span of the view, or that of all lines. A logarithmic axis begins where x is above 0. */
 export function xRange(lines, { from, to, isLog }) {
-  const xs = lines
-    .flatMap((line) => [line.x[0], line.x.at(-1), line.marks[0]?.[0], line.marks.at(-1)?.[0]])
-    .filter(Number.isFinite);
+  const xs = lines.flatMap((line) => line.xEnds);
   let [low, high] = [from ?? Math.min(...xs), to ?? Math.max(...xs)];
   if (isLog && low <= 0) low = Math.min(...lines.map((line) => line.x.find((x) => x > 0) ?? Infinity), high);
   if (isLog && !(low > 0)) return { from: 1, to: 10 };
@@ -34,11 +34,16 @@ export function yRange(lines, { from, to, isLogY, smoothing }) {
   return [low - margin, high + margin];
 }
 
-/** Returns the span to zoom into, in whole steps or milliseconds, and never empty. */
+/** Returns the span [from, to] to zoom into, in whole steps or milliseconds, and never empty. */
 export function zoomSpan(axis, from, to) {
+  if (metricOfAxis(axis) !== null) {
+    // Six digits of the span's length: the values of a metric may be of any size.
+    const digits = Math.min(100, Math.max(0, 6 - Math.ceil(Math.log10(to - from || 1))));
+    return [Number(from.toFixed(digits)), Number(to.toFixed(digits))];
+  }
   const unit = axis === "step" ? 1 : 0.001;
   const round = (value) => Number(value.toFixed(3));
   const low = axis === "step" ? Math.floor(from) : round(from);
   const high = axis === "step" ? Math.ceil(to) : round(to);
-  return { from: low, to: high > low ? high : round(low + unit) };
+  return [low, high > low ? high : round(low + unit)];
 }

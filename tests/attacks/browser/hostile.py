@@ -61,6 +61,13 @@ class Hostile:
         )
         run.log("loss", [1, 2, 3])
         info = run.client.get("/api/2.0/mlflow/runs/get", params={"run_id": run.id}).json()["run"]["info"]
+        panels = [
+            {"metrics": ["loss", MARKUP], "title": MARKUP[:100]},
+            {"metrics": ["loss"], "x": f"metrics.{SHORT}"},
+        ]
+        run.client.put(
+            f"/api/v1/experiments/{info['experiment_id']}/panels/", json={"panels": panels, "revision": 0}
+        ).raise_for_status()
         self.folder = f"{info['experiment_id']}/{run.id}/artifacts"
         for name, content in FILES.items():
             url = f"/api/2.0/mlflow-artifacts/artifacts/{self.folder}/{quote(name)}"

@@ -105,6 +105,16 @@ class PopulatedHub:
             run.end()
             logged.append(str(run.number))
         self.names |= {"logged": logged[0], "several": ",".join([*logged, self.names["completed"]])}
+        self._arrange_panels(run.id)
+
+    def _arrange_panels(self, run: str) -> None:
+        info = self.client.get("/api/2.0/mlflow/runs/get", params={"run_id": run}).json()["run"]["info"]
+        panels = [
+            {"metrics": ["eval/loss", "eval/accuracy"], "width": 2, "is_pinned": True},
+            {"metrics": ["eval/loss"], "x": "metrics.eval/accuracy"},
+        ]
+        body = {"panels": panels, "revision": 0}
+        self._ask("PUT", f"experiments/{info['experiment_id']}/panels/", json=body)
 
     def _add_models(self) -> None:
         """Adds a model of a run with an alias, and one that is dangerous to load."""

@@ -47,14 +47,17 @@ class Logged:
         self.client.post(f"{ROOT}/{call}", json=asked).raise_for_status()
 
 
-def begin(hub: Hub, name: str, params: Mapping[str, str] | None = None, **tags: str) -> Logged:
+def begin(
+    hub: Hub, name: str, params: Mapping[str, str] | None = None, *, experiment: str = "0", **tags: str
+) -> Logged:
+    """A run that begins now. `experiment`: the id of one."""
     client = hub.client()
     began_ms = int(time.time() * 1000)
     made = (
         client.post(
             f"{ROOT}/runs/create",
             json={
-                "experiment_id": "0",
+                "experiment_id": experiment,
                 "run_name": name,
                 "start_time": began_ms,
                 "tags": [{"key": key.replace("__", "."), "value": value} for key, value in tags.items()],
@@ -69,3 +72,9 @@ def begin(hub: Hub, name: str, params: Mapping[str, str] | None = None, **tags: 
     ).raise_for_status()
     number = int(client.get(f"/api/v1/runs/{made['run_id']}/").raise_for_status().json()["number"])
     return Logged(client, made["run_id"], number, began_ms)
+
+
+def make_experiment(hub: Hub, name: str) -> str:
+    """Returns the id of a new experiment."""
+    answer = hub.client().post(f"{ROOT}/experiments/create", json={"name": name})
+    return str(answer.raise_for_status().json()["experiment_id"])
