@@ -31,7 +31,7 @@ class HeatMap {
     this.stops = [onRangeChange(refetch), watchTheme(() => this.#recolor())];
     this.resized = new ResizeObserver(() => this.draw());
     this.resized.observe(element);
-    this.canvas = document.createElement("canvas");
+    this.canvas = Object.assign(document.createElement("canvas"), { hidden: true });
     this.axes = node("svg", { "font-size": LABEL_PX });
     this.tip = document.createElement("div");
     this.tip.className = "ch-tip";
