@@ -31,6 +31,7 @@ mount("changed-rows", (element) => {
     [changed, isDue, isBusy, fetchedAt] = [new Set(), false, true, Date.now()];
     try {
       const response = await fetch(`${element.dataset.changes}?${query}`);
+      if (!response.ok) changed = null;
       const markup = response.status === 200 ? await response.text() : "";
       // Another filter or order may have replaced the table in the meantime.
       if (markup && element.isConnected && search === location.search) await showRows(element, markup);
@@ -38,6 +39,7 @@ mount("changed-rows", (element) => {
       changed = null; // fetched again when the socket is back
     }
     isBusy = false;
+    refresh(); // if more has changed in the meantime
   };
   const setDue = () => {
     isDue = true;
