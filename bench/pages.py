@@ -50,6 +50,7 @@ MAX_CONTENT, MAX_CHART, MAX_TASK = 4.0, 3.9, 1.1
 # Times the readiness of that page, about the same: a second.
 MAX_READY = 5.5
 SETTLED_MS = 2500
+CHART = ".main-svg, .ch-heat canvas:not([hidden])"
 # Runs in the page before its own scripts.
 OBSERVE = """
 window.seen = { content: 0, shift: 0, task: 0, chart: 0, ready: 0 };
@@ -64,7 +65,7 @@ new PerformanceObserver((list) => {
   for (const entry of list.getEntries()) seen.task = Math.max(seen.task, entry.duration);
 }).observe({ type: "longtask", buffered: true });
 new MutationObserver(() => {
-  if (seen.chart || !document.querySelector(".main-svg, .ch-heat canvas:not([hidden])")) return;
+  if (seen.chart || !document.querySelector(CHART)) return;
   seen.chart = performance.now();
 }).observe(document, { childList: true, subtree: true });
 """
@@ -164,14 +165,14 @@ def _loads(chromium: Browser, hub: Stack, path: str, cookie: dict[str, str] | No
 
 def _load(context: BrowserContext, url: str, *, has_plots: bool) -> Load:
     page = context.new_page()
-    page.add_init_script(OBSERVE)
+    page.add_init_script(f"const CHART = {CHART!r};{OBSERVE}")
     network = context.new_cdp_session(page)
     network.send("Network.enable")
     sizes: list[float] = []
     network.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
     page.goto(url, wait_until="load")
     if has_plots:
-        page.wait_for_function("seen.chart > 0")
+        page.wait_for_selector(CHART)
     page.wait_for_timeout(SETTLED_MS)
     seen: dict[str, Any] = page.evaluate("seen")
     return Load(sum(sizes) / 1e3, len(sizes), **seen)
