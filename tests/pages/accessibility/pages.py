@@ -22,7 +22,7 @@ PAGES = (
     "/runs/{running}/overview/",
     "/runs/{running}/gpus/",
     "/runs/{waiting}/",
-    *(f"/runs/{{logged}}/{tab}" for tab in ("metrics/", "params/", "notes/")),
+    *(f"/runs/{{logged}}/{tab}" for tab in ("metrics/", "media/", "params/", "notes/")),
     "/compare/",
     "/compare/?runs={several}",
     "/experiments/",
