@@ -21,7 +21,7 @@ QUEUE = "due"
 def broker(valkey: str) -> Iterator[redis.Redis]:
     with redis.Redis.from_url(valkey) as server:
         yield server
-        server.execute_command("ACL SETUSER", "default", "+@all")
+        server.acl_setuser("default", enabled=True, categories=["+@all"])
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def _beat(valkey: str, broker: redis.Redis, tmp_path: Path) -> Iterator[None]:
     service = EmbeddedService(
         app, thread=True, schedule_filename=str(tmp_path / "beat"), scheduler_cls=SCHEDULER
     )
-    service.start()
+    service.start()  # type: ignore[union-attr]  # a thread, as asked for
     yield
     service.stop()
 
@@ -44,8 +44,8 @@ class TestPatientScheduler:
         self, broker: redis.Redis, caplog: pytest.LogCaptureFixture
     ) -> None:
         eventually(lambda: broker.llen(QUEUE), 20, "beat sends")
-        broker.execute_command("ACL SETUSER", "default", "-lpush")
+        broker.acl_setuser("default", enabled=True, commands=["-lpush"])
         eventually(lambda: "Periodic tasks cannot be sent (" in caplog.text, 20, "a message is refused")
         before = broker.llen(QUEUE)
-        broker.execute_command("ACL SETUSER", "default", "+@all")
+        broker.acl_setuser("default", enabled=True, categories=["+@all"])
         eventually(lambda: broker.llen(QUEUE) >= before + 2, 20, "beat goes on")

@@ -35,6 +35,8 @@ PAGES = (
     "/gpus/{gpu}/",
     "/gpus/{split}/",
     "/alerts/",
+    "/alerts/thresholds/",
+    "/alerts/thresholds/?cluster={cluster}",
     "/models/",
     "/models/digits/",
     "/models/digits/versions/1/",
