@@ -9,6 +9,16 @@ export function mount(name, setUp) {
   scan(document, name);
 }
 
+/** Mounts what a module has added to the page by itself. */
+export function mountIn(root) {
+  scan(root);
+}
+
+/** Stops what is mounted in an element that a module is about to remove by itself. */
+export function unmountIn(root) {
+  for (const element of [root, ...root.querySelectorAll("[data-mount]")]) stop(element);
+}
+
 function scan(root, only) {
   const elements = [...root.querySelectorAll("[data-mount]")];
   if (root instanceof Element && root.matches("[data-mount]")) elements.push(root);

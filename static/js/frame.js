@@ -65,27 +65,32 @@ mount("copy", (button) => {
 });
 
 // Dispatches `live` on the element when its topic reports a change, at most once a second; htmx then fetches the
-// partial. `data-on`: the message types to react to. `data-every`: seconds after which to refresh in any case, for
-// changes that no message reports.
+// partial. `detail.messages`: the messages since the last event, or null if some may be missing.
+// `data-on`: the message types to react to. `data-every`: seconds after which to refresh in any case, for changes that
+// no message reports.
 mount("live", (element) => {
   const messageTypes = new Set((element.dataset.on ?? "run.changed").split(" "));
   let timer = null;
   let sentAt = 0;
-  const notify = () => {
+  let messages = [];
+  const notify = (message) => {
+    if (!message || message.type === "hint") messages = null;
+    else messages?.push(message);
     timer ??= setTimeout(
       async () => {
         await htmxReady;
         timer = null;
         sentAt = Date.now();
-        element.dispatchEvent(new CustomEvent("live"));
+        element.dispatchEvent(new CustomEvent("live", { detail: { messages } }));
+        messages = [];
       },
       Math.max(60, sentAt + 1000 - Date.now()),
     );
   };
   const stop = topicSocket(
     element.dataset.live,
-    (message) => (messageTypes.has(message.type) || message.type === "hint") && notify(),
-    notify, // also on the first open: things may have changed since the server rendered the page
+    (message) => (messageTypes.has(message.type) || message.type === "hint") && notify(message),
+    () => notify(), // also on the first open: things may have changed since the server rendered the page
   );
   const every = element.dataset.every && setInterval(() => document.hidden || notify(), element.dataset.every * 1000);
   return () => {

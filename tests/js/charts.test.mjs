@@ -5,6 +5,7 @@ import { fractionOf, valueAtFraction, valueAtX, xOfValue } from "../../static/js
 import { DrawQueue } from "../../static/js/charts/draw-queue.js";
 import { heatRows, largestValue } from "../../static/js/charts/heat-rows.js";
 import { newestValue, summarizeLines, summarizeSpan } from "../../static/js/charts/table.js";
+import { linePath, scaleOf, yTicks } from "../../static/js/charts/svg-plot.js";
 import { formatMoment, timeTicks } from "../../static/js/charts/time-axis.js";
 import { parseRange, rangeQuery, validRange } from "../../static/js/charts/time-range.js";
 import { bandOutline, bandTraces, lineTrace } from "../../static/js/charts/traces.js";
@@ -235,4 +236,27 @@ describe("the traces of a panel", () => {
     );
     assert.equal(bandTraces([line([1])], 1)[0].fillcolor, "rgba(17, 34, 51, 0.16)");
   });
+});
+
+describe("a chart", () => {
+  for (const [range, ticks] of [
+    [[0, 100], [0, 50, 100]],
+    [[0, 71.2], [0, 20, 40, 60]],
+    [[25.3, 74.1], [40, 60]],
+    [[0, 0.3], [0, 0.1, 0.2, 0.3]],
+    [[0, 1], [0, 0.5, 1]],
+    [[-5, 5], [-5, 0, 5]],
+    [[0, 1e-9], [0, 5e-10, 1e-9]],
+  ]) {
+    it(`from ${range[0]} to ${range[1]} has the ticks ${ticks}`, () => assert.deepEqual(yTicks(range, 4), ticks));
+  }
+
+  const scale = { x: scaleOf([0, 10], 0, 100), y: scaleOf([0, 1], 50, 0) };
+
+  it("draws a line in pieces where values are missing", () => {
+    assert.equal(linePath({ x: [0, 1, 2, 3], y: [0, 1, null, 0.5] }, scale), "M0 50L10 0M30 25");
+    assert.equal(linePath({ x: [0, 1], y: [null, null] }, scale), "");
+  });
+
+  it("does not divide by an empty range", () => assert.equal(scaleOf([3, 3], 0, 100)(3), 0));
 });

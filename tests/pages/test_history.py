@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import re
 import statistics
-import time
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-import httpx
 import pytest
 
 from tests.hub import Hub
+from tests.pages.logged_runs import MLFLOW, asked, log, names
 from tests.violations import wait_until
 
 pytestmark = pytest.mark.browser
-MLFLOW = "/api/2.0/mlflow"
 EXPERIMENT = "history-in-a-browser"
 ACCS = {"adam": [0.91, 0.93, 0.95], "sgd": [0.5, 0.7]}
 HERE = f"/runs/?experiment={EXPERIMENT}"
@@ -34,31 +32,6 @@ def _logged(hub: Hub) -> None:
                     {"val_acc": acc},
                     {"opt": optimizer, "seed": str(seed)},
                 )
-
-
-def asked(client: httpx.Client, call: str, **body: Any) -> dict[str, Any]:
-    return dict(client.post(f"{MLFLOW}/{call}", json=body).raise_for_status().json())
-
-
-def log(
-    client: httpx.Client, experiment: str, name: str, metrics: dict[str, float], params: dict[str, str]
-) -> str:
-    run = asked(client, "runs/create", experiment_id=experiment, run_name=name)["run"]["info"]["run_id"]
-    now = int(time.time() * 1000)
-    points = [{"key": key, "value": value, "step": 0, "timestamp": now} for key, value in metrics.items()]
-    asked(
-        client,
-        "runs/log-batch",
-        run_id=run,
-        metrics=points,
-        params=[{"key": k, "value": v} for k, v in params.items()],
-    )
-    asked(client, "runs/update", run_id=run, status="FINISHED", end_time=now)
-    return str(run)
-
-
-def names(page: Any) -> list[str]:
-    return [str(text) for text in page.locator("#run-rows tbody .th-name-line > a").all_inner_texts()]
 
 
 def wait_for_names(page: Any, *wanted: str) -> None:
@@ -228,20 +201,6 @@ class TestChosen:
         page.locator("tr:has-text('gone') input[name=run]").check()
         page.click("#bulk >> text=Restore")
         page.wait_for_selector(".th-messages >> text=restored")
-
-
-class TestLive:
-    def test_a_run_that_begins_appears_and_what_is_chosen_stays(self, page: Any, hub: Hub) -> None:
-        page.goto(f"{HERE}&filter={quote('metrics.val_acc > 0.6')}")
-        page.locator("tr:has-text('sgd-1') input[name=run]").check()
-        with hub.client() as client:
-            experiment = client.get(
-                f"{MLFLOW}/experiments/get-by-name", params={"experiment_name": EXPERIMENT}
-            ).json()
-            log(client, experiment["experiment"]["experiment_id"], "newest", {"val_acc": 0.99}, {})
-        page.wait_for_selector("#run-rows >> text=newest")
-        assert page.locator("tr:has-text('sgd-1') input[name=run]").is_checked()
-        assert page.inner_text("#bulk strong") == "1 chosen"
 
 
 class TestPhone:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -51,6 +52,11 @@ class RunGroup:
     means: list[GroupMean]
     address: str
     sorted_by: float | None = None
+
+    @property
+    def key(self) -> str:
+        """A short name of the group that stays when the order of the groups changes."""
+        return hashlib.sha256(self.address.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from django.http import Http404, HttpResponse, JsonResponse, QueryDict
@@ -13,19 +13,15 @@ from jobs.models import Experiment, Run
 from jobs.views.partials import render_part, wants_part
 from jobs.views.run_lookup import run_numbered
 from tracking.history import columns, key_catalog, saved_views
-from tracking.history.cell_filters import filter_link_builder
 from tracking.history.completion import complete
-from tracking.history.groups import group_runs
-from tracking.history.rows import build_rows
+from tracking.history.table_page import PAGE_SIZE, group_context, load_page, table_of
 from tracking.history.table_query import GROUPS, VIEWS, TableQuery
-from tracking.search import FilterError, count_runs, find_run_ids
+from tracking.search import FilterError, find_run_ids
 from tracking.search.parser import parse
-from workspaces.access import Principal, WorkspaceRequest, needs
+from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
 PAGE = "tracking/history/runs.html"
-PAGE_SIZE = 50
-MAX_COUNTED = 1_000
 MAX_EXPERIMENTS = 500
 MAX_CHILD_ROWS = 100
 # The query parameters that each form sets.
@@ -35,19 +31,6 @@ FIELDS = {
     "filters": ("filter", "q", "state", "experiment", "mine", "view"),
 }
 MENUS = ("columns", "groups", "views")
-# Id of the element that live messages reload.
-ROWS_ELEMENT_ID = "run-rows"
-
-
-@dataclass(frozen=True)
-class PageLinks:
-    """Links to other pages; `total` is None if there are more than MAX_COUNTED runs."""
-
-    first: int
-    last: int
-    total: int | None
-    newer: str
-    older: str
 
 
 @require_GET
@@ -55,13 +38,14 @@ class PageLinks:
 def runs(request: WorkspaceRequest) -> HttpResponse:
     table_query = TableQuery.read(request.GET)
     try:
-        context = _table(table_query, request.principal)
+        context = (
+            group_context(table_query, request.principal)
+            if table_query.groups
+            else load_page(table_query, request.principal).context()
+        )
     except FilterError as error:
         return _filter_error(request, table_query, error)
     context |= _frame(request, table_query)
-    # A live message replaces only the rows; other requests of htmx also change filters and columns.
-    if request.headers.get("HX-Target") == ROWS_ELEMENT_ID and wants_part(request):
-        return render_part(request, PAGE, "tracking/history/_rows.html", context)
     response = render_part(request, PAGE, "tracking/history/_runs.html", context)
     response["HX-Push-Url"] = f"{request.path}{table_query.address(page=table_query.page)}"
     return response
@@ -142,60 +126,15 @@ def menu(request: WorkspaceRequest, name: str) -> HttpResponse:
     return render(request, f"tracking/history/_menu_{name}.html", context)
 
 
-def _table(table_query: TableQuery, principal: Principal) -> dict[str, object]:
-    if table_query.groups:
-        selected = columns.selected_columns(table_query) or columns.default_columns(
-            find_run_ids(table_query.run_query(principal), (), limit=PAGE_SIZE)
-        )
-        keys = columns.valid_groups(table_query)
-        names = tuple(column.text for column in selected)
-        filter_link = filter_link_builder(replace(table_query, groups=(), columns=names))
-        group_table = group_runs(table_query, keys, selected, principal, filter_link)
-        return {
-            "grouped": group_table,
-            "group_keys": keys,
-            "heads": columns.column_headers(table_query, selected),
-            "is_empty": not group_table.groups,
-        }
-    skip = (table_query.page - 1) * PAGE_SIZE
-    query, filter_link = table_query.run_query(principal), filter_link_builder(table_query)
-    ids = find_run_ids(query, table_query.order, limit=PAGE_SIZE + 1, skip=skip)
-    if not ids and skip:
-        # The page no longer exists, because runs were deleted: show the last one.
-        count = count_runs(query, skip)
-        return _table(replace(table_query, page=max(1, -(-count // PAGE_SIZE))), principal)
-    has_more, ids = len(ids) > PAGE_SIZE, ids[:PAGE_SIZE]
-    selected = columns.selected_columns(table_query) or columns.default_columns(ids)
-    # One more than MAX_COUNTED shows that there are too many to count.
-    total = count_runs(query, MAX_COUNTED + 1) if has_more or skip else len(ids)
-    return {
-        "rows": build_rows(ids, selected, principal.user, filter_link),
-        "heads": columns.column_headers(table_query, selected),
-        "below": table_query.with_columns(column.text for column in selected),
-        "pages": PageLinks(
-            skip + 1,
-            skip + len(ids),
-            total if total <= MAX_COUNTED else None,
-            table_query.address(page=table_query.page - 1) if table_query.page > 1 else "",
-            table_query.address(page=table_query.page + 1) if has_more else "",
-        ),
-        "is_empty": not ids,
-    }
-
-
 def _more_rows(request: WorkspaceRequest, table_query: TableQuery, ids: list[str]) -> HttpResponse:
     try:
-        selected = columns.selected_columns(table_query) or columns.default_columns(ids)
-        filter_link = filter_link_builder(table_query)
+        table = table_of(table_query, request.principal, ids)
     except FilterError as error:
         raise Http404 from error
     context = {
-        "rows": build_rows(ids[:MAX_CHILD_ROWS], selected, request.principal.user, filter_link),
-        "is_part": True,
+        "rows": table.markup(ids[:MAX_CHILD_ROWS], is_part=True).values(),
         "rest": table_query.address() if len(ids) > MAX_CHILD_ROWS else "",
-        "may_act": request.principal.may(Role.CONTRIBUTOR),
-        "heads": columns.column_headers(table_query, selected),
-        "below": table_query.with_columns(table_query.columns),
+        "heads": table.columns,
     }
     return render(request, "tracking/history/_some_rows.html", context)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Count, Sum
 
 from jobs import causes
 from jobs.models import Run, RunTag
 from jobs.retention import run_purge
+from jobs.states import ACTIVE, RunKind, RunState
+from tracking.history.cell_filters import CellFilters
 from tracking.history.cells import SPEC_ATTRIBUTES, CellContent, LoggedValues, cell_content
 from tracking.history.columns import TableColumn
 from tracking.models import Metric, Param, Star, UsageEntry
@@ -22,11 +23,18 @@ from workspaces.models import User
 
 @dataclass(frozen=True)
 class HistoryCell:
-    """`address` is the table filtered by this cell's value; empty if that is not possible."""
+    """`narrow` is the condition that narrows the table to the cell's value, without the column's key; "" if
+    that is not possible or would change nothing."""
 
     column: TableColumn
     content: CellContent
-    address: str
+    narrow: str
+
+    @property
+    def title(self) -> str:
+        """The full text, unless the page can take it from the condition."""
+        is_in_condition = self.column.is_number and self.narrow.endswith(self.content.title)
+        return "" if is_in_condition else self.content.title
 
 
 @dataclass(frozen=True)
@@ -41,12 +49,29 @@ class HistoryRow:
     parent_number: int | None
     due_at: datetime | None
 
+    @property
+    def actions(self) -> str:
+        """The name in SAMPLES of the actions that the run has now."""
+        if self.run.kind == RunKind.EXTERNAL:
+            return "external"
+        if self.run.state == RunState.CANCEL_REQUESTED:
+            return "canceling"
+        return "active" if self.run.state in ACTIVE else "ended"
+
+
+# A run for each set of actions. Pages have these actions once, for run 0, and copy them into the row in use.
+SAMPLES = {
+    "active": Run(number=0, kind=RunKind.JOB, state=RunState.RUNNING),
+    "canceling": Run(number=0, kind=RunKind.JOB, state=RunState.CANCEL_REQUESTED),
+    "ended": Run(number=0, kind=RunKind.JOB, state=RunState.COMPLETED),
+    "external": Run(number=0, kind=RunKind.EXTERNAL, state=RunState.COMPLETED),
+}
+
 
 def build_rows(
-    ids: Sequence[str], columns: Sequence[TableColumn], user: User, filter_link: object
+    ids: Sequence[str], columns: Sequence[TableColumn], user: User, filters: CellFilters
 ) -> list[HistoryRow]:
-    """Returns the rows in the order of `ids`. `filter_link` returns the table's URL with one more
-    condition."""
+    """Returns the rows in the order of `ids`, with a fixed number of queries."""
     keys = [column.key for column in columns]
     logged = load_logged_values(ids, keys)
     starred = set(Star.objects.filter(user=user, run__in=ids).values_list("run_id", flat=True))
@@ -55,7 +80,7 @@ def build_rows(
     return [
         HistoryRow(
             run,
-            [_history_cell(run, column, logged, filter_link) for column in columns],
+            [_history_cell(run, column, logged, filters) for column in columns],
             run.pk in starred,
             child_count.get(run.pk, 0),
             run.parent.number if run.parent else None,
@@ -106,6 +131,7 @@ def _runs(ids: Sequence[str], keys: Sequence[Key]) -> list[Run]:
     return [by_id[run] for run in ids if run in by_id]
 
 
-def _history_cell(run: Run, column: TableColumn, logged: LoggedValues, filter_link: Any) -> HistoryCell:
+def _history_cell(run: Run, column: TableColumn, logged: LoggedValues, filters: CellFilters) -> HistoryCell:
     content = cell_content(run, column.key, logged)
-    return HistoryCell(column, content, filter_link(content.filter_text) if content.filter_text else "")
+    narrow = filters.rest_of(content.filter_text, column.text) if content.filter_text else ""
+    return HistoryCell(column, content, narrow)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from tracking.history import page, saved_views, selection_form, stars_and_pins
+from tracking.history import changed_rows, page, saved_views, selection_form, stars_and_pins
 
 urlpatterns = [
     path("runs/", page.runs, name="runs"),
+    path("runs/changes/", changed_rows.changed_rows, name="runs-changes"),
     path("runs/complete/", page.completion, name="runs-complete"),
     path("runs/group/", page.group_rows, name="runs-of-group"),
     path("runs/menu/<slug:name>/", page.menu, name="runs-menu"),

@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import models
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import F, OuterRef, Q, Subquery, Sum, Value
 from django.db.models.expressions import Combinable
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, Coalesce, Concat, Now
+from django.db.models.sql.compiler import SQLCompiler
 
 from jobs.models import Run
 from jobs.states import ACTIVE, WAITING, Reason, RunKind, RunState
@@ -68,11 +70,20 @@ def _gpu_hours() -> Subquery:
     )
 
 
-def _duration() -> models.ExpressionWrapper[Any]:
+class TimeDifference(models.Func):
+    """The first of two times less the second. In SQLite it is exact to a millisecond: Django's own difference
+    calls Python for each row, which takes most of the time of a search."""
+
+    template, arg_joiner, arity = "(%(expressions)s)", " - ", 2
+
+    def as_sqlite(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **_: Any) -> Any:
+        milliseconds = "(CAST(ROUND((JULIANDAY(%(expressions)s)) * 86400000) AS INTEGER) * 1000)"
+        return self.as_sql(compiler, connection, template=milliseconds, arg_joiner=") - JULIANDAY(")
+
+
+def _duration() -> TimeDifference:
     # A run that has not ended has lasted until now; one that has not started has no duration.
-    return models.ExpressionWrapper(
-        Coalesce("finished_at", Now()) - F("started_at"), output_field=models.DurationField()
-    )
+    return TimeDifference(Coalesce("finished_at", Now()), "started_at", output_field=models.DurationField())
 
 
 def _experiment_id() -> Cast:

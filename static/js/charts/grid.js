@@ -23,9 +23,9 @@
 import { Legend } from "./legend.js";
 import { Palette, watchTheme } from "./palette.js";
 import { Panel, MARGIN } from "./panel.js";
-import { loadPlotly } from "./plotly.js";
 import { Pointer } from "./pointer.js";
 import { Strip } from "./strip.js";
+import * as svgPlot from "./svg-plot.js";
 import { writeSummaryTable } from "./table.js";
 import { timeTicks } from "./time-axis.js";
 import { DrawQueue } from "./draw-queue.js";
@@ -104,11 +104,10 @@ export class ChartGrid {
       this.strip.draw(this.view);
       return;
     }
-    this.plotly ??= await loadPlotly();
     this.#updateView(filled);
     this.strip.draw(this.view);
     const pending = filled.filter((panel) => panel.needsDraw && panel.isInView);
-    const isDone = await this.drawQueue.run(pending, (panel) => panel.isEmpty || panel.draw(this.plotly, this.view));
+    const isDone = await this.drawQueue.run(pending, (panel) => panel.isEmpty || panel.draw(svgPlot, this.view));
     if (isDone && this.highlighted) this.#highlight(this.highlighted);
   }
 
@@ -135,7 +134,7 @@ export class ChartGrid {
     this.stopTheme();
     this.visibility.disconnect();
     this.resized.disconnect();
-    for (const panel of this.panels) panel.clear(this.plotly);
+    for (const panel of this.panels) panel.clear(svgPlot);
   }
 
   #makeGroup(spec) {

@@ -5,7 +5,6 @@ import { mount } from "../app.js";
 import { ChartGrid } from "./grid.js";
 import { streamSamples } from "./sample-stream.js";
 import { MARGIN } from "./panel.js";
-import { loadPlotly } from "./plotly.js";
 import { hubNow, onRangeChange, setHubClock, setRange, timeRange } from "./range.js";
 import { fetchJson, seriesFromAnswer } from "./series.js";
 
@@ -22,7 +21,6 @@ class Charts {
   constructor(element) {
     this.element = element;
     if (element.dataset.now) setHubClock(Number(element.dataset.now));
-    loadPlotly(); // load it while the numbers are fetched
     const config = JSON.parse(document.getElementById(element.dataset.config).textContent);
     this.grid = new ChartGrid(element, config, {
       zoom: (from, to) => this.isFixed || setRange({ from, to }),

@@ -8,7 +8,6 @@ import { MAX_BANDS, bandTraces, limitTrace, lineTrace } from "./traces.js";
 
 export const MARGIN = { l: 56, r: 10, t: 8, b: 20 };
 const HEIGHT = 150;
-const CONFIG = { staticPlot: true, displayModeBar: false, responsive: false };
 let lastId = 0;
 
 export class Panel {
@@ -78,8 +77,8 @@ export class Panel {
     this.#drawKeys();
   }
 
-  /** view: {from, to, ticks, palette, bands, legend, width, isLive}. */
-  draw(Plotly, view) {
+  /** `plotter`: Plotly, or what draws like it. view: {from, to, ticks, palette, bands, legend, width, isLive}. */
+  draw(plotter, view) {
     this.view = view;
     this.needsDraw = false;
     if (this.isEmpty) return;
@@ -87,7 +86,7 @@ export class Panel {
     const { divisor, unit } = unitScale(this.spec.unit, Math.max(Math.abs(range[0]), range[1]));
     const traces = [...bandTraces(this.lines, divisor), ...this.lines.map((line) => lineTrace(line, divisor))];
     if (this.limit !== null) traces.push(limitTrace(view, this.limit / divisor));
-    Plotly.react(
+    plotter.react(
       this.drawing,
       traces,
       this.#layout(
@@ -95,7 +94,6 @@ export class Panel {
         range.map((value) => value / divisor),
         unit,
       ),
-      CONFIG,
     );
     this.plot.setAttribute(
       "aria-label",
@@ -171,8 +169,8 @@ export class Panel {
     });
   }
 
-  clear(Plotly) {
-    Plotly?.purge(this.drawing);
+  clear(plotter) {
+    plotter?.purge(this.drawing);
   }
 
   #drawKeys() {
@@ -230,55 +228,24 @@ export class Panel {
 
   #layout(view, range, unit) {
     const { palette } = view;
-    const axis = {
-      fixedrange: true,
-      zeroline: false,
-      gridcolor: palette.line,
-      linecolor: palette.line,
-      color: palette.muted,
-    };
+    const axis = { gridcolor: palette.line, color: palette.muted };
     return {
       width: view.width,
       height: HEIGHT,
-      margin: { ...MARGIN, pad: 0, autoexpand: false },
-      showlegend: false,
-      hovermode: false,
-      paper_bgcolor: "rgba(0,0,0,0)",
-      plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: palette.sans, size: 11, color: palette.muted },
+      margin: MARGIN,
+      font: { family: palette.sans, size: 11 },
       xaxis: {
         ...axis,
-        type: "linear",
         range: [view.from, view.to],
-        tickmode: "array",
-        ticks: "",
-        showline: true,
         tickvals: view.ticks.map(([at]) => at),
         ticktext: view.ticks.map(([, label]) => label),
-        tickangle: 0,
       },
-      yaxis: {
-        ...axis,
-        type: "linear",
-        range,
-        nticks: 4,
-        ticksuffix: unit && ` ${unit}`,
-        showticksuffix: "last",
-        tickformat: "~r",
-      },
-      shapes: view.bands.map((band) => ({
-        type: "rect",
-        layer: "below",
-        xref: "x",
-        yref: "paper",
-        x0: band.from,
-        x1: band.to,
-        y0: 0,
-        y1: 1,
-        line: { width: 0 },
-        fillcolor: withOpacity(palette.tone(band.tone ?? "running"), 0.07),
+      yaxis: { ...axis, range, nticks: 4, ticksuffix: unit && ` ${unit}` },
+      shapes: view.bands.map(({ from, to, tone }) => ({
+        x0: from,
+        x1: to,
+        fillcolor: withOpacity(palette.tone(tone ?? "running"), 0.07),
       })),
-      datarevision: (this.revision += 1),
     };
   }
 }

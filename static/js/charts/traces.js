@@ -1,4 +1,4 @@
-// What Plotly draws of a panel: its lines, the bands between mean and maximum, and the line of a limit. Values are
+// What is drawn of a panel: its lines, the bands between mean and maximum, and the line of a limit. Values are
 // divided by `divisor`, which gives them the unit of the axis.
 
 import { withOpacity } from "./palette.js";
@@ -12,14 +12,12 @@ export function bandTraces(lines, divisor) {
   return lines.map((line) => {
     const [x, y] = bandOutline(line, divisor);
     return {
-      type: "scatter",
       mode: "lines",
       x,
       y,
       fill: "toself",
       fillcolor: withOpacity(line.color, 0.16),
       line: { width: 0 },
-      hoverinfo: "skip",
     };
   });
 }
@@ -28,13 +26,9 @@ export function lineTrace({ source, row, color, dash }, divisor) {
   const y = divisor === 1 ? row.mean : row.mean.map((value) => (value === null ? null : value / divisor));
   const isSparse = row.mean.length < SPARSE;
   return {
-    type: "scatter",
     mode: isSparse ? "lines+markers" : "lines",
     x: source.times,
     y,
-    connectgaps: false,
-    cliponaxis: false,
-    hoverinfo: "skip",
     line: { color, dash, width: 1.5 },
     marker: { color, size: 4 },
   };
@@ -42,11 +36,9 @@ export function lineTrace({ source, row, color, dash }, divisor) {
 
 export function limitTrace(view, limit) {
   return {
-    type: "scatter",
     mode: "lines",
     x: [view.from, view.to],
     y: [limit, limit],
-    hoverinfo: "skip",
     line: { color: view.palette.muted, dash: "dot", width: 1 },
   };
 }

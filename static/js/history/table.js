@@ -1,7 +1,10 @@
-// The run table: selection of rows by checkbox or key, child runs that unfold under their parent, menus with a filter.
-import { mount } from "../app.js";
+// The run table: selection of rows by checkbox or key, child runs that unfold under their parent, menus with a filter,
+// and the refresh of rows whose runs have changed.
+import { mount, mountIn, unmountIn } from "../app.js";
 import { askConfirmation } from "../confirm.js";
 
+const ACTIVE_EVERY_MS = 30_000; // no message says that an active run has logged new values
+const GROUPS_EVERY_MS = 15_000; // groups are fetched all at once
 const selected = new Set(); // numbers of runs, kept because htmx replaces the rows
 const expanded = new Map(); // id of a row -> the address of its children
 let lastClicked = null;
@@ -10,9 +13,51 @@ const boxes = () => [...document.querySelectorAll('.th-history input[name="run"]
 const form = () => document.querySelector("#bulk");
 
 mount("history", (table) => {
-  for (const box of boxes()) box.checked = selected.has(box.value);
   for (const [row, url] of [...expanded]) restoreChildren(table, row, url);
-  updateBar();
+  showSelection();
+});
+
+// Messages name the runs that have changed. The page says which versions of rows it shows, and gets those that differ.
+mount("changed-rows", (element) => {
+  let changed = new Set(); // numbers of runs; null: any run may have changed
+  let isDue = false;
+  let isBusy = false;
+  let fetchedAt = 0;
+  const refresh = async () => {
+    const isGrouped = element.querySelector(".th-group") !== null;
+    if (!isDue || isBusy || document.hidden || (isGrouped && Date.now() - fetchedAt < GROUPS_EVERY_MS)) return;
+    const query = rowQuery(element, changed);
+    const search = location.search;
+    [changed, isDue, isBusy, fetchedAt] = [new Set(), false, true, Date.now()];
+    try {
+      const response = await fetch(`${element.dataset.changes}?${query}`);
+      if (!response.ok) changed = null;
+      const markup = response.status === 200 ? await response.text() : "";
+      // Another filter or order may have replaced the table in the meantime.
+      if (markup && element.isConnected && search === location.search) await showRows(element, markup);
+    } catch {
+      changed = null; // fetched again when the socket is back
+    }
+    isBusy = false;
+    refresh(); // if more has changed in the meantime
+  };
+  const setDue = () => {
+    isDue = true;
+    refresh();
+  };
+  element.addEventListener("live", ({ detail }) => {
+    if (!detail.messages) changed = null;
+    for (const { number } of detail.messages ?? []) changed?.add(number);
+    setDue();
+  });
+  const groupTimer = setInterval(refresh, GROUPS_EVERY_MS);
+  const activeTimer = setInterval(() => element.querySelector("tr[data-active]") && setDue(), ACTIVE_EVERY_MS);
+  document.addEventListener("visibilitychange", refresh);
+  return () => {
+    clearInterval(groupTimer);
+    clearInterval(activeTimer);
+    document.removeEventListener("visibilitychange", refresh);
+  };
 });
 
 // Most visitors do not filter: the code that completes filters is loaded when the pointer or the focus comes near.
@@ -82,7 +127,14 @@ document.addEventListener("click", (event) => {
   }
   const fold = event.target.closest("[data-unfold]");
   if (fold) toggleChildren(fold.closest("tr"), fold);
+  const star = event.target.closest(".th-history .th-star");
+  if (star) toggleStar(star);
 });
+
+// The row in use gets its links and buttons when the pointer or the focus comes to it.
+for (const type of ["pointerover", "focusin"]) {
+  document.addEventListener(type, (event) => equip(event.target.closest?.(".th-history tbody tr")));
+}
 
 document.addEventListener("keydown", (event) => {
   if (
@@ -93,6 +145,7 @@ document.addEventListener("keydown", (event) => {
   )
     return;
   const row = document.querySelector(".th-history tr.th-at");
+  equip(row);
   if (event.key === "x") row?.querySelector('input[name="run"]')?.click();
   else if (event.key === "o") row?.querySelector("[data-unfold]")?.click();
   else if (event.key === "c" && selected.size) form().querySelector("[data-compare]").click();
@@ -128,14 +181,60 @@ function updateBar() {
   all.indeterminate = count > 0 && !all.checked;
 }
 
+function showSelection() {
+  for (const box of boxes()) box.checked = selected.has(box.value);
+  updateBar();
+}
+
+async function equip(row) {
+  if (row) (await import("./row-tools.js")).equipRow(row);
+}
+
+async function toggleStar(star) {
+  const row = star.closest("tr");
+  const url = row.closest("table").dataset.star.replace("/0/", `/${row.id.replace("run-", "")}/`);
+  await window.htmx.ajax("POST", url, { source: star, target: star, swap: "outerHTML" });
+  row.querySelector(".th-star")?.focus();
+}
+
+function rowQuery(element, changed) {
+  const query = new URLSearchParams(location.search);
+  const rows = [...element.querySelectorAll("tr[data-version]")];
+  const versions = (some) => some.map(({ id, dataset }) => `${id.replace("run-", "")}.${dataset.version}`).join("-");
+  query.set("shape", element.querySelector("table")?.dataset.shape ?? "");
+  query.set("rows", versions(rows.filter(({ dataset }) => !dataset.partOf)));
+  query.set("parts", versions(rows.filter(({ dataset }) => dataset.partOf)));
+  if (changed) query.set("changed", [...changed].join("-"));
+  return query;
+}
+
+async function showRows(element, markup) {
+  const { placeRows } = await import("./changed-rows.js");
+  const { equipRow } = await import("./row-tools.js");
+  const { inUse, refolded, restoreFocus } = placeRows(element, markup);
+  inUse.forEach(equipRow);
+  restoreFocus();
+  for (const row of refolded) if (expanded.has(row.id)) loadChildren(row, expanded.get(row.id));
+  showSelection();
+}
+
 async function toggleChildren(row, button) {
   if (expanded.delete(row.id)) {
     button.setAttribute("aria-expanded", "false");
-    for (const child of document.querySelectorAll(`[data-part-of="${row.id}"]`)) child.remove();
+    removeChildren(row);
     return;
   }
-  expanded.set(row.id, button.dataset.unfold);
-  await loadChildren(row, button.dataset.unfold);
+  // The address of a group has a query of its own.
+  const query = row.matches(".th-group") ? "" : row.closest("table").dataset.below;
+  expanded.set(row.id, button.dataset.unfold + query);
+  await loadChildren(row, expanded.get(row.id));
+}
+
+function removeChildren(row) {
+  for (const child of document.querySelectorAll(`[data-part-of="${row.id}"]`)) {
+    unmountIn(child);
+    child.remove();
+  }
 }
 
 function restoreChildren(table, id, url) {
@@ -152,8 +251,8 @@ async function loadChildren(row, url) {
   template.innerHTML = await response.text();
   const rows = [...template.content.querySelectorAll("tr")];
   for (const child of rows) child.dataset.partOf = row.id;
+  removeChildren(row);
   row.after(...rows);
-  for (const child of rows) window.htmx.process(child);
-  for (const box of boxes()) box.checked = selected.has(box.value);
-  updateBar();
+  rows.forEach(mountIn);
+  showSelection();
 }

@@ -80,6 +80,7 @@ NOT_PAGES = frozenset(
         "run-header",
         "run-lanes",
         "run-parts",
+        "runs-changes",
         "runs-complete",
         "runs-menu",
         "runs-of-group",

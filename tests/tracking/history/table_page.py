@@ -50,6 +50,12 @@ def rows(text: str) -> list[list[str]]:
     ]
 
 
+def row_markup(text: str, number: int) -> str:
+    return next(
+        f"<tr {row.split('</tr>')[0]}</tr>" for row in text.split("<tr ") if f'id="run-{number}"' in row
+    )
+
+
 def strip(markup: str) -> str:
     return html.unescape(" ".join(re.sub(r"<[^>]+>", " ", markup).split()))
 

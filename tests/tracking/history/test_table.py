@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import html
+import re
 from typing import Any
 
 import pytest
@@ -7,9 +9,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from jobs.states import RunState
+from jobs.states import RunKind, RunState
 from tests.people import client_of, make_contributor, make_owner, make_person, make_viewer, make_workspace
-from tests.tracking.history.table_page import HTMX, address, heads, names, rows, table_text, text_of
+from tests.tracking.history.table_page import (
+    HTMX,
+    address,
+    heads,
+    names,
+    row_markup,
+    rows,
+    table_text,
+    text_of,
+)
 from tests.tracking.search.builders import put_metric, run_with_data
 from tracking.models import Star
 from workspaces.states import Role
@@ -81,14 +92,53 @@ class TestTable:
             .split("<thead>")[1]
         )
 
-    def test_one_click_narrows_by_a_cell_and_keeps_what_was_asked(self) -> None:
-        run_with_data("a", params={"opt": "adam"}, metrics={"acc": 0.5})
-        text = table_text(filter="metrics.acc > 0.1 OR starred", column=["params.opt", "metrics.acc"])
-        assert (
-            "filter=%28metrics.acc%20%3E%200.1%20OR%20starred%29%20AND%20params.opt%20%3D%20%27adam%27"
-            in text
-        )
-        assert "AND%20metrics.acc%20%3E%3D%200.5" in text
+    def test_a_cell_has_the_condition_that_narrows_the_table_to_it(self) -> None:
+        run_with_data("a", params={"opt": "ad  am"}, metrics={"acc": 0.5, "loss": float("nan")})
+        columns = ["params.opt", "metrics.acc", "min(metrics.acc)", "metrics.loss", "experiment"]
+        text = table_text(filter="metrics.acc > 0.1 OR starred", column=columns)
+        assert [html.unescape(found) for found in re.findall(r'<td [^>]*data-narrow="([^"]*)"', text)] == [
+            "= 'ad  am'",
+            ">= 0.5",
+            "<= 0.5",
+            "= nan",
+            "= 'birds'",
+        ]
+        assert re.findall(r'data-key="([^"]*)"', text) == columns
+        assert 'data-narrow="(metrics.acc &gt; 0.1 OR starred) AND "' in text
+
+    def test_a_cell_whose_condition_is_in_the_filter_has_none(self) -> None:
+        run_with_data("a", params={"opt": "adam", "lr": "1"})
+        text = table_text(filter="params.opt = 'adam'", column=["params.opt", "params.lr"])
+        assert re.findall(r'<td [^>]*data-narrow="([^"]*)"', text) == ["= &#x27;1&#x27;"]
+
+    def test_a_row_takes_less_than_two_kilobytes(self) -> None:
+        metrics = {"val_loss": 0.123456789012345, "val_acc": 0.98765432109876}
+        run = run_with_data("a-name-of-usual-length-seed-3", metrics=metrics, state=RunState.FAILED)
+        run_with_data("part", parent=run)
+        text = table_text()
+        assert "GPU-hours" not in heads(text)
+        assert len(row_markup(text, run.number).encode()) < 2_000
+
+    def test_has_the_actions_of_each_kind_of_run_once(self) -> None:
+        runs = {
+            "active": run_with_data("a", kind=RunKind.JOB, state=RunState.RUNNING),
+            "canceling": run_with_data("b", kind=RunKind.JOB, state=RunState.CANCEL_REQUESTED),
+            "ended": run_with_data("c", kind=RunKind.JOB, state=RunState.FAILED),
+            "external": run_with_data("d", kind=RunKind.EXTERNAL, state=RunState.RUNNING),
+        }
+        text = table_text()
+        offered = {}
+        for name, run in runs.items():
+            assert f'data-actions="{name}"' in row_markup(text, run.number)
+            template = text.split(f'<template data-actions-of="{name}">')[1].split("</template>")[0]
+            offered[name] = re.findall(r'action="/runs/0/(\w+)/"', template)
+        assert offered == {
+            "active": ["cancel", "clone"],
+            "canceling": ["clone"],
+            "ended": ["clone", "delete"],
+            "external": ["delete"],
+        }
+        assert "data-actions" not in table_text(make_viewer())
 
     def test_archived_and_deleted_ones_are_shown_where_they_are_asked_for(self) -> None:
         run_with_data("kept")
@@ -130,7 +180,7 @@ class TestTable:
         assert 'aria-pressed="true"' in table_text(make_owner())
         assert 'aria-pressed="true"' not in table_text(make_viewer())
 
-    @pytest.mark.parametrize("headers", [HTMX, HTMX | {"HX-Target": "run-rows"}, {}])
+    @pytest.mark.parametrize("headers", [HTMX, {}])
     def test_no_cache_takes_a_part_for_the_page(self, headers: dict[str, str]) -> None:
         for params in ("q=x", "filter=nonsense"):
             answer = client_of(make_owner()).get(f"/runs/?{params}", headers=headers)
@@ -144,7 +194,7 @@ class TestParts:
         run_with_data("part", parent=job, metrics={"acc": 0.5})
         text = table_text()
         assert names(text) == ["job"]
-        assert f"/runs/parts/{job.number}/?" in text
+        assert f'data-unfold="/runs/parts/{job.number}/"' in text
         below = text_of(f"/runs/parts/{job.number}/?column=metrics.acc", headers=HTMX)
         assert names(below) == ["part"]
         assert "0.5" in below

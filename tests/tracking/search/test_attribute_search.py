@@ -101,7 +101,10 @@ class TestAttributes:
         )
         assert found_names("start_time > '1d ago'") == ["new"]
         assert (
-            found_names("duration >= 3h") == found_names("duration < 4h AND end_time IS NOT NULL") == ["old"]
+            found_names("duration >= 3h")
+            == found_names("duration = 3h")
+            == found_names("duration < 4h AND end_time IS NOT NULL")
+            == ["old"]
         )
         assert found_names("end_time IS NULL") == ["new"]
         assert found_names("user_id = 'carl'") == ["new"]
