@@ -30,5 +30,5 @@ def _usage_texts(cell: GpuCell) -> list[str]:
         GpuUsage.BUSY: holder,
         GpuUsage.IDLE: [*holder, "held but idle"],
         GpuUsage.FOREIGN: ["held by no run, but used by another process"],
-        GpuUsage.LOST: [*holder, "does not respond any more"],
+        GpuUsage.LOST: [*holder, "no longer responds"],
     }[cell.usage]

@@ -102,7 +102,7 @@ class TestLive:
     def test_names_the_phases_within_the_attempt(self, api: Client, run: Run) -> None:
         answer = told(api, run)
         phases = answer["phases"]
-        assert phases[0]["name"] == "Scaling"
+        assert phases[0]["name"] == "Provisioning"
         assert phases[-1]["name"] == "Running"
         assert int(phases[0]["from"]) == answer["from"]
         assert all(one["to"] == two["from"] for one, two in itertools.pairwise(phases))

@@ -167,7 +167,7 @@ class TestRegisterForm:
     @pytest.mark.parametrize(
         ("wrong", "sentence"),
         [
-            ({"name": ""}, "what shall the model be called?"),
+            ({"name": ""}, "enter a name for the model"),
             ({"name": "a/b"}, "starting with a letter or digit"),
             ({"path": "nope.pt"}, "is not among the outputs of run 41"),
             ({"run": "f" * 32}, "Choose one of the runs"),

@@ -63,9 +63,7 @@ class TestLoss:
             cut_off(61)
         state, sentence = state_of(run)
         assert (state, run.reason) == (RunState.FAILED, Reason.NODE_LOST)
-        assert sentence.startswith(
-            "Node beta has not reported for 61 s; what the run holds there stays out of use until"
-        )
+        assert sentence.startswith("Node beta has not reported for 61 s; its resources stay reserved until")
         assert "alpha" in woken(callbacks)
         assert [order.why for order in alpha.report().stop] == ["orphan"]
 
@@ -139,7 +137,7 @@ class TestRevoked:
         node_tokens.revoke_node(beta.node)
         with django_capture_on_commit_callbacks() as callbacks:
             node_loss.check_silent_nodes(later(1))
-        assert state_of(run) == (RunState.FAILED, "Node beta was cut off: its token has been revoked.")
+        assert state_of(run) == (RunState.FAILED, "Node beta was disconnected: its token has been revoked.")
         assert "alpha" in woken(callbacks)
         assert members(run) == [MemberState.STOPPED, MemberState.LOST]
         assert held() == [("alpha", 1), ("beta", 1)]

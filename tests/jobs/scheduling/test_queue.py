@@ -139,7 +139,7 @@ class TestGangs:
         lifecycle.advance(lost.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
         assert told(launched(who, **gpus(1))) == (
             "Waiting for 1 node with 1 GPU: alpha has 0 of 2 GPUs free; "
-            f"2 GPUs of alpha stay out of use until alpha proves that run {lost.number} is gone."
+            f"2 GPUs of alpha stay reserved until alpha confirms that run {lost.number} has ended."
         )
 
 

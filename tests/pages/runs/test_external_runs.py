@@ -37,7 +37,7 @@ class TestItsPage:
         page = one_line(browser.get(f"/runs/{run.number}/").content.decode())
         assert "night" in page
         assert "> Events </a>" in page
-        assert all(f"> {word} <" not in page for word in ("Logs", "Members", "Plan", "GPUs", "Spec"))
+        assert all(f"> {word} <" not in page for word in ("Logs", "Ranks", "Plan", "GPUs", "Spec"))
 
     @pytest.mark.parametrize("tab", ["logs", "members", "plan", "gpus", "spec"])
     def test_is_not_found_under_them(self, browser: Client, tab: str) -> None:

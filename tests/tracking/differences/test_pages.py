@@ -67,7 +67,7 @@ class TestSource:
         )
         text = shown(viewer, "source", *pair, run)
         assert "4f2a91c" in text
-        assert f"Run {run.number} was logged from elsewhere: its source is not stored here" in text
+        assert f"Run {run.number} is external: its source is not stored here" in text
 
 
 class TestEveryKind:

@@ -43,12 +43,12 @@ class Command(BaseCommand):
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(
-                f"user: nobody is called {options['user']}; see the members under Settings", returncode=2
+                f"user: there is no user {options['user']}; see the members under Settings", returncode=2
             )
         who = membership_principal(user)
         if who is None:
             raise CommandError(
-                f"user: {user} is a member of no workspace; add them under Settings first", returncode=2
+                f"user: {user} is not a member of any workspace; add them under Settings first", returncode=2
             )
         days = options["days"]
         if not 0 <= days <= LONGEST_DAYS:
