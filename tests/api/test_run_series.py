@@ -125,7 +125,7 @@ class TestLive:
             ({"attempt": "2"}, "attempt", "between 1 and 1"),
             ({"all_gpus": "yes"}, "all_gpus", "0 or 1"),
             ({"points": "0"}, "points", "from 1 to 2000"),
-            ({"gpus": "x"}, "gpus", "known here: all_gpus, as, attempt"),
+            ({"gpus": "x"}, "gpus", "known parameters: all_gpus, as, attempt"),
         ],
     )
     def test_refuses_what_it_cannot_read(

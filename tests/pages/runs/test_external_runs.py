@@ -57,7 +57,7 @@ class TestItsPage:
     @pytest.mark.parametrize("verb", ["cancel", "clone"])
     def test_says_why_it_does_neither(self, browser: Client, verb: str) -> None:
         answer = browser.post(f"/runs/{begun().number}/{verb}/", follow=True)
-        assert "was logged from elsewhere" in answer.content.decode()
+        assert "is external: TrainHub did not start it" in answer.content.decode()
 
     def test_names_what_it_is_part_of(self, browser: Client) -> None:
         outer = begun("outer")

@@ -61,5 +61,5 @@ class Command(BaseCommand):
         )
         audit.record("command line", "token.created", token.name, who.workspace, user=user.get_username())
         if token.expires_at is not None:
-            self.stderr.write(f"It expires on {token.expires_at:%Y-%m-%d}; --days says otherwise.")
+            self.stderr.write(f"It expires on {token.expires_at:%Y-%m-%d}; --days changes that.")
         self.stdout.write(text)
