@@ -68,7 +68,9 @@ class TestPriority:
 
     def test_above_zero_is_for_owners_and_operators(self, who: Principal, owner: Principal) -> None:
         node()
-        with pytest.raises(SubmitRefused, match="only an owner of the workspace may set a value above 0") as refused:
+        with pytest.raises(
+            SubmitRefused, match="only an owner of the workspace may set a value above 0"
+        ) as refused:
             run_actions.submit(spec(who, priority=1), who)
         assert refused.value.field == "priority"
         assert queued(who, priority=-10).priority == -10
