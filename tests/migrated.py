@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from tests.caching import CACHE, alone
 
 PROJECT = Path(__file__).resolve().parent.parent
 NAME = "trainhub.sqlite3"
+UNUSED_S = 86400
 
 
 def put_into(data_dir: Path) -> None:
@@ -22,7 +24,9 @@ def put_into(data_dir: Path) -> None:
     database = data_dir / NAME
     if not database.exists():
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        shutil.copy(_template(), database)
+        # The copy is made under the lock, too: the tests of another checkout may remove old templates.
+        with alone("migrated"):
+            shutil.copy(_template(), database)
         database.chmod(0o600)
 
 
@@ -31,11 +35,13 @@ def _template() -> Path:
     for file in (PROJECT / "requirements.txt", *sorted(PROJECT.glob("*/migrations/*.py"))):
         key.update(file.read_bytes())
     place = CACHE / f"migrated-{key.hexdigest()[:12]}.sqlite3"
-    with alone("migrated"):
-        if not place.exists():
-            for older in CACHE.glob("migrated-*.sqlite3"):
+    if not place.exists():
+        for older in CACHE.glob("migrated-*.sqlite3"):
+            # Two checkouts with different migrations are often tested in turn.
+            if older.stat().st_mtime < time.time() - UNUSED_S:
                 older.unlink()
-            _make(place)
+        _make(place)
+    place.touch()
     return place
 
 

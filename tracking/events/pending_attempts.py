@@ -55,18 +55,23 @@ def _read_round(now: datetime) -> None:
     candidates = (
         set(parts.filter(attempt__run__deleted_at=None).values_list("attempt_id", flat=True)) - _done.keys()
     )
+    # While nothing runs, which is most of the time, building the other queries costs more than this one.
+    if candidates:
+        _read_attempts(candidates, now)
+    _since = now
+    for expired in [key for key, at in _done.items() if at < since - OVERLAP]:
+        del _done[expired]
+
+
+def _read_attempts(candidates: set[int], now: datetime) -> None:
     unsettled = set(
         AttemptNode.objects.filter(attempt_id__in=candidates, settled_at=None).values_list(
             "attempt_id", flat=True
         )
     )
-    for attempt in (
-        Attempt.objects.filter(pk__in=candidates).select_related("run").defer("plan", "run__preview")
-    ):
+    attempts = Attempt.objects.filter(pk__in=candidates).select_related("run")
+    for attempt in attempts.defer("plan", "run__preview"):
         _read_attempt(attempt, is_over=attempt.pk not in unsettled, now=now)
-    _since = now
-    for expired in [key for key, at in _done.items() if at < since - OVERLAP]:
-        del _done[expired]
 
 
 def _read_attempt(attempt: Attempt, *, is_over: bool, now: datetime) -> None:

@@ -33,8 +33,9 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
 }
 
 # Tasks that run at least this often are run by the worker's own threads. For such a task beat and a message
-# through the broker cost 10 ms of CPU each time, several times what it costs while nothing happens.
-LOCAL_INTERVAL_S = 10.0
+# through the broker cost 10 ms of CPU each time, several times what it costs while nothing happens. Those of
+# an hour and more stay with beat, which remembers over restarts when each ran last.
+LOCAL_INTERVAL_S = 60.0
 
 
 def local_tasks() -> dict[TaskName, float]:
