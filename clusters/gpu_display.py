@@ -30,5 +30,6 @@ def _usage_texts(cell: GpuCell) -> list[str]:
         GpuUsage.BUSY: holder,
         GpuUsage.IDLE: [*holder, "held but idle"],
         GpuUsage.FOREIGN: ["held by no run, but used by another process"],
+        GpuUsage.UNHEALTHY: [*(holder or ["held by no run"]), f"unhealthy: {cell.fault}"],
         GpuUsage.LOST: [*holder, "no longer responds"],
     }[cell.usage]

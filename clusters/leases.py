@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from django.db import transaction
 from django.utils import timezone
 
+from clusters.alerts.unhealthy_gpus import faults_of
 from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import listening_window
@@ -62,9 +63,12 @@ def offers(
     devices: dict[int, list[Gpu]] = defaultdict(list)
     # A GPU in MIG mode is offered as its MIG devices.
     for gpu in Gpu.objects.filter(node__in=candidates.values("pk"), present=True, mig=False).only(
-        "uuid", "node_id", "state"
+        "uuid", "node_id", "state", "parent"
     ):
         devices[gpu.node_id].append(gpu)
+    faults = (
+        faults_of([gpu for gpus in devices.values() for gpu in gpus]) if cluster.avoid_unhealthy_gpus else {}
+    )
     leases: dict[int, list[Lease]] = defaultdict(list)
     leased_gpus: set[str] = set()
     for lease in Lease.objects.filter(released_at=None).order_by("pk"):
@@ -73,7 +77,7 @@ def offers(
         leased_gpus.update(lease.gpus)
     offered = tuple(
         replace(
-            _offer(node, devices[node.pk], leases[node.pk], leased_gpus),
+            _offer(node, devices[node.pk], leases[node.pk], leased_gpus, faults),
             is_lost=node_status is NodeStatus.LOST,
             silent_s=None if node_status is NodeStatus.READY else silence_s(node, now, uptime),
             holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
@@ -208,14 +212,19 @@ def _closed(cluster: Cluster, node: Node) -> str:
     return "" if cluster.drained_at is None else f"belongs to the cluster {cluster.name}, which is drained"
 
 
-def _offer(node: Node, gpus: list[Gpu], leases: list[Lease], leased_gpus: set[str]) -> FreeNode:
+def _offer(
+    node: Node, gpus: list[Gpu], leases: list[Lease], leased_gpus: set[str], faults: Mapping[str, str]
+) -> FreeNode:
     working = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
+    free = [uuid for uuid in working if uuid not in leased_gpus]
     return FreeNode(
         name=node.name,
         address=node.address,
-        gpus=tuple(uuid for uuid in working if uuid not in leased_gpus),
+        gpus=tuple(uuid for uuid in free if uuid not in faults),
         gpus_total=len(gpus),
         gpus_lost=len(gpus) - len(working),
+        gpus_unhealthy=sum(uuid in faults for uuid in working),
+        faults=tuple(faults[uuid] for uuid in free if uuid in faults),
         slots=max(0, node.slots - sum(lease.slots for lease in leases)),
         slots_total=node.slots,
         cores=node.cores,

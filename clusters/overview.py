@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from clusters.alerts.unhealthy_gpus import faults_of
 from clusters.journal import recent_events
 from clusters.models import Cluster, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
@@ -39,13 +40,19 @@ class LeaseSummary:
 @dataclass(frozen=True)
 class GpuCell:
     """A device with its latest numbers and counters; unknown ones are absent, or None as a property. `lease`
-    None = free. `is_used`: a process uses it."""
+    None = no run holds it. `is_used`: a process uses it. `fault`: why it is unhealthy, "" = it is not."""
 
     gpu: Gpu
     lease: LeaseSummary | None
     numbers: Mapping[str, float]
     counters: Mapping[str, int]
     is_used: bool = False
+    fault: str = ""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no run holds it and it works, so that a run can get it."""
+        return self.lease is None and self.gpu.state == GPU_OK and not self.fault
 
     @property
     def utilization_pct(self) -> float | None:
@@ -71,6 +78,8 @@ class GpuCell:
     def usage(self) -> GpuUsage:
         if self.gpu.state != GPU_OK:
             return GpuUsage.LOST
+        if self.fault:
+            return GpuUsage.UNHEALTHY
         if self.lease is None:
             return GpuUsage.FOREIGN if self.is_used else GpuUsage.FREE
         is_idle = self.utilization_pct is not None and self.utilization_pct < IDLE_BELOW_PCT
@@ -118,7 +127,11 @@ class NodeCard:
 
     @property
     def gpus_free(self) -> int:
-        return sum(cell.lease is None and cell.gpu.state == GPU_OK for cell in self.usable_gpus)
+        return sum(cell.is_free for cell in self.usable_gpus)
+
+    @property
+    def gpus_unhealthy(self) -> int:
+        return sum(cell.usage is GpuUsage.UNHEALTHY for cell in self.usable_gpus)
 
     @property
     def slots_busy(self) -> int:
@@ -173,6 +186,15 @@ class ClusterCard:
         return sum(card.gpus_free for card in self.ready)
 
     @property
+    def gpus_unhealthy(self) -> int:
+        return sum(card.gpus_unhealthy for card in self.ready)
+
+    @property
+    def gpus_broken(self) -> int:
+        """Returns how many are unhealthy or lost."""
+        return self.gpu_counts.get("unhealthy", 0) + self.gpu_counts.get("lost", 0)
+
+    @property
     def slots(self) -> int:
         return sum(card.node.slots for card in self.ready)
 
@@ -207,25 +229,31 @@ def node_cards(nodes: Iterable[Node], workspace: Workspace | None) -> tuple[Node
     devices: dict[int, list[Gpu]] = {node.pk: [] for node in nodes}
     for gpu in Gpu.objects.filter(node__in=nodes, present=True):
         devices[gpu.node_id].append(gpu)
+    faults = faults_of([gpu for node_gpus in devices.values() for gpu in node_gpus])
     lines = {
         key: tuple(lease_summary(lease, workspace) for lease in node_leases)
         for key, node_leases in leases.items()
     }
-    return tuple(_node_card(node, lines[node.pk], devices[node.pk], now, uptime) for node in nodes)
+    return tuple(
+        _node_card(node, lines[node.pk], _cells(node, lines[node.pk], devices[node.pk], faults), now, uptime)
+        for node in nodes
+    )
 
 
 def _node_card(
-    node: Node, lines: tuple[LeaseSummary, ...], devices: list[Gpu], now: datetime, uptime: ListeningWindow
+    node: Node,
+    lines: tuple[LeaseSummary, ...],
+    cells: tuple[GpuCell, ...],
+    now: datetime,
+    uptime: ListeningWindow,
 ) -> NodeCard:
-    # A GPU has one open lease at most, so a later line never hides an earlier one.
-    holders = {uuid: line for line in lines for uuid in line.gpus}
     vitals: Vitals = node.vitals
     return NodeCard(
         node=node,
         status=status(node, now, uptime),
         silence_s=silence_s(node, now, uptime),
         leases=lines,
-        gpus=tuple(_cell(gpu, holders.get(gpu.uuid), vitals) for gpu in devices),
+        gpus=cells,
         cpu_pct=vitals.get("cpu_pct"),
         memory_used_bytes=vitals.get("memory_used_bytes"),
         disk_free_bytes=vitals.get("disk_free_bytes"),
@@ -244,13 +272,22 @@ def lease_summary(lease: Lease, workspace: Workspace | None) -> LeaseSummary:
     )
 
 
-def _cell(gpu: Gpu, lease: LeaseSummary | None, vitals: Vitals) -> GpuCell:
-    return GpuCell(
-        gpu=gpu,
-        lease=lease,
-        numbers=vitals.get("gpus", {}).get(gpu.uuid, {}),
-        counters=vitals.get("counters", {}).get(gpu.uuid, {}),
-        is_used=bool(vitals.get("processes", {}).get(gpu.uuid)),
+def _cells(
+    node: Node, lines: tuple[LeaseSummary, ...], devices: list[Gpu], faults: Mapping[str, str]
+) -> tuple[GpuCell, ...]:
+    # A GPU has one open lease at most, so a later line never hides an earlier one.
+    holders = {uuid: line for line in lines for uuid in line.gpus}
+    vitals: Vitals = node.vitals
+    return tuple(
+        GpuCell(
+            gpu=gpu,
+            lease=holders.get(gpu.uuid),
+            numbers=vitals.get("gpus", {}).get(gpu.uuid, {}),
+            counters=vitals.get("counters", {}).get(gpu.uuid, {}),
+            is_used=bool(vitals.get("processes", {}).get(gpu.uuid)),
+            fault=faults.get(gpu.uuid, ""),
+        )
+        for gpu in devices
     )
 
 

@@ -3,12 +3,18 @@ from __future__ import annotations
 from django.urls import path
 
 from clusters import views
+from clusters.alerts import handling_views as handling
+from clusters.alerts import threshold_views
 from clusters.alerts import views as alerts
 from clusters.gpus import gpu_views
 
 urlpatterns = [
     path("alerts/", alerts.alerts_page, name="alerts"),
     path("alerts/count/", alerts.count, name="alert-count"),
+    path("alerts/thresholds/", threshold_views.alert_thresholds, name="alert-thresholds"),
+    path("alerts/<int:pk>/acknowledge/", handling.acknowledge, name="alert-acknowledge"),
+    path("alerts/<int:pk>/snooze/", handling.snooze, name="alert-snooze"),
+    path("alerts/<int:pk>/end-snooze/", handling.end_snooze, name="alert-end-snooze"),
     path("clusters/", views.clusters, name="clusters"),
     path("clusters/add/", views.add_machine, name="add-machine"),
     path("clusters/invitations/<int:pk>/", views.invitation, name="invitation"),

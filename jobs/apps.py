@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from clusters.alerts import silence_sources
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from workspaces.stored_files import blob_gc
 
@@ -10,6 +11,7 @@ class JobsConfig(AppConfig):
     name = "jobs"
 
     def ready(self) -> None:
+        silence_sources.RANK_SILENCES.append("jobs.logs.rank_silence.silences")
         blob_gc.add(self.get_model("Snapshot"), workspace="workspace")
         blob_gc.add(self.get_model("Artifact"), workspace="run__workspace")
         of_run = ("Artifact", "RunTag", "RunEvent")

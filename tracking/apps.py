@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from clusters.alerts import silence_sources
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from workspaces.stored_files import blob_gc
 
@@ -10,6 +11,7 @@ class TrackingConfig(AppConfig):
     name = "tracking"
 
     def ready(self) -> None:
+        silence_sources.OTHER_SIGNS.append("tracking.metrics.last_points.seconds_since")
         # Files of logged models count as references, so that the garbage collection of blobs spares them.
         blob_gc.add(self.get_model("LoggedModelFile"), workspace="model__experiment__workspace")
         # The purge empties the tables in this order, so rows that refer to others come before them.

@@ -6,6 +6,7 @@ from jobs.views import tabs
 from tracking import notes_tab
 from tracking.artifacts import pages as artifact_pages
 from tracking.comparison import comparison_page
+from tracking.media import tab as media_tab
 from tracking.overview import tab as overview_tab
 from tracking.views import logged_data, metrics
 
@@ -13,7 +14,8 @@ from tracking.views import logged_data, metrics
 # load numpy and the REST framework, 50 MiB that the worker and manage.py commands have no use for.
 tabs.register("overview", overview_tab.TAB, after="")
 tabs.register("metrics", metrics.TAB, after="logs")
-tabs.register("params", logged_data.TAB, after="metrics")
+tabs.register("media", media_tab.TAB, after="metrics")
+tabs.register("params", logged_data.TAB, after="media")
 tabs.register("notes", notes_tab.TAB, after="plan")
 tabs.register("outputs", artifact_pages.TAB, after="plan")
 

@@ -19,19 +19,27 @@ from workspaces.notifications import outbox
 from workspaces.notifications.events import ALERT_CLEARED, ALERT_FIRED, Event
 
 
-def notify(alert: Alert, at: datetime) -> None:
-    """Announces the present state of `alert`, which is firing or cleared."""
+def publish_change(alert: Alert) -> None:
+    """Tells the pages that show the alert that it has changed."""
     if alert.node is not None:
         publish_on_commit(node_topic(alert.node.pk), {"type": "alert.changed", "node": alert.node.name})
     if alert.holder:
         publish_on_commit(run_topic(alert.holder), {"type": "event.added", "run": alert.holder})
+
+
+def notify(alert: Alert, at: datetime, key_end: str = "") -> None:
+    """Announces the present state of `alert`, which is firing or cleared. Pages hear of a snoozed alert, too,
+    channels do not. `key_end` distinguishes a repeated message from the first one."""
+    publish_change(alert)
+    if alert.snoozed_until is not None and alert.snoozed_until > at:
+        return
     has_fired = alert.state == "firing"
     event_names = {f"alert.{alert.severity}"} | (set() if has_fired else {ALERT_CLEARED})
     gpu = presenters.gpu_of(alert)
     outbox.post(
         Event(
             name=ALERT_FIRED if has_fired else ALERT_CLEARED,
-            key=f"alert:{alert.pk}:{alert.state}",
+            key=f"alert:{alert.pk}:{alert.state}{key_end}",
             at=at,
             subscriptions=event_names,
             workspaces=_workspace_ids(alert),

@@ -18,8 +18,8 @@ from django.db.models import F, OrderBy, QuerySet
 from clusters.alerts import fact_loader
 from clusters.alerts.alert_notifications import notify
 from clusters.alerts.evaluation import AlertCase, RuleEvaluation, evaluate_rules
-from clusters.alerts.limits import current_limits
 from clusters.alerts.rules import RULES, GpuRule, NodeRule
+from clusters.alerts.thresholds import load_limits
 from clusters.models import Alert, Node
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ AlertChange = Callable[[], None]
 
 def evaluate_all(now: datetime) -> None:
     """Evaluates every rule once and stores the changes. May run at any time, in several workers at once."""
-    evaluation = evaluate_rules(fact_loader.load_nodes(now), current_limits())
+    evaluation = evaluate_rules(fact_loader.load_nodes(now), load_limits())
     _log_failures(evaluation.failures)
     apply_evaluation(evaluation, now)
 
@@ -128,21 +128,22 @@ def _next_change(alert: Alert, evaluation: RuleEvaluation, now: datetime) -> Ale
     """Returns the change that an open alert needs, or None when it stays as it is."""
     case = evaluation.cases.get(alert.key)
     if case is None:
-        return None if _is_unknown(alert, evaluation) else _change_for_absent(alert, now)
+        return None if _is_unknown(alert, evaluation) else _change_for_absent(alert, evaluation, now)
     # A firing alert keeps the sentence and the holder of the moment when it fired.
     if alert.state != PENDING:
-        return None
+        is_over = alert.snoozed_until is not None and alert.snoozed_until <= now
+        return partial(_wake, alert, now) if is_over else None
     # While no worker evaluated, the condition may have been absent: its delay has not been observed.
     if now - alert.seen_at > MAX_UNSEEN:
         return partial(_restart_pending, alert, now)
     return (
         partial(_fire, alert, case, now)
-        if now - alert.since >= timedelta(seconds=case.rule.delay_s(current_limits()))
+        if now - alert.since >= timedelta(seconds=case.rule.delay_s(evaluation.limits_of(case.node)))
         else None
     )
 
 
-def _change_for_absent(alert: Alert, now: datetime) -> AlertChange | None:
+def _change_for_absent(alert: Alert, evaluation: RuleEvaluation, now: datetime) -> AlertChange | None:
     rule = RULES.get(alert.kind)
     absent_for = now - alert.seen_at
     if alert.state == PENDING:
@@ -151,11 +152,9 @@ def _change_for_absent(alert: Alert, now: datetime) -> AlertChange | None:
             if absent_for > timedelta(seconds=rule.max_gap_s if rule else 0.0)
             else None
         )
-    return (
-        partial(_clear, alert, now)
-        if absent_for >= timedelta(seconds=min(rule.clear_after_s, current_limits().hold_s) if rule else 0.0)
-        else None
-    )
+    hold_s = evaluation.limits_of(alert.node_id).hold_s
+    is_over = absent_for >= timedelta(seconds=min(rule.clear_after_s, hold_s) if rule else 0.0)
+    return partial(_clear, alert, now) if is_over else None
 
 
 def _restart_pending(alert: Alert, now: datetime) -> None:
@@ -173,6 +172,22 @@ def _clear(alert: Alert, now: datetime) -> None:
         notify(with_nodes().get(pk=alert.pk), now)
 
 
+def _wake(alert: Alert, now: datetime) -> None:
+    """Ends a snooze whose time is over, and notifies again unless somebody has acknowledged the alert."""
+    snoozed = Alert.objects.filter(pk=alert.pk, state=FIRING, snoozed_until=alert.snoozed_until)
+    if snoozed.update(snoozed_until=None, snoozed_by=""):
+        current = with_nodes().get(pk=alert.pk)
+        if current.acknowledged_at is None:
+            notify(current, now, key_end=f":{now:%Y%m%d%H%M%S}")
+
+
+def _snooze_of_last(alert: Alert, now: datetime) -> dict[str, object]:
+    """Returns the snooze of the last alert about the same case, while it lasts: an unstable condition that
+    comes back must not end it."""
+    last = Alert.objects.filter(key=alert.key, state=CLEARED, snoozed_until__gt=now).order_by("-pk").first()
+    return {} if last is None else {"snoozed_until": last.snoozed_until, "snoozed_by": last.snoozed_by}
+
+
 def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
     lease = case.lease
     fields = {
@@ -182,8 +197,10 @@ def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
         "sentence": case.match.sentence,
         "node_id": case.node,
         "holder": lease.holder if lease else "",
+        **_snooze_of_last(alert, now),
         "facts": {
             **case.match.facts,
+            "cause": case.match.cause,
             "gpu": case.match.gpu or (case.subject if isinstance(case.rule, GpuRule) else ""),
             "holder_label": lease.label if lease else "",
             "holder_workspace": lease.workspace if lease else None,
@@ -196,7 +213,7 @@ def _fire(alert: Alert, case: AlertCase, now: datetime) -> None:
 def _is_unknown(alert: Alert, evaluation: RuleEvaluation) -> bool:
     rule = RULES.get(alert.kind)
     # An alert of a rule that no longer exists or was disabled clears, instead of firing for ever.
-    if rule is None or alert.kind not in evaluation.enabled_kinds:
+    if rule is None or not rule.is_enabled(evaluation.limits_of(alert.node_id)):
         return False
     if isinstance(rule, GpuRule):
         # Even while the node is silent the hub knows that the GPU has another holder now, so the old case is

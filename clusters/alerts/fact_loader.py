@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.utils.dateparse import parse_datetime
+from django.utils.module_loading import import_string
 
-from clusters.alerts import baseline
-from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts, RecentEvent
+from clusters.alerts import baseline, silence_sources
+from clusters.alerts.facts import GpuFacts, LeaseFacts, NodeFacts, RecentEvent, RunSilence
 from clusters.models import Baseline, Gpu, Lease, Node, NodeEvent
 from clusters.node_reports.heartbeat import silence_s, status
 from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
@@ -43,15 +44,23 @@ def load_nodes(now: datetime) -> list[NodeFacts]:
     leases: dict[int, list[Lease]] = defaultdict(list)
     for lease in Lease.objects.filter(released_at=None).order_by("pk"):
         leases[lease.node_id].append(lease)
+    holders = {lease.holder for node_leases in leases.values() for lease in node_leases}
     data = _Loaded(
-        now, uptime, newest, dict(devices), dict(leases), _baselines(rows, now), _recent_events(now)
+        now,
+        uptime,
+        newest,
+        dict(devices),
+        dict(leases),
+        _baselines(rows, now),
+        _recent_events(now),
+        _silences(holders, now.timestamp()),
     )
     return [_node(row, data) for row in rows]
 
 
 @dataclass(frozen=True)
 class _Loaded:
-    """The rows of all queries, by node id or by GPU UUID."""
+    """The rows of all queries, by node id, by GPU UUID, or by holder."""
 
     now: datetime
     uptime: ListeningWindow
@@ -60,19 +69,31 @@ class _Loaded:
     leases: Mapping[int, Sequence[Lease]]
     baselines: Mapping[int, Baseline]
     events: Mapping[str, Sequence[RecentEvent]]
+    silences: Mapping[str, RunSilence]
 
 
 def _node(node: Node, data: _Loaded) -> NodeFacts:
     vitals: Vitals = node.vitals
     rows = data.leases.get(node.pk, ())
     leases = [
-        (lease, LeaseFacts(lease.holder, lease.attempt, lease.label, lease.workspace_id)) for lease in rows
+        (
+            lease,
+            LeaseFacts(
+                lease.holder,
+                lease.attempt,
+                lease.label,
+                lease.workspace_id,
+                data.silences.get(lease.holder),
+            ),
+        )
+        for lease in rows
     ]
     lease_by_gpu = {uuid: holder for lease, holder in leases for uuid in lease.gpus}
     is_ready = status(node, data.now, data.uptime) is NodeStatus.READY
     return NodeFacts(
         pk=node.pk,
         name=node.name,
+        cluster=node.cluster_id,
         is_reporting=is_ready and _is_fresh(vitals, data.now),
         silence_s=silence_s(node, data.now, data.uptime),
         is_drained=node.drained_at is not None,
@@ -142,6 +163,20 @@ def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
                 batch_size=200,
             )
     return baselines
+
+
+def _silences(holders: Collection[str], now: float) -> dict[str, RunSilence]:
+    """Returns the silence of each of the holders that is a run at work."""
+    silences: dict[str, RunSilence] = {}
+    if not holders:
+        return silences
+    for path in silence_sources.RANK_SILENCES:
+        silences.update(import_string(path)(holders, now))
+    for path in silence_sources.OTHER_SIGNS:
+        for holder, seconds in import_string(path)(list(silences), now).items():
+            silence = silences[holder]
+            silences[holder] = replace(silence, silent_s=min(silence.silent_s, seconds))
+    return silences
 
 
 def _recent_events(now: datetime) -> dict[str, list[RecentEvent]]:

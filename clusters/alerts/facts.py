@@ -14,13 +14,33 @@ HOLDER = "{holder}"
 
 
 @dataclass(frozen=True)
+class RankSilence:
+    """For how long a rank has written nothing, or run without having written anything."""
+
+    rank: int
+    node: str
+    silent_s: float
+
+
+@dataclass(frozen=True)
+class RunSilence:
+    """For how long a run at work has given no sign of life: no output of any rank and no metric. `ranks`: its
+    ranks that have been silent the longest, the longest first."""
+
+    silent_s: float
+    ranks: Sequence[RankSilence]
+
+
+@dataclass(frozen=True)
 class LeaseFacts:
-    """An open lease. `holder` is a run's id, `label` the name of the run in its own workspace."""
+    """An open lease. `holder` is a run's id, `label` the name of the run in its own workspace. `silence`:
+    None while the run is not at work."""
 
     holder: str
     attempt: int
     label: str
     workspace: int | None
+    silence: RunSilence | None = None
 
 
 @dataclass(frozen=True)
@@ -64,11 +84,12 @@ class GpuFacts:
 
 @dataclass(frozen=True)
 class NodeFacts:
-    """The facts about one node. `is_reporting`: its numbers are current. `ports`: recently active ports, and
-    whether each is active now."""
+    """The facts about one node. `is_reporting`: its numbers are current. `cluster`: the id of its cluster.
+    `ports`: recently active ports, and whether each is active now."""
 
     pk: int
     name: str
+    cluster: int | None = None
     is_reporting: bool = True
     silence_s: float = 0.0
     is_drained: bool = False
@@ -86,7 +107,8 @@ class NodeFacts:
 @dataclass(frozen=True)
 class RuleMatch:
     """One match of a rule's condition. `subkey` distinguishes several matches of one rule for one subject;
-    `severity` overrides that of the rule; `node` and `gpu` name the place for a rule about runs."""
+    `severity` overrides that of the rule; `node` and `gpu` name the place for a rule about runs. `cause`:
+    what is wrong, in a few words, if that makes a GPU unhealthy."""
 
     sentence: str
     facts: Mapping[str, JsonValue] = field(default_factory=dict)
@@ -94,6 +116,7 @@ class RuleMatch:
     subkey: str = ""
     node: int | None = None
     gpu: str = ""
+    cause: str = ""
 
 
 # None: unknown. Empty: the condition does not hold.

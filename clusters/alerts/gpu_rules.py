@@ -141,7 +141,13 @@ def ecc(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
         f"{HOLDER}. Its results may be wrong. Drain the node and reset the GPU; replace the GPU if the "
         "errors return."
     )
-    return (RuleMatch(sentence, {"grown_by": growth.by if growth else None}),)
+    return (
+        RuleMatch(
+            sentence,
+            {"grown_by": growth.by if growth else None},
+            cause="memory errors that were not corrected",
+        ),
+    )
 
 
 def xid_errors(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
@@ -161,7 +167,11 @@ def remapped_rows(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleRe
             f"{gpu_name(gpu, node)} has no spare memory rows left: remapping failed. Drain the "
             "node and replace the GPU."
         )
-        return (RuleMatch(sentence, {"failed": failed}, CRITICAL, subkey="failed"),)
+        return (
+            RuleMatch(
+                sentence, {"failed": failed}, CRITICAL, subkey="failed", cause="no spare memory rows are left"
+            ),
+        )
     if not pending:
         return ()
     sentence = f"{gpu_name(gpu, node)} will remap bad memory rows at its next reset. {DRAIN_AND_RESET}"
@@ -200,7 +210,7 @@ def lost(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
         f"{gpu_name(gpu, node)} is lost; it is held by {HOLDER}. The run on it cannot continue, and the GPU "
         f"gets no new runs. {(gpu.error or RESTART).rstrip('.')}."
     )
-    return (RuleMatch(sentence, {"error": gpu.error}),)
+    return (RuleMatch(sentence, {"error": gpu.error}, cause="it did not respond"),)
 
 
 def stray(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
@@ -231,7 +241,13 @@ def _xid(gpu: GpuFacts, node: NodeFacts, code: int, times: int) -> RuleMatch:
         f"{gpu_name(gpu, node)} reported XID {code}{again}: {entry.meaning}. It is held by {HOLDER}. "
         f"{entry.remedy}"
     )
-    return RuleMatch(sentence, {"code": code, "times": times}, entry.severity or WARNING, subkey=str(code))
+    return RuleMatch(
+        sentence,
+        {"code": code, "times": times},
+        entry.severity or WARNING,
+        subkey=str(code),
+        cause=f"XID {code}",
+    )
 
 
 def _busiest(gpu: GpuFacts) -> float | None:

@@ -1,8 +1,10 @@
-"""The thresholds of the alert rules, from the installation's settings (docs/alerts.md). 0 disables a rule."""
+"""The limits of the alert rules: the installation's settings, and other values per cluster (docs/alerts.md).
+0 disables a rule."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from django.conf import settings
 
@@ -31,12 +33,24 @@ class AlertLimits:
     port_s: float = 30
     clock_s: float = 5
     unbalanced_minutes: float = 10
+    run_silent_minutes: float = 30
     lasting_s: float = 60
     hold_s: float = 60
 
 
-def current_limits() -> AlertLimits:
-    """Returns the thresholds that the settings give."""
+@dataclass(frozen=True)
+class LimitTable:
+    """The limits of every cluster. `by_cluster`: those of the clusters (by id) that differ from `common`."""
+
+    common: AlertLimits
+    by_cluster: Mapping[int, AlertLimits] = field(default_factory=dict)
+
+    def of(self, cluster_id: int | None) -> AlertLimits:
+        return self.common if cluster_id is None else self.by_cluster.get(cluster_id, self.common)
+
+
+def default_limits() -> AlertLimits:
+    """Returns the limits that the settings give."""
     return AlertLimits(
         idle_minutes=settings.ALERT_IDLE_MINUTES,
         idle_pct=settings.ALERT_IDLE_PERCENT,
@@ -60,6 +74,7 @@ def current_limits() -> AlertLimits:
         port_s=settings.ALERT_PORT_SECONDS,
         clock_s=settings.ALERT_CLOCK_SECONDS,
         unbalanced_minutes=settings.ALERT_UNBALANCED_MINUTES,
+        run_silent_minutes=settings.ALERT_RUN_SILENT_MINUTES,
         lasting_s=settings.ALERT_LASTING_SECONDS,
         hold_s=settings.ALERT_HOLD_SECONDS,
     )

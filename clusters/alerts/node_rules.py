@@ -9,18 +9,27 @@ from dataclasses import dataclass
 from clusters.alerts.facts import HOLDER, GpuFacts, LeaseFacts, NodeFacts, RuleMatch, RuleResult
 from clusters.alerts.limits import AlertLimits
 from clusters.node_reports import node_clock, node_events
+from trainhub_launch.json_types import JsonValue
 
 # Below this mean utilisation of the other GPUs a slow GPU does not hold them up.
 MIN_OTHERS_PCT = 30.0
 GIB = 2**30
+# Ranks that the sentence about a silent run names.
+MAX_NAMED = 3
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A lease holder with all its GPUs; those on silent nodes have no numbers."""
+    """A lease holder with its nodes and all its GPUs; those on silent nodes have no numbers."""
 
     lease: LeaseFacts
+    nodes: Sequence[NodeFacts]
     gpus: Sequence[tuple[NodeFacts, GpuFacts]]
+
+    @property
+    def cluster(self) -> int | None:
+        """The cluster of the run: all of its nodes are in one."""
+        return self.nodes[0].cluster
 
 
 def silent(node: NodeFacts, limits: AlertLimits) -> RuleResult:
@@ -118,3 +127,30 @@ def unbalanced(run: RunFacts, limits: AlertLimits) -> RuleResult:
             sentence, {"least_pct": lowest, "others_pct": others, "rank": rank}, node=node.pk, gpu=gpu.uuid
         ),
     )
+
+
+def quiet(run: RunFacts, limits: AlertLimits) -> RuleResult:
+    """Matches a run at work of which no rank writes, no metric arrives and no GPU is used."""
+    silence = run.lease.silence
+    if silence is None or not silence.ranks or silence.silent_s < limits.run_silent_minutes * 60:
+        return ()
+    # Output of a node that does not report may be waiting there.
+    if not all(node.is_reporting for node in run.nodes):
+        return None
+    peaks = [gpu.peak.get("utilization_pct") for _, gpu in run.gpus]
+    if any(peak is not None and peak >= limits.idle_pct for peak in peaks):
+        return ()
+    if None in peaks:
+        return None
+    longest = silence.ranks[:MAX_NAMED]
+    named = ", ".join(f"rank {item.rank} on {item.node} ({item.silent_s / 60:.0f} min)" for item in longest)
+    idle = " and its GPUs are idle" if run.gpus else ""
+    sentence = (
+        f"{HOLDER} has given no output and no metric for {silence.silent_s / 60:.0f} min{idle}. Silent the "
+        f"longest: {named}. Find out with py-spy what these ranks wait for, and end the run if it makes no "
+        "progress."
+    )
+    first = longest[0]
+    place = next((node.pk for node in run.nodes if node.name == first.node), run.nodes[0].pk)
+    facts: dict[str, JsonValue] = {"silent_s": silence.silent_s, "rank": first.rank}
+    return (RuleMatch(sentence, facts, node=place),)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import QuerySet
+from django.utils import timezone
 
 from clusters.alerts.facts import HOLDER
-from clusters.alerts.rules import RULES, GpuRule
+from clusters.alerts.rules import RULES, GpuRule, is_about_run
 from clusters.models import Alert, Gpu, Node
 from clusters.visibility import clusters_of
 from workspaces.models import Workspace
@@ -40,6 +41,18 @@ class AlertSummary:
         return self.alert.state == "firing"
 
     @property
+    def is_snoozed(self) -> bool:
+        until = self.alert.snoozed_until
+        return self.is_open and until is not None and until > timezone.now()
+
+    @property
+    def can_drain(self) -> bool:
+        """Whether draining the node keeps new runs away from the trouble."""
+        node = self.node
+        is_in_use = node is not None and node.drained_at is None and node.revoked_at is None
+        return self.is_open and is_in_use and not is_about_run(RULES.get(self.alert.kind))
+
+    @property
     def since(self) -> datetime:
         return self.alert.since
 
@@ -56,8 +69,13 @@ def visible(workspace: Workspace, run: str = "") -> QuerySet[Alert]:
     return alerts.select_related("node", "node__cluster").defer("node__vitals", "node__interpreters")
 
 
+def awake(workspace: Workspace) -> QuerySet[Alert]:
+    """Returns the firing alerts that are not snoozed."""
+    return visible(workspace).filter(state="firing").exclude(snoozed_until__gt=timezone.now())
+
+
 def firing_count(workspace: Workspace) -> int:
-    return visible(workspace).filter(state="firing").count()
+    return awake(workspace).count()
 
 
 def firing_of_run(run: str, workspace: Workspace) -> list[AlertSummary]:
@@ -72,10 +90,8 @@ def firing_on(nodes: Iterable[Node], workspace: Workspace) -> list[AlertSummary]
 
 
 def all_firing(workspace: Workspace, limit: int) -> list[AlertSummary]:
-    return summarize_all(
-        visible(workspace).filter(state="firing").order_by("severity", "-fired_at", "-pk")[:limit],
-        workspace.pk,
-    )
+    """Returns the most severe firing alerts that are not snoozed, up to `limit`."""
+    return summarize_all(awake(workspace).order_by("severity", "-fired_at", "-pk")[:limit], workspace.pk)
 
 
 def summarize_all(alerts: Iterable[Alert], workspace_id: int) -> list[AlertSummary]:

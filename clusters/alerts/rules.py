@@ -211,5 +211,21 @@ RUN_RULES = (
         max_gap_s=30.0,
         condition=node_rules.unbalanced,
     ),
+    # The silence itself is as long as the threshold, and it ends with the first sign of life.
+    RunRule(
+        "run_silent",
+        "Run silent",
+        lambda on: on.run_silent_minutes,
+        WARNING,
+        clear_after_s=0.0,
+        condition=node_rules.quiet,
+    ),
 )
+
+
+def is_about_run(rule: AlertRule | None) -> bool:
+    """Returns whether an alert of the rule is about a run, and not about a machine."""
+    return isinstance(rule, RunRule) or (isinstance(rule, GpuRule) and rule.per_holder)
+
+
 RULES: dict[str, AlertRule] = {rule.kind: rule for rule in (*GPU_RULES, *NODE_RULES, *RUN_RULES)}

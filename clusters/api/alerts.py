@@ -55,6 +55,14 @@ class AlertSerializer(serializers.Serializer[presenters.AlertSummary | Sequence[
     since = serializers.DateTimeField(help_text="When the condition was first seen.")
     fired_at = serializers.DateTimeField(source="alert.fired_at")
     cleared_at = serializers.DateTimeField(source="alert.cleared_at", allow_null=True)
+    acknowledged_at = serializers.DateTimeField(source="alert.acknowledged_at", allow_null=True)
+    acknowledged_by = serializers.CharField(source="alert.acknowledged_by", help_text="Who has seen it.")
+    snoozed_until = serializers.DateTimeField(
+        source="alert.snoozed_until",
+        allow_null=True,
+        help_text="Until then nobody is notified of it, and it is not counted among the firing alerts.",
+    )
+    snoozed_by = serializers.CharField(source="alert.snoozed_by")
 
     def get_gpu(self, line: presenters.AlertSummary) -> str:
         return line.gpu.uuid if line.gpu is not None else str(line.alert.facts.get("gpu", ""))

@@ -37,6 +37,9 @@ class SettingsSerializer(serializers.Serializer[Mapping[str, object]]):
     node_gpu_model = serializers.CharField(max_length=64, allow_blank=True, required=False)
     node_slots = serializers.IntegerField(min_value=0, max_value=cluster_admin.MAX_SLOTS, required=False)
     low_priority = serializers.BooleanField(required=False)
+    avoid_unhealthy_gpus = serializers.BooleanField(
+        required=False, help_text="Whether a GPU with a critical alert gets no new run until it clears."
+    )
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         # REST framework ignores unknown fields. A misspelt setting would look as if it had been changed.

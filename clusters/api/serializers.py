@@ -41,6 +41,9 @@ class GpuSerializer(serializers.Serializer[GpuCell]):
         source="gpu.state", help_text="ok, or lost if the device no longer responds."
     )
     error = serializers.CharField(source="gpu.error")
+    fault = serializers.CharField(
+        help_text="Why the GPU is unhealthy (a critical alert about it fires), such as 'XID 48'; else empty."
+    )
     part_of = serializers.CharField(
         source="gpu.parent",
         help_text="For a MIG device, the UUID of the GPU that it is part of; otherwise empty.",
@@ -167,7 +170,10 @@ class ClusterSerializer(serializers.Serializer[ClusterCard | Sequence[ClusterCar
     name = serializers.CharField(source="cluster.name")
     kind = serializers.CharField(source="cluster.kind")
     gpus = serializers.IntegerField(help_text="The number of GPUs on the cluster's ready nodes.")
-    gpus_free = serializers.IntegerField()
+    gpus_free = serializers.IntegerField(help_text="How many a run can get: not held, and healthy.")
+    gpus_unhealthy = serializers.IntegerField(
+        help_text="How many GPUs of the ready nodes have a critical alert, held by a run or not."
+    )
     slots = serializers.IntegerField()
     slots_free = serializers.IntegerField()
     gpu_models = serializers.SerializerMethodField(

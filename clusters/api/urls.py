@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters.api import alerts, provisioning, telemetry, views
+from clusters.api import alert_handling, alert_thresholds, alerts, provisioning, telemetry, views
 
 urlpatterns = [
     path("alerts/", alerts.AlertList.as_view()),
+    path("alerts/thresholds/", alert_thresholds.AlertThresholds.as_view()),
+    path("alerts/<int:pk>/acknowledge/", alert_handling.AlertAcknowledge.as_view()),
+    path("alerts/<int:pk>/snooze/", alert_handling.AlertSnooze.as_view()),
     path("clusters/", provisioning.Clusters.as_view()),
     path("clusters/<slug:name>/", provisioning.ClusterDetail.as_view()),
     path("clusters/<slug:name>/drain/", provisioning.ClusterDrain.as_view()),

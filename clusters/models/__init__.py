@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clusters.models.alerts import Alert, Baseline
+from clusters.models.alerts import Alert, AlertThreshold, Baseline
 from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
@@ -10,6 +10,7 @@ from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySli
 
 __all__ = [
     "Alert",
+    "AlertThreshold",
     "Baseline",
     "Cluster",
     "ClusterEvent",

@@ -13,8 +13,9 @@ class Cluster(models.Model):
 
     With a `provider` it scales between `min_nodes` and `max_nodes`: a node without leases for `idle_s` is
     released. `node_gpus`, `node_gpu_model` and `node_slots` describe new nodes. `low_priority`: its nodes may
-    disappear at any time, and their runs restart. A drained cluster takes no new runs. A deleted cluster with
-    a history is only hidden since `deleted_at`."""
+    disappear at any time, and their runs restart. `avoid_unhealthy_gpus`: GPUs about which a critical alert
+    fires get no new runs. A drained cluster takes no new runs. A deleted cluster with a history is only
+    hidden since `deleted_at`."""
 
     name = models.SlugField(unique=True)
     kind = models.CharField(max_length=16, default="agent")
@@ -30,6 +31,7 @@ class Cluster(models.Model):
     node_gpu_model = models.CharField(max_length=64, blank=True)
     node_slots = models.PositiveIntegerField(default=8)
     low_priority = models.BooleanField(default=False)
+    avoid_unhealthy_gpus = models.BooleanField(default=True)
     drained_at = models.DateTimeField(null=True, blank=True)
     deleted_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -27,6 +27,7 @@ SETTINGS = (
     "node_gpu_model",
     "node_slots",
     "low_priority",
+    "avoid_unhealthy_gpus",
 )
 DEFAULTS = {name: getattr(Cluster(), name) for name in SETTINGS}
 # Words that page addresses use in the place of a cluster's name.

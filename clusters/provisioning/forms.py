@@ -78,6 +78,14 @@ class ClusterForm(forms.Form):
             "without using up a retry."
         ),
     )
+    avoid_unhealthy_gpus = forms.BooleanField(
+        required=False,
+        label="Avoid unhealthy GPUs",
+        help_text=(
+            "A GPU with a critical alert, such as memory errors that were not corrected, gets no new run "
+            "until the alert clears. Runs that hold it continue."
+        ),
+    )
 
     def __init__(self, data: QueryDict | None = None, *, cluster: Cluster | None = None) -> None:
         current = dict(cluster_admin.DEFAULTS)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from clusters.models import Cluster, Node
@@ -18,6 +19,7 @@ from clusters.visibility import clusters_of, must_operate
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import ask_for_password, requires_password
+from workspaces.http.return_address import return_address
 from workspaces.models import User
 from workspaces.states import Role
 
@@ -106,7 +108,8 @@ def node_do(request: WorkspaceRequest, name: str, verb: str) -> HttpResponse:
         messages.error(request, str(refusal))
         return redirect("node", name)
     messages.success(request, message.format(name))
-    return redirect("clusters") if verb in ("remove", "remove-by-force") else redirect("node", name)
+    is_gone = verb in ("remove", "remove-by-force")
+    return redirect(reverse("clusters") if is_gone else return_address(request, reverse("node", args=[name])))
 
 
 def _cluster(name: str) -> Cluster:

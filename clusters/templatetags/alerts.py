@@ -5,7 +5,7 @@ from __future__ import annotations
 from django import template
 from django.template import Context
 
-from clusters.alerts import presenters
+from clusters.alerts import alert_handling, presenters
 from clusters.models import Node
 from workspaces.models import Workspace
 
@@ -54,6 +54,18 @@ def firing_alerts(context: Context, most: int = MAX_ALERTS) -> list[presenters.A
 def firing_count(context: Context) -> int:
     workspace = _workspace(context)
     return presenters.firing_count(workspace) if workspace else 0
+
+
+@register.simple_tag(takes_context=True)
+def may_handle(context: Context, line: presenters.AlertSummary) -> bool:
+    principal = getattr(context.get("request"), "principal", None)
+    return principal is not None and line.is_open and alert_handling.may_handle(line.alert, principal)
+
+
+@register.simple_tag
+def snoozes() -> list[tuple[str, str]]:
+    """Returns the lengths for which an alert can be snoozed, with their words."""
+    return [(value, words) for value, (words, _) in alert_handling.SNOOZES.items()]
 
 
 def _workspace(context: Context) -> Workspace | None:

@@ -41,6 +41,7 @@ STATUS_STYLES: dict[str, StatusStyle] = {
     "unreachable": StatusStyle("preparing", "exclamation-triangle", "Unreachable"),
     "lost": StatusStyle("failed", "signal-slash", "Lost"),
     "new": StatusStyle("waiting", "clock", "Never reported"),
+    "unhealthy": StatusStyle("failed", "exclamation-triangle", "Unhealthy"),
     "revoked": StatusStyle("canceled", "no-symbol", "Revoked"),
     "error": StatusStyle("failed", "exclamation-circle", "Error"),
     "warning": StatusStyle("preparing", "exclamation-triangle", "Warning"),

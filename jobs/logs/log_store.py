@@ -7,6 +7,7 @@ bytes will arrive for any log.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -87,6 +88,17 @@ def _stored_sizes(run_id: str, attempt: int) -> dict[str, int]:
             full = Path(parent) / file
             sizes[full.relative_to(root).as_posix()] = full.stat().st_size
     return dict(sorted(sizes.items()))
+
+
+def last_written(run_id: str, attempt: int) -> float:
+    """Returns when the last bytes of any log or event file were stored (Unix seconds), 0 if none were."""
+    last = 0.0
+    for parent, _, files in os.walk(run_folder(run_id, attempt) / "logs"):
+        for file in files:
+            # A purge may remove it meanwhile.
+            with contextlib.suppress(OSError):
+                last = max(last, (Path(parent) / file).stat().st_mtime)
+    return last
 
 
 def size(run_id: str, attempt: int, name: str) -> int:

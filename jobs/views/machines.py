@@ -37,6 +37,7 @@ class Machine:
     cells: tuple[BoardCell, ...]
     gpus_busy: int
     gpus_total: int
+    gpus_unhealthy: int
     slots_busy: int
     slots_total: int
 
@@ -57,6 +58,7 @@ def _machine(card: NodeCard, numbers: dict[str, int]) -> Machine:
         status=str(card.status),
         gpus_busy=card.gpus_busy,
         gpus_total=len(card.usable_gpus),
+        gpus_unhealthy=card.gpus_unhealthy,
         cells=tuple(_gpu(cell, numbers) for cell in card.usable_gpus) if has_gpus else _slots(card, numbers),
         slots_busy=0 if has_gpus else card.slots_busy,
         slots_total=0 if has_gpus else card.node.slots,

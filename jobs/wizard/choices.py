@@ -58,6 +58,10 @@ class ClusterChoice:
         return sum(node.gpus_total for node in self.ready)
 
     @property
+    def gpus_unhealthy(self) -> int:
+        return sum(node.gpus_unhealthy for node in self.ready)
+
+    @property
     def slots_free(self) -> int:
         return sum(node.slots for node in self.ready)
 

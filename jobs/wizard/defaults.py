@@ -36,7 +36,11 @@ def _max_gpus(name: str, who: Principal) -> int:
     """Returns the number of GPUs of the largest node of the cluster that takes runs or can be added."""
     cluster = clusters_of(who.workspace).filter(name=name).first()
     nodes = leases.nodes_of(cluster, who.workspace) if cluster else ()
-    return max((node.gpus_total for node in nodes if node.takes_runs or node.is_coming), default=0)
+    able = [node for node in nodes if node.takes_runs or node.is_coming]
+    # If no GPU works at present, the run waits for one rather than start without.
+    return max((node.gpus_usable for node in able), default=0) or max(
+        (node.gpus_total for node in able), default=0
+    )
 
 
 def processes_per_node(form: StepForm[object]) -> int:

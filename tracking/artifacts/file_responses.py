@@ -20,6 +20,13 @@ IMAGES = {
     ".bmp": "image/bmp",
     ".avif": "image/avif",
 }
+SOUNDS = {
+    ".wav": "audio/wav",
+    ".mp3": "audio/mpeg",
+    ".ogg": "audio/ogg",
+    ".flac": "audio/flac",
+    ".m4a": "audio/mp4",
+}
 # The sandbox also applies if an image is opened by itself: an SVG's scripts do not run.
 HEADERS = {**SAFE_HEADERS, "Cross-Origin-Resource-Policy": "same-origin"}
 # Suffixes, and names without one, that MLflow's server serves as plain text.
@@ -83,3 +90,8 @@ def mlflow_type(path: str) -> str:
 def image_type(path: str) -> str | None:
     """Returns the content type for an `<img>`, or None if the file is not an image."""
     return IMAGES.get(PurePosixPath(path).suffix.lower())
+
+
+def sound_type(path: str) -> str | None:
+    """Returns the content type for an `<audio>`, or None if the file is not a sound."""
+    return SOUNDS.get(PurePosixPath(path).suffix.lower())

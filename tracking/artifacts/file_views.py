@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from tracking.artifacts import file_owners, paths
 from tracking.artifacts.file_owners import FileOwner, FileRow, RunFiles
-from tracking.artifacts.file_responses import HEADERS, download, image_type
+from tracking.artifacts.file_responses import HEADERS, download, image_type, sound_type
 from tracking.artifacts.previews import isolation
 from tracking.artifacts.previews.documents import NotPreviewable
 from tracking.callers import Caller
@@ -68,6 +68,16 @@ async def send_image(request: Request) -> Response:
     media_type = image_type(row.path)
     if media_type is None:
         raise Problem(400, "Bad request", f"{row.path} is not an image that can be shown here.")
+    return download(row, media_type=media_type)
+
+
+@problem_responses
+async def send_sound(request: Request) -> Response:
+    """Sends a sound for an `<audio>` of this site; supports Range, by which browsers seek."""
+    row = await _row(request)
+    media_type = sound_type(row.path)
+    if media_type is None:
+        raise Problem(400, "Bad request", f"{row.path} is not a sound that can be played here.")
     return download(row, media_type=media_type)
 
 
@@ -168,6 +178,7 @@ def _name(place: FileOwner) -> str:
 routes = [
     Route("/api/v1/artifacts/files/{path:artifact_path}", send_file, methods=["GET", "HEAD"]),
     Route("/api/v1/artifacts/images/{path:artifact_path}", send_image, methods=["GET", "HEAD"]),
+    Route("/api/v1/artifacts/sounds/{path:artifact_path}", send_sound, methods=["GET", "HEAD"]),
     Route("/api/v1/artifacts/figures/{path:artifact_path}", send_figure, methods=["GET"]),
     Route("/api/v1/artifacts/zip/{path:artifact_path}", send_zip, methods=["GET", "HEAD"]),
 ]

@@ -24,6 +24,7 @@ from tracking.comparison.selected_runs import (
 from tracking.curves.curve_list import list_curves
 from tracking.curves.run_selection import MAX_RUNS, load_named_runs
 from tracking.curves.spread import Groups, group_runs_by
+from tracking.media.media_grid import media_grid
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
@@ -47,6 +48,7 @@ SECTIONS = (
     PageSection("curves", "Curves", is_usual=True),
     PageSection("params", "Parameters", is_usual=True),
     PageSection("metrics", "Metrics", is_usual=True),
+    PageSection("media", "Images and sounds", is_usual=True),
     PageSection("attributes", "Attributes and tags", is_usual=False),
     PageSection("relations", "Parallel coordinates and scatter", is_usual=False),
 )
@@ -137,6 +139,7 @@ def _context(choice: RunSelection, by: str, groups: Groups | None, opened: str |
         "attributes": tables.attributes_table(runs),
         "figures": figures_rows,
         "has_curves": bool(figures_rows),
+        "media": media_grid([(run, run.attempt) for run in runs]),
         "relations": relations.plot_data(compared, params, figures_rows),
         "sections": _sections(opened),
         "differences": _differences(opened),

@@ -9,12 +9,12 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
 from tracking.history import bulk
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
+from workspaces.http.return_address import return_address
 from workspaces.states import Role
 
 
@@ -39,11 +39,4 @@ def act(request: WorkspaceRequest) -> HttpResponse:
     else:
         for went_well, sentence in report.sentences():
             (messages.success if went_well else messages.error)(request, sentence)
-    return redirect(_back(request))
-
-
-def _back(request: WorkspaceRequest) -> str:
-    """Returns the URL of the table to go back to; never one of another site."""
-    target = request.POST.get("next", "")
-    is_local = target.startswith("/") and url_has_allowed_host_and_scheme(target, allowed_hosts=None)
-    return target if is_local else reverse("runs")
+    return redirect(return_address(request, reverse("runs")))

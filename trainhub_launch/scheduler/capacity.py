@@ -29,8 +29,10 @@ class FreeNode:
     node itself has mpirun (an environment may contain its own), of `mpi_version`, "" = unknown. `silent_s`:
     seconds since its last report, None = it reports; nothing is started on a silent node. `is_lost`: silent
     for so long that its attempts count as lost. `closed`: why it takes no new runs ("is drained"), "" = it
-    takes them. `gpus_lost`: how many of its GPUs do not answer. `is_coming`: it does not exist yet and has
-    nothing free, but the cluster's provider can create it."""
+    takes them. `gpus_lost`: how many of its GPUs do not answer. `gpus_unhealthy`: how many others get no run
+    because an alert says that they are broken; `faults`: what is wrong with those of them that no run holds
+    ("XID 48"), one per GPU. `is_coming`: it does not exist yet and has nothing free, but the cluster's
+    provider can create it."""
 
     name: str
     address: str
@@ -50,6 +52,8 @@ class FreeNode:
     holds: tuple[Hold, ...] = ()
     closed: str = ""
     gpus_lost: int = 0
+    gpus_unhealthy: int = 0
+    faults: tuple[str, ...] = ()
     is_coming: bool = False
 
     def can_ever(self, demand: Demand) -> bool:
@@ -63,11 +67,12 @@ class FreeNode:
     def could_soon(self, demand: Demand) -> bool:
         """Returns whether the node can serve `demand` as soon as other runs end or, if it is coming, as soon
         as it exists; not if somebody has to repair or reopen it first."""
-        return (
-            not (self.is_lost or self.closed)
-            and self.can_ever(demand)
-            and self.gpus_total - self.gpus_lost >= demand.gpus
-        )
+        return not (self.is_lost or self.closed) and self.can_ever(demand) and self.gpus_usable >= demand.gpus
+
+    @property
+    def gpus_usable(self) -> int:
+        """The number of GPUs that runs can get, free or not."""
+        return self.gpus_total - self.gpus_lost - self.gpus_unhealthy
 
     @property
     # A coming node is excluded here, not in `can_now`: it has nothing free, so nothing fits there anyway.

@@ -58,13 +58,19 @@ def place(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
 
 def provisional(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
     """Returns a placement for a preview: as if all resources of the nodes were free, and preferring nodes
-    that report."""
+    that report and GPUs that work."""
     here = tuple(node for node in nodes if node.takes_runs)
-    placement = place(demand, tuple(_idle(node) for node in here))
-    if isinstance(placement, Refusal):
-        placement = place(demand, tuple(_idle(node) for node in nodes))
-    # Two attempts: a preview should show nodes that report, but silent and drained ones are better than none.
-    return never(demand, nodes) if isinstance(placement, Refusal) and placement.permanent else placement
+    # A preview should show what the run can get, but GPUs that are lost or unhealthy, and then nodes that are
+    # silent or drained, are better than none.
+    for idle in (
+        tuple(_idle(node, node.gpus_usable) for node in here),
+        tuple(_idle(node, node.gpus_total) for node in here),
+    ):
+        placement = place(demand, idle)
+        if isinstance(placement, Placement):
+            return placement
+    last = place(demand, tuple(_idle(node, node.gpus_total) for node in nodes))
+    return never(demand, nodes) if isinstance(last, Refusal) and last.permanent else last
 
 
 def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
@@ -84,8 +90,8 @@ def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
     )
 
 
-def _idle(node: FreeNode) -> FreeNode:
-    gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(node.gpus_total))
+def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
+    gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(gpu_count))
     return replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False, holds=(), closed="")
 
 

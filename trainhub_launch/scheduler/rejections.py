@@ -145,11 +145,19 @@ def _reason(demand: Demand, node: FreeNode) -> str:
 
 
 def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[Hold, int]]) -> str:
-    sentence = f"{node.name} has {free} of {counted(total, noun)} free"
+    faulty = _faulty(node) if noun == "GPU" and node.faults else ""
+    if faulty and not free:
+        sentence = f"{node.name} has {faulty}"
+    else:
+        sentence = f"{node.name} has {free} of {counted(total, noun)} free"
+        sentence += f" and {faulty}" if faulty else ""
     # Runs that are over are reported below: their hold ends with a proof from the node, not with the run.
     holders = list(dict.fromkeys(hold.who for hold, amount in holds if amount and not hold.is_over))
     if holders:
-        whose = "the others are" if free else "they are" if total > 1 else "it is"
+        whose = "they are" if total > 1 else "it is"
+        if free or faulty:
+            others = total - free - (len(node.faults) if faulty else 0)
+            whose = "the other is" if others == 1 else "the others are"
         sentence += f"; {whose} held by {words(holders)}"
     if noun == "GPU" and node.gpus_lost:
         fallen = "has fallen" if node.gpus_lost == 1 else "have fallen"
@@ -160,6 +168,12 @@ def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[H
             proof = f"{'it' if holders or free else node.name} confirms that {hold.who} has ended"
             sentence += f"; {counted(amount, noun)} of {node.name} {stay} reserved until {proof}"
     return sentence
+
+
+def _faulty(node: FreeNode) -> str:
+    """Returns "1 GPU free but unhealthy: XID 48"."""
+    causes = words(list(dict.fromkeys(node.faults)))
+    return f"{counted(len(node.faults), 'GPU')} free but unhealthy: {causes}"
 
 
 def _field(demand: Demand) -> str:

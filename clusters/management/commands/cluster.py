@@ -49,6 +49,12 @@ class Command(BaseCommand):
         create.add_argument(
             "--low-priority", action="store_true", help="its nodes may disappear; their runs then restart"
         )
+        create.add_argument(
+            "--use-unhealthy-gpus",
+            action="store_false",
+            dest="avoid_unhealthy_gpus",
+            help="place runs on GPUs with a critical alert, too",
+        )
         wait = verbs.add_parser(
             "wait", help="wait until enough nodes are ready; exits with 1 if they are not ready in time"
         )

@@ -11,7 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from clusters.enrolment import node_tokens
-from clusters.models import Gpu, JoinToken
+from clusters.models import Alert, Gpu, JoinToken, Node
 from jobs.models import Artifact, Experiment, Run, RunTag
 from jobs.tokens import attempt_token as job_token
 from jobs.wizard import drafts
@@ -162,6 +162,9 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     to_me = Invitation.objects.create(workspace=other, user=who.user, role=Role.VIEWER)
     invited = make_person("ines")
     to_her = Invitation.objects.create(workspace=who.workspace, user=invited, role=Role.VIEWER)
+    alert = Alert.objects.create(
+        key="node_clock:1", kind="node_clock", node=Node.objects.get(), severity="warning", state="firing"
+    )
     by_prefix: dict[str, Values] = {
         "/invitations/": {"pk": to_me.pk},
         "/api/v1/invitations/": {"pk": to_me.pk},
@@ -173,6 +176,8 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/experiments/": {"pk": old.pk},
         "/runs/views/": {"pk": view.pk},
         "/api/v1/notification-channels/": {"pk": channel.pk},
+        "/alerts/": {"pk": alert.pk},
+        "/api/v1/alerts/": {"pk": alert.pk},
     }
     return _Prefixes({**by_prefix, **_named(who, runs, of_run)})
 

@@ -67,6 +67,7 @@ PAGES = [
     "/settings/notifications/",
     "/settings/password/",
     "/alerts/",
+    "/alerts/thresholds/",
     "/usage/",
     "/compare/",
     "/api/",

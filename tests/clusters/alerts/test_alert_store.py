@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from clusters.alerts import alert_store, fact_loader
 from clusters.alerts.evaluation import evaluate_rules
-from clusters.alerts.limits import AlertLimits
+from clusters.alerts.limits import AlertLimits, LimitTable
 from clusters.models import Alert, Gpu, Node
 from tests.clusters.alerts.world import World, alerts, kinds, states
 from tests.clusters.builders import GIB, workspace
@@ -238,7 +238,7 @@ class TestWorkers:
     def test_two_that_look_at_once_open_and_fire_one_alert(self, world: World) -> None:
         world.lose("GPU-a")
         world.report()
-        outcome = evaluate_rules(fact_loader.load_nodes(world.now), AlertLimits())
+        outcome = evaluate_rules(fact_loader.load_nodes(world.now), LimitTable(AlertLimits()))
         for _ in range(2):
             alert_store.apply_evaluation(outcome, world.now)
         assert states() == ["firing"]

@@ -5,14 +5,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusters.alerts.evaluation import RuleEvaluation, evaluate_rules
-from clusters.alerts.facts import CounterGrowth, GpuFacts, NodeFacts, RecentEvent
-from clusters.alerts.limits import AlertLimits
+from clusters.alerts.facts import (
+    CounterGrowth,
+    GpuFacts,
+    LeaseFacts,
+    NodeFacts,
+    RankSilence,
+    RecentEvent,
+    RunSilence,
+)
+from clusters.alerts.limits import AlertLimits, LimitTable
 from clusters.alerts.rules import RULES, RUN_RULES
 from tests.clusters.alerts.facts import GIB, LEASE, gpu, node
 from tests.clusters.alerts.test_alert_store import SCENARIOS
@@ -65,6 +74,11 @@ FIRING: dict[str, tuple[Make, str]] = {
         lambda: node(gpu("GPU-a"), gpu("GPU-b", 1, mean={"utilization_pct": 20.0})),
         "GPU 1 of alpha (rank 1) works at 20 % while",
     ),
+    "run_silent": (
+        lambda: node(leases=(silent_lease(40, 31),)),
+        "no output and no metric for 31 min. Silent the longest: rank 1 on alpha (40 min), "
+        "rank 0 on alpha (31 min)",
+    ),
 }
 UNKNOWN: dict[str, GpuFacts] = {
     "gpu_idle": gpu(mean={"utilization_pct": None}, processes=()),
@@ -96,7 +110,17 @@ OFF = {
     "node_port": AlertLimits(port_s=0),
     "node_clock": AlertLimits(clock_s=0),
     "run_unbalanced": AlertLimits(unbalanced_minutes=0),
+    "run_silent": AlertLimits(run_silent_minutes=0),
 }
+
+
+def silent_lease(*minutes: float) -> LeaseFacts:
+    """The lease of a run whose ranks, the last one first, have been silent for so long."""
+    ranks = [
+        RankSilence(rank, "alpha", each * 60)
+        for rank, each in zip(reversed(range(len(minutes))), minutes, strict=True)
+    ]
+    return replace(LEASE, silence=RunSilence(ranks[-1].silent_s, ranks))
 
 
 def kinds(outcome: RuleEvaluation) -> list[str]:
@@ -104,7 +128,7 @@ def kinds(outcome: RuleEvaluation) -> list[str]:
 
 
 def evaluate_nodes(*nodes: NodeFacts, limits: AlertLimits | None = None) -> RuleEvaluation:
-    return evaluate_rules(nodes, limits or AlertLimits())
+    return evaluate_rules(nodes, LimitTable(limits or AlertLimits()))
 
 
 class TestEveryRule:
@@ -188,6 +212,34 @@ class TestNotFound:
     )
     def test_is_what_only_looks_like_it(self, healthy: NodeFacts) -> None:
         assert kinds(evaluate_nodes(healthy)) == []
+
+
+class TestSilentRun:
+    def test_is_not_silent_while_a_gpu_works(self) -> None:
+        lease = silent_lease(31)
+        idle, busy = gpu("GPU-a", lease=lease, mean={"utilization_pct": 0.0}), gpu("GPU-b", 1, lease=lease)
+        assert "run_silent" in kinds(evaluate_nodes(node(idle)))
+        assert "run_silent" not in kinds(evaluate_nodes(node(idle, busy)))
+
+    def test_is_unknown_while_a_gpu_reports_no_utilisation(self) -> None:
+        outcome = evaluate_nodes(node(gpu(lease=silent_lease(31), mean={"utilization_pct": None})))
+        assert f"run_silent:{LEASE.holder}" in outcome.unknown_scopes
+
+    def test_is_unknown_while_one_of_its_nodes_does_not_report(self) -> None:
+        lease = silent_lease(31)
+        away = node(pk=2, is_reporting=False, leases=(lease,))
+        outcome = evaluate_nodes(node(leases=(lease,)), away)
+        assert f"run_silent:{LEASE.holder}" in outcome.unknown_scopes
+
+    def test_names_three_ranks_at_most(self) -> None:
+        (case,) = evaluate_nodes(node(leases=(silent_lease(60, 50, 40, 35),))).cases.values()
+        assert "rank 3 on alpha (60 min), rank 2 on alpha (50 min), rank 1 on alpha (40 min). Find" in (
+            case.match.sentence
+        )
+        assert (case.node, case.match.facts["rank"]) == (1, 3)
+
+    def test_a_short_silence_is_none(self) -> None:
+        assert kinds(evaluate_nodes(node(leases=(silent_lease(45, 29),)))) == []
 
 
 class TestGravity:

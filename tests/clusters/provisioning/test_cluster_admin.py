@@ -39,6 +39,7 @@ class TestCreate:
             "node_gpu_model": "",
             "node_slots": 8,
             "low_priority": False,
+            "avoid_unhealthy_gpus": True,
         }
         assert (told["nodes"], told["machines"], told["drained_at"]) == ([], [], None)
         assert told["events"][0]["kind"] == "made"

@@ -44,13 +44,13 @@ class TestSilence:
         assert (ack.stop, state_of(run)[0]) == ((), RunState.RUNNING)
         # The silence began when beta last reported, some moments after the time that `later` counts from.
         (silence,) = [sentence for sentence in told(run) if "reports again" in sentence]
-        assert re.fullmatch(r"Node beta reports again, after (2\d|3[01]) s of silence\.", silence)
+        assert re.fullmatch(r"Node beta reports again, after (2|3)\d s of silence\.", silence)
 
     def test_costs_little_while_everybody_reports(
         self, who: Principal, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         both_running(who)
-        with django_assert_num_queries(3):
+        with django_assert_num_queries(1):
             node_loss.check_silent_nodes()
 
 
@@ -63,7 +63,8 @@ class TestLoss:
             cut_off(61)
         state, sentence = state_of(run)
         assert (state, run.reason) == (RunState.FAILED, Reason.NODE_LOST)
-        assert sentence.startswith("Node beta has not reported for 61 s; its resources stay reserved until")
+        # The clock goes on while the test runs.
+        assert re.match(r"Node beta has not reported for 6\d s; its resources stay reserved until", sentence)
         assert "alpha" in woken(callbacks)
         assert [order.why for order in alpha.report().stop] == ["orphan"]
 

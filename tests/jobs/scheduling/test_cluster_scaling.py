@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from clusters.enrolment.join import join
-from clusters.models import Cluster, ClusterEvent, Lease, Node, ProvidedMachine
+from clusters.models import Alert, Cluster, ClusterEvent, Lease, Node, ProvidedMachine
 from clusters.provisioning import node_admin
 from jobs.models import Run
 from jobs.recovery import node_loss, reaper
@@ -68,6 +68,19 @@ def boot(provider: Provider, *chosen: ProvidedMachine) -> list[Node]:
         found.append(node)
     tend(chosen[0])
     return found
+
+
+def break_gpu(node: Node) -> None:
+    """A critical alert about the node's GPU fires."""
+    Alert.objects.create(
+        key="gpu_xid",
+        kind="gpu_xid",
+        node=node,
+        subject=node.gpus.get().uuid,
+        severity="critical",
+        state="firing",
+        facts={"cause": "XID 48"},
+    )
 
 
 def all_up(provider: Provider, who: Principal) -> tuple[Run, list[Node]]:
@@ -131,6 +144,39 @@ class TestGrowing:
         Cluster.objects.update(drained_at=timezone.now())
         run_actions.launch_queued()
         assert machines() == []
+
+    def test_an_unhealthy_gpu_has_one_more_node_made_and_no_third(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
+        run = queued(who, **three_nodes(count=1))
+        run_actions.launch_queued()
+        tend(machines()[0])
+        (node,) = boot(provider, *machines())
+        break_gpu(node)
+        for _ in range(3):
+            assert waits(run).startswith("Scaling up")
+        _, second = machines()
+        tend(second)
+        boot(provider, second)
+        run_actions.launch_queued()
+        run.refresh_from_db()
+        assert run.state == RunState.PROVISIONING
+        assert Lease.objects.get().node.name == second.name
+        assert len(machines()) == 2
+
+    def test_at_its_largest_the_run_waits_with_the_fault_as_the_reason(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
+        Cluster.objects.update(max_nodes=1)
+        run = queued(who, **three_nodes(count=1))
+        run_actions.launch_queued()
+        tend(machines()[0])
+        (node,) = boot(provider, *machines())
+        break_gpu(node)
+        assert (
+            waits(run) == f"Waiting for 1 node with 1 GPU: {node.name} has 1 GPU free but unhealthy: XID 48."
+        )
+        assert len(machines()) == 1
 
     def test_the_least_number_is_made_without_any_run(self, cluster: Cluster) -> None:
         Cluster.objects.update(min_nodes=2)

@@ -109,8 +109,8 @@ class TestGangs:
         small = launched(who, **gpus(1))
         gang = launched(who, **gpus(2, nodes=2))
         assert told(gang) == (
-            "Waiting for 2 nodes with 2 GPUs each: beta is free. alpha has 1 of 2 GPUs free; the others "
-            "are held by run "
+            "Waiting for 2 nodes with 2 GPUs each: beta is free. alpha has 1 of 2 GPUs free; the other "
+            "is held by run "
             f"{small.number}."
         )
         assert Lease.objects.count() == 1

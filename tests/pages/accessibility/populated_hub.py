@@ -31,6 +31,10 @@ saved.mkdir(parents=True)
 (saved / "history.json").write_text(json.dumps([{"loss": 1}, {"loss": 0.5}]))
 time.sleep(3)
 """
+DRAWING = (
+    b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50">'
+    b'<rect width="90" height="50" fill="teal"/></svg>'
+)
 FAILS = "print('step 1')\ndef boom():\n    raise ValueError('no batch left')\nboom()\n"
 WAITS = "import time\nprint('training', flush=True)\ntime.sleep(3600)\n"
 
@@ -96,6 +100,8 @@ class PopulatedHub:
             )
             run.log("eval/loss", [3.0 / step for step in range(1, 40)])
             run.log("eval/accuracy", [1 - 1 / step for step in range(1, 40)])
+            for step in (1, 39):
+                run.put(f"samples/step_{step}.svg", DRAWING)
             run.end()
             logged.append(str(run.number))
         self.names |= {"logged": logged[0], "several": ",".join([*logged, self.names["completed"]])}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 import httpx
 
@@ -31,6 +32,13 @@ class Logged:
         ]
         for first in range(0, len(points), MAX_AT_ONCE):
             self._post("runs/log-batch", run_id=self.id, metrics=points[first : first + MAX_AT_ONCE])
+
+    def put(self, path: str, content: bytes) -> None:
+        """Logs a file."""
+        info = self.client.get(f"{ROOT}/runs/get", params={"run_id": self.id}).raise_for_status().json()
+        experiment = info["run"]["info"]["experiment_id"]
+        root = f"/api/2.0/mlflow-artifacts/artifacts/{experiment}/{self.id}/artifacts"
+        self.client.put(f"{root}/{quote(path)}", content=content).raise_for_status()
 
     def end(self) -> None:
         self._post("runs/update", run_id=self.id, status="FINISHED")

@@ -1,0 +1,31 @@
+"""The GPUs that are unhealthy: a critical alert about the GPU itself fires."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from clusters.alerts.rules import GPU_RULES, RULES, is_about_run
+from clusters.models import Alert, Gpu
+from trainhub_launch.severity import CRITICAL
+
+# After a run that hangs, the next one finds a healthy GPU.
+HEALTH_KINDS = tuple(rule.kind for rule in GPU_RULES if not is_about_run(rule))
+
+
+def faults_of(gpus: Collection[Gpu]) -> dict[str, str]:
+    """Returns the UUIDs of those of the `gpus` that are unhealthy, each with its fault, such as "XID 48".
+
+    A MIG device is unhealthy if the GPU is that it is a part of."""
+    firing = Alert.objects.filter(state="firing", severity=CRITICAL, kind__in=HEALTH_KINDS).order_by("pk")
+    causes: dict[str, list[str]] = {}
+    for subject, kind, facts in firing.values_list("subject", "kind", "facts"):
+        causes.setdefault(subject, []).append(_cause(kind, facts))
+    if not causes:
+        return {}
+    both = {gpu.uuid: [*causes.get(gpu.uuid, ()), *causes.get(gpu.parent, ())] for gpu in gpus}
+    return {uuid: ", ".join(dict.fromkeys(found)) for uuid, found in both.items() if found}
+
+
+def _cause(kind: str, facts: dict[str, object]) -> str:
+    # Alerts that fired under an earlier version have no cause.
+    return str(facts.get("cause") or RULES[kind].title)

@@ -1,0 +1,61 @@
+// Images and sounds by step: one slider chooses the step, and each cell shows its newest file up to that step. The
+// chosen step is in the address; without one, the newest files are shown, also of a run that goes on.
+
+import { mount } from "../app.js";
+import { addressOf, lastUpTo } from "./steps.js";
+
+const PARAM = "media-step";
+
+mount("media", (root) => {
+  const { steps, cells } = JSON.parse(document.getElementById(root.dataset.config).textContent);
+  const part = (element, name) => element.querySelector(`[data-part="${name}"]`);
+  const slider = part(root, "slider");
+  const places = [...root.querySelectorAll("[data-cell]")].map((element) => [element, cells[element.dataset.cell]]);
+
+  const show = (step) => {
+    slider.setAttribute("aria-valuetext", step);
+    part(root, "step").textContent = step;
+    for (const [element, cell] of places) {
+      const file = lastUpTo(cell.files, step);
+      part(element, "none").hidden = file !== undefined;
+      const bytes = part(element, "bytes");
+      bytes.hidden = file === undefined;
+      part(element, "at").textContent = file?.[0] ?? "–";
+      if (file) showFile(element, cell, file, bytes);
+    }
+  };
+  const showFile = (element, cell, [at, path, smallPath], bytes) => {
+    const address = addressOf(cell, smallPath || path);
+    // The same address again would stop a sound that is playing.
+    if (bytes.getAttribute("src") !== address) bytes.setAttribute("src", address);
+    bytes.setAttribute(bytes.localName === "img" ? "alt" : "aria-label", `${cell.key} at step ${at}`);
+    part(element, "page")?.setAttribute("href", cell.page + encodeURIComponent(path));
+  };
+
+  slider.addEventListener("input", () => show(steps[slider.value]));
+  slider.addEventListener("change", () => {
+    const isLast = Number(slider.value) === steps.length - 1;
+    saveStep(isLast ? null : steps[slider.value]);
+  });
+
+  const chosen = new URL(location.href).searchParams.get(PARAM);
+  if (chosen !== null && Number.isFinite(Number(chosen))) {
+    slider.value = Math.max(0, steps.findLastIndex((step) => step <= Number(chosen)));
+    show(steps[slider.value]);
+  }
+});
+
+// While a sound is playing, new files wait: to replace the page's part would end it.
+mount("media-refresh", (element) => {
+  element.addEventListener("htmx:beforeRequest", (event) => {
+    const isPlaying = [...element.querySelectorAll("audio")].some((audio) => !audio.paused);
+    if (event.detail.elt === element && isPlaying) event.preventDefault();
+  });
+});
+
+function saveStep(step) {
+  const url = new URL(location.href);
+  if (step === null) url.searchParams.delete(PARAM);
+  else url.searchParams.set(PARAM, step);
+  history.replaceState(history.state, "", url.pathname + url.search.replaceAll("%2C", ",") + url.hash);
+}

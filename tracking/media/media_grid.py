@@ -1,0 +1,120 @@
+"""The images and sounds of one run or of several as a grid: a row for each key, a cell for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from urllib.parse import quote
+
+from django.db.models import Q
+from django.urls import reverse
+
+from jobs import outputs
+from jobs.models import Artifact, Run
+from tracking.artifacts.file_owners import RunFiles
+from tracking.media.step_files import KINDS, MediaSeries, StepFile, group_step_files
+
+# Files of a run that are looked at, those with the greatest paths first left out.
+MAX_FILES = 50_000
+_HAS_KIND = reduce(or_, (Q(path__iendswith=suffix) for suffix in KINDS))
+_HAS_STEP = reduce(or_, (Q(path__icontains=word) for word in ("step", "epoch", "iter")))
+
+
+@dataclass(frozen=True)
+class MediaCell:
+    """The files of one key of one run. `number`: its place among all cells of the page."""
+
+    number: int
+    run: Run
+    attempt: int
+    series: MediaSeries
+
+    @property
+    def last(self) -> StepFile:
+        return self.series.files[-1]
+
+    @property
+    def last_url(self) -> str:
+        """The address of the bytes of the last file, of its smaller version if there is one."""
+        return f"{self._bytes_root}{quote(self.last.small_path or self.last.path)}{self._attempt_query}"
+
+    @property
+    def last_page_url(self) -> str:
+        return f"{self._page_root}{quote(self.last.path, safe='')}"
+
+    @property
+    def _bytes_root(self) -> str:
+        return f"/api/v1/artifacts/{self.series.kind}s/{RunFiles(self.run).root}/"
+
+    @property
+    def _page_root(self) -> str:
+        page = reverse("run-tab", args=[self.run.number, "outputs"])
+        return f"{page}{self._attempt_query or '?'}{'&' if self._attempt_query else ''}file="
+
+    @property
+    def _attempt_query(self) -> str:
+        return "" if self.attempt == self.run.attempt else f"?attempt={self.attempt}"
+
+    def config(self) -> dict[str, object]:
+        """Returns what static/js/media/page.js needs to show another step."""
+        return {
+            "key": self.series.key,
+            "bytes": self._bytes_root,
+            "query": self._attempt_query,
+            "page": self._page_root,
+            "files": [[file.step, file.path, file.small_path] for file in self.series.files],
+        }
+
+
+@dataclass(frozen=True)
+class MediaRow:
+    key: str
+    kind: str
+    cells: tuple[MediaCell, ...]
+
+
+@dataclass(frozen=True)
+class MediaGrid:
+    """`steps`: those at which any cell has a file, in order."""
+
+    steps: tuple[int, ...]
+    rows: tuple[MediaRow, ...]
+
+    @property
+    def last_index(self) -> int:
+        return len(self.steps) - 1
+
+    def config(self) -> dict[str, object]:
+        cells = sorted((cell for row in self.rows for cell in row.cells), key=lambda cell: cell.number)
+        return {"steps": self.steps, "cells": [cell.config() for cell in cells]}
+
+
+def has_media(run: Run) -> bool:
+    """Returns whether the run may have images or sounds over steps, from the names of its files."""
+    return Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run=run).exists()
+
+
+def media_grid(runs: Sequence[tuple[Run, int]]) -> MediaGrid:
+    """Returns the grid of these runs, each with the attempt whose files are shown."""
+    rows: dict[tuple[str, str], list[MediaCell]] = {}
+    number = 0
+    with_media = set(
+        Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run__in=[run for run, _ in runs])
+        .order_by()
+        .values_list("run_id", flat=True)
+        .distinct()
+    )
+    for run, attempt in runs:
+        for series in _series(run, attempt) if run.pk in with_media else ():
+            rows.setdefault((series.key, series.kind), []).append(MediaCell(number, run, attempt, series))
+            number += 1
+    ordered = sorted(rows.items(), key=lambda item: (item[0][0].casefold(), item[0]))
+    steps = sorted({file.step for cells in rows.values() for cell in cells for file in cell.series.files})
+    return MediaGrid(tuple(steps), tuple(MediaRow(key, kind, tuple(cells)) for (key, kind), cells in ordered))
+
+
+def _series(run: Run, attempt: int) -> tuple[MediaSeries, ...]:
+    files = outputs.for_attempt(run, attempt).filter(_HAS_KIND, _HAS_STEP).order_by("path")
+    return group_step_files(files.values_list("path", flat=True)[:MAX_FILES])

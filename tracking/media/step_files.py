@@ -1,0 +1,85 @@
+"""Groups files that show the same thing at different steps: images and sounds.
+
+MLflow's `log_image(image, key=…, step=…)` writes key and step into the file's name. In other paths the step
+is the number behind "step", "epoch" or "iteration"."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from tracking.artifacts.file_responses import IMAGES, SOUNDS
+
+IMAGE, SOUND = "image", "sound"
+KINDS = {**dict.fromkeys(IMAGES, IMAGE), **dict.fromkeys(SOUNDS, SOUND)}
+# More steps of a series are thinned out evenly, so that the page stays small.
+MAX_STEPS = 500
+MAX_SERIES = 200
+# MLflow 3 separates by "+" and writes "~" for "/" in keys; MLflow 2 used "%" and "#".
+_MLFLOW = re.compile(
+    r"images/(?P<key>.+)(?P<mark>[+%])step(?P=mark)(?P<step>-?\d{1,18})(?P=mark)timestamp(?P=mark)"
+    r"(?P<at>\d{1,18}(?P=mark)[0-9a-z-]+)(?P<small>(?P=mark)compressed)?\.(?:png|webp)"
+)
+_SLASHES = str.maketrans("~#", "//")
+_NUMBERED = re.compile(r"(?<![a-z])(step|epoch|iteration|iter)([ _=-]?)0*(\d{1,15})(?!\d)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class StepFile:
+    """A file at one step. `small_path`: a smaller version of the same image, "" without one. Of two files of
+    the same step the one with the greater `order` counts."""
+
+    step: int
+    path: str
+    small_path: str = ""
+    order: str = ""
+
+
+@dataclass(frozen=True)
+class MediaSeries:
+    """Files of one key, ordered by step, each step once. `kind`: IMAGE or SOUND."""
+
+    key: str
+    kind: str
+    files: tuple[StepFile, ...]
+
+
+def group_step_files(paths: Iterable[str]) -> tuple[MediaSeries, ...]:
+    """Returns the series among these paths, ordered by key. Paths without a step are left out."""
+    by_series: dict[tuple[str, str], dict[str, StepFile]] = defaultdict(dict)
+    for path in paths:
+        kind = KINDS.get(PurePosixPath(path).suffix.lower())
+        if kind is not None:
+            _add(by_series, kind, path)
+    series = sorted(by_series.items(), key=lambda item: (item[0][0].casefold(), item[0]))
+    return tuple(
+        MediaSeries(key, kind, _by_step(files.values())) for (key, kind), files in series[:MAX_SERIES]
+    )
+
+
+def _add(by_series: dict[tuple[str, str], dict[str, StepFile]], kind: str, path: str) -> None:
+    logged = _MLFLOW.fullmatch(path)
+    if logged is not None:
+        # The image and its smaller version have the same time and id.
+        files = by_series[logged["key"].translate(_SLASHES), kind]
+        file = files.get(logged["at"]) or StepFile(int(logged["step"]), path, order=logged["at"])
+        files[logged["at"]] = replace(file, small_path=path) if logged["small"] else replace(file, path=path)
+        return
+    # The last number is the step: of "epoch_1/step_20.png" it is 20, and each epoch is a series.
+    numbers = list(_NUMBERED.finditer(path))
+    if numbers:
+        number = numbers[-1]
+        key = f"{path[: number.start(3)].rstrip('0')}*{path[number.end(3) :]}"
+        by_series[key, kind][path] = StepFile(int(number[3]), path)
+
+
+def _by_step(files: Iterable[StepFile]) -> tuple[StepFile, ...]:
+    latest = {file.step: file for file in sorted(files, key=lambda file: (file.step, file.order))}
+    ordered = list(latest.values())
+    if len(ordered) <= MAX_STEPS:
+        return tuple(ordered)
+    last = len(ordered) - 1
+    return tuple(ordered[round(index * last / (MAX_STEPS - 1))] for index in range(MAX_STEPS))
