@@ -31,5 +31,5 @@ def _usage_texts(cell: GpuCell) -> list[str]:
         GpuUsage.IDLE: [*holder, "held but idle"],
         GpuUsage.FOREIGN: ["held by no run, but used by another process"],
         GpuUsage.UNHEALTHY: [*(holder or ["held by no run"]), f"unhealthy: {cell.fault}"],
-        GpuUsage.LOST: [*holder, "does not respond any more"],
+        GpuUsage.LOST: [*holder, "no longer responds"],
     }[cell.usage]

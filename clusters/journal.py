@@ -10,6 +10,27 @@ from django.utils import timezone
 from clusters.models import Node, NodeEvent
 
 REPEAT_AFTER = timedelta(minutes=10)
+# What pages call the kinds of entries, of nodes and of clusters. Other kinds are words already, as `drained`.
+WORDS = {
+    "heard": "first report",
+    "silent": "no report",
+    "back": "reports again",
+    "agent": "agent restarted",
+    "monitor_only": "monitor only",
+    "low_priority": "priority",
+    "nvml_lost": "GPUs unreadable",
+    "nvml_back": "GPUs readable",
+    "xid": "XID error",
+    "ecc": "memory error",
+    "gpu_lost": "GPU lost",
+    "gpu_back": "GPU back",
+    "made": "created",
+    "grows": "scaling up",
+    "grown": "scaled up",
+    "shrinks": "scaling down",
+    "shrunk": "scaled down",
+    "trouble": "error",
+}
 
 
 def record_event(node: Node, kind: str, message: str, at: datetime) -> None:
@@ -50,6 +71,11 @@ def add_once(
     event = NodeEvent(node=node, kind=kind, message=message, at=at, gpu=gpu, code=code, key=key)
     # `create` would raise an IntegrityError for a repeated key, and so abort a surrounding transaction.
     NodeEvent.objects.bulk_create([event], ignore_conflicts=True)
+
+
+def kind_word(kind: str) -> str:
+    """Returns what pages call a kind of entry."""
+    return WORDS.get(kind, kind.replace("_", " "))
 
 
 def recent_events(node: Node, limit: int = 20) -> list[NodeEvent]:

@@ -57,7 +57,7 @@ def create_run(experiment: Experiment, who: User | None, start: ExternalRunStart
             state_since=now,
         )
         tags.set_tags(run, start.tags)
-        origin = f"Begun by run {start.parent.number}." if start.parent else "Begun by its client."
+        origin = f"Started by run {start.parent.number}." if start.parent else "Started by its client."
         RunEvent.objects.create(
             run=run, to_state=RunState.RUNNING, message=origin, actor=_name(who), at=run.created_at
         )
@@ -94,7 +94,7 @@ def set_state(run: Run, to: RunState, who: User | None, *, at: datetime | None =
             run=current,
             from_state=current.state,
             to_state=to,
-            message="Told by its client.",
+            message="Reported by its client.",
             actor=_name(who),
             at=now,
         )

@@ -102,11 +102,11 @@ SENTENCES: dict[Reason, str] = {
     Reason.CANCELED: "Canceled by {who}.",
     Reason.TIMED_OUT: "Stopped after its time limit of {seconds} s.",
     Reason.NODE_LOST: (
-        "Node {node} has not reported for {seconds} s; what the run holds there stays out of use "
-        "until the node proves that the run's processes are gone."
+        "Node {node} has not reported for {seconds} s; its resources stay reserved "
+        "until it confirms that the run's processes have ended."
     ),
-    Reason.NODE_REVOKED: "Node {node} was cut off: its token has been revoked.",
-    Reason.PREEMPTED: "The low-priority node {node} has vanished.",
+    Reason.NODE_REVOKED: "Node {node} was disconnected: its token has been revoked.",
+    Reason.PREEMPTED: "The low-priority node {node} has disappeared.",
     Reason.NEVER_STARTED: "Node {node} did not start the run within {seconds} s.",
     Reason.NEVER_READY: "Node {node} was not ready within {seconds} s: it {detail}.",
     Reason.MISMATCH: "The nodes of the run have different software: {detail}.",
@@ -117,7 +117,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.DOES_NOT_FIT: "{detail}",
     Reason.NOT_FITTING_YET: "{detail}",
     Reason.ORPHANED: "Node {node} no longer holds the run's processes.",
-    Reason.NODE_ERROR: "The node {node} could not carry the run: {detail}",
+    Reason.NODE_ERROR: "The node {node} could not run it: {detail}",
     Reason.INTERNAL: (
         "TrainHub itself failed; the operator finds the traceback in the server log under {detail}."
     ),

@@ -59,9 +59,7 @@ def check_alias(alias: str) -> str:
     if not NAME.match(alias):
         raise RegistryError("alias", "use up to 64 letters, digits, '.', '_' and '-', as in 'production'")
     if RESERVED.match(alias):
-        raise RegistryError(
-            "alias", f"{alias!r} reads like a version itself; choose a word such as 'production'"
-        )
+        raise RegistryError("alias", f"{alias!r} looks like a version; choose a word such as 'production'")
     return alias
 
 

@@ -129,7 +129,7 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
                 "value", f"of the tag {key[:60]!r} has {len(value)} characters; use at most {LONGEST_VALUE}"
             )
         if key == PROMPT and value.lower() == "true":
-            raise RegistryError("tags", "a prompt is no model; TrainHub keeps no prompts")
+            raise RegistryError("tags", "a prompt is not a model; TrainHub does not store prompts")
     return dict(tags)
 
 

@@ -134,7 +134,7 @@ def add_version(
 def check_name(name: str) -> str:
     name = name.strip()
     if not name:
-        raise RegistryError("name", "is required: what shall the model be called?")
+        raise RegistryError("name", "is required: enter a name for the model")
     if not MODEL_NAME.match(name):
         raise RegistryError(
             "name", "use up to 256 letters, digits, space, '.', '_' and '-', starting with a letter or digit"
@@ -208,7 +208,7 @@ def _check_files(files: Sequence[File]) -> None:
         # Downloads put the certificate's two files beside the version's own, under these names.
         if item.path in (CERTIFICATE, SIGNATURE):
             raise RegistryError(
-                "path", f"{item.path} is what TrainHub calls its own certificate; leave that file out"
+                "path", f"{item.path} is the name of TrainHub's own certificate; leave that file out"
             )
         # `hold` renews the blob's time, so that the sweep spares it until the row that names it has been
         # committed.

@@ -62,7 +62,7 @@ def _save_error(run: Run, text: str, version: str) -> str:
     if len(text) > MAX_LENGTH:
         return f"The note is too long: shorten it to {MAX_LENGTH:,} characters. It has {len(text):,}."
     if "\0" in text:
-        return "The note has characters that cannot be stored; take them out."
+        return "The note has characters that cannot be stored; remove them."
     # The form contains the digest of the note that it was opened with, so that nobody overwrites a newer one
     # unseen.
     if version != _digest(note_of(run)):

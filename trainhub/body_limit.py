@@ -29,7 +29,7 @@ class LargeBodies:
             return
         most = settings.MAX_SNAPSHOT_BYTES + FORM_BYTES
         if _declared_length(scope) > most:
-            await _problem(413, "Content Too Large", f"At most {most // 2**20} MiB are taken at once.")(
+            await _problem(413, "Content Too Large", f"At most {most // 2**20} MiB are accepted at once.")(
                 scope, receive, send
             )
         elif await principal_of_scope(scope) is None:

@@ -73,7 +73,7 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateK
 def _damaged(folder: Path) -> str:
     remedy = (
         "Restore both from a backup; where there is none, remove the folder and let every other "
-        "machine join anew."
+        "machine join again."
     )
     return f"ca.pem and ca-key.pem in {folder}, by which nodes know this hub, are damaged. {remedy}"
 

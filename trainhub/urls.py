@@ -5,7 +5,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from trainhub.api_root import ApiRoot
 from trainhub.demo.files import is_demo
-from trainhub.views import api_page
+from trainhub.views import api_page, page_not_found
 
 PAGES = (
     "workspaces.urls",
@@ -30,6 +30,7 @@ APIS = (
     "registry.api.urls",
 )
 
+handler404 = page_not_found
 urlpatterns: list[URLPattern | URLResolver] = [
     *(path("", include(name)) for name in PAGES),
     *(path("api/v1/", include(name)) for name in APIS),

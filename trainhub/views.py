@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views import defaults
 from drf_spectacular.generators import SchemaGenerator
 
-from workspaces.access import WorkspaceRequest, needs
+from workspaces.access import WorkspaceRequest, needs, principal
 from workspaces.states import Role
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
@@ -36,6 +39,16 @@ def api_page(request: WorkspaceRequest) -> HttpResponse:
     areas = groupby((item for item in operations() if item.area), key=lambda operation: operation.area)
     groups = [(area, list(rows)) for area, rows in areas]
     return render(request, "trainhub/api.html", {"groups": groups, "base": settings.API_URL})
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answers for addresses without a view, too. No view has set their principal, which the frame needs."""
+    if not hasattr(request, "principal"):
+        with suppress(Http404, PermissionDenied):
+            who = principal(request)
+            if not who.user.password_is_one_time:
+                request.principal = who  # type: ignore[attr-defined]
+    return defaults.page_not_found(request, exception)
 
 
 @lru_cache(maxsize=1)

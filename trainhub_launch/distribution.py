@@ -67,4 +67,4 @@ def check_total(field: str, processes: int, maximum: int = MAX_PROCESSES) -> Non
     """Raises SpecError if a run has more processes than a plan can hold. `field` is the field of the spec
     that determines their number."""
     if processes > maximum:
-        raise SpecError(field, f"makes {processes} processes in all; at most {maximum} can run together")
+        raise SpecError(field, f"makes {processes} processes in total; at most {maximum} can run together")

@@ -97,4 +97,4 @@ class Fields:
         unknown = sorted(str(key) for key in self._data if key not in self._names)
         if unknown:
             names = ", ".join(sorted(self._names))
-            raise SpecError(self.path(unknown[0]), f"is not a known field; known here: {names}")
+            raise SpecError(self.path(unknown[0]), f"is not a known field; known fields: {names}")

@@ -24,7 +24,7 @@ OPTION_VARIABLES = {
 }
 MARKS = {True: "ok", False: "wrong", None: "note"}
 DESCRIPTION = """\
-Make this machine a node of a TrainHub, and keep it one.
+Make this machine a node of a TrainHub.
 
   1. on the hub:   manage.py node token NAME        prints a join token, for one machine, once
   2. here:         trainhub-node join https://HUB:8000 --token thj_…
@@ -51,31 +51,29 @@ def build_parser() -> argparse.ArgumentParser:
         "--name", default="", help="name of this node (default: the token's, or this machine's host name)"
     )
     join.add_argument(
-        "--address", default="", help="IP address for the other nodes (default: that on the way to the hub)"
+        "--address", default="", help="IP address for the other nodes (default: the one that reaches the hub)"
     )
     join.add_argument(
-        "--interface", default="", help="network interface of training traffic (default: that of the address)"
+        "--interface", default="", help="network interface of training traffic (default: that of --address)"
     )
     join.add_argument(
         "--run-as", default="", metavar="ACCOUNT", help="account under which runs execute; needs root"
     )
     join.add_argument(
-        "--slots", default="", metavar="N", help="places for processes without a GPU (default: 4 per core)"
+        "--slots", default="", metavar="N", help="slots for processes without a GPU (default: 4 per core)"
     )
     join.add_argument(
         "--replace",
         action="store_true",
-        help="take the place of a node of that name, or of an earlier join here",
+        help="replace the node of that name, or an earlier join here",
     )
-    join.add_argument(
-        "--insecure-http", action="store_true", help="speak http:// over a network that is yours alone"
-    )
+    join.add_argument("--insecure-http", action="store_true", help="allow http:// in a private network")
     join.add_argument(
         "--systemd", action="store_true", help="then print a systemd unit, and what to do with it"
     )
-    commands.add_parser("run", parents=[folder_options], help="take work from the hub, until SIGTERM")
+    commands.add_parser("run", parents=[folder_options], help="run the agent until SIGTERM")
     commands.add_parser(
-        "status", parents=[folder_options], help="whether the hub takes this node, and what may be wrong"
+        "status", parents=[folder_options], help="check whether the hub accepts this node, and list problems"
     )
     commands.add_parser("unit", parents=[folder_options], help="print a systemd unit for `run`")
     return parser

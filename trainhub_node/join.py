@@ -218,7 +218,7 @@ def _fetch_authority(url: str, fingerprint: str) -> str:
     except httpx.HTTPError as error:
         raise JoinError(_unreachable(url, describe_error(error))) from error
     except ValueError as error:
-        raise JoinError(f"what answers at {url} is no TrainHub; check URL") from error
+        raise JoinError(f"what answers at {url} is not a TrainHub; check URL") from error
     if not hmac.compare_digest(hashlib.sha256(der).hexdigest(), fingerprint):
         raise JoinError(
             f"{url} does not show the certificate authority that the token names: it is another hub, or "
@@ -255,7 +255,7 @@ def _enrol(hub: HubClient, secret: str, request: JoinRequest, url: str) -> dict[
         raise JoinError(f"{_unreachable(url, str(error))}; {remedy}") from error
     except KeyError as error:
         raise JoinError(
-            f"what answers at {url} is no TrainHub of this version; upgrade the hub or this machine"
+            f"what answers at {url} is not a TrainHub of this version; upgrade the hub or this machine"
         ) from error
 
 
@@ -270,9 +270,9 @@ def _write(request: JoinRequest, url: str, node: Mapping[str, str], ca: str) -> 
         configuration.write(request.folder, {**values, **values_of_hub}, ca)
     except OSError as error:
         raise JoinError(
-            f"the hub took this machine in as {node['name']}, but {request.folder} cannot be written: "
+            f"the hub accepted this machine as {node['name']}, but {request.folder} cannot be written: "
             f"{error.strerror}; "
-            "mend that, take a new token, and join again with --replace"
+            "correct that, take a new token, and join again with --replace"
         ) from error
 
 

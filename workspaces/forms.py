@@ -105,7 +105,7 @@ class ChangePasswordForm(PasswordChangeForm):
 
 class TokenForm(forms.Form):
     name = forms.CharField(
-        max_length=100, help_text="A name that tells where you will use the token, for example: laptop."
+        max_length=100, help_text="A name that says where you will use the token, for example: laptop."
     )
     scope = forms.TypedChoiceField(
         choices=SCOPE_CHOICES,

@@ -153,11 +153,11 @@ def _add_new(who: Principal, username: str, user: User | None, encoded: str, rol
                 name = User.normalize_username(username)
                 user = User.objects.create(username=name, password=encoded, password_is_one_time=True)
         except IntegrityError as error:
-            raise PeopleError("username", f"{username} was added at this moment; look at the list") from error
+            raise PeopleError("username", f"{username} was added a moment ago; see the list") from error
     elif not User.objects.filter(pk=user.pk, password_is_one_time=True, memberships=None).update(
         password=encoded
     ):
-        raise PeopleError("username", f"{user} was added at this moment; look at the list")
+        raise PeopleError("username", f"{user} was added a moment ago; see the list")
     Membership.objects.create(workspace=who.workspace, user=user, role=role)
     audit.record(who.user, "member.added", user.get_username(), who.workspace, role=role, is_new=True)
     return user

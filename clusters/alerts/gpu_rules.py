@@ -14,6 +14,7 @@ BUSY_PCT = 95.0
 # Share of the time with lowered clocks from which the loss of speed is noticeable.
 THROTTLED_PCT = 10.0
 QUIET_MINUTES = 60.0
+RESTART = "Drain the node and restart the machine."
 DRAIN_AND_RESET = "Drain the node and reset the GPU when it is free."
 GIB = 2**30
 # A desktop session or the context of a monitoring tool uses less memory.
@@ -60,7 +61,7 @@ def hang(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
         return ()
     sentence = (
         f"{gpu_name(gpu, node)} reports {busy:.0f} % utilisation and draws only {power:.0f} W "
-        f"of {limit:.0f} W. A kernel probably waits without end, for example in a collective that one rank "
+        f"of {limit:.0f} W. A kernel probably waits forever, for example in a collective that one rank "
         f"never reached. It is held by {HOLDER}. Find the rank whose log has stopped, take its stack "
         "with py-spy, and end the run if it makes no progress."
     )
@@ -205,10 +206,9 @@ def lost(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
         # Without the library all GPUs count as lost. That is an alert of its own (node_nvml), and the state
         # of this one GPU is unknown.
         return None
-    error = f" ({gpu.error.rstrip('.')})" if gpu.error else ""
     sentence = (
-        f"{gpu_name(gpu, node)} does not respond any more{error}; it is held by {HOLDER}. The run on it "
-        "cannot continue, and the GPU gets no new runs. Drain the node and restart the machine."
+        f"{gpu_name(gpu, node)} is lost; it is held by {HOLDER}. The run on it cannot continue, and the GPU "
+        f"gets no new runs. {(gpu.error or RESTART).rstrip('.')}."
     )
     return (RuleMatch(sentence, {"error": gpu.error}, cause="it did not respond"),)
 

@@ -41,7 +41,7 @@ def silent(node: NodeFacts, limits: AlertLimits) -> RuleResult:
     runs = len({lease.holder for lease in node.leases})
     then = f" {runs} run{'s' if runs > 1 else ''} cannot continue without it." if runs else ""
     sentence = (
-        f"{node.name} does not report any more.{then} Check that the machine is up, that it reaches the "
+        f"{node.name} no longer reports.{then} Check that the machine is up, that it reaches the "
         "hub, and that its agent runs: systemctl status trainhub-node."
     )
     return (RuleMatch(sentence, {"runs": runs}),)

@@ -16,7 +16,7 @@ from clusters.visibility import clusters_of
 from workspaces.models import Workspace
 
 OTHER_WORKSPACE_RUN = "a run of another workspace"
-NO_HOLDER = "nobody"
+NO_HOLDER = "no run"
 VISIBLE_STATES = ("firing", "cleared")
 
 

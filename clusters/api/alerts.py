@@ -105,7 +105,7 @@ def _selected(alerts: QuerySet[Alert], request: Request) -> QuerySet[Alert]:
     allowed = {parameter.name for parameter in PARAMETERS} | {"cursor", AlertPages.page_size_query_param}
     for name in request.query_params:
         if name not in allowed:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
+            raise SpecError(name, f"is not a known parameter; known parameters: {', '.join(sorted(allowed))}")
     for name, choices in CHOICES.items():
         value = _query_value(request, name)
         if value and value not in choices:

@@ -46,7 +46,7 @@ class SettingsSerializer(serializers.Serializer[Mapping[str, object]]):
         unknown = sorted(set(self.initial_data) - set(self.fields))
         if unknown:
             raise serializers.ValidationError(
-                {unknown[0]: f"is no setting of a cluster; there are: {', '.join(self.fields)}"}
+                {unknown[0]: f"is not a setting of a cluster; the settings are: {', '.join(self.fields)}"}
             )
         return attrs
 

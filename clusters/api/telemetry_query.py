@@ -114,7 +114,7 @@ def read_query(
     allowed = {*(parameter.name for parameter in SPAN), *takes}
     for name in query:
         if name not in allowed:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
+            raise SpecError(name, f"is not a known parameter; known parameters: {', '.join(sorted(allowed))}")
     end = read_time("to", query.get("to", ""), span[1] if span else now)
     start = read_time("from", query.get("from", ""), span[0] if span else end - DEFAULT_SPAN_S)
     if start >= end:

@@ -157,14 +157,11 @@ def _too_small(cluster: Cluster, node: Node) -> str:
     gpus = Gpu.objects.filter(node=node, present=True, mig=False).count()
     if gpus < cluster.node_gpus:
         return (
-            f"{node.name} came with {counted(gpus, 'GPU')}, and nodes of this cluster are to have "
-            f"{cluster.node_gpus}"
+            f"{node.name} has {counted(gpus, 'GPU')}, but nodes of this cluster must have {cluster.node_gpus}"
         )
     if node.slots < cluster.node_slots:
         slots_text = counted(node.slots, "process slot")
-        return (
-            f"{node.name} came with {slots_text}, and nodes of this cluster are to have {cluster.node_slots}"
-        )
+        return f"{node.name} has {slots_text}, but nodes of this cluster must have {cluster.node_slots}"
     return ""
 
 

@@ -49,17 +49,10 @@ def _sentence(event: GpuEvent, name: str) -> str:
         source = f" in its {detail}" if detail else ""
         return f"{name} reported XID {event.code}{source}: {entry.meaning}. {entry.remedy}"
     if event.kind == "lost":
-        return (
-            f"{name} does not respond any more{_detail_suffix(detail)}. Runs on it will fail; reset it, or "
-            "restart the machine."
-        )
+        return f"{name} is lost, and runs on it fail. {detail or 'Reset it, or restart the machine'}."
     if event.kind == "back":
         return f"{name} responds again."
-    return f"{name} had memory errors{_detail_suffix(detail)}."
-
-
-def _detail_suffix(detail: str) -> str:
-    return f": {detail}" if detail else ""
+    return f"{name}: {detail or 'memory errors'}."
 
 
 def _clean(text: str, max_length: int) -> str:

@@ -37,6 +37,13 @@ def alerts_of_run(context: Context, run: str) -> list[presenters.AlertSummary]:
 
 
 @register.simple_tag(takes_context=True)
+def alert_count_of_run(context: Context, run: str) -> int:
+    """Returns how many alerts about the run, and about GPUs that it held, have fired so far."""
+    workspace = _workspace(context)
+    return presenters.visible(workspace, run).count() if workspace else 0
+
+
+@register.simple_tag(takes_context=True)
 def firing_alerts(context: Context, most: int = MAX_ALERTS) -> list[presenters.AlertSummary]:
     """Returns the most severe firing alerts, up to `most`."""
     workspace = _workspace(context)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django import template
 
+from clusters import journal
 from clusters.models import Cluster, ClusterEvent, ProvidedMachine
 from clusters.provisioning import cluster_journal, machines
 
 register = template.Library()
+register.filter("event_word", journal.kind_word)
 
 
 @register.simple_tag

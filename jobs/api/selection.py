@@ -71,7 +71,7 @@ def filter_runs(
     allowed = {parameter.name for parameter in PARAMETERS} | {"cursor", RunPages.page_size_query_param, *also}
     for name in params:
         if name not in allowed:
-            raise SpecError(name, f"is not a known parameter; known here: {', '.join(sorted(allowed))}")
+            raise SpecError(name, f"is not a known parameter; known parameters: {', '.join(sorted(allowed))}")
     state = params.get("state", "")
     if state and state not in STATES:
         raise SpecError("state", f"must be one of {', '.join(STATES)}")

@@ -48,7 +48,7 @@ def end_attempt(
         ).count()
         if reason is Reason.PREEMPTED and preemptions < MAX_PREEMPTIONS:
             message = (
-                f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again; this takes no retry."
+                f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again without using up a retry."
             )
             return _queue_again(run, reason, facts, message, actor=actor, at=at)
         # The first attempt is no retry, and neither are those that followed a preemption.

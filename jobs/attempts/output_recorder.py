@@ -86,7 +86,7 @@ def _problem(part: AttemptNode, output: OutputFile) -> str:
     if wrong:
         return wrong
     if not blobs.SHA256.match(output.sha256):
-        return "the node did not tell its SHA-256"
+        return "the node did not report its SHA-256"
     other = _OF_A_NODE.match(output.path)
     if other is not None and _is_another_node(part, int(other[1])):
         return f"{other[0]} is where files of another node of the run are kept; write to another folder"

@@ -12,9 +12,9 @@ from jobs.states import MemberState
 SAME_ERROR = "ended with the same error"
 OWN_ERROR = "also failed by itself"
 STOPPED = "ended by TrainHub"
-NO_REPORT = "not heard from"
+NO_REPORT = "no report"
 STILL_ENDING = "is still ending"
-NO_ERROR = "ended without a word"
+NO_ERROR = "ended without a message"
 
 
 @dataclass(frozen=True)

@@ -117,5 +117,5 @@ def _doubt(choice: CauseChoice, others: Sequence[Evidence]) -> str:
     doubt = "No rank reported an error of its own; this one was the first to lose the others."
     if silent:
         nodes = ", ".join(sorted({item.node for item in silent}))
-        doubt += f" Not heard from: {len(silent)} rank{'s' if len(silent) > 1 else ''} on {nodes}."
+        doubt += f" No report from {len(silent)} rank{'s' if len(silent) > 1 else ''} on {nodes}."
     return doubt

@@ -28,7 +28,7 @@ Pattern = Any
 def compile_pattern(text: str, *, regex: bool, case: bool) -> Pattern:
     """Returns the compiled pattern. Raises SpecError for the field `q`."""
     if not text:
-        raise SpecError("q", "is empty: say what to look for")
+        raise SpecError("q", "is empty; enter a search term")
     if len(text) > MAX_PATTERN_LENGTH:
         raise SpecError("q", f"has {len(text)} characters; at most {MAX_PATTERN_LENGTH} are allowed")
     if not regex and ("\n" in text or "\r" in text):

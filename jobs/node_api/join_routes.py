@@ -110,7 +110,7 @@ def _count_unknown(token: str, address: str) -> None:
         wait = delay.retry_after_s
         raise Problem(
             429,
-            "Too many tries",
-            f"Unknown tokens came from {address}; wait {wait} s.",
+            "Too many attempts",
+            f"Too many unknown tokens came from {address}; wait {wait} s.",
             Retry_After=str(wait),
         ) from delay

@@ -50,16 +50,14 @@ def nodes(statuses: NodeStatuses, now: datetime) -> Iterator[Metric]:
 
 def run_metrics(visible: QuerySet[Run], now: datetime) -> Iterator[Metric]:
     """Yields metrics about runs. `visible`: the runs that the caller may see."""
-    active = GaugeMetricFamily(
-        "trainhub_runs", "Runs that are not over, by state.", labels=("workspace", "state")
-    )
+    active = GaugeMetricFamily("trainhub_runs", "Active runs, by state.", labels=("workspace", "state"))
     ours = visible.filter(kind=RunKind.JOB, state__in=ACTIVE)
     for name, state, count in ours.values_list("workspace__name", "state").annotate(Count("pk")):
         active.add_metric((name, state), count)
     yield active
     waiting = GaugeMetricFamily(
         "trainhub_queue_oldest_seconds",
-        "How long the run that has waited longest has waited.",
+        "Waiting time of the run that has waited longest.",
         labels=("workspace",),
     )
     for name, since in (

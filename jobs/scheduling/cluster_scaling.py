@@ -58,12 +58,12 @@ def _scale(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> bool:
         decision = _decision(current, demands, now)
         if decision.add:
             waiting = f"{counted(len(demands), 'run')} {'waits' if len(demands) == 1 else 'wait'}"
-            min_nodes_text = f"at least {current.min_nodes} are to be there"
+            min_nodes_text = f"the cluster keeps at least {current.min_nodes}"
             machines.request(current, decision.add, waiting if demands else min_nodes_text, now)
         for machine in ProvidedMachine.objects.select_related("cluster").filter(
             cluster=current, node__name__in=decision.release
         ):
-            machines.release(machine, "nobody needs it", now)
+            machines.release(machine, "no run needs it", now)
     return bool(decision.add)
 
 

@@ -85,7 +85,7 @@ def cancel(run: Run, who: User) -> bool:
     """
     if run.kind == RunKind.EXTERNAL:
         raise Conflict(
-            f"Run {run.number} was logged from elsewhere; end the program that logs it, where that runs."
+            f"Run {run.number} is external: TrainHub did not start it. Stop the program that logs it."
         )
     name = who.get_username()
     with transaction.atomic():

@@ -116,7 +116,7 @@ def _secrets(spec: RunSpec) -> Iterator[Finding]:
     for name, variable in spec.environment_variables.items():
         if variable.secret is not None:
             message = (
-                "secrets by name are not kept here yet; let the script read the value from a file on "
+                "named secrets are not supported yet; let the script read the value from a file on "
                 "the node instead"
             )
             yield Finding("error", f"environment_variables.{name}", message)
@@ -126,6 +126,7 @@ def _priority(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
     # Below 0 everybody may go: it only lets others pass.
     if spec.priority > 0 and not (principal.may(Role.OWNER) or principal.user.is_operator):
         message = (
-            f"{spec.priority} would pass the runs of others; only an owner of the workspace may go above 0"
+            f"{spec.priority} would place the run before those of others; "
+            "only an owner of the workspace may set a value above 0"
         )
         yield Finding("error", "priority", message)

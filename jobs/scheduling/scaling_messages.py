@@ -37,9 +37,9 @@ def _scaling_up(demand: Demand, available: int, starting: list[ProvidedMachine],
     are = "is" if available == 1 or demand.nodes == 1 else "are"
     age = size_range((now - starting[0].asked_at).total_seconds())
     progress = (
-        f"Scaling up: {available} of {counted(demand.nodes, 'node')} {are} there, {number} "
-        f"{'is' if number == 1 else 'are'} coming "
-        f"(asked {age} ago)."
+        f"Scaling up: {available} of {counted(demand.nodes, 'node')} {are} ready, {number} "
+        f"{'is' if number == 1 else 'are'} being created "
+        f"(requested {age} ago)."
     )
     trouble = next((machine for machine in starting if machine.error), None)
     return (

@@ -90,10 +90,7 @@ def clone_spec(run: Run) -> RunSpec:
 
     Raises Conflict for an external run."""
     if run.kind == RunKind.EXTERNAL:
-        raise Conflict(
-            f"Run {run.number} was logged from elsewhere: TrainHub did not start it, and cannot start "
-            "it again."
-        )
+        raise Conflict(f"Run {run.number} is external: TrainHub did not start it, and cannot start it again.")
     spec = read_spec(run.spec)
     return replace(spec, display_name="") if spec.display_name == default_name(spec, run.number) else spec
 

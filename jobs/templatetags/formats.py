@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import datetime
 
 from django import template
 from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
 
 from jobs.display.text import bytesize, duration, status_style
 
@@ -21,6 +25,12 @@ register.filter("duration", duration)
 def attribute(value: object, name: str) -> object:
     """Returns an attribute of a filter's result, as in `{{ state|status_style|attribute:'tone' }}`."""
     return getattr(value, name)
+
+
+@register.filter
+def code_spans(text: str) -> str:
+    """Returns the text as HTML in which words between backquotes are code."""
+    return format_html_join("", "{}{}", _pieces(text))
 
 
 @register.filter
@@ -45,3 +55,8 @@ def attempts(latest: int) -> range:
 @register.filter
 def short(text: str) -> str:
     return str(text)[:8]
+
+
+def _pieces(text: str) -> Iterator[tuple[str, SafeString | str]]:
+    for plain, code in re.findall(r"([^`]*)(?:`([^`]*)`)?", text):
+        yield plain, format_html("<code>{}</code>", code) if code else ""

@@ -23,7 +23,7 @@ def cancel(request: WorkspaceRequest, number: int) -> HttpResponse:
     run = run_numbered(request.principal, number)
     try:
         if not run_actions.cancel(run, request.principal.user):
-            messages.info(request, f"Run {number} is already over or being canceled.")
+            messages.info(request, f"Run {number} has already ended or is being canceled.")
     except Conflict as error:
         messages.error(request, str(error))
     return redirect("run", number)
@@ -69,7 +69,7 @@ def archive(request: WorkspaceRequest, number: int) -> HttpResponse:
         return redirect("run", number)
     messages.success(
         request,
-        f"Run {number} is archived: out of the lists.",
+        f"Run {number} is archived and hidden from lists.",
         extra_tags=reverse("run-unarchive", args=[number]),
     )
     return redirect("run", number)
@@ -79,5 +79,5 @@ def archive(request: WorkspaceRequest, number: int) -> HttpResponse:
 @needs(Role.CONTRIBUTOR)
 def unarchive(request: WorkspaceRequest, number: int) -> HttpResponse:
     run_actions.unarchive(run_numbered(request.principal, number), request.principal.user)
-    messages.success(request, f"Run {number} is in the lists again.")
+    messages.success(request, f"Run {number} is shown in lists again.")
     return redirect("run", number)

@@ -12,6 +12,7 @@ from jobs import causes
 from jobs.causes import Cause
 from jobs.causes.cause_selection import group_reasons
 from jobs.causes.reasons import WITHOUT_CAUSE
+from jobs.display.log_titles import file_title
 from jobs.models import Attempt, Member, Run
 from jobs.states import MemberState, RunState
 
@@ -30,6 +31,11 @@ class CauseView:
     is_ending: bool
     groups: list[tuple[str, str]]
     link: tuple[str, str] | None
+
+    @property
+    def log_title(self) -> str:
+        """The name of the quoted log as the Logs tab shows it."""
+        return f"Rank {self.cause.rank}" if self.cause.rank is not None else file_title(self.cause.log)
 
     @property
     def at(self) -> datetime | None:

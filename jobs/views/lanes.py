@@ -3,7 +3,6 @@ open page polls."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,6 +12,7 @@ from django.utils.cache import patch_cache_control
 
 from jobs.causes import log_lines
 from jobs.causes.reasons import LOG_OF_REASON
+from jobs.display.log_titles import OF_NODE, file_title
 from jobs.display.text import exit_text, status_style
 from jobs.logs import lanes as store
 from jobs.logs.lanes import TAIL_BYTES, Lane, Lanes
@@ -21,7 +21,6 @@ from jobs.states import WAITING, MemberState, RunState
 from jobs.views.cause import first_failed
 from jobs.views.run_lookup import run_numbered
 from trainhub_launch.json_types import JsonObject
-from trainhub_launch.log_names import ENVIRONMENT_LOG, LAUNCHER_LOG, PREPARATION_LOG
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
 
@@ -36,8 +35,6 @@ __all__ = [
     "requested_attempt",
 ]
 # The names begin with numbers, which sort the files by the steps of an attempt.
-TITLES = {ENVIRONMENT_LOG: "Environment build", PREPARATION_LOG: "Preparation", LAUNCHER_LOG: "Launcher"}
-OF_NODE = re.compile(r"node_(\d+)/(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,7 @@ def logs_view(run: Run, attempt: int, requested_log: str) -> LogsView:
         _lane_view(lane, built.from_ms, _title(lane, lonely=len(members) == 1, mixed=is_mixed), nodes)
         for lane in built.ranks
     ]
-    files = [_lane_view(lane, built.from_ms, _file_title(lane.name), nodes) for lane in built.others]
+    files = [_lane_view(lane, built.from_ms, file_title(lane.name), nodes) for lane in built.others]
     # `groupby` merges neighbours only. Ranks are in order and those of a node follow each other.
     groups = tuple((node, tuple(lanes)) for node, lanes in groupby(ranks, key=lambda lane: lane.node))
     return LogsView(built, groups, tuple(files), chosen_log(run, built.all, requested_log, failed))
@@ -212,14 +209,6 @@ def _title(lane: Lane, *, lonely: bool, mixed: bool) -> str:
     if member is None or lonely:
         return "Process"
     return f"Rank {member.rank} · {member.role}" if mixed else f"Rank {member.rank}"
-
-
-def _file_title(name: str) -> str:
-    """Returns the title of a log that belongs to no rank. The node's folder is omitted, because the page
-    shows the node's name beside it."""
-    match = OF_NODE.fullmatch(name)
-    plain = match[2] if match else name
-    return TITLES.get(plain, plain.removeprefix("logs/"))
 
 
 def _node_of(name: str, nodes: Sequence[str]) -> str:

@@ -22,12 +22,14 @@ MAX_OF_A_KIND = 6
 
 @dataclass(frozen=True)
 class Hit:
-    """`command`: what the page itself does instead of opening `url` (static/js/palette.js)."""
+    """`kind`: the heading below which the search page lists it. `command`: what the page itself does instead
+    of opening `url` (static/js/palette.js)."""
 
     icon: str
     title: str
     detail: str
     url: str
+    kind: str
     command: str = ""
 
 
@@ -79,7 +81,7 @@ def hits_for(text: str, request: WorkspaceRequest) -> list[Hit]:
 def pages(text: str, request: HttpRequest) -> list[Hit]:
     """Returns the entries of the navigation that contain the text."""
     return [
-        Hit(entry.icon, entry.word, "page", entry.url)
+        Hit(entry.icon, entry.word, "page", entry.url, "Pages")
         for entry in navigation_entries(request)
         if text.lower() in entry.word.lower()
     ]
@@ -89,7 +91,7 @@ def actions(text: str, who: Principal) -> list[Hit]:
     """Returns what this person may do and the text names, in the order of ACTIONS."""
     words = text.lower().split()
     return [
-        Hit("bolt", action.title, "action", url, action.command)
+        Hit("bolt", action.title, "action", url, "Actions", action.command)
         for action in ACTIONS
         if action.is_for(who)
         and all(word in f"{action.title} {action.words}".lower() for word in words)
@@ -112,27 +114,39 @@ def _address(action: Action) -> str:
 
 
 def _runs(text: str, request: WorkspaceRequest) -> list[Hit]:
+    """Returns the newest runs, and the way to all if there are more."""
     runs = (
         Run.objects.for_workspace(request.principal.workspace)
         .matching(text=text)
         .select_related("experiment")
-        .defer("preview")[:MAX_OF_A_KIND]
+        .defer("preview")[: MAX_OF_A_KIND + 1]
     )
-    return [
+    hits = [
         Hit(
             "queue-list",
             run.display_name or str(run),
             f"run {run.number} · {run.experiment.name} · {run.state}",
             reverse("run", args=[run.number]),
+            "Runs",
         )
         for run in runs
     ]
+    if len(hits) <= MAX_OF_A_KIND:
+        return hits
+    everything = Hit("arrow-right", "All matching runs", "", f"{reverse('runs')}?q={quote(text)}", "Runs")
+    return [*hits[:MAX_OF_A_KIND], everything]
 
 
 def _nodes(text: str, request: WorkspaceRequest) -> list[Hit]:
     nodes = visible_nodes(request.principal.workspace).filter(name__icontains=text)[:MAX_OF_A_KIND]
     return [
-        Hit("server-stack", node.name, f"node of {node.cluster.name}", reverse("node", args=[node.name]))
+        Hit(
+            "server-stack",
+            node.name,
+            f"node of {node.cluster.name}",
+            reverse("node", args=[node.name]),
+            "Machines",
+        )
         for node in nodes
     ]
 
@@ -150,7 +164,13 @@ def _gpus(text: str, request: WorkspaceRequest) -> list[Hit]:
         .order_by("node__name", "index")[:MAX_OF_A_KIND]
     )
     return [
-        Hit("cpu-chip", f"GPU {gpu.index} of {gpu.node.name}", gpu.name, reverse("gpu", args=[gpu.uuid]))
+        Hit(
+            "cpu-chip",
+            f"GPU {gpu.index} of {gpu.node.name}",
+            gpu.name,
+            reverse("gpu", args=[gpu.uuid]),
+            "GPUs",
+        )
         for gpu in gpus
     ]
 
@@ -158,7 +178,7 @@ def _gpus(text: str, request: WorkspaceRequest) -> list[Hit]:
 def _clusters(text: str, request: WorkspaceRequest) -> list[Hit]:
     clusters = clusters_of(request.principal.workspace).filter(name__icontains=text)[:MAX_OF_A_KIND]
     return [
-        Hit("server-stack", cluster.name, "cluster", reverse("cluster", args=[cluster.name]))
+        Hit("server-stack", cluster.name, "cluster", reverse("cluster", args=[cluster.name]), "Clusters")
         for cluster in clusters
     ]
 
@@ -168,6 +188,12 @@ def _experiments(text: str, request: WorkspaceRequest) -> list[Hit]:
         workspace=request.principal.workspace, deleted_at=None, name__icontains=text
     ).order_by("name")[:MAX_OF_A_KIND]
     return [
-        Hit("beaker", item.name, "experiment", f"{reverse('runs')}?experiment={quote(item.name)}")
+        Hit(
+            "beaker",
+            item.name,
+            "experiment",
+            f"{reverse('runs')}?experiment={quote(item.name)}",
+            "Experiments",
+        )
         for item in experiments
     ]

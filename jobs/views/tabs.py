@@ -92,11 +92,13 @@ def _plan(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
     plan = LaunchPlan.from_json(stored) if stored else preview
     if plan is None:
         return {"plan": None}
+    changes = plan_comparison.differences(preview, plan) if preview and stored else ()
     return {
         "plan": plan,
         "ran": bool(stored),
         "rows": [(row, display_argv(row.process)) for row in plan_comparison.rows(plan)],
-        "differences": plan_comparison.differences(preview, plan) if preview and stored else (),
+        "differences": [change for change in changes if not change.expected],
+        "filled_in": [change for change in changes if change.expected],
         "printed": show(plan),
     }
 
@@ -121,7 +123,7 @@ def _of_jobs(run: Run) -> bool:
 TABS: dict[str, Tab] = {
     "logs": Tab("Logs", _logs, ("css/log.css",), ("js/log-view.js",), shows=_of_jobs),
     "gpus": Tab("GPUs", devices.context, ("css/charts.css",), ("js/charts/mount.js",), shows=_of_jobs),
-    "members": Tab("Members", _member_rows, is_detail=True, shows=_of_jobs),
+    "members": Tab("Ranks", _member_rows, is_detail=True, shows=_of_jobs),
     "plan": Tab("Plan", _plan, is_detail=True, shows=_of_jobs),
     "events": Tab("Events", _events),
     "spec": Tab("Spec", _spec, stands=True, is_detail=True, shows=_of_jobs),

@@ -7,14 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from jobs.display.text import status_style
 from jobs.states import FINAL, RunState
-
-# The phases as users of such platforms know them; the others are called like their state.
-WORDS: dict[str, str] = {
-    RunState.PROVISIONING: "Scaling",
-    RunState.FINALIZING: "Post-processing",
-    RunState.CANCEL_REQUESTED: "Canceling",
-}
 
 
 class TimelineEvent(Protocol):
@@ -62,7 +56,7 @@ def phases(created_at: datetime, events: Iterable[TimelineEvent], now: datetime)
         seconds = max(0.0, (until - at).total_seconds())
         out.append(
             StateSpan(
-                state, WORDS.get(state, state), at, seconds, is_open, attempt if again and attempt else None
+                state, status_style(state).word, at, seconds, is_open, attempt if again and attempt else None
             )
         )
     return tuple(out)
@@ -73,7 +67,9 @@ def stretch(started_at: datetime, finished_at: datetime | None, now: datetime) -
     reported them."""
     state, seconds = RunState.RUNNING.value, ((finished_at or now) - started_at).total_seconds()
     return (
-        StateSpan(state, WORDS.get(state, state), started_at, max(0.0, seconds), is_open=finished_at is None),
+        StateSpan(
+            state, status_style(state).word, started_at, max(0.0, seconds), is_open=finished_at is None
+        ),
     )
 
 

@@ -187,7 +187,7 @@ def source_facts(source: Source | None, who: Principal) -> SourceFacts | None:
     snapshot = Snapshot.objects.filter(workspace=who.workspace, sha256=source.id).first()
     if snapshot is None:
         return SourceFacts(
-            "Code that is no longer kept", "Upload it again, or take another source.", (), is_missing=True
+            "Code that is no longer kept", "Upload it again, or choose another source.", (), is_missing=True
         )
     count = len(snapshot.paths)
     return SourceFacts(

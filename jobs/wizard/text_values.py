@@ -54,12 +54,12 @@ def read_span(text: str) -> int | None:
     while at < len(text):
         match = SPAN.match(text, at)
         if match is None:
-            raise ValueError("is not a span of time; write for example '45 min', '2h 30m' or '1d'")
+            raise ValueError("is not a duration; write for example '45 min', '2h 30m' or '1d'")
         total += float(match[1]) * SECONDS[(match[2] or "s").lower()]
         at = match.end()
     # Fractions are allowed if the sum is whole: 1.5 min is 90 s, 0.5 s is an error.
     if total < 1 or total != int(total):
-        raise ValueError("must be at least a second, and whole seconds")
+        raise ValueError("must be a whole number of seconds, at least 1")
     return int(total)
 
 

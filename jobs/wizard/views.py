@@ -85,7 +85,7 @@ def spec(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
     draft = drafts.find(request.principal, draft_id)
     evaluation = evaluate(draft, request.principal)
     if evaluation.spec is None:
-        raise Http404("The draft makes no spec yet; its review step says what is missing.")
+        raise Http404("The draft is not complete yet; its review step shows what is missing.")
     response = JsonResponse(evaluation.spec.to_json(), json_dumps_params={"indent": 2, "ensure_ascii": False})
     response["Content-Disposition"] = 'attachment; filename="run.json"'
     return response
@@ -95,7 +95,7 @@ def spec(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
 @needs(Role.CONTRIBUTOR)
 def discard(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
     drafts.find(request.principal, draft_id).delete()
-    messages.success(request, "The draft is gone.")
+    messages.success(request, "The draft no longer exists.")
     return redirect("wizard-start")
 
 

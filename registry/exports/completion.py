@@ -72,7 +72,7 @@ def finish_export(export_id: int) -> None:
     try:
         _make(export, export.run, report)
     except RegistryError as error:
-        _refuse(export, f"The run has ended well, but {error.message}.", report)
+        _refuse(export, f"The run has completed, but {error.message}.", report)
 
 
 def _why_not(run: Run, report: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ def start(version: ModelVersion, options: Options, who: Principal) -> Export:
     same = waiting.filter(options=options.to_json()).first()
     if same is not None:
         raise RegistryError(
-            "version", f"this very export is under way already, as {same.run}; wait for its end"
+            "version", f"the same export is already running as {same.run}; wait until it ends"
         )
     spec = spec_of(version, options, pack(version, options, who))
     with transaction.atomic():

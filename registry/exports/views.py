@@ -39,9 +39,7 @@ def export(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     except RegistryError as error:
         form.add_error(error.field if error.field in form.fields else None, _sentence(error))
         return _page(request, version, form, status=422)
-    messages.success(
-        request, f"The export runs as {started.run}; what comes of it appears on the version's page."
-    )
+    messages.success(request, f"The export runs as {started.run}; its result appears on the version's page.")
     return redirect("run", started.run.number) if started.run else redirect("model-version", name, number)
 
 

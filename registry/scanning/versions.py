@@ -133,7 +133,7 @@ def _read(files: list[ModelFile]) -> list[dict[str, Any]]:
             # interrupts.
             timeout=min(MAX_S, seconds * len(files) + 30),
         )
-        output, note = done.stdout, "The scanner broke off at this file."
+        output, note = done.stdout, "The scanner failed at this file."
     except subprocess.TimeoutExpired as error:
         output, note = _text(error.stdout), "The scanner took too long."
     # The last line may be cut off if the process was killed.

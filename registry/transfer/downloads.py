@@ -23,7 +23,7 @@ from workspaces.http.problems import Problem, not_found, problem_responses, unau
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs, zip_stream
 
-NOT_THERE = "There is no such model, version or file, or none that you may see."
+NOT_THERE = "There is no such model, version or file, or you may not see it."
 # The line of trainhub_verify.py that `_script` replaces; it must be spelled as it is there.
 UNPINNED = "KNOWN_KEYS: tuple[str, ...] = ()\n"
 

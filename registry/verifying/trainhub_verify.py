@@ -110,7 +110,7 @@ class Folder:
     def open(self, name: str) -> IO[bytes]:
         path = self._root / name
         if path.is_symlink() or not path.is_file():
-            raise UnreadableInput("it is a link, or no plain file.")
+            raise UnreadableInput("it is a link, or not a regular file.")
         return path.open("rb")
 
 
@@ -242,7 +242,7 @@ def _has_our_form(manifest: Any) -> bool:
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a name stands there twice")
+        raise ValueError("a name occurs twice")
     return dict(pairs)
 
 
@@ -258,7 +258,7 @@ def _check_files(report: VerificationReport, contents: Folder | Zip) -> None:
     there = Counter(name for name in contents.names if name not in (CERTIFICATE, SIGNATURE))
     for name in sorted(there.keys() - listed.keys()):
         if name in ADDED_BY_CLIENTS:
-            report.notes.append(f"{name} was added by MLflow's client; the certificate does not speak of it.")
+            report.notes.append(f"{name} was added by MLflow's client; the certificate does not mention it.")
         elif report.manifest:
             report.add("extra", name, f"{name} is extra: the certificate does not list it.")
     for name, item in sorted(listed.items()):

@@ -13,4 +13,7 @@ def models(text: str, request: WorkspaceRequest) -> list[Hit]:
     registered = RegisteredModel.objects.filter(
         workspace=request.principal.workspace, name__icontains=text
     ).order_by("name")[:MAX_OF_A_KIND]
-    return [Hit("cube", model.name, "model", reverse("model", args=[model.name])) for model in registered]
+    return [
+        Hit("cube", model.name, "model", reverse("model", args=[model.name]), "Models")
+        for model in registered
+    ]

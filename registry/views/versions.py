@@ -28,8 +28,8 @@ from workspaces.states import Role
 MAX_FILES = 500
 WARNINGS = {
     DANGEROUS: "loading this can run any program.",
-    NOT_SCANNED: "the scanner has not looked at this.",
-    CONTAINS_CODE: "this brings code, which runs when the model is loaded or used.",
+    NOT_SCANNED: "the scanner has not scanned this.",
+    CONTAINS_CODE: "this contains code, which runs when the model is loaded or used.",
 }
 TAG = re.compile(r"(?P<key>[^=]+)=(?P<value>.*)", re.DOTALL)
 

@@ -160,7 +160,7 @@ class Visitor:
             while self._under_way() and time.monotonic() < deadline:
                 time.sleep(0.2)
         except OSError as error:
-            print(f"The hub does not answer any more: {error}", flush=True)
+            print(f"The hub no longer responds: {error}", flush=True)
 
     def _under_way(self) -> list[str]:
         """Returns the ids of all runs of the workspace that have not ended, whoever submitted them."""

@@ -25,8 +25,8 @@ mount("theme", (button) => {
     if (next === "system") localStorage.removeItem("trainhub.theme");
     else localStorage.setItem("trainhub.theme", next);
     dispatchEvent(new Event("trainhub:theme"));
-    show();
   });
+  addEventListener("trainhub:theme", show);
   show();
 });
 
@@ -101,8 +101,6 @@ mount("live", (element) => {
 });
 
 mount("dismiss", (button) => button.addEventListener("click", () => button.parentElement.remove()));
-
-document.querySelector(".th-tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 document.addEventListener("click", (event) => {
   for (const menu of document.querySelectorAll("details.th-menu[open]")) {

@@ -88,7 +88,8 @@ class LogView {
     this.targetNumber = number;
     this.setSideOpen(false);
     if (isChosen) this.updateAddress(byte);
-    this.part("name").textContent = name;
+    this.part("name").textContent = this.lanes.title(name);
+    this.part("name").title = name;
     const query = new URLSearchParams({ attempt: this.attempt, download: 1 });
     this.part("download").href = `${this.logUrl(name)}?${query}`;
     this.load(Number(this.lanes.lane(name)?.dataset.size ?? 0));

@@ -116,7 +116,8 @@ class TestSubmit:
         assert refused(str(path)) == f"spec: {path} cannot be read: No such file or directory\n"
 
     @pytest.mark.parametrize(
-        ("make", "said"), [(make_stranger, "user: stan is nobody here"), (make_viewer, "user: This needs")]
+        ("make", "said"),
+        [(make_stranger, "user: stan is not a user here"), (make_viewer, "user: This needs")],
     )
     def test_only_a_contributor_may(self, folder: Path, make: Callable[[], Any], said: str) -> None:
         assert refused(written(folder, LOCAL), str(make())).startswith(said)

@@ -102,7 +102,7 @@ class TestLive:
     def test_names_the_phases_within_the_attempt(self, api: Client, run: Run) -> None:
         answer = told(api, run)
         phases = answer["phases"]
-        assert phases[0]["name"] == "Scaling"
+        assert phases[0]["name"] == "Provisioning"
         assert phases[-1]["name"] == "Running"
         assert int(phases[0]["from"]) == answer["from"]
         assert all(one["to"] == two["from"] for one, two in itertools.pairwise(phases))
@@ -125,7 +125,7 @@ class TestLive:
             ({"attempt": "2"}, "attempt", "between 1 and 1"),
             ({"all_gpus": "yes"}, "all_gpus", "0 or 1"),
             ({"points": "0"}, "points", "from 1 to 2000"),
-            ({"gpus": "x"}, "gpus", "known here: all_gpus, as, attempt"),
+            ({"gpus": "x"}, "gpus", "known parameters: all_gpus, as, attempt"),
         ],
     )
     def test_refuses_what_it_cannot_read(

@@ -147,7 +147,7 @@ WRONG: list[tuple[Spec, str, str]] = [
         "there is no example 'nothing'; there are:",
     ),
     ({"source": {"type": "local", "path": "/etc"}}, "source.type", "'local' is not a kind of source"),
-    ({"scirpt": "train.py"}, "scirpt", "is not a known field; known here:"),
+    ({"scirpt": "train.py"}, "scirpt", "is not a known field; known fields:"),
     ({"display_name": "x" * 201}, "display_name", "at most 200"),
     ({"experiment": "../x"}, "experiment", "use letters"),
     ({"display_name": "half a \ud800 character"}, "display_name", "is not valid Unicode"),

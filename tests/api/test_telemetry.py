@@ -181,7 +181,7 @@ class TestRefusals:
             ({"host": "fan_pct"}, "host", "any of cpu_pct, "),
             ({"gpus": "GPU-z"}, "gpus", "'GPU-z' is not a GPU of alpha, which has GPU-a, GPU-b"),
             ({"as": "xml"}, "as", "json or csv"),
-            ({"form": "1"}, "form", "known here: as, from, gpus"),
+            ({"form": "1"}, "form", "known parameters: as, from, gpus"),
         ],
     )
     def test_name_the_parameter_and_what_it_may_be(
@@ -196,7 +196,7 @@ class TestRefusals:
             asked(api, "clusters/local/heat/", metrics="power_w"),
             400,
             "metrics",
-            "known here: as, from, metric",
+            "known parameters: as, from, metric",
         )
 
     @pytest.mark.parametrize("path", ["nodes/none/series/", "gpus/GPU-none/series/", "clusters/none/heat/"])

@@ -7,7 +7,7 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from clusters.enrolment.node_tokens import enrol_node, revoke_node
-from clusters.journal import recent_events, record_event
+from clusters.journal import kind_word, recent_events, record_event
 from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat, silence
 from clusters.node_reports.hub_uptime import listening_window
@@ -180,3 +180,10 @@ class TestSilence:
         span = listening_window(after(5))
         with django_assert_num_queries(1):
             silence.record_silent_nodes(after(5), span)
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"), [("gpu_back", "GPU back"), ("heard", "first report"), ("drained", "drained")]
+)
+def test_pages_name_a_kind_in_words(kind: str, word: str) -> None:
+    assert kind_word(kind) == word

@@ -262,7 +262,7 @@ class TestClusterPage:
     def test_a_lost_gpu_is_neither_free_nor_at_work(self) -> None:
         page = self.told({"GPU-a": {}, "GPU-b": {"state": GPU_LOST, "error": "It has fallen off the bus."}})
         assert "th-gpu-lost" in page
-        assert "does not respond any more" in page
+        assert "no longer responds" in page
         assert "1<small> of 2" in page
 
     def test_of_a_gpu_whose_load_is_not_known_nobody_says_that_it_is_idle(self) -> None:

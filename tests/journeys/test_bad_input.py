@@ -87,7 +87,7 @@ BAD = {
     "fewer than none": processes(-1, says="between 1 and 4096"),
     "very many": processes(10**12, says="between 1 and 4096"),
     "no nodes": processes(2, 0, says="between 1 and 1024", at="node_count"),
-    "not divisible": processes(3, 2, says="3 processes cannot be shared evenly by 2 nodes; use 2 or 4"),
+    "not divisible": processes(3, 2, says="3 processes cannot be divided evenly among 2 nodes; use 2 or 4"),
     "more GPUs than a node has": gpus(64, "no node has that many; "),
     "more GPUs than there are": gpus(999, "between 0 and 64"),
     "mpirun": Bad(

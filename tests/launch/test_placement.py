@@ -166,13 +166,13 @@ class TestWaiting:
         node = make_node("b", gpus=4, free=2, holds=(Hold("run 12", 2, is_over=True),))
         assert refused(Demand(1, 4, 0), node).sentence == (
             "Waiting for 1 node with 4 GPUs: b has 2 of 4 GPUs free; "
-            "2 GPUs of b stay out of use until it proves that run 12 is gone."
+            "2 GPUs of b stay reserved until it confirms that run 12 has ended."
         )
 
     def test_names_only_the_nearest_of_many(self) -> None:
         nodes = (make_node(f"n{n}", gpus=8, free=0, holds=(Hold("run 1", 8),)) for n in range(9))
         assert refused(Demand(1, 8, 0), *nodes).sentence.endswith(
-            "held by run 1. 5 more nodes are no nearer."
+            "held by run 1. 5 more nodes have even less free."
         )
 
     @pytest.mark.parametrize(

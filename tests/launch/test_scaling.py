@@ -1,4 +1,4 @@
-"""How a cluster grows for those who wait and shrinks when nobody needs it."""
+"""How a cluster grows for those who wait and shrinks when no run needs it."""
 
 from __future__ import annotations
 

@@ -193,4 +193,4 @@ class TestTheHub:
             for verb in ("cancel", "clone"):
                 answer = api.post(f"/api/v1/runs/{results['info']['run_id']}/{verb}/")
                 assert answer.status_code == 409
-                assert "logged from elsewhere" in answer.json()["detail"]
+                assert "is external: TrainHub did not start it" in answer.json()["detail"]

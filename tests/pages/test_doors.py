@@ -90,7 +90,7 @@ class TestActions:
     def test_cancel_of_an_ended_run_says_so(self, who: Principal) -> None:
         run = failed(who)
         answer = client_of(make_contributor()).post(f"/runs/{run.number}/cancel/", follow=True)
-        assert "already over" in answer.content.decode()
+        assert "has already ended" in answer.content.decode()
 
     def test_clone_opens_a_wizard_filled_with_the_run(self, who: Principal) -> None:
         run = failed(who)

@@ -7,6 +7,7 @@ import pytest
 from clusters.states import NodeStatus
 from jobs.display.text import STATUS_STYLES, bytesize, duration
 from jobs.states import MemberState, RunState
+from jobs.templatetags.formats import code_spans
 
 
 class TestBytesize:
@@ -54,3 +55,8 @@ class TestLook:
         assert look.tone
         assert look.icon
         assert look.word
+
+
+class TestCodeSpans:
+    def test_words_between_backquotes_are_code_and_the_rest_is_escaped(self) -> None:
+        assert code_spans("a < b: `kill -9 <PID>`, or") == "a &lt; b: <code>kill -9 &lt;PID&gt;</code>, or"

@@ -153,7 +153,7 @@ class TestChosen:
         page.goto(HERE)
         for name in ("sgd-1", "adam-2"):
             page.locator(f"tr:has-text('{name}') input[name=run]").check()
-        assert page.inner_text("#bulk strong") == "2 chosen"
+        assert page.inner_text("#bulk strong") == "2 selected"
         page.click("#bulk >> text=Compare")
         page.wait_for_url("**/compare/?runs=*")
         assert re.fullmatch(r"runs=\d+(,|%2C)\d+", urlsplit(page.url).query.split("&")[0])
@@ -166,16 +166,16 @@ class TestChosen:
         wait_for_names(page, "adam-0")
         only = page.locator("tr:has-text('adam-0') input[name=run]")
         only.check()
-        assert page.inner_text("#bulk strong") == "2 chosen"
+        assert page.inner_text("#bulk strong") == "2 selected"
         only.uncheck()
-        assert page.inner_text("#bulk strong") == "1 chosen"
+        assert page.inner_text("#bulk strong") == "1 selected"
 
     def test_by_keyboard_they_are_tagged_and_told_of(self, page: Any) -> None:
         page.goto(f"{HERE}&column=tags.team")
         page.locator("h1").click()
         for key in ("j", "x", "j", "x"):
             page.keyboard.press(key)
-        assert page.inner_text("#bulk strong") == "2 chosen"
+        assert page.inner_text("#bulk strong") == "2 selected"
         page.click("#bulk summary")
         page.fill("#bulk input[name=key]", "team")
         page.fill("#bulk input[name=value]", "vision")

@@ -39,7 +39,7 @@ class TestLive:
             log(client, experiment["experiment"]["experiment_id"], "newest", {"val_acc": 0.99}, {})
         page.wait_for_selector("#run-rows >> text=newest")
         assert page.locator("tr:has-text('sgd-1') input[name=run]").is_checked()
-        assert page.inner_text("#bulk strong") == "1 chosen"
+        assert page.inner_text("#bulk strong") == "1 selected"
 
     def test_a_refresh_fetches_the_rows_that_have_changed_and_not_the_table(
         self, page: Any, hub: Hub

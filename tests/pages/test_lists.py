@@ -152,6 +152,13 @@ class TestCatalog:
         for words in ("TrainHub-PyTorch-2.13", "torch==2.13.0", "/usr/bin/python3"):
             assert words in text, words
 
+    def test_an_interpreter_of_several_nodes_is_listed_once(self, who: Principal) -> None:
+        for name in ("alpha", "beta"):
+            node(name)
+        text = seen("/environments/")
+        assert text.count("/usr/bin/python3") == 1
+        assert all(f'href="/nodes/{name}/"' in text for name in ("alpha", "beta"))
+
 
 class TestSearch:
     @pytest.mark.parametrize("text", ["digits", "1", "run 1", "#1"])
@@ -163,6 +170,14 @@ class TestSearch:
         node("alpha")
         assert 'href="/nodes/alpha/"' in seen("/search/?q=alph")
         assert 'href="/experiments/"' in seen("/search/?q=experim")
+
+    def test_leads_to_all_runs_when_there_are_more_than_it_lists(self, who: Principal) -> None:
+        for _ in range(7):
+            queued(who, display_name="many words")
+        text = seen("/search/?q=many+words")
+        assert text.count('href="/runs/') - text.count('href="/runs/new/') >= 7
+        assert 'href="/runs/?q=many%20words"' in text
+        assert "<h2>Runs</h2>" in text
 
     def test_says_when_nothing_is_found(self, who: Principal) -> None:
         launched(who)

@@ -124,7 +124,7 @@ class TestAliasForm:
         registered()
         answer = client_of(make_contributor()).post("/models/digits/alias/", {"alias": "v7", "version": "1"})
         assert answer.status_code == 422
-        assert "reads like a version itself" in answer.content.decode()
+        assert "looks like a version" in answer.content.decode()
         assert 'value="v7"' in answer.content.decode()
 
     def test_its_address_leads_back_to_the_model(self) -> None:
@@ -167,7 +167,7 @@ class TestRegisterForm:
     @pytest.mark.parametrize(
         ("wrong", "sentence"),
         [
-            ({"name": ""}, "what shall the model be called?"),
+            ({"name": ""}, "enter a name for the model"),
             ({"name": "a/b"}, "starting with a letter or digit"),
             ({"path": "nope.pt"}, "is not among the outputs of run 41"),
             ({"run": "f" * 32}, "Choose one of the runs"),

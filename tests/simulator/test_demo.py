@@ -75,7 +75,7 @@ class TestDemo:
         demo.start()
         said = demo.said()
         assert "its 6 machines and 40 GPUs are simulated" in said
-        assert f"Its data is apart, in {demo.data_dir}" in said
+        assert f"Its data is in a separate folder, {demo.data_dir}" in said
         assert f"Later, sign in as admin with the password {demo.password}\n" in said
         names = {machine.name for machine in FLEET}
         eventually(
@@ -160,7 +160,7 @@ class TestDemo:
         with pytest.raises(AssertionError):
             refused.start()
         assert refused.stop() == 1
-        assert "holds a TrainHub that is no demo" in refused.said()
+        assert "contains a TrainHub that is not a demo" in refused.said()
         assert [path.name for path in (tmp_path / "real").iterdir()] == ["secret-key"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,6 @@ from tracking.comparison.figures import FigureRow
 from tracking.comparison.selected_runs import ComparedRun
 from tracking.comparison.tables import ComparisonTable
 from tracking.params import number_of
-from trainhub_launch.json_types import JsonObject
 
 MAX_AXES = 300
 DEFAULT_PARAM_COUNT, USUAL_METRICS = 6, 2
@@ -30,6 +30,7 @@ def plot_data(
         ),
         *(_metric_axis(row) for row in figures),
     ][:MAX_AXES]
+    _tell_apart(axes)
     different = [
         axis["id"] for axis in axes if axis["kind"] == "param" and len(set(map(str, axis["values"]))) > 1
     ]
@@ -79,12 +80,20 @@ def _param_axis(name: str, texts: Sequence[str | None]) -> dict[str, Any]:
     }
 
 
-def _metric_axis(row: FigureRow) -> JsonObject:
+def _metric_axis(row: FigureRow) -> dict[str, Any]:
     values = [
         figure.value if figure.value is not None and math.isfinite(figure.value) else None
         for figure in row.last
     ]
     return {"id": f"metrics.{row.key}", "label": row.key, "kind": "metric", "values": values}
+
+
+def _tell_apart(axes: Sequence[dict[str, Any]]) -> None:
+    """Adds the kind to the labels of a param and a metric of one name."""
+    counts = Counter(axis["label"] for axis in axes)
+    for axis in axes:
+        if counts[axis["label"]] > 1:
+            axis["label"] = f"{axis['label']} ({axis['kind']})"
 
 
 def _metric_rank(name: str) -> tuple[int, str]:

@@ -54,7 +54,7 @@ def select_runs(workspace: Workspace, names: Sequence[str], removed: Iterable[st
     if len(names) > MAX_RUNS:
         notes.append(
             f"{len(names)} runs are selected, but at most {MAX_RUNS} can be compared: these are the first. "
-            "Take some out of the address to see others."
+            "Remove some from the address to see others."
         )
     selected = load_named_runs(workspace, names[:MAX_RUNS])
     unknown = missing_names(names[:MAX_RUNS], selected)

@@ -164,7 +164,7 @@ ACTIONS: dict[str, BulkAction] = {
     "tag": BulkAction(_unchanged, "{are} tagged", ""),
     "untag": BulkAction(_unchanged, "no longer have the tag", "does not have that tag."),
     "archive": BulkAction(run_actions.archive, "{are} archived", "is archived already."),
-    "unarchive": BulkAction(run_actions.unarchive, "{are} in the list again", "is in the list already."),
+    "unarchive": BulkAction(run_actions.unarchive, "{are} no longer archived", "is not archived."),
     "delete": BulkAction(
         run_actions.delete, "{are} deleted, and can be restored for some days", "is deleted already."
     ),
@@ -174,8 +174,6 @@ ACTIONS: dict[str, BulkAction] = {
     ),
     "pin": BulkAction(stars_and_pins.pin, "{are} pinned", "is pinned already."),
     "unpin": BulkAction(stars_and_pins.unpin, "{are} no longer pinned", "is not pinned."),
-    "star": BulkAction(stars_and_pins.star, "{are} starred", "has your star already.", Role.VIEWER),
-    "unstar": BulkAction(
-        stars_and_pins.unstar, "{are} without your star", "does not have your star.", Role.VIEWER
-    ),
+    "star": BulkAction(stars_and_pins.star, "{are} starred", "is starred already.", Role.VIEWER),
+    "unstar": BulkAction(stars_and_pins.unstar, "{are} no longer starred", "is not starred.", Role.VIEWER),
 }

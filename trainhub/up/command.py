@@ -71,9 +71,9 @@ def _run(started: float, as_demo: bool, agents_pipe: int | None) -> None:
         _start(supervisor, lock, notice, started, as_demo, agents_pipe=agents_pipe)
         supervisor.keep()
         say(
-            "Stopping the demo and all that it started."
+            "Stopping the demo and everything that it started."
             if as_demo
-            else "Stopping. Training that runs goes on."
+            else "Stopping. Active runs continue."
         )
     finally:
         supervisor.stop()
@@ -129,7 +129,7 @@ def _start(
         return
     if installation.is_open():
         say(
-            f"Add a machine: {installation.public_url()}/clusters/add/ or `manage.py node token NAME` tell "
+            f"Add a machine: {installation.public_url()}/clusters/add/ or `manage.py node token NAME` show "
             "the command to run there."
         )
     say(f"Data and logs are in {installation.DATA_DIR}. Ctrl-C stops TrainHub and leaves training running.")
@@ -178,8 +178,7 @@ def _prepare(*options: str) -> dict[str, str]:
         last = err.strip().splitlines()[-1:] or [out.strip()]
         write_secret(installation.LOGS / "prepare.log", err)
         raise Stop(
-            f"What TrainHub keeps could not be made ready: {last[0]} (see "
-            f"{installation.LOGS / 'prepare.log'})."
+            f"TrainHub's data could not be prepared: {last[0]} (see {installation.LOGS / 'prepare.log'})."
         )
     prepared = json.loads(out.strip().splitlines()[-1])
     for notice in prepared.pop("notices"):

@@ -36,7 +36,7 @@ def check() -> None:
     """Raises Stop if the data folder belongs to a real installation, or if the simulation cannot run here."""
     if installation.SECRET_KEY_FILE.exists() and not FACTS.exists():
         raise Stop(
-            f"{installation.DATA_DIR} holds a TrainHub that is no demo. Set DEMO_DIR to another folder."
+            f"{installation.DATA_DIR} contains a TrainHub that is not a demo. Set DEMO_DIR to another folder."
         )
     if not sys.platform.startswith("linux"):
         raise Stop("The demo simulates GPUs of Linux machines, and runs on Linux only.")
@@ -89,8 +89,8 @@ def notice() -> str:
         "trainings start by themselves.\n"
         f"Open it, signed in (once): {_sign_in_link()}\n"
         f"Later, sign in as admin{_password()}\n"
-        f"Its data is apart, in {installation.DATA_DIR}; remove that folder to start over.\n"
-        "Ctrl-C stops the demo and ends all that it started."
+        f"Its data is in a separate folder, {installation.DATA_DIR}; remove it to start over.\n"
+        "Ctrl-C stops the demo and everything that it started."
     )
 
 

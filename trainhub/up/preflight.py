@@ -159,7 +159,7 @@ def account_notice() -> str:
         account = pwd.getpwnam(installation.RUN_AS)
     except KeyError as error:
         raise Stop(
-            f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another."
+            f"RUN_AS={installation.RUN_AS} is not an account of this machine. Create it, or choose another."
         ) from error
     for folder in (installation.BASE_DIR, Path(sys.base_prefix), installation.NODE_DIR):
         blocked = not_passable(folder, account)

@@ -55,7 +55,7 @@ def _shell_syntax(spec: RunSpec) -> Iterator[Finding]:
             )
         elif ("$(" in word or "`" in word) and not _is_shell(spec):
             yield Finding(
-                "hint", field, "no shell reads the command: $(…) and backquotes are passed on as they stand"
+                "hint", field, "no shell reads the command: $(…) and backquotes are passed on unchanged"
             )
         elif word.startswith("~/"):
             yield Finding("hint", field, "no shell reads the command: write $HOME instead of ~")

@@ -20,7 +20,7 @@ def hosts(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "resources.cluster",
-            f"no network interface is known of {words(unknown)}; its ranks may not reach the "
+            f"no network interface is known for {words(unknown)}; its ranks may not reach the "
             "others: set TRAINHUB_NODE_INTERFACE there",
         )
 
@@ -32,8 +32,8 @@ def same_host_name(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
             "warning",
             "resources.cluster",
             f"{words([node.name for node in same])} are both called "
-            f"{same[0].hostname}; what counts host names (DeepSpeed, Horovod) takes them for one machine: "
-            "give each a host name of its own",
+            f"{same[0].hostname}; DeepSpeed and Horovod count host names and take them for one "
+            "machine: give each a different host name",
         )
 
 
@@ -49,7 +49,7 @@ def _cut_off(chosen: Sequence[FreeNode]) -> Iterator[Finding]:
         yield Finding(
             "error",
             "resources.cluster",
-            f"{names} {reports} {address}, where no other node reaches it: set "
+            f"{names} {reports} {address}, which no other node can reach: set "
             "TRAINHUB_NODE_ADDRESS there to an address of its network and start the agent again",
         )
 

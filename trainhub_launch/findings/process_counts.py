@@ -18,12 +18,12 @@ def against_gpus(level: str, field: str, processes: int, gpus: int, full: str) -
     if gpus and processes > gpus:
         remedy = f"ask for {processes} GPUs on each node, or give at most {full}"
         message = (
-            f"{processes} processes on a node with {gpus} GPU(s) asked for would share devices; {remedy}"
+            f"{processes} processes on a node with {gpus} requested GPU(s) would share devices; {remedy}"
         )
         yield Finding("error" if level == "error" else "warning", field, message)
     elif processes < gpus:
         message = (
-            f"{processes} process(es) a node leave GPUs idle unless each uses several; {full} would use all"
+            f"{processes} process(es) per node leave GPUs idle unless each uses several; {full} would use all"
         )
         yield Finding("hint", field, message)
 

@@ -42,8 +42,8 @@ def reference_findings(
             yield Finding(
                 "hint",
                 f"environment_variables.{name}",
-                "values of variables are not expanded; the process gets the dollar as "
-                "it stands (arguments are expanded)",
+                "values of variables are not expanded; the process gets the dollar "
+                "unchanged (arguments are expanded)",
             )
 
 

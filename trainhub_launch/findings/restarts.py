@@ -26,7 +26,7 @@ def own_restarts(spec: RunSpec, *, sets_master: bool) -> Iterator[Finding]:
             "warning",
             "command",
             f"--max-restarts {times} mostly hangs or fails without the rendezvous c10d, through which "
-            f"torchrun's processes find each other anew: use {use}, or leave it out and give limits.retries "
+            f"torchrun's processes find each other again: use {use}, or leave it out and give limits.retries "
             f"{times}, "
             "which starts the whole run again",
         )

@@ -37,8 +37,7 @@ def _on_one_node(demand: Demand, nodes: tuple[FreeNode, ...]) -> Finding | None:
         demand.nodes_field,
         f"node {large[0].name} has {counted(large[0].gpus_total, 'GPU')}: as one node with {total} "
         f"GPUs instead of {demand.nodes} with {demand.gpus}, the ranks need no network between them; scale "
-        "up before you scale "
-        "out",
+        "up before you scale out",
     )
 
 
@@ -61,10 +60,9 @@ def _on_faster_ones(
                 return Finding(
                     "hint",
                     "resources.cluster",
-                    f"{counted(enough, model.name)} of cluster {name} can do at their peak what "
-                    f"{counted(total, mine.name)} can, on one node and without a network in between; scale "
-                    "up before you scale "
-                    "out",
+                    f"{counted(enough, model.name)} of cluster {name} can match the peak performance of "
+                    f"{counted(total, mine.name)}, on one node and without a network in between; scale "
+                    "up before you scale out",
                 )
     return None
 

@@ -65,7 +65,7 @@ def _missing(field: str, script: str, paths: Collection[str]) -> Iterator[Findin
         (path for path in paths if path.endswith(".py")), key=lambda path: (path.count("/"), path)
     )[:500]
     near = same_name or get_close_matches(script_path, scripts, n=3) or scripts
-    remedy = f"did you mean {' or '.join(near[:3])}?" if near else "it holds no Python file at all"
+    remedy = f"did you mean {' or '.join(near[:3])}?" if near else "it contains no Python file"
     yield Finding("error", field, f"{script_path} is not in the source folder; {remedy}")
 
 

@@ -56,7 +56,9 @@ def _launcher_options(spec: RunSpec, program: Launcher, node_rank: str) -> Itera
         )
     elif count and count < gpus:
         yield Finding(
-            "hint", "command", f"--nproc_per_node {count} leaves GPUs idle; {gpus} would use all of a node's"
+            "hint",
+            "command",
+            f"--nproc_per_node {count} leaves GPUs idle; {gpus} would use all GPUs of a node",
         )
     nnodes = _number(program.option("--nnodes", "--num-machines"))
     if nnodes and nnodes != nodes:
@@ -127,7 +129,7 @@ def _lightning(spec: RunSpec) -> Iterator[Finding]:
         yield Finding(
             "hint",
             "arguments" if not spec.command else "command",
-            "--gpus and --accelerator ddp are of Lightning 1; "
+            "--gpus and --accelerator ddp belong to Lightning 1; "
             "in Lightning 2 they are --devices, --accelerator gpu and --strategy ddp",
         )
 

@@ -15,16 +15,16 @@ class Xid:
     severity: str = WARNING
 
 
-PROGRAM = "It is most often the program's: look into the run's log, and run it with CUDA_LAUNCH_BLOCKING=1."
-RESET = "Drain the node, end what runs there, and reset the GPU or restart the machine."
-REPLACE = "Drain the node and restart the machine; if it comes again, the GPU has to be replaced."
-LINK = "Drain the node and restart the machine; if it comes again, have the NVLink connections checked."
+PROGRAM = "The program is the most likely cause: read the run's log, and run it with CUDA_LAUNCH_BLOCKING=1."
+RESET = "Drain the node, end its processes, and reset the GPU or restart the machine."
+REPLACE = "Drain the node and restart the machine; if it returns, replace the GPU."
+LINK = "Drain the node and restart the machine; if it returns, check the NVLink connections."
 UNKNOWN = Xid("an error that the driver reports", "Look it up in NVIDIA's list of XID errors.")
 
 CATALOGUE: dict[int, Xid] = {
     8: Xid("a kernel did not end in time", PROGRAM),
     13: Xid("an illegal instruction or address in a kernel", PROGRAM),
-    31: Xid("access to memory that is not there", PROGRAM),
+    31: Xid("access to an invalid memory address", PROGRAM),
     32: Xid("a corrupted command buffer", PROGRAM),
     38: Xid("the driver's firmware failed", RESET, CRITICAL),
     43: Xid("the GPU stopped processing a program", PROGRAM),
@@ -32,12 +32,12 @@ CATALOGUE: dict[int, Xid] = {
     48: Xid("an ECC error in its memory that could not be corrected", RESET, CRITICAL),
     61: Xid("its internal controller failed", RESET, CRITICAL),
     62: Xid("its internal controller halted", RESET, CRITICAL),
-    63: Xid("a memory row or page was set aside", "It counts from the next reset of the GPU on."),
-    64: Xid("a memory row or page could not be set aside", REPLACE, CRITICAL),
+    63: Xid("a memory row or page was retired", "It takes effect at the next reset of the GPU."),
+    64: Xid("a memory row or page could not be retired", REPLACE, CRITICAL),
     69: Xid("an illegal instruction in a kernel", PROGRAM),
     74: Xid("an NVLink error", LINK, CRITICAL),
     79: Xid("the GPU has fallen off the bus", REPLACE, CRITICAL),
-    92: Xid("many ECC errors that were corrected", "Watch it; if it goes on, have the GPU replaced."),
+    92: Xid("many ECC errors that were corrected", "Watch it; if it continues, replace the GPU."),
     94: Xid("an ECC error that was contained: only the program that used that memory ends", RESET, CRITICAL),
     95: Xid("an ECC error that was not contained", RESET, CRITICAL),
     109: Xid("switching between programs took too long", PROGRAM),

@@ -63,7 +63,9 @@ def not_now(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     nearest_first = sorted(able, key=lambda node: _distance(demand, node))
     reasons = ". ".join(_reason(demand, node) for node in nearest_first[:_ENOUGH_TO_READ])
     rest = len(able) - _ENOUGH_TO_READ
-    more = f". {counted(rest, 'more node')} {'is' if rest == 1 else 'are'} no nearer" if rest > 0 else ""
+    more = (
+        f". {counted(rest, 'more node')} {'has' if rest == 1 else 'have'} even less free" if rest > 0 else ""
+    )
     return Refusal(f"Waiting for {_each(demand)}: {reasons}{more}.", _field(demand), permanent=False)
 
 
@@ -163,8 +165,8 @@ def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[H
     for hold, amount in holds:
         if amount and hold.is_over:
             stay = "stays" if amount == 1 else "stay"
-            proof = f"{'it' if holders or free else node.name} proves that {hold.who} is gone"
-            sentence += f"; {counted(amount, noun)} of {node.name} {stay} out of use until {proof}"
+            proof = f"{'it' if holders or free else node.name} confirms that {hold.who} has ended"
+            sentence += f"; {counted(amount, noun)} of {node.name} {stay} reserved until {proof}"
     return sentence
 
 

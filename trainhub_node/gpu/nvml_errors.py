@@ -83,4 +83,4 @@ def device_advice(error: QueryFailed) -> str:
     """Returns how a device was lost and what the owner of the machine can do, as a sentence."""
     if error.code == RESET_REQUIRED:
         return "It must be reset before it works again (nvidia-smi --gpu-reset), or the machine rebooted."
-    return f"It does not answer any more ({error.message}): check dmesg; a reboot usually brings it back."
+    return f"It no longer responds ({error.message}): check dmesg; a reboot usually brings it back."

@@ -196,7 +196,7 @@ def _json_object(answer: httpx.Response) -> JsonObject:
     try:
         return dict(answer.json())
     except (ValueError, TypeError) as error:
-        raise HubUnavailable(f"what answers at {answer.url} is no TrainHub") from error
+        raise HubUnavailable(f"what answers at {answer.url} is not a TrainHub") from error
 
 
 def _problem_detail(answer: httpx.Response) -> str:

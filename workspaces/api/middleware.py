@@ -10,7 +10,7 @@ from workspaces.api.problems import problem
 
 SENTENCES = {
     403: "This request was refused: {reason}.",
-    404: "There is nothing here, or nothing that you may see.",
+    404: "This does not exist, or you may not see it.",
     500: "TrainHub itself failed; the operator finds the traceback in the server log.",
 }
 

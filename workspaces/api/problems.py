@@ -47,7 +47,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
     if isinstance(error, SpecError):
         return problem(400, f"{error.field}: {error.message}", [(error.field, error.message)])
     if isinstance(error, Http404):
-        return problem(404, "There is nothing here, or nothing that you may see.")
+        return problem(404, "This does not exist, or you may not see it.")
     if isinstance(error, PermissionDenied):
         return problem(403, str(error) or "You may not do this.")
     if isinstance(error, RequestDataTooBig | TooManyFilesSent):

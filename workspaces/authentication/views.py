@@ -124,5 +124,5 @@ def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm
             f"{'is' if revoked == 1 else 'are'} revoked."
         )
     elif "revoke_tokens" in form.fields:
-        message += " Your API tokens go on."
+        message += " Your API tokens remain valid."
     messages.success(request, message)

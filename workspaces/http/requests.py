@@ -46,4 +46,4 @@ def query_integer(request: Request, name: str, default: int, *, maximum: int = 2
 
 
 def _too_large(max_bytes: int) -> Problem:
-    return Problem(413, "Too large", f"At most {max_bytes} bytes are taken at once.", Connection="close")
+    return Problem(413, "Too large", f"At most {max_bytes} bytes are accepted at once.", Connection="close")

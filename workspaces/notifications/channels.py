@@ -169,7 +169,7 @@ def _check_mail(address: str) -> None:
     try:
         validate_email(address)
     except ValidationError as error:
-        raise ChannelError("target", "must be a mail address") from error
+        raise ChannelError("target", "must be an email address") from error
 
 
 def _check_url(url: str) -> None:

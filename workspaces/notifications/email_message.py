@@ -29,7 +29,7 @@ async def send(address: str, body: Mapping[str, Any]) -> None:
         async with asyncio.timeout(WITHIN_S):
             await asyncio.to_thread(message.send)
     except TimeoutError as error:
-        raise NotSent(f"The mail server did not take it within {WITHIN_S:.0f} s.", is_away=True) from error
+        raise NotSent(f"The mail server did not accept it within {WITHIN_S:.0f} s.", is_away=True) from error
     except smtplib.SMTPRecipientsRefused as error:
         raise NotSent(f"The mail server refuses the address {address}.") from error
     except (smtplib.SMTPException, OSError) as error:

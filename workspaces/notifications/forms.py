@@ -50,6 +50,6 @@ class ChannelForm(forms.Form):
             self.fields["target"].required = False
             self.fields["target"].help_text = f"Leave empty to keep {target_label(channel)}."
             self.fields["secret"].help_text = (
-                "Leave empty to keep the present secret." if channel.secret else "Optional."
+                "Leave empty to keep the current secret." if channel.secret else "Optional."
             )
             self.initial = {"name": channel.name, "events": channel.events, "ours_only": channel.ours_only}

@@ -50,7 +50,7 @@ def check_url(url: str) -> SplitResult:
         raise UrlError("must not hold a user and a password; use a token in the path, or the signing secret")
     if settings.WEBHOOK_HOSTS and parts.hostname not in settings.WEBHOOK_HOSTS:
         raise UrlError(
-            f"{parts.hostname} is none of the hosts that this installation sends to; ask an operator "
+            f"{parts.hostname} is not one of the hosts that this installation sends to; ask an operator "
             "(WEBHOOK_HOSTS)"
         )
     return parts

@@ -52,7 +52,7 @@ def added(request: WorkspaceRequest, scope: str) -> HttpResponse:
         except channels.ChannelError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
         else:
-            messages.success(request, f"{channel.name} now gets messages. Send a test to see if it arrives.")
+            messages.success(request, f"{channel.name} now receives messages. Send a test to check it.")
             return redirect("channels")
     context = {"form": form, "scope": scope, "principal": request.principal}
     return render(request, "workspaces/channel.html", context, status=400 if form.is_bound else 200)
@@ -92,9 +92,7 @@ def changed(request: WorkspaceRequest, pk: int) -> HttpResponse:
 def tested(request: WorkspaceRequest, pk: int) -> HttpResponse:
     channel = _channel(request, pk)
     channels.send_test(request.principal, channel)
-    messages.success(
-        request, f"A test for {channel.name} goes out within seconds; how it went stands in its row."
-    )
+    messages.success(request, f"A test for {channel.name} is sent within seconds; its row shows the result.")
     return redirect("channels")
 
 
@@ -146,4 +144,4 @@ def _channel(request: WorkspaceRequest, pk: int) -> Channel:
 
 def _must(request: WorkspaceRequest, scope: str) -> None:
     if not request.principal.may(channels.NEEDED[scope]):
-        raise PermissionDenied("Only an owner adds channels of the whole workspace; add one of your own.")
+        raise PermissionDenied("Only an owner can add channels for the workspace; add a personal one.")

@@ -46,7 +46,7 @@ async def send(url: str, secret: str, body: Mapping[str, Any], delivery: int) ->
         ) from error
     if 300 <= status < 400:
         raise NotSent(
-            f"Answered {status}, which leads to another address; give that one: redirects are not followed."
+            f"Answered {status}, a redirect, and redirects are not followed; enter its target instead."
         )
     if not 200 <= status < 300:
         raise NotSent(

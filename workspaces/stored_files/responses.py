@@ -86,7 +86,7 @@ class StoredFileResponse(Response):
             return _refusal(
                 412,
                 "Precondition failed",
-                "The file is not in the state that the request names; fetch it anew.",
+                "The file is not in the state that the request names; fetch it again.",
             )
         size = facts.st_size if self._size is None else self._size
         spans = preconditions.spans(method, headers, size, self._etag, self._modified)

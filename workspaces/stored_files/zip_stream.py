@@ -216,7 +216,7 @@ def _refusal(status: int, headers: Mapping[str, str]) -> Response:
         )
         del answer.headers["content-length"]
         return answer
-    detail = "The files are not in the state that the request names; fetch them anew."
+    detail = "The files are not in the state that the request names; fetch them again."
     body = {"type": "about:blank", "title": "Precondition failed", "status": status, "detail": detail}
     own_headers = {name: headers[name] for name in ("Cache-Control", "Vary") if name in headers}
     return JSONResponse(body, status, own_headers, media_type="application/problem+json")

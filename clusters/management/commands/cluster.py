@@ -21,14 +21,14 @@ VERBS = {"drain": "give it no new runs", "resume": "let it take runs again", "de
 
 
 class Command(BaseCommand):
-    help = "Clusters: make one or take the one there is, list, wait for nodes, drain, resume, delete."
+    help = "Clusters: create, list, wait for nodes, drain, resume, delete."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--user", default="", help="act as this operator (default: the first one)")
         verbs = parser.add_subparsers(dest="verb", required=True)
         verbs.add_parser("list", help="list every cluster with its nodes and GPUs")
         create = verbs.add_parser(
-            "create", help="create a cluster; an existing one of that name is left as it is"
+            "create", help="create a cluster; an existing one of that name is not changed"
         )
         create.add_argument("name", metavar="NAME")
         create.add_argument("--description", default="")
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         except ClusterExists:
             self.stdout.write(f"Found existing cluster {name}; nothing is changed.")
         else:
-            self.stdout.write(f"Made cluster {name}.")
+            self.stdout.write(f"Created cluster {name}.")
 
     def _wait(self, options: dict[str, Any]) -> None:
         cluster = _cluster(options["name"])
@@ -103,7 +103,7 @@ class Command(BaseCommand):
         while True:
             card = cluster_card(cluster, None)
             starting = ProvidedMachine.objects.filter(cluster=cluster, state__in=STARTING).count()
-            coming = f", {starting} are coming" if starting else ""
+            coming = f", {starting} starting" if starting else ""
             line = f"{len(card.ready)} of {target} nodes are ready{coming}."
             if line != last_line:
                 self.stderr.write(line)
@@ -114,7 +114,7 @@ class Command(BaseCommand):
                 missing = [node for node in card.nodes if node.status is not NodeStatus.READY]
                 not_ready = ", ".join(f"{node.node.name} is {node.status}" for node in missing)
                 self.stderr.write(
-                    f"Not in time, after {options['timeout_minutes']:g} minutes."
+                    f"The nodes were not ready within {options['timeout_minutes']:g} minutes."
                     + (f" {not_ready}." if not_ready else "")
                 )
                 raise SystemExit(1)

@@ -26,7 +26,7 @@ HUNG = FailurePattern(
 LEFT_EARLY = FailurePattern(
     "left_early",
     "A rank ended before the others",
-    "a rank ended with exit code 0, and after that others lost their connection or waited in vain",
+    "a rank ended with exit code 0, and then others lost their connection or waited until their timeout",
     "The rank left its loop while the others still expected it in a collective operation.",
     (
         "Let every rank take the same number of steps: the same number of batches (drop_last, "

@@ -68,7 +68,7 @@ NETWORK = (
         r"waiting for clients\. \d+/\d+ clients joined|client socket has timed out after|client socket has "
         r"failed to connect"
         r"|RendezvousTimeoutError|RendezvousConnectionError",
-        echo="waited for the others in vain",
+        echo="timed out waiting for the others",
         link="node",
     ),
     FailurePattern(
@@ -104,7 +104,7 @@ NETWORK = (
         r"|Watchdog caught collective operation timeout|collective operation timed? ?out|Ranks? .{0,80} "
         r"failed to (?:pass|call)"
         r"|DEADLINE_EXCEEDED.{0,80}[Bb]arrier",
-        echo="waited for the others in vain",
+        echo="timed out waiting for the others",
     ),
     FailurePattern(
         "peer_lost",
@@ -152,13 +152,13 @@ NETWORK = (
         "interrupted",
         "Interrupted",
         "`KeyboardInterrupt`, `SignalException`, `SIGTERMException`",
-        "A signal told the process to end.",
+        "The process received a signal to stop.",
         (
             "Find out who ended it: the other ranks, a user (see the run's events), or an operator of the "
             "node."
         ),
         r"^KeyboardInterrupt\b|SignalException\b|SIGTERMException\b|received signal (?:15|SIGTERM)",
-        echo="was told to end",
+        echo="received a signal to stop",
     ),
     FailurePattern(
         "no_network",

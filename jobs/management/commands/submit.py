@@ -76,7 +76,7 @@ class Command(BaseCommand):
             ended = follower.follow_to_end()
         except KeyboardInterrupt:
             self.stderr.write(
-                f"run {run.number} goes on; cancel it on its page: {settings.PUBLIC_URL}/runs/{run.number}/"
+                f"run {run.number} continues; cancel it on its page: {settings.PUBLIC_URL}/runs/{run.number}/"
             )
             return INTERRUPTED
         if (cause := causes.for_run(ended)) is not None:
@@ -119,13 +119,13 @@ def _read(path: Path) -> Mapping[str, object]:
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no number there; write it as text, in quotes")
+    raise ValueError(f"{name} is not a JSON number; write it as text, in quotes")
 
 
 def _freeze(source: Mapping[str, JsonValue], beside: Path, who: Principal) -> str:
     unknown = sorted(set(source) - {"type", "path"})
     if unknown:
-        raise SpecError(f"source.{unknown[0]}", "is not a known field; known here: path, type")
+        raise SpecError(f"source.{unknown[0]}", "is not a known field; known fields: path, type")
     path = source.get("path")
     if not isinstance(path, str) or not path.strip():
         raise SpecError("source.path", "name the folder that holds the script, relative to the spec file")
@@ -141,6 +141,7 @@ def _person(name: str) -> Principal:
     who = membership_principal(user) if user else None
     if who is None:
         raise SpecError(
-            "user", f"{name} is nobody here, or a member of no workspace; see the members under Settings"
+            "user",
+            f"{name} is not a user here, or not a member of any workspace; see the members under Settings",
         )
     return who

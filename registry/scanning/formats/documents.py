@@ -53,10 +53,10 @@ _PACKAGES = re.compile(r"requirements[\w.-]*\.txt|conda\.ya?ml|python_env\.ya?ml
 # Options of pip, URLs, version control and direct references (`name @ URL`), also as items of conda.yaml.
 _ELSEWHERE = re.compile(r"^\s*-\w|^\s*--\w|://|\bgit\+|\s@\s|^\s*-\s+-")
 _PYTHON_TAG = "tag:yaml.org,2002:python/"
-LOADS_OWN = "MLflow loads Python code that lies beside it."
+LOADS_OWN = "MLflow loads Python code that is stored beside it."
 AUTO_MAP = "Transformers runs Python files of the model where trust_remote_code is set."
-TARGET = "A configuration names what is to be called."
-PACKAGES = "It installs packages from elsewhere than the usual index, or with options of its own."
+TARGET = "A configuration names functions to be called."
+PACKAGES = "It installs packages from sources other than the usual index, or with options of its own."
 
 
 def is_prose(source: Source) -> bool:
@@ -86,7 +86,7 @@ def scan_yaml(source: Source) -> Verdict:
         return Verdict(
             DANGEROUS,
             tuple(tags),
-            "Reading it with YAML's full loader makes Python objects or calls functions.",
+            "Reading it with YAML's full loader creates Python objects or calls functions.",
         )
     parts = [("", _judge(document)) for document in yaml.load_all(text, yaml.CSafeLoader)]
     if source.base == "mlmodel":
@@ -101,9 +101,9 @@ def scan_prose(source: Source) -> Verdict:
     try:
         prose = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Unreadable("It is called a text, and is none.") from error
+        raise Unreadable("It has the name of a text file, but is not text.") from error
     if "\x00" in prose:
-        raise Unreadable("It is called a text, and is none.")
+        raise Unreadable("It has the name of a text file, but is not text.")
     template = scan_template(prose) if source.extension == ".jinja" else Verdict(CLEAN)
     return combine([("", template), ("", _packages(source, prose))])
 

@@ -96,7 +96,7 @@ class _Onnx:
                 self._function(field)
         # Many bytes read as some protocol buffer; every ONNX model has a graph and the version of its format.
         if not {_MODEL_GRAPH, _MODEL_IR} <= visited:
-            raise Unreadable("It is no ONNX model.")
+            raise Unreadable("It is not an ONNX model.")
 
     def _graph(self, graph: Field, depth: int) -> None:
         if depth > MAX_GRAPH_DEPTH:
@@ -191,7 +191,7 @@ def _tensorflow_operators(file: IO[bytes], size: int) -> Iterator[str]:
                 for name in _numbered(file, node, 2):
                     yield text(file, name)
     if not count:
-        raise Unreadable("It is no SavedModel.")
+        raise Unreadable("It is not a SavedModel.")
 
 
 def _numbered(file: IO[bytes], message: Field, number: int) -> Iterator[Field]:

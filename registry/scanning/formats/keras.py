@@ -26,7 +26,7 @@ _LAMBDA_TEXT = re.compile(rb'"class_name":\s*"(?:Lambda|__lambda__|TorchModuleWr
 _MODULE_TEXT = re.compile(rb'"module":\s*"([\w.]{1,200})",\s*"class_name":\s*"([\w.]{1,200})"')
 # Layers that bring code along: Python bytecode, or a pickle of PyTorch or JAX.
 CODE_CLASSES = frozenset({"Lambda", "__lambda__", "TorchModuleWrapper", "JaxLayer", "FlaxLayer"})
-BRINGS_CODE = "It brings Python code along, which runs when the model is used."
+BRINGS_CODE = "It contains Python code, which runs when the model is used."
 # Parts of Keras whose classes only compute. Others fetch files or load models.
 _PLAIN_PARTS = frozenset(
     {

@@ -32,7 +32,7 @@ def fields(file: IO[bytes], start: int, end: int) -> Iterator[Field]:
         tag, at = _varint(file, at)
         number, kind = tag >> 3, tag & 7
         if not number:
-            raise Unreadable("It is no protocol buffer.")
+            raise Unreadable("It is not a protocol buffer.")
         if kind == _VARINT:
             value, at = _varint(file, at)
             yield Field(number, at, at, value, is_number=True)
@@ -41,7 +41,7 @@ def fields(file: IO[bytes], start: int, end: int) -> Iterator[Field]:
         if kind == _BYTES:
             size, at = _varint(file, at)
         if size is None or at + size > end:
-            raise Unreadable("It is no protocol buffer, or it is cut off.")
+            raise Unreadable("It is not a protocol buffer, or it is cut off.")
         yield Field(number, at, at + size)
         at += size
 
@@ -60,9 +60,9 @@ def _varint(file: IO[bytes], at: int) -> tuple[int, int]:
     for shift in range(0, 70, 7):
         byte = file.read(1)
         if not byte:
-            raise Unreadable("It is no protocol buffer, or it is cut off.")
+            raise Unreadable("It is not a protocol buffer, or it is cut off.")
         at += 1
         value |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
             return value, at
-    raise Unreadable("It is no protocol buffer.")
+    raise Unreadable("It is not a protocol buffer.")

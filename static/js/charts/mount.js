@@ -271,7 +271,7 @@ function metricsOf(groups) {
   return keys;
 }
 
-const TONES = { Preparing: "preparing", Running: "running", Finalizing: "finalizing", "Post-processing": "finalizing" };
+const TONES = { Preparing: "preparing", Running: "running", Finalizing: "finalizing" };
 
 /** Returns the phases of a run as bands. The last phase of a run that is still running has no end yet. */
 function phaseBands(phases, isOpen) {

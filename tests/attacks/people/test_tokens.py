@@ -160,7 +160,7 @@ class TestPasswordChange:
 
     def test_says_so_where_they_go_on(self, person: User) -> None:
         client = api_client(person)
-        assert "Your API tokens go on." in self.change(client_of(person))
+        assert "Your API tokens remain valid." in self.change(client_of(person))
         assert client.get("/api/v1/me/").status_code == 200
 
     def test_is_asked_with_revoking_as_the_usual_answer(self, person: User) -> None:

@@ -46,10 +46,10 @@ class TestAccounts:
     @pytest.mark.parametrize(
         ("settings", "sentence"),
         [
-            ({"HUB_AS": "no-such-account"}, "HUB_AS=no-such-account is no account of this machine"),
+            ({"HUB_AS": "no-such-account"}, "HUB_AS=no-such-account does not exist on this machine"),
             ({"HUB_AS": "root"}, "HUB_AS=root is root"),
             ({"HUB_AS": RUNS_ACCOUNT}, "HUB_AS and RUN_AS are both"),
-            ({"RUN_AS": "no-such-account"}, "RUN_AS=no-such-account is no account"),
+            ({"RUN_AS": "no-such-account"}, "RUN_AS=no-such-account is not an account"),
         ],
     )
     def test_accounts_that_separate_nothing_are_refused(

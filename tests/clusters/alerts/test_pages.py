@@ -92,6 +92,12 @@ class TestPage:
         Alert.objects.update(state="cleared", cleared_at=world.now)
         assert "firing" not in text(client, "/alerts/count/")
 
+    def test_the_page_of_an_unknown_address_has_the_frame_of_every_page(self, world: World) -> None:
+        page = client_of(make_viewer()).get("/no/such/page/")
+        assert page.status_code == 404
+        assert "1 firing alert" in page.content.decode()
+        assert '<li class="th-workspace">' in page.content.decode()
+
     def test_the_dashboard_and_the_node_show_what_fires(self, world: World) -> None:
         client = client_of(make_viewer())
         for address in ("/", "/nodes/alpha/"):

@@ -52,7 +52,7 @@ FIRING: dict[str, tuple[Make, str]] = {
     ),
     "gpu_lost": (
         lambda: node(gpu(state="lost", error="GPU is lost")),
-        "does not respond any more (GPU is lost)",
+        "cannot continue, and the GPU gets no new runs. GPU is lost.",
     ),
     "gpu_stray": (
         lambda: node(gpu(lease=None, processes=(STRAY,))),

@@ -31,7 +31,7 @@ class TestCreate:
         make_operator()
         assert (
             output_of("create", "gpu-cluster", "--description", "for all", "--idle-s", "60")
-            == "Made cluster gpu-cluster."
+            == "Created cluster gpu-cluster."
         )
         again = output_of("create", "gpu-cluster", "--description", "other")
         assert again == "Found existing cluster gpu-cluster; nothing is changed."
@@ -68,7 +68,7 @@ class TestWait:
         ready_node("alpha")
         code, told = refused("wait", "local", "--nodes", "2", "--timeout-minutes", "0")
         assert code == 1
-        assert told.splitlines() == ["1 of 2 nodes are ready.", "Not in time, after 0 minutes."]
+        assert told.splitlines() == ["1 of 2 nodes are ready.", "The nodes were not ready within 0 minutes."]
 
 
 class TestVerbs:

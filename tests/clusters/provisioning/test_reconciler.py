@@ -195,7 +195,7 @@ class TestLies:
         assert tend(machine) == "joining", "its driver may need a while"
         report(node, 4, at=timezone.now() + timedelta(seconds=61))
         assert tend(machine, later=timedelta(seconds=61)) == "releasing"
-        assert "came with 4 GPUs, and nodes of this cluster are to have 8" in latest_message("trouble")
+        assert "has 4 GPUs, but nodes of this cluster must have 8" in latest_message("trouble")
         tend(machine)
         tend(machine, later=SOON)
         node.refresh_from_db()

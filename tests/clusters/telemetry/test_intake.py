@@ -186,10 +186,7 @@ class TestEvents:
         )
         events = NodeEvent.objects.filter(gpu="GPU-a").values_list("kind", "message")
         assert dict(events) == {
-            "gpu_lost": (
-                "GPU 0 does not respond any more: GPU is lost. Runs on it will fail; reset it, or "
-                "restart the machine."
-            ),
+            "gpu_lost": "GPU 0 is lost, and runs on it fail. GPU is lost.",
             "gpu_back": "GPU 0 responds again.",
         }
 

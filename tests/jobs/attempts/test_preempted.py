@@ -34,10 +34,10 @@ class TestPreempted:
         vanish()
         run.refresh_from_db()
         assert (run.state, run.reason) == (RunState.QUEUED, Reason.PREEMPTED)
-        assert run.sentence == "The low-priority node alpha has vanished."
+        assert run.sentence == "The low-priority node alpha has disappeared."
         assert (
-            "Attempt 1 ended: The low-priority node alpha has vanished. Queued again; this takes no retry."
-            in told(run)
+            "Attempt 1 ended: The low-priority node alpha has disappeared. "
+            "Queued again without using up a retry." in told(run)
         )
 
     def test_so_does_one_of_a_low_priority_cluster(self, who: Principal) -> None:

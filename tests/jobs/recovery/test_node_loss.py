@@ -64,9 +64,7 @@ class TestLoss:
         state, sentence = state_of(run)
         assert (state, run.reason) == (RunState.FAILED, Reason.NODE_LOST)
         # The clock goes on while the test runs.
-        assert re.match(
-            r"Node beta has not reported for 6\d s; what the run holds there stays out of use until", sentence
-        )
+        assert re.match(r"Node beta has not reported for 6\d s; its resources stay reserved until", sentence)
         assert "alpha" in woken(callbacks)
         assert [order.why for order in alpha.report().stop] == ["orphan"]
 
@@ -140,7 +138,7 @@ class TestRevoked:
         node_tokens.revoke_node(beta.node)
         with django_capture_on_commit_callbacks() as callbacks:
             node_loss.check_silent_nodes(later(1))
-        assert state_of(run) == (RunState.FAILED, "Node beta was cut off: its token has been revoked.")
+        assert state_of(run) == (RunState.FAILED, "Node beta was disconnected: its token has been revoked.")
         assert "alpha" in woken(callbacks)
         assert members(run) == [MemberState.STOPPED, MemberState.LOST]
         assert held() == [("alpha", 1), ("beta", 1)]

@@ -99,13 +99,13 @@ class TestGrowing:
         self, provider: Provider, cluster: Cluster, who: Principal
     ) -> None:
         run = queued(who, **three_nodes())
-        assert waits(run) == "Scaling up: 0 of 3 nodes are there, 3 are coming (asked 10 s ago)."
+        assert waits(run) == "Scaling up: 0 of 3 nodes are ready, 3 are being created (requested 10 s ago)."
         assert states() == ["wanted"] * 3
         assert waits(run).startswith("Scaling up"), "and asks for no more"
         assert len(machines()) == 3
         assert tend(machines()[0]) == "joining"
         boot(provider, machines()[0])
-        assert waits(run) == "Scaling up: 1 of 3 nodes is there, 2 are coming (asked 10 s ago)."
+        assert waits(run) == "Scaling up: 1 of 3 nodes is ready, 2 are being created (requested 10 s ago)."
 
     def test_once_they_are_there_it_starts(
         self, provider: Provider, cluster: Cluster, who: Principal

@@ -68,7 +68,9 @@ class TestPriority:
 
     def test_above_zero_is_for_owners_and_operators(self, who: Principal, owner: Principal) -> None:
         node()
-        with pytest.raises(SubmitRefused, match="only an owner of the workspace may go above 0") as refused:
+        with pytest.raises(
+            SubmitRefused, match="only an owner of the workspace may set a value above 0"
+        ) as refused:
             run_actions.submit(spec(who, priority=1), who)
         assert refused.value.field == "priority"
         assert queued(who, priority=-10).priority == -10
@@ -139,7 +141,7 @@ class TestGangs:
         lifecycle.advance(lost.pk, RunState.FAILED, Reason.NODE_LOST, facts={"node": "alpha", "seconds": 60})
         assert told(launched(who, **gpus(1))) == (
             "Waiting for 1 node with 1 GPU: alpha has 0 of 2 GPUs free; "
-            f"2 GPUs of alpha stay out of use until alpha proves that run {lost.number} is gone."
+            f"2 GPUs of alpha stay reserved until alpha confirms that run {lost.number} has ended."
         )
 
 

@@ -73,13 +73,13 @@ class TestCounts:
         assert answer == Finding(
             "error",
             "distribution.process_count",
-            "5 processes cannot be shared evenly by 2 nodes; use 4 or 6, or change node_count",
+            "5 processes cannot be divided evenly among 2 nodes; use 4 or 6, or change node_count",
         )
 
     def test_more_processes_than_gpus(self) -> None:
         answer = one(script("", pytorch(8, 2), gpus=2), "distribution.process_count")
         assert answer.level == "error"
-        assert "4 processes on a node with 2 GPU(s)" in answer.message
+        assert "4 processes on a node with 2 requested GPU(s)" in answer.message
         assert "ask for 4 GPUs on each node, or give at most process_count 4" in answer.message
 
     def test_more_processes_than_gpus_is_only_doubtful_where_nccl_is_not_used(self) -> None:

@@ -32,7 +32,7 @@ class TestNetwork:
         answer = only(GLOO, pair(address=address))
         assert (answer.level, answer.field) == ("error", "resources.cluster")
         assert answer.message.startswith(
-            f"b reports {address}, where no other node reaches it: set TRAINHUB_NODE_ADDRESS"
+            f"b reports {address}, which no other node can reach: set TRAINHUB_NODE_ADDRESS"
         )
 
     def test_two_agents_of_one_machine_do_reach_each_other_there(self) -> None:

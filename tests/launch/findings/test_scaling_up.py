@@ -31,7 +31,7 @@ class TestHint:
         (hint,) = told(script("", pytorch(8, 2), gpus=4), {"local": OLD, "fast": NEW})
         assert (hint.level, hint.field) == ("hint", "resources.cluster")
         assert hint.message.startswith(
-            "1 V100 of cluster fast can do at their peak what 8 K80s can, on one node"
+            "1 V100 of cluster fast can match the peak performance of 8 K80s, on one node"
         )
 
     @pytest.mark.parametrize(

@@ -34,8 +34,7 @@ class TestLostDevice:
         lost = snapshot.gpus[scenario.gpus[2].uuid]
         assert (lost.state, lost.numbers, lost.counters, lost.processes) == ("lost", {}, {}, ())
         assert (
-            lost.error
-            == "It does not answer any more (GPU is lost): check dmesg; a reboot usually brings it back."
+            lost.error == "It no longer responds (GPU is lost): check dmesg; a reboot usually brings it back."
         )
         assert (lost.index, lost.name, lost.memory_bytes) == (2, "NVIDIA H100 80GB HBM3", 81559 * 2**20)
         others = [gpu for uuid, gpu in snapshot.gpus.items() if uuid != lost.uuid]

@@ -111,7 +111,7 @@ class TestProgram:
         fd = os.pidfd_open(pid := int(parent.stdout.readline()))
         written = Path(folder.daemon_call("10.0.0.2"))
         while not written.exists():
-            assert not select.select([fd], [], [], 0.01)[0], "it ended without a word"
+            assert not select.select([fd], [], [], 0.01)[0], "it ended without a message"
 
         os.kill(pid, signal.SIGTERM)
         assert not select.select([fd], [], [], 0.3)[0], "SIGTERM must not look like a daemon that failed"

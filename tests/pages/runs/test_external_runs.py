@@ -37,7 +37,7 @@ class TestItsPage:
         page = one_line(browser.get(f"/runs/{run.number}/").content.decode())
         assert "night" in page
         assert "> Events </a>" in page
-        assert all(f"> {word} <" not in page for word in ("Logs", "Members", "Plan", "GPUs", "Spec"))
+        assert all(f"> {word} <" not in page for word in ("Logs", "Ranks", "Plan", "GPUs", "Spec"))
 
     @pytest.mark.parametrize("tab", ["logs", "members", "plan", "gpus", "spec"])
     def test_is_not_found_under_them(self, browser: Client, tab: str) -> None:
@@ -57,7 +57,7 @@ class TestItsPage:
     @pytest.mark.parametrize("verb", ["cancel", "clone"])
     def test_says_why_it_does_neither(self, browser: Client, verb: str) -> None:
         answer = browser.post(f"/runs/{begun().number}/{verb}/", follow=True)
-        assert "was logged from elsewhere" in answer.content.decode()
+        assert "is external: TrainHub did not start it" in answer.content.decode()
 
     def test_names_what_it_is_part_of(self, browser: Client) -> None:
         outer = begun("outer")

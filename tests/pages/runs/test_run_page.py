@@ -34,7 +34,7 @@ class TestHeader:
             "digits on two",
             f"run {run.number}",
             run.pk,
-            "Scaling",
+            "Provisioning",
             "Preparing",
             "Running",
             "PyTorch ×2",

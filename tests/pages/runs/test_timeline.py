@@ -37,10 +37,10 @@ class TestPhases:
         ]
         assert words(phases(START, steps, at(999))) == [
             ("Queued", 2),
-            ("Scaling", 1),
+            ("Provisioning", 1),
             ("Preparing", 40),
             ("Running", 60),
-            ("Post-processing", 2),
+            ("Finalizing", 2),
         ]
 
     def test_the_last_phase_of_an_active_run_is_open_and_lasts_until_now(self) -> None:

@@ -89,7 +89,7 @@ class TestStart:
     def test_the_very_same_is_not_started_twice_at_once(self) -> None:
         found, who = version(), principal_of(make_contributor())
         start(found, TYPED, who)
-        with pytest.raises(RegistryError, match="under way already, as run "):
+        with pytest.raises(RegistryError, match="already running as run "):
             start(found, TYPED, who)
         assert start(found, replace(TYPED, opset=21), who).run is not None
 

@@ -95,7 +95,7 @@ class TestBrowsing:
         tab.get_by_label("Choose checkpoints").check()
         tab.get_by_label("Choose config.json").check()
         with tab.expect_download() as download:
-            tab.get_by_role("button", name="Download chosen").click()
+            tab.get_by_role("button", name="Download selected").click()
         download.value.save_as(tmp_path / "some.zip")
         with zipfile.ZipFile(tmp_path / "some.zip") as archive:
             assert sorted(archive.namelist()) == [

@@ -67,7 +67,7 @@ class TestSource:
         )
         text = shown(viewer, "source", *pair, run)
         assert "4f2a91c" in text
-        assert f"Run {run.number} was logged from elsewhere: its source is not stored here" in text
+        assert f"Run {run.number} is external: its source is not stored here" in text
 
 
 class TestEveryKind:
@@ -83,7 +83,7 @@ class TestEveryKind:
         self, viewer: Client, who: Principal, kind: str
     ) -> None:
         text = shown(viewer, kind, logged_run(), logged_run())
-        assert "elsewhere" in text or "None of these runs used GPUs" in text
+        assert "external" in text or "None of these runs used GPUs" in text
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_needs_two_runs(self, viewer: Client, pair: tuple[Run, Run], kind: str) -> None:

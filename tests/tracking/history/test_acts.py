@@ -97,7 +97,7 @@ class TestBulk:
 
     def test_a_run_from_elsewhere_is_not_ours_to_cancel(self, client: Client) -> None:
         run = run_with_data("a")
-        assert "was logged from elsewhere" in sentences_of(bulk(client, "cancel", run.number))[0]
+        assert "is external: TrainHub did not start it" in sentences_of(bulk(client, "cancel", run.number))[0]
 
     def test_pins_for_the_workspace_and_is_audited(self, client: Client) -> None:
         run = run_with_data("a")

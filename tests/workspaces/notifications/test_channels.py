@@ -85,7 +85,7 @@ class TestPage:
         settings.EMAIL_URL = "smtp://localhost"
         assert add(client_of(make_contributor()), kind="mail", target="ann@example.org").status_code == 302
         answer = add(client_of(make_contributor()), kind="mail", target="nobody")
-        assert "must be a mail address" in answer.content.decode()
+        assert "must be an email address" in answer.content.decode()
 
     def test_changing_one_keeps_what_is_left_empty(self) -> None:
         client = client_of(make_contributor())

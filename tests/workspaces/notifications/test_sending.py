@@ -232,7 +232,7 @@ class TestReach:
         channel(receivers[0].url)
         outbox.post(event())
         assert delivery.tick(timezone.now()) == 0
-        assert "none of the hosts" in Channel.objects.get().last_error
+        assert "is not one of the hosts" in Channel.objects.get().last_error
 
     def test_a_name_that_nobody_knows_is_told(self) -> None:
         channel("http://nowhere.invalid/hook")

@@ -41,12 +41,14 @@ def hub_account() -> Account:
         account = pwd.getpwnam(name)
     except KeyError as error:
         if installation.HUB_AS:
-            raise Stop(f"HUB_AS={name} is no account of this machine. Create it, or name another.") from error
+            raise Stop(
+                f"HUB_AS={name} does not exist on this machine. Create it, or choose another."
+            ) from error
         raise Stop(
             f"With RUN_AS the hub needs an account, too. Create one (`{USERADD}`), or name one in HUB_AS."
         ) from error
     if account.pw_uid == 0:
-        raise Stop(f"HUB_AS={name} is root, which the hub is to leave. Name an account without rights.")
+        raise Stop(f"HUB_AS={name} is root, as which the hub must not run. Choose an account without rights.")
     if account.pw_uid == _runs_account().pw_uid:
         raise Stop(
             f"HUB_AS and RUN_AS are both {name}, so runs could read the hub's files. Name different accounts."
@@ -85,7 +87,7 @@ def _runs_account() -> Account:
         return pwd.getpwnam(installation.RUN_AS)
     except KeyError as error:
         raise Stop(
-            f"RUN_AS={installation.RUN_AS} is no account of this machine. Create it, or name another."
+            f"RUN_AS={installation.RUN_AS} is not an account of this machine. Create it, or choose another."
         ) from error
 
 

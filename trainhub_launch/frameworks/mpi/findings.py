@@ -45,7 +45,7 @@ def _counts(spec: RunSpec, per_node: int) -> Iterator[Finding]:
         yield Finding(
             "hint",
             _FIELD,
-            f"one process a node will see {gpus} GPUs; for one process on each GPU, give {gpus}",
+            f"one process per node will see {gpus} GPUs; for one process on each GPU, give {gpus}",
         )
 
 

@@ -11,7 +11,7 @@ FRAMEWORK = Framework(
     name="pytorch",
     label="PyTorch",
     sentence=(
-        "torch.distributed: TrainHub starts every process and tells it its rank, or one a node for "
+        "torch.distributed: TrainHub starts every process and gives it its rank, or starts one per node for "
         "torchrun or Lightning."
     ),
     configuration=ConfigurationFormat(configuration.read, configuration.JSON_SCHEMA, configuration.summary),

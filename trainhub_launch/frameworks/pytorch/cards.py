@@ -39,7 +39,7 @@ PER_PROCESS = FormCard(
             "distribution.process_count",
             "2",
             MAX_PROCESSES,
-            help_text="GPUs per node × nodes. Without GPUs: as many as you like.",
+            help_text="GPUs per node × nodes. Without GPUs: any number.",
         ),
         NumberField(
             "pp_node_count",
@@ -60,7 +60,7 @@ PER_NODE = FormCard(
     "PyTorch, per node",
     "TrainHub starts one process on each node, and your launcher (torchrun, torch.distributed.launch, "
     "Lightning) "
-    "starts the rest. LOCAL_RANK is never set: that is the launcher's.",
+    "starts the rest. The launcher sets LOCAL_RANK.",
     variables="NODE_RANK MASTER_ADDR MASTER_PORT",
     fields=(
         NumberField(

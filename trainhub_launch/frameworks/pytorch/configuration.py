@@ -27,7 +27,10 @@ JSON_SCHEMA = configuration_schema(
     "pytorch",
     {
         "communication_backend": {"type": "string", "enum": list(BACKENDS)},
-        "process_count": {**COUNT_OR_NULL, "description": "Of all nodes; absent: one process a node."},
+        "process_count": {
+            **COUNT_OR_NULL,
+            "description": "The total of all nodes. If it is omitted, each node gets one process.",
+        },
         "node_count": COUNT,
     },
 )
@@ -53,4 +56,6 @@ def indivisible(world: int, nodes: int) -> str:
     """Returns the error message for `world` processes that cannot be divided evenly among `nodes`."""
     below = world - world % nodes
     choices = f"{below} or {below + nodes}" if below else str(nodes)
-    return f"{world} processes cannot be shared evenly by {nodes} nodes; use {choices}, or change node_count"
+    return (
+        f"{world} processes cannot be divided evenly among {nodes} nodes; use {choices}, or change node_count"
+    )

@@ -45,7 +45,7 @@ def _launcher_in_command(spec: RunSpec, processes: int) -> Iterator[Finding]:
             "error",
             _FIELD,
             f"{launcher} starts the processes of its node itself, and with process_count it "
-            f"would be started {processes} times; leave process_count out (one {launcher} a node)",
+            f"would be started {processes} times; leave process_count out (one {launcher} per node)",
         )
     if looks_like_lightning(spec):
         yield Finding(
@@ -73,7 +73,7 @@ def _processes_per_node(spec: RunSpec, configuration: PyTorchConfiguration) -> I
         yield Finding(
             "hint",
             _FIELD,
-            f"without it one process a node is started, for a launcher such as "
+            f"without it one process per node is started, for a launcher such as "
             f"torchrun; to have TrainHub start one for each GPU, give {gpus * nodes}",
         )
     for name in sorted(PER_PROCESS & spec.environment_variables.keys()):

@@ -11,7 +11,7 @@ from trainhub_launch.processes import elastic
 FRAMEWORK = Framework(
     name="single",
     label="Single",
-    sentence="One process on one node; it sees every GPU asked for, and may start more processes itself.",
+    sentence="One process on one node; it sees every requested GPU, and may start more processes itself.",
     planner=plan,
     demand=demand,
     findings=findings,
@@ -20,7 +20,7 @@ FRAMEWORK = Framework(
         FormCard(
             "single",
             "One process",
-            "Your script or command runs once, on one node. A launcher of your own may still use "
+            "Your script or command runs once, on one node. Your own launcher can still use "
             "several GPUs of that node.",
         ),
     ),

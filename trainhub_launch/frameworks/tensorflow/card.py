@@ -33,7 +33,7 @@ CARD = FormCard(
             "",
             MAX_NODES,
             required=False,
-            help_text="Blank: a node for each worker. Fewer: the workers are dealt in blocks.",
+            help_text="By default one node per worker. With fewer nodes, consecutive workers share a node.",
         ),
     ),
     configuration=TensorflowConfiguration,

@@ -19,15 +19,15 @@ def findings(spec: RunSpec) -> Iterator[Finding]:
         yield Finding(
             "warning",
             "distribution.worker_count",
-            f"{largest} workers on a node with {gpus} GPU(s) asked for would share "
-            f"devices, and each takes all their memory; ask for {largest} GPUs a node or spread the "
+            f"{largest} workers on a node with {gpus} requested GPU(s) would share "
+            f"devices, and each takes all their memory; ask for {largest} GPUs per node, or spread the "
             "workers over more nodes",
         )
     if workers % spec.node_count and workers > spec.node_count:
         yield Finding(
             "hint",
             "distribution.worker_count",
-            f"{workers} workers on {spec.node_count} nodes: some nodes carry more",
+            f"{workers} workers on {spec.node_count} nodes: some nodes get more than others",
         )
     # With parameter servers scripts use another strategy, under which nobody calls fit().
     if (

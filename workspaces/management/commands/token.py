@@ -43,12 +43,12 @@ class Command(BaseCommand):
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(
-                f"user: nobody is called {options['user']}; see the members under Settings", returncode=2
+                f"user: there is no user {options['user']}; see the members under Settings", returncode=2
             )
         who = membership_principal(user)
         if who is None:
             raise CommandError(
-                f"user: {user} is a member of no workspace; add them under Settings first", returncode=2
+                f"user: {user} is not a member of any workspace; add them under Settings first", returncode=2
             )
         days = options["days"]
         if not 0 <= days <= LONGEST_DAYS:
@@ -61,5 +61,5 @@ class Command(BaseCommand):
         )
         audit.record("command line", "token.created", token.name, who.workspace, user=user.get_username())
         if token.expires_at is not None:
-            self.stderr.write(f"It expires on {token.expires_at:%Y-%m-%d}; --days says otherwise.")
+            self.stderr.write(f"It expires on {token.expires_at:%Y-%m-%d}; --days changes that.")
         self.stdout.write(text)

@@ -158,10 +158,7 @@ def _missing_class(path: Path, error: AttributeError) -> str:
             "pickle only remembers a "
             f"class by its module; move {name!r} to a module of its own and train again, or {OTHER_WAYS}."
         )
-    return (
-        f"{path.name} needs {name!r} of the module {module!r}, which has no such thing any more; "
-        f"{OTHER_WAYS}."
-    )
+    return f"{path.name} needs {name!r} of the module {module!r}, which no longer contains it; {OTHER_WAYS}."
 
 
 def _fill(module: Any, weights: dict[str, object], name: str, factory: str) -> None:
