@@ -9,8 +9,8 @@ from datetime import datetime
 import numpy as np
 
 from clusters.alerts import presenters
+from jobs.display.text import status_style
 from jobs.models import Attempt, Run
-from jobs.views.timeline import WORDS
 from tracking.metrics import curve_reader
 from tracking.models import Metric
 from trainhub_launch.severity import CRITICAL
@@ -50,7 +50,7 @@ def annotations_of(run: Run, workspace: Workspace) -> list[ChartAnnotation]:
 
 def _state_changes(run: Run) -> Iterator[ChartAnnotation]:
     for event in run.events.exclude(to_state="")[:MAX_EVENTS]:
-        word = WORDS.get(event.to_state, event.to_state)
+        word = status_style(event.to_state).word
         text = f"{word}: {event.message}" if event.message else word
         yield ChartAnnotation(STATE, event.at.timestamp(), word, text, _TONES.get(event.to_state, "running"))
 
