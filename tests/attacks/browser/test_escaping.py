@@ -35,6 +35,16 @@ REVIEWED_PYTHON = {
         "tracking/artifacts/file_views.py",
         "HTMLResponse",
     ): "The frame of a figure: its own sandbox, and JSON with < > & escaped.",
+    (
+        "tracking/history/row_markup.py",
+        "mark_safe",
+    ): "A row that the hub's own template has escaped, with a digest put in.",
+    (
+        "trainhub/documentation/rendering.py",
+        "mark_safe",
+    ): "The project's own documents, from Markdown whose HTML is shown as text.",
+    ("jobs/templatetags/formats.py", "format_html"): "Escapes what it puts between the tags.",
+    ("jobs/templatetags/formats.py", "format_html_join"): "Escapes what it joins.",
 }
 REVIEWED_SCRIPTS = {
     ("static/js/log/virtual-rows.js", "innerHTML ="): "A constant, to measure one line of a log.",
@@ -48,6 +58,14 @@ REVIEWED_SCRIPTS = {
         "static/js/history/table.js",
         "innerHTML =",
     ): "Rows that the hub's own template has escaped, as htmx takes them.",
+    (
+        "static/js/history/changed-rows.js",
+        "innerHTML =",
+    ): "Rows that the hub's own template has escaped, put into a template element.",
+    (
+        "static/js/history/row-tools.js",
+        "innerHTML =",
+    ): "A constant, and the page's own template with the number of a run.",
 }
 Found = tuple[str, str]
 
