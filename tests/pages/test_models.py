@@ -53,7 +53,7 @@ def test_register_from_the_runs_page_download_and_verify_elsewhere(
     run = submit(hub, SCRIPT, display_name="trained for the shelf")
     number = wait_for(hub, run, "Completed")["number"]
     page.goto(f"/register/?run={number}&path=saved")
-    page.get_by_label("Model").fill("on the shelf")
+    page.get_by_label("Model", exact=True).fill("on the shelf")
     page.get_by_role("button", name="Register").click()
     page.wait_for_url(re.compile(r"/models/on%20the%20shelf/versions/1/$"))
     assert page.get_by_role("link", name=f"run {number}").first.is_visible()
@@ -71,7 +71,7 @@ def test_what_is_dangerous_is_flagged_and_asked_about_before_the_download(
     page: Any, hub: Hub, tmp_path: Path
 ) -> None:
     page.goto("/upload/")
-    page.get_by_label("Model").fill("from somewhere")
+    page.get_by_label("Model", exact=True).fill("from somewhere")
     page.get_by_role("button", name="Upload and register").click()
     page.get_by_text("Choose at least one file.").wait_for()
     (tmp_path / "model.pkl").write_bytes(pickle.dumps(Dangerous()))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from urllib.parse import urlsplit
 
 from django.urls import reverse
@@ -44,13 +45,26 @@ def anchor_of(heading: str) -> str:
 @cache
 def render(slug: str) -> Page:
     document = documents()[slug]
-    tokens = _markdown.parse(document.text)
+    tokens = list(_without_empty_heads(_markdown.parse(document.text)))
     for token in tokens:
         for child in token.children or []:
             _lead_home(child, document)
     html = _markdown.renderer.render(tokens, _markdown.options, {})
     # The documents are part of TrainHub; Markdown that contains HTML shows it as text.
     return Page(mark_safe(html), tuple(_headings(tokens)))  # noqa: S308
+
+
+def _without_empty_heads(tokens: list[Token]) -> Iterator[Token]:
+    """Leaves out the heads of tables that have no text in them: Markdown has no tables without a head."""
+    rest = iter(tokens)
+    for token in rest:
+        if token.type != "thead_open":
+            yield token
+            continue
+        head = [token, *takewhile(lambda inner: inner.type != "thead_close", rest)]
+        if any(inner.type == "inline" and inner.content for inner in head):
+            yield from head
+            yield Token("thead_close", "thead", -1)
 
 
 def _headings(tokens: list[Token]) -> list[Heading]:

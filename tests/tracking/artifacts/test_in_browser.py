@@ -92,8 +92,8 @@ class TestBrowsing:
 
     def test_chosen_files_come_as_one_zip(self, tab: Any, logged: Logged, tmp_path: Path) -> None:
         tab.goto(f"/runs/{logged.number}/outputs/")
-        tab.get_by_label("Choose checkpoints").check()
-        tab.get_by_label("Choose config.json").check()
+        tab.get_by_label("Select checkpoints").check()
+        tab.get_by_label("Select config.json").check()
         with tab.expect_download() as download:
             tab.get_by_role("button", name="Download selected").click()
         download.value.save_as(tmp_path / "some.zip")
@@ -161,11 +161,11 @@ class TestLive:
         tab.get_by_role("link", name="first.txt", exact=True).wait_for()
         put(run, **{"second.txt": "2"})
         tab.get_by_role("link", name="second.txt", exact=True).wait_for()
-        tab.get_by_label("Choose first.txt").check()
+        tab.get_by_label("Select first.txt").check()
         with _told(tab):
             put(run, **{"third.txt": "3"})
         assert names(tab) == ["first.txt", "second.txt"]
-        assert tab.get_by_label("Choose first.txt").is_checked()
+        assert tab.get_by_label("Select first.txt").is_checked()
         run.end()
 
 
