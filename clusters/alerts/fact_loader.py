@@ -53,7 +53,7 @@ def load_nodes(now: datetime) -> list[NodeFacts]:
         dict(leases),
         _baselines(rows, now),
         _recent_events(now),
-        _silences(holders, now.timestamp()),
+        _silences(holders, uptime, now),
     )
     return [_node(row, data) for row in rows]
 
@@ -165,18 +165,29 @@ def _baselines(rows: Collection[Node], now: datetime) -> dict[int, Baseline]:
     return baselines
 
 
-def _silences(holders: Collection[str], now: float) -> dict[str, RunSilence]:
-    """Returns the silence of each of the holders that is a run at work."""
+def _silences(holders: Collection[str], uptime: ListeningWindow, now: datetime) -> dict[str, RunSilence]:
+    """Returns the silence of each of the holders that is a run at work, as far as the hub listened: after an
+    outage of the hub no run is silent until it has had time to be heard."""
     silences: dict[str, RunSilence] = {}
     if not holders:
         return silences
     for path in silence_sources.RANK_SILENCES:
-        silences.update(import_string(path)(holders, now))
+        silences.update(import_string(path)(holders, now.timestamp()))
     for path in silence_sources.OTHER_SIGNS:
-        for holder, seconds in import_string(path)(list(silences), now).items():
+        for holder, seconds in import_string(path)(list(silences), now.timestamp()).items():
             silence = silences[holder]
             silences[holder] = replace(silence, silent_s=min(silence.silent_s, seconds))
-    return silences
+
+    def heard_s(silent_s: float) -> float:
+        return uptime.part(now - timedelta(seconds=silent_s), now).total_seconds()
+
+    return {
+        holder: RunSilence(
+            heard_s(silence.silent_s),
+            [replace(rank, silent_s=heard_s(rank.silent_s)) for rank in silence.ranks],
+        )
+        for holder, silence in silences.items()
+    }
 
 
 def _recent_events(now: datetime) -> dict[str, list[RecentEvent]]:

@@ -35,9 +35,11 @@ class ListeningWindow:
 
     def silence(self, node: Node, now: datetime) -> timedelta:
         """Returns for how long the node has not reported within the window, at least 0."""
-        until = self.until or now
-        begin = max(self.since, node.last_report_at or self.since)
-        return max(until - begin, timedelta(0))
+        return self.part(node.last_report_at or self.since, now)
+
+    def part(self, begin: datetime, now: datetime) -> timedelta:
+        """Returns how much of the time from `begin` to `now` lies within the window."""
+        return max((self.until or now) - max(self.since, begin), timedelta(0))
 
 
 def listening_window(now: datetime) -> ListeningWindow:

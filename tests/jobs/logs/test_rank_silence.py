@@ -27,13 +27,12 @@ class Scene:
     def __init__(self, who: Principal) -> None:
         self.alpha, self.beta, self.run = both_running(who)
         self.start = self.now = timezone.now()
+        self.listens_since = self.start - timedelta(days=1)
 
     def pass_minutes(self, minutes: float) -> None:
         """Time passes, the nodes report that all goes on, and the rules are evaluated."""
         self.now += timedelta(minutes=minutes)
-        Hearing.objects.update_or_create(
-            pk=1, defaults={"since": self.start - timedelta(days=1), "until": self.now}
-        )
+        Hearing.objects.update_or_create(pk=1, defaults={"since": self.listens_since, "until": self.now})
         for played in (self.alpha, self.beta):
             played.report(now=self.now)
         # The first evaluation opens the alert, the second one fires or clears it.
@@ -108,6 +107,16 @@ class TestAlert:
         scene.pass_minutes(0.2)
         assert firing() == []
         assert Alert.objects.get(kind="run_silent").state == "cleared"
+
+    def test_time_in_which_the_hub_did_not_listen_does_not_count(self, scene: Scene) -> None:
+        scene.pass_minutes(10)
+        scene.now += timedelta(minutes=60)
+        scene.listens_since = scene.now
+        scene.pass_minutes(1)
+        assert firing() == []
+        scene.pass_minutes(31)
+        (summary,) = presenters.firing_of_run(scene.run.pk, scene.run.workspace)
+        assert "no metric for 32 min. Silent the longest: rank 0 on alpha (32 min)" in summary.sentence
 
     def test_a_log_that_belongs_to_no_rank_is_a_sign_of_life(self, scene: Scene) -> None:
         scene.pass_minutes(20)
