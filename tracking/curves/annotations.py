@@ -19,14 +19,13 @@ from workspaces.models import Workspace
 MAX_ALERTS = 100
 MAX_EVENTS = 200
 STATE, ATTEMPT, ALERT = "state", "attempt", "alert"
-# Names of tokens in static/css/tokens.css, without the prefix.
-_TONES = {"Failed": "failed", "Completed": "completed", "Canceled": "canceled", "Finalizing": "finalizing"}
 
 
 @dataclass(frozen=True)
 class ChartAnnotation:
     """A moment, or a span if `until` is not None, in Unix seconds. `is_open`: the span has not ended. `label`
-    is short, `text` a sentence. `step`: the step that the run had logged by then, if it is known."""
+    is short, `text` a sentence. `tone`: as in StatusStyle. `step`: the step that the run had logged
+    by then, if it is known."""
 
     kind: str
     at: float
@@ -50,9 +49,9 @@ def annotations_of(run: Run, workspace: Workspace) -> list[ChartAnnotation]:
 
 def _state_changes(run: Run) -> Iterator[ChartAnnotation]:
     for event in run.events.exclude(to_state="")[:MAX_EVENTS]:
-        word = status_style(event.to_state).word
-        text = f"{word}: {event.message}" if event.message else word
-        yield ChartAnnotation(STATE, event.at.timestamp(), word, text, _TONES.get(event.to_state, "running"))
+        style = status_style(event.to_state)
+        text = f"{style.word}: {event.message}" if event.message else style.word
+        yield ChartAnnotation(STATE, event.at.timestamp(), style.word, text, style.tone)
 
 
 def _restarts(run: Run) -> Iterator[ChartAnnotation]:

@@ -29,8 +29,8 @@ def render_rows(
 
 
 def version_of(markup: str) -> str:
-    found = _VERSION.match(markup)
-    return found[1] if found else ""
+    match = _VERSION.match(markup)
+    return match[1] if match else ""
 
 
 def _render(context: dict[str, object]) -> SafeString:

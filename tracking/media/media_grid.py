@@ -16,7 +16,7 @@ from jobs.models import Artifact, Run
 from tracking.artifacts.file_owners import RunFiles
 from tracking.media.step_files import KINDS, MediaSeries, StepFile, group_step_files
 
-# Files of a run that are looked at, those with the greatest paths first left out.
+# Of a run with more files, those whose paths come first in the alphabet are shown.
 MAX_FILES = 50_000
 _HAS_KIND = reduce(or_, (Q(path__iendswith=suffix) for suffix in KINDS))
 _HAS_STEP = reduce(or_, (Q(path__icontains=word) for word in ("step", "epoch", "iter")))
@@ -51,7 +51,7 @@ class MediaCell:
     @property
     def _page_root(self) -> str:
         page = reverse("run-tab", args=[self.run.number, "outputs"])
-        return f"{page}{self._attempt_query or '?'}{'&' if self._attempt_query else ''}file="
+        return f"{page}{self._attempt_query}{'&' if self._attempt_query else '?'}file="
 
     @property
     def _attempt_query(self) -> str:

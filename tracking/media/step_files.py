@@ -21,7 +21,7 @@ MAX_SERIES = 200
 # MLflow 3 separates by "+" and writes "~" for "/" in keys; MLflow 2 used "%" and "#".
 _MLFLOW = re.compile(
     r"images/(?P<key>.+)(?P<mark>[+%])step(?P=mark)(?P<step>-?\d{1,18})(?P=mark)timestamp(?P=mark)"
-    r"(?P<at>\d{1,18}(?P=mark)[0-9a-z-]+)(?P<small>(?P=mark)compressed)?\.(?:png|webp)"
+    r"(?P<id>(?P<at>\d{1,18})(?P=mark)[0-9a-z-]+)(?P<small>(?P=mark)compressed)?\.(?:png|webp)"
 )
 _SLASHES = str.maketrans("~#", "//")
 _NUMBERED = re.compile(r"(?<![a-z])(step|epoch|iteration|iter)([ _=-]?)0*(\d{1,15})(?!\d)", re.IGNORECASE)
@@ -30,12 +30,12 @@ _NUMBERED = re.compile(r"(?<![a-z])(step|epoch|iteration|iter)([ _=-]?)0*(\d{1,1
 @dataclass(frozen=True)
 class StepFile:
     """A file at one step. `small_path`: a smaller version of the same image, "" without one. Of two files of
-    the same step the one with the greater `order` counts."""
+    the same step the one that was logged last counts; `logged_ms`: Unix time in ms, 0 if it is not known."""
 
     step: int
     path: str
     small_path: str = ""
-    order: str = ""
+    logged_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def _add(by_series: dict[tuple[str, str], dict[str, StepFile]], kind: str, path:
     if logged is not None:
         # The image and its smaller version have the same time and id.
         files = by_series[logged["key"].translate(_SLASHES), kind]
-        file = files.get(logged["at"]) or StepFile(int(logged["step"]), path, order=logged["at"])
-        files[logged["at"]] = replace(file, small_path=path) if logged["small"] else replace(file, path=path)
+        file = files.get(logged["id"]) or StepFile(int(logged["step"]), path, logged_ms=int(logged["at"]))
+        files[logged["id"]] = replace(file, small_path=path) if logged["small"] else replace(file, path=path)
         return
     # The last number is the step: of "epoch_1/step_20.png" it is 20, and each epoch is a series.
     numbers = list(_NUMBERED.finditer(path))
@@ -77,7 +77,7 @@ def _add(by_series: dict[tuple[str, str], dict[str, StepFile]], kind: str, path:
 
 
 def _by_step(files: Iterable[StepFile]) -> tuple[StepFile, ...]:
-    latest = {file.step: file for file in sorted(files, key=lambda file: (file.step, file.order))}
+    latest = {file.step: file for file in sorted(files, key=lambda file: (file.step, file.logged_ms))}
     ordered = list(latest.values())
     if len(ordered) <= MAX_STEPS:
         return tuple(ordered)
