@@ -110,7 +110,7 @@ def change(cluster: Cluster | None, values: Mapping[str, float | None], who: Use
 def _check(name: str, value: float | None) -> None:
     threshold = BY_NAME.get(name)
     if threshold is None:
-        raise SpecError(name, f"is no threshold; there are: {', '.join(BY_NAME)}")
+        raise SpecError(name, f"is not a threshold; the thresholds are: {', '.join(BY_NAME)}")
     if value is not None and not (math.isfinite(value) and 0 <= value <= threshold.maximum):
         raise SpecError(name, f"must be between 0 (which switches the rule off) and {threshold.maximum:g}")
 

@@ -17,13 +17,13 @@ def faults_of(gpus: Collection[Gpu]) -> dict[str, str]:
 
     A MIG device is unhealthy if the GPU is that it is a part of."""
     firing = Alert.objects.filter(state="firing", severity=CRITICAL, kind__in=HEALTH_KINDS).order_by("pk")
-    causes: dict[str, list[str]] = {}
+    by_subject: dict[str, list[str]] = {}
     for subject, kind, facts in firing.values_list("subject", "kind", "facts"):
-        causes.setdefault(subject, []).append(_cause(kind, facts))
-    if not causes:
+        by_subject.setdefault(subject, []).append(_cause(kind, facts))
+    if not by_subject:
         return {}
-    both = {gpu.uuid: [*causes.get(gpu.uuid, ()), *causes.get(gpu.parent, ())] for gpu in gpus}
-    return {uuid: ", ".join(dict.fromkeys(found)) for uuid, found in both.items() if found}
+    both = {gpu.uuid: [*by_subject.get(gpu.uuid, ()), *by_subject.get(gpu.parent, ())] for gpu in gpus}
+    return {uuid: ", ".join(dict.fromkeys(causes)) for uuid, causes in both.items() if causes}
 
 
 def _cause(kind: str, facts: dict[str, object]) -> str:

@@ -53,7 +53,7 @@ class NewThresholdsSerializer(serializers.Serializer[Mapping[str, float | None]]
         unknown = sorted(set(self.initial_data) - set(self.fields))
         if unknown:
             raise serializers.ValidationError(
-                {unknown[0]: f"is no threshold; there are: {', '.join(self.fields)}"}
+                {unknown[0]: f"is not a threshold; the thresholds are: {', '.join(self.fields)}"}
             )
         return attrs
 
