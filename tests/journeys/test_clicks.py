@@ -109,7 +109,8 @@ class TestDemo:
         assert clicks.count == 1
 
     def test_an_idle_gpu_is_seen_without_any(self, clicks: Clicks) -> None:
-        assert clicks.page.locator("[aria-label$='GPUs busy']").count() == 6
+        # The label of a machine whose GPU has had an uncorrectable error goes on: "…, 1 unhealthy".
+        assert clicks.page.locator("[aria-label*='GPUs busy']").count() == 6
 
 
 def test_an_example_of_a_hub_with_runs_runs_after_three(page: Any, hub: Hub) -> None:
