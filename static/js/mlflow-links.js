@@ -7,12 +7,15 @@ const PAGES = [
   [/^#\/models\/([^/?]+)/, ([, model]) => `/models/${model}/`],
 ];
 
-if (location.pathname === "/") {
+function redirect() {
   for (const [address, page] of PAGES) {
     const match = address.exec(location.hash);
-    if (match) {
-      location.replace(page(match));
-      break;
-    }
+    if (match) return location.replace(page(match));
   }
+}
+
+if (location.pathname === "/") {
+  redirect();
+  // Pasted into a tab that shows the dashboard already, such an address loads nothing.
+  addEventListener("hashchange", redirect);
 }

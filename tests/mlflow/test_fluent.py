@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,13 @@ except ValueError:
 killed = mlflow.start_run(run_name="killed")
 mlflow.end_run("KILLED")
 out["killed"] = mlflow.get_run(killed.info.run_id).info.status
+
+import contextlib, io
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed):
+    mlflow.start_run(run_name="from a laptop")
+    mlflow.end_run()
+out["printed"] = printed.getvalue()
 
 with mlflow.start_run(run_name="async") as later:
     for step in range(200):
@@ -194,3 +202,12 @@ class TestTheHub:
                 answer = api.post(f"/api/v1/runs/{results['info']['run_id']}/{verb}/")
                 assert answer.status_code == 409
                 assert "is external: TrainHub did not start it" in answer.json()["detail"]
+
+    @pytest.mark.browser
+    def test_opens_by_the_address_that_its_client_prints(
+        self, results: dict[str, Any], hub: Hub, page: Any
+    ) -> None:
+        address = re.findall(r"https?://\S+/runs/\S+", results["printed"])[0]
+        page.goto(address.replace(hub.url, hub.browser_url))
+        page.wait_for_url(re.compile(r"/runs/\d+/$"))
+        assert page.locator("h1").inner_text() == "from a laptop"
