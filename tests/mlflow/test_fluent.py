@@ -204,10 +204,20 @@ class TestTheHub:
                 assert "is external: TrainHub did not start it" in answer.json()["detail"]
 
     @pytest.mark.browser
+    @pytest.mark.parametrize("is_signed_in", [True, False])
     def test_opens_by_the_address_that_its_client_prints(
-        self, results: dict[str, Any], hub: Hub, page: Any
+        self, results: dict[str, Any], hub: Hub, browser: Any, signed_in: Any, is_signed_in: bool
     ) -> None:
         address = re.findall(r"https?://\S+/runs/\S+", results["printed"])[0]
+        context = browser.new_context(storage_state=signed_in if is_signed_in else None)
+        page = context.new_page()
+        if is_signed_in:
+            page.goto(hub.browser_url)
         page.goto(address.replace(hub.url, hub.browser_url))
-        page.wait_for_url(re.compile(r"/runs/\d+/$"))
+        if not is_signed_in:
+            page.fill("input[name=username]", "admin")
+            page.fill("input[name=password]", hub.password)
+            page.press("input[name=password]", "Enter")
+        page.wait_for_url(re.compile(r"/runs/\d+/"))
         assert page.locator("h1").inner_text() == "from a laptop"
+        context.close()
