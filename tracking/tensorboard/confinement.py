@@ -26,7 +26,11 @@ _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _TCP_BIND_AND_CONNECT, _TCP_VERSION = 0b11, 4
 _ABSTRACT_SOCKETS_AND_SIGNALS, _SCOPE_VERSION = 0b11, 6
 # What Python and its libraries read besides their own folders.
-_SYSTEM_FOLDERS = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/etc", "/dev/null")
+_SYSTEM_FOLDERS = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/share/zoneinfo", "/dev/null")
+# Of /etc no more than this: operators keep settings with passwords there.
+_SYSTEM_FILES = tuple(
+    f"/etc/{name}" for name in ("group", "ld.so.cache", "localtime", "mime.types", "nsswitch.conf", "passwd")
+)
 
 
 def restrict_files(folder: Path) -> bool:
@@ -39,7 +43,7 @@ def restrict_files(folder: Path) -> bool:
         return False
     ruleset = _create_ruleset(libc, version)
     python = (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)
-    for path in (folder, *map(Path, (*python, *_SYSTEM_FOLDERS))):
+    for path in (folder, *map(Path, (*python, *_SYSTEM_FOLDERS, *_SYSTEM_FILES))):
         if path.exists():
             _allow_reading(libc, ruleset, path)
     if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.signals import user_logged_out
+from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -12,6 +14,7 @@ from jobs.views.run_lookup import run_numbered
 from tracking.tensorboard.event_folder import has_event_files
 from tracking.tensorboard.sessions import IDLE_S, NotOpened, boards
 from workspaces.access import WorkspaceRequest, needs
+from workspaces.models import User
 from workspaces.states import Role
 
 
@@ -34,6 +37,13 @@ def page(request: WorkspaceRequest, number: int) -> HttpResponse:
     except NotOpened as reason:
         return _page(request, run, str(reason), status=503)
     return redirect("run-tensorboard", number)
+
+
+@receiver(user_logged_out)
+def _close_with_session(user: User | None, **_: object) -> None:
+    """Ends what a person has open when they sign out: a ticket would work without the session."""
+    if user is not None:
+        boards.close_of(user.pk)
 
 
 def _page(request: HttpRequest, run: Run, refusal: str = "", status: int = 200) -> HttpResponse:

@@ -6,6 +6,7 @@ cookies. Only who may read the run gets one, and each opening has its own."""
 from __future__ import annotations
 
 import atexit
+import hashlib
 import logging
 import os
 import pwd
@@ -223,11 +224,29 @@ def _environment() -> dict[str, str]:
 def _new_folder() -> Path:
     """Returns a folder that only the account of TensorBoard, and root, may enter."""
     # Not below DATA_DIR, into which that account cannot look.
-    folder = Path(tempfile.mkdtemp(prefix="trainhub-tensorboard-"))
+    folder = Path(tempfile.mkdtemp(prefix=_folder_prefix()))
     if not os.geteuid():
         account = pwd.getpwnam(confinement.ACCOUNT)
         os.chown(folder, account.pw_uid, account.pw_gid)
     return folder
+
+
+def _folder_prefix() -> str:
+    """Returns how the names of the folders of this hub begin: hubs of other data may run on this machine."""
+    return f"trainhub-tensorboard-{hashlib.sha256(os.fsencode(settings.DATA_DIR)).hexdigest()[:16]}-"
+
+
+def remove_leftovers() -> None:
+    """Removes the copies of event files that a killed web server has left. Call it before any are made."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_folder_prefix()}*"):
+        # Anybody may make a folder with such a name there; only those of this account are removed.
+        if not folder.is_symlink() and folder.lstat().st_uid in _own_accounts():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _own_accounts() -> tuple[int, ...]:
+    own = os.geteuid()
+    return (own,) if own else (own, pwd.getpwnam(confinement.ACCOUNT).pw_uid)
 
 
 def _follow(board: Board, copies: EventFolder) -> None:
