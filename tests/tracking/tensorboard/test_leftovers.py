@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from tests.hub import PROJECT
 from tests.jobs.builders import queued
 from tests.people import make_contributor, principal_of
 from tests.tracking.events.files import NAME, curve, event_file, new
-from tracking.tensorboard import pages, sessions
+from tracking.tensorboard import sessions
+from trainhub.asgi import application
 
 # Of a process that may read the folder of its argument, and tries to read files of the system.
 SCRIPT = """
@@ -38,19 +40,20 @@ def test_signing_out_ends_the_tensorboards_of_this_person(transactional_db: None
     path = log_store.path(run.pk, run.attempt, f"logs/{NAME}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(event_file(*curve("loss", 2, kind=new)))
-    board = pages.boards.open(run, who.user.pk)
-    pages.boards.close_of(other)
+    assert application  # loads the pages, which hear of it
+    board = sessions.boards.open(run, who.user.pk)
+    sessions.boards.close_of(other)
     assert board.is_alive
     user_logged_out.send(type(who.user), request=None, user=who.user)
     assert not board.is_alive
     assert not board.folder.exists()
-    assert pages.boards.find(board.ticket) is None
+    assert sessions.boards.find(board.ticket) is None
 
 
 def test_copies_that_a_killed_hub_has_left_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left = sessions._new_folder()
     (left / "events").mkdir()
     foreign = tmp_path / "trainhub-tensorboard-0000000000000000-of-another-hub"
