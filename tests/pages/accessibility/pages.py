@@ -26,6 +26,7 @@ PAGES = (
     "/compare/",
     "/compare/?runs={several}",
     "/experiments/",
+    "/experiments/?sort=-runs&q=nothing+like+this",
     "/clusters/",
     "/clusters/{cluster}/",
     "/clusters/{cluster}/edit/",
