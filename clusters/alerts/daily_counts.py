@@ -14,8 +14,8 @@ from clusters.models import Alert
 from trainhub_launch.severity import SEVERITIES
 
 DAYS = 30
-# The size of the picture: each day has STEP of it, of which BAR is filled; both may be stretched.
-STEP, BAR, HEIGHT = 10, 8, 40
+# The size of the picture that templates/clusters/_alert_days.html draws: STEP for each day, and HEIGHT.
+STEP, HEIGHT = 10, 40
 
 
 @dataclass(frozen=True)
