@@ -104,8 +104,8 @@ def _read(workspace: Workspace, now: datetime) -> History:
 def _intervals_of_runs(
     workspace: Workspace, since: datetime, now: datetime
 ) -> tuple[list[Interval], list[Interval]]:
-    """Returns when runs waited, and when they ran: a run waits until it first runs, and, if it waits for another
-    attempt at present, since it entered this state. Earlier waits between attempts count as running."""
+    """Returns when runs waited, and when they ran: a run waits until it first runs. If it waits for another
+    attempt at present, it waits since it entered this state; earlier such waits count as running."""
     rows = (
         Run.objects.for_workspace(workspace)
         .leading()
