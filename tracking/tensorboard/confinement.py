@@ -16,6 +16,8 @@ from pathlib import Path
 
 ACCOUNT = "nobody"
 MAX_MEMORY_BYTES = 4 * 2**30
+# It can write only into its log, which the hub has opened for it.
+MAX_LOG_BYTES = 2**20
 _PR_SET_NO_NEW_PRIVS = 38
 # The numbers of these system calls are the same on all architectures.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
@@ -54,10 +56,10 @@ def restrict_files(folder: Path) -> bool:
 
 
 def limit_resources() -> None:
-    """Limits memory, and forbids files and core dumps to be written."""
+    """Limits memory and the size of the log, and forbids core dumps."""
     for kind, amount in (
         (resource.RLIMIT_AS, MAX_MEMORY_BYTES),
-        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_FSIZE, MAX_LOG_BYTES),
         (resource.RLIMIT_CORE, 0),
     ):
         resource.setrlimit(kind, (amount, amount))

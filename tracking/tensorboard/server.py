@@ -8,6 +8,7 @@ server that has started it, and after IDLE_S seconds without a request."""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -81,6 +82,8 @@ def _start(folder: Path, descriptor: int, prefix: str, idle_s: float) -> None:
         load_fast="false",
         reload_interval=RELOAD_S,
     )
+    # Its log of requests would fill the file at once.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     board.launch()
 
 

@@ -15,8 +15,8 @@ from trainhub.web.encodings import accepted_encoding
 PAGES = ("text/html", "image/svg+xml")
 DATA = ("text/csv", "text/plain", "application/json", "application/problem+json")
 MIN_BYTES = 200
-# Of the numbers of a chart, these levels leave 26 and 30 % of the bytes, and take a fifth of the time of gzip's
-# usual level, which leaves 25 %. With that, the compression took longer than finding the numbers.
+# Of the numbers of a chart, these levels leave 26 and 30 % of the bytes, and take a fifth of the time of
+# gzip's usual level, which leaves 25 %. With that, the compression took longer than finding the numbers.
 BROTLI_QUALITY, DEFLATE_LEVEL = 2, 2
 # zlib's largest window, with the header of gzip.
 _GZIP_WINDOW = 31

@@ -35,9 +35,9 @@ WHEEL = ".whl"
 # Requirements whose sources pip builds without an error, but into something that cannot train.
 ONLY_WHEELS = {
     "horovod==0.28.1": (
-        "horovod 0.28.1 has no wheel for this environment on an index, and pip would build it without PyTorch and "
-        "TensorFlow. Build its wheel, and start this node's agent with PIP_FIND_LINKS set to its folder "
-        "(docs/frameworks.md)"
+        "horovod 0.28.1 has no wheel for this environment on an index, and pip would build it without "
+        "PyTorch and TensorFlow. Build its wheel, and start this node's agent with PIP_FIND_LINKS set to its "
+        "folder (docs/frameworks.md)"
     ),
 }
 

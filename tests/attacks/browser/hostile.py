@@ -150,6 +150,7 @@ class Hostile:
                 "/search/?q=svg",
                 "/experiments/",
                 "/environments/",
+                "/environments/system/",
                 "/usage/",
                 both,
                 f"{both}&sections=params,metrics,attributes,relations",

@@ -63,6 +63,7 @@ PAGES = [
     "/clusters/add/",
     "/models/",
     "/environments/",
+    "/environments/TrainHub-PyTorch-2.13/",
     "/settings/",
     "/settings/notifications/",
     "/settings/password/",
