@@ -45,12 +45,25 @@ mount("media", (root) => {
   }
 });
 
-// While a sound is playing, new files wait: to replace the page's part would end it.
+// While a sound is playing, new files wait for its end: to replace the page's part would end it. A request may have
+// begun before the sound, so its answer is refused, too.
 mount("media-refresh", (element) => {
-  element.addEventListener("htmx:beforeRequest", (event) => {
-    const isPlaying = [...element.querySelectorAll("audio")].some((audio) => !audio.paused);
-    if (event.detail.elt === element && isPlaying) event.preventDefault();
-  });
+  let isDue = false;
+  const isPlaying = () => [...element.querySelectorAll("audio")].some((audio) => !audio.paused);
+  const waitIfPlaying = (event) => {
+    const source = event.type === "htmx:beforeSwap" ? event.detail.requestConfig.elt : event.detail.elt;
+    if (source !== element || !isPlaying()) return;
+    event.preventDefault();
+    isDue = true;
+  };
+  element.addEventListener("htmx:beforeRequest", waitIfPlaying);
+  element.addEventListener("htmx:beforeSwap", waitIfPlaying);
+  // These events of a sound do not bubble. A sound that ends is paused first.
+  element.addEventListener("pause", () => isDue && !isPlaying() && refresh(), { capture: true });
+  const refresh = () => {
+    isDue = false;
+    globalThis.htmx.trigger(element, "live");
+  };
 });
 
 function saveStep(step) {
