@@ -78,6 +78,7 @@ NOT_PAGES = frozenset(
         "palette",
         "run-by-id",
         "run-header",
+        "run-histogram",
         "run-lanes",
         "run-parts",
         "runs-changes",
