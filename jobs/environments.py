@@ -114,6 +114,18 @@ _NEEDS = {
 }
 
 
+# Packages that no index offers in a form that pip can install alone.
+_PREPARED = ("horovod",)
+
+
+def preparation(name: str) -> str:
+    """Returns a sentence about what a node needs before it can build this curated environment; "" for all
+    that pip can build alone."""
+    requirements = next((item.requirements for item in CURATED if item.name == name), ())
+    packages = {requirement.partition("==")[0] for requirement in requirements}
+    return " ".join(_NEEDS[package] for package in _PREPARED if package in packages)
+
+
 def describe(environment: EnvironmentSpec) -> str:
     """Returns a sentence about the packages of a curated environment and what the node needs for it."""
     packages = {requirement.partition("==")[0] for requirement in environment.requirements}

@@ -40,6 +40,7 @@ from tracking.curves.download import routes as curve_files
 from tracking.metrics import compaction, point_hints
 from tracking.mlflow.routes import hot as mlflow_hot
 from tracking.mlflow.routes import routes as mlflow_tracking
+from tracking.tensorboard.proxy import routes as tensorboard
 from trainhub.body_limit import LargeBodies
 from trainhub.serving.hosts import HostCheck
 from trainhub.static_files import HubStatic
@@ -87,6 +88,7 @@ raw_routes = [
     *job_bytes,
     *model_bytes,
     *mlflow_tracking,
+    *tensorboard,
 ]
 
 

@@ -20,9 +20,13 @@ from pathlib import Path
 from bench.comparison.ratios import ratio
 from bench.support.stack import ROOT
 
-ALONE = ("launch", "log", "artifact", "download")
-# Seconds of a core, which both hubs may take at the same time. The nodes of `ingest` report until the end, so
-# it is last.
+# Program -> its measurements, in their order. The nodes of `ingest` report until the end, so it is last.
+PROGRAMS = {
+    "subject.py": ("launch", "log", "artifact", "download", "idle", "ingest"),
+    "answer_times.py": ("lines", "search", "charts", "tracking", "runs", "sockets"),
+}
+MEASUREMENTS = tuple(name for names in PROGRAMS.values() for name in names)
+# Seconds of a core, which both hubs may take at the same time.
 TOGETHER = ("idle", "ingest")
 LIMIT = 1.10
 DEFAULT_PAIRS = 15
@@ -42,14 +46,14 @@ class Results:
 
 
 class Side:
-    """One of the two checkouts, with its hub running."""
+    """One of the two checkouts, with its hub running. `program`: the file here that measures it."""
 
-    def __init__(self, checkout: Path, mlflow_python: str, file: Path) -> None:
+    def __init__(self, checkout: Path, program: str, mlflow_python: str, file: Path) -> None:
         python = checkout / ".venv" / "bin" / "python"
         # Given as text, so that its imports come from the current folder, the checkout, and not from beside
         # this file.
-        program = Path(__file__).with_name("subject.py").read_text()
-        argv = [str(python), "-c", program, mlflow_python, str(file)]
+        text = Path(__file__).with_name(program).read_text()
+        argv = [str(python), "-c", text, mlflow_python, str(file)]
         self._process = subprocess.Popen(
             argv, cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -80,9 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checkout", type=Path, help="the older one; run `make .venv/ready-dev` there first")
     parser.add_argument("--pairs", type=int, default=DEFAULT_PAIRS)
-    parser.add_argument(
-        "--only", choices=(*ALONE, *TOGETHER), action="append", help="may be given more than once"
-    )
+    parser.add_argument("--only", choices=MEASUREMENTS, action="append", help="may be given more than once")
     options = parser.parse_args()
     mlflow = subprocess.run(
         [ROOT / ".ci" / "mlflow-env"], check=True, capture_output=True, text=True
@@ -93,15 +95,21 @@ def main() -> None:
         file.write_bytes(os.urandom(FILE_MB * 1_000_000))
         for pair in range(options.pairs):
             checkouts = (old, new) if pair % 2 else (new, old)
-            measure_pair(checkouts, options.only or (*ALONE, *TOGETHER), mlflow, file)
+            for program, names in PROGRAMS.items():
+                chosen = [name for name in names if name in (options.only or names)]
+                if chosen:
+                    measure_pair(checkouts, program, chosen, mlflow, file)
+            print(f"pair {pair + 1} of {options.pairs} measured", file=sys.stderr, flush=True)
     report(old, new, options.pairs)
 
 
-def measure_pair(checkouts: Sequence[Results], names: Sequence[str], mlflow_python: str, file: Path) -> None:
+def measure_pair(
+    checkouts: Sequence[Results], program: str, names: Sequence[str], mlflow_python: str, file: Path
+) -> None:
     """Measures both checkouts once, in this order, in hubs that are started for it: the times of two hubs of
     the same code differ by several percent for as long as they run."""
     with ExitStack() as ending:
-        sides = [(Side(results.checkout, mlflow_python, file), results) for results in checkouts]
+        sides = [(Side(results.checkout, program, mlflow_python, file), results) for results in checkouts]
         for side, _ in sides:
             ending.callback(side.end)
         for name in names:
@@ -125,7 +133,7 @@ def report(old: Results, new: Results, pairs: int) -> None:
     slower = []
     for what, before in old.seconds.items():
         change = ratio(before, new.seconds[what])
-        print(f"{what:<16} {change}")
+        print(f"{what:<52} {change}")
         if change.high >= LIMIT:
             slower.append(what)
     if slower:

@@ -27,7 +27,7 @@ from workspaces.states import Role
 def start(request: WorkspaceRequest) -> HttpResponse:
     who = request.principal
     context = {
-        "cards_of_examples": choices.gallery(who.workspace),
+        "gallery": choices.gallery(who.workspace),
         "runs": choices.last_runs(who.workspace),
         "drafts": [(draft, _title(draft)) for draft in drafts.open_drafts(who)],
     }

@@ -17,6 +17,9 @@ mount("model-upload", (form) => {
   };
   files.addEventListener("change", () => choose(files, folder));
   folder.addEventListener("change", () => choose(folder, files));
+  // On a slow connection they may have been used before this script was loaded.
+  if (files.files.length) choose(files, folder);
+  else if (folder.files.length) choose(folder, files);
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();

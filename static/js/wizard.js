@@ -59,11 +59,14 @@ mount("wizard-upload", (form) => {
   for (const element of form.querySelectorAll("[data-only-script]")) element.hidden = false;
   zip.classList.add("th-off");
   part("send").hidden = true;
-  zip.addEventListener("change", () => zip.files.length && send(form, part, async () => zip.files[0]));
-  part("folder").addEventListener("change", (event) => {
-    const files = [...event.target.files].map((file) => ({ path: withoutTop(file.webkitRelativePath), file }));
+  const folder = part("folder");
+  const sendZip = () => zip.files.length && send(form, part, async () => zip.files[0]);
+  const sendFolder = () => {
+    const files = [...folder.files].map((file) => ({ path: withoutTop(file.webkitRelativePath), file }));
     if (files.length) send(form, part, (showStatus) => folderToZip(files, showStatus));
-  });
+  };
+  zip.addEventListener("change", sendZip);
+  folder.addEventListener("change", sendFolder);
   const setDragOver = (isOver) => form.classList.toggle("wz-over", isOver);
   form.addEventListener("dragover", (event) => (event.preventDefault(), setDragOver(true)));
   form.addEventListener("dragleave", () => setDragOver(false));
@@ -75,9 +78,13 @@ mount("wizard-upload", (form) => {
     if (files.length)
       send(form, part, isZip ? async () => files[0].file : (showStatus) => folderToZip(files, showStatus));
   });
+  // On a slow connection the fields are shown before this script is loaded, and may have been used already.
+  sendZip() || sendFolder();
 });
 
-const withoutTop = (path) => path.slice(path.indexOf("/") + 1);
+function withoutTop(path) {
+  return path.slice(path.indexOf("/") + 1);
+}
 
 async function send(form, part, make) {
   const showStatus = (text, isError = false) => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,13 @@ except ValueError:
 killed = mlflow.start_run(run_name="killed")
 mlflow.end_run("KILLED")
 out["killed"] = mlflow.get_run(killed.info.run_id).info.status
+
+import contextlib, io
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed):
+    mlflow.start_run(run_name="from a laptop")
+    mlflow.end_run()
+out["printed"] = printed.getvalue()
 
 with mlflow.start_run(run_name="async") as later:
     for step in range(200):
@@ -194,3 +202,22 @@ class TestTheHub:
                 answer = api.post(f"/api/v1/runs/{results['info']['run_id']}/{verb}/")
                 assert answer.status_code == 409
                 assert "is external: TrainHub did not start it" in answer.json()["detail"]
+
+    @pytest.mark.browser
+    @pytest.mark.parametrize("is_signed_in", [True, False])
+    def test_opens_by_the_address_that_its_client_prints(
+        self, results: dict[str, Any], hub: Hub, browser: Any, signed_in: Any, is_signed_in: bool
+    ) -> None:
+        address = re.findall(r"https?://\S+/runs/\S+", results["printed"])[0]
+        context = browser.new_context(storage_state=signed_in if is_signed_in else None)
+        page = context.new_page()
+        if is_signed_in:
+            page.goto(hub.browser_url)
+        page.goto(address.replace(hub.url, hub.browser_url))
+        if not is_signed_in:
+            page.fill("input[name=username]", "admin")
+            page.fill("input[name=password]", hub.password)
+            page.press("input[name=password]", "Enter")
+        page.wait_for_url(re.compile(r"/runs/\d+/"))
+        assert page.locator("h1").inner_text() == "from a laptop"
+        context.close()

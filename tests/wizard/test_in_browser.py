@@ -45,6 +45,19 @@ class TestUpload:
         expect(draft.locator(".wz-files li")).to_have_text(["train.py", "package/naïve ☃.py", "empty.txt"])
         expect(draft.locator("#id_script")).to_have_value("train.py")
 
+    def test_a_folder_chosen_before_the_script_is_loaded_arrives(self, page: Any, folder: Path) -> None:
+        requests: list[Any] = []
+
+        def hold(route: Any) -> None:
+            requests.append(route)
+
+        page.route("**/js/wizard.*", hold, times=1)
+        page.goto("/runs/new/", wait_until="commit")
+        page.set_input_files("[data-role=folder]", folder)
+        assert len(requests) == 1
+        requests[0].continue_()
+        page.wait_for_url("**/source/")
+
     def test_what_the_hub_refuses_is_told_where_it_was_dropped(
         self, page: Any, hub: Hub, tmp_path: Path
     ) -> None:

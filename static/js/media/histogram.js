@@ -1,5 +1,5 @@
-// Draws the histograms of a key over steps: a column for each step, darker where more of its values lie. The chosen step
-// is marked, and later ones are faint.
+// Draws the histograms of a key over steps: a column for each step, darker where more of its values lie. The chosen
+// step is marked, and later ones are faint.
 
 import { node, scaleOf, text, yTicks } from "../charts/svg-plot.js";
 import { ROWS, densityOf, quantile, short } from "./density.js";
