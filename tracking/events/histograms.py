@@ -12,6 +12,8 @@ from tracking.events.histogram_store import Buckets
 
 # What a chart can show; writers have up to 1,500.
 BUCKETS = 48
+# The range of two such values is still a number, also in a browser.
+MAX_VALUE = 1e300
 _DIGITS = 6
 _COLUMNS = 3
 _TYPES = {types_pb2.DT_DOUBLE: ("<f8", "double_val"), types_pb2.DT_FLOAT: ("<f4", "float_val")}
@@ -67,7 +69,7 @@ def _buckets(left: np.ndarray, right: np.ndarray, counts: np.ndarray) -> Buckets
     left, right, counts = (part[filled[0] : filled[-1] + 1] for part in (left, right, counts))
     low, high = float(left[0]), float(right[-1])
     edges = np.concatenate(([low], right))
-    if (np.diff(edges) < 0).any() or not np.isfinite(high - low):
+    if (np.diff(edges) < 0).any() or max(abs(low), abs(high)) > MAX_VALUE:
         return None
     if high == low:
         return Buckets(low, high, [total])

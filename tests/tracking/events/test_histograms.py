@@ -70,7 +70,7 @@ class TestReading:
             old_histogram("a", [1], [1], float("-inf"), 1),
             old_histogram("a", [1], [1], 1, 0),
             old_histogram("a", [1, 2], [sys.float_info.max] * 2, 0, 2),
-            old_histogram("a", [1], [1], -sys.float_info.max, sys.float_info.max),
+            old_histogram("a", [1], [1], -sys.float_info.max, 1),
             tensor((10**9, 3), numbers=(1.0,)),
             tensor((1, 3), b"short"),
             tensor((0, 3)),
