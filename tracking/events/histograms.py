@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from tensorboard.compat.proto import types_pb2
 from tensorboard.plugins.histogram import metadata
 
 from tracking.events.histogram_store import Buckets
 
+Numbers = npt.NDArray[np.float64]
 # What a chart can show; writers have up to 1,500.
 BUCKETS = 48
 # The range of two such values is still a number, also in a browser.
@@ -43,7 +45,7 @@ def _of_limits(histogram: Any) -> Buckets | None:
     return _buckets(edges[:-1], edges[1:], counts)
 
 
-def _table(tensor: Any) -> np.ndarray | None:
+def _table(tensor: Any) -> Numbers | None:
     """Returns the rows [left, right, count] of the new format. TensorBoard's own reader would fill a
     tensor of any size from one number, so the numbers must all be there."""
     shape = [dimension.size for dimension in tensor.tensor_shape.dim]
@@ -59,12 +61,12 @@ def _table(tensor: Any) -> np.ndarray | None:
     return numbers.astype(np.float64).reshape(-1, _COLUMNS)
 
 
-def _buckets(left: np.ndarray, right: np.ndarray, counts: np.ndarray) -> Buckets | None:
+def _buckets(left: Numbers, right: Numbers, counts: Numbers) -> Buckets | None:
     """Distributes the counts of adjacent buckets among equally wide ones."""
     filled = np.flatnonzero(counts)
-    numbers = np.concatenate((left, right, counts))
     total = float(counts.sum())
-    if not filled.size or not np.isfinite([*numbers, total]).all() or (counts < 0).any():
+    is_finite = np.isfinite(total) and np.isfinite(left).all() and np.isfinite(right).all()
+    if not filled.size or not is_finite or (counts < 0).any():
         return None
     left, right, counts = (part[filled[0] : filled[-1] + 1] for part in (left, right, counts))
     low, high = float(left[0]), float(right[-1])

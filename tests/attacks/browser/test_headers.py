@@ -82,6 +82,7 @@ FILE_ANSWERS = [
     "/api/v1/runs/{job}/logs/70_driver_log.txt?download=1",
     "/api/v1/artifacts/files/{experiment}/{run}/artifacts/page.html",
     "/api/v1/artifacts/images/{experiment}/{run}/artifacts/box.svg",
+    "/api/v1/artifacts/previews/{experiment}/{run}/artifacts/a.md",
     "/api/v1/artifacts/zip/{experiment}/{run}/artifacts",
     "/api/2.0/mlflow-artifacts/artifacts/{experiment}/{run}/artifacts/page.html",
 ]

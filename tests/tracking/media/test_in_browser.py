@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import struct
@@ -10,11 +11,13 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.hub import Hub, eventually
 from tests.pages.logs.training_log import Logged, begin
 from tests.runs import submit, told, wait_for
+from tests.tracking.events.files import NAME, event, event_file, histogram_of
 from tracking.artifacts.previews.tables import MAX_ROWS
 
 pytestmark = pytest.mark.browser
@@ -146,6 +149,7 @@ def documents(hub: Hub) -> list[Logged]:
             run.put(f"plots/step_{step}.json", json.dumps(figure).encode())
             run.put(f"report_step_{step}.html", HOSTILE.replace("NAME", name).encode())
         made.append(run)
+    made[0].put("plotly_step_1.html", PLOTLY.encode())
     made[0].put("deep_step_1.json", b"[" * 100_000)
     made[0].put("long_step_1.csv", b"a,b\n" + b"1,2\n" * 100_000)
     return made
@@ -161,6 +165,15 @@ document.getElementById("name").textContent = "NAME";
 </script>"""
 
 
+# As MLflow's log_figure writes a figure of plotly.
+PLOTLY = """<html><head><meta charset="utf-8"></head><body><div>
+<script charset="utf-8" src="https://cdn.plot.ly/plotly-3.1.0.min.js"
+integrity="sha256-x" crossorigin="anonymous"></script>
+<div id="figure"></div><script type="text/javascript">
+Plotly.newPlot("figure", [{"y": [1, 2], "type": "bar"}], {"title": {"text": "drawn by the hub's own"}})
+</script></div></body></html>"""
+
+
 def cell(tab: Any, key: str, place: int = 0) -> Any:
     row = tab.locator(".md-groups > div").filter(has=tab.get_by_role("heading", name=key, exact=True))
     shown = row.locator("[data-cell]").nth(place)
@@ -172,6 +185,7 @@ class TestDocuments:
     def test_a_table_is_text_at_each_step(self, tab: Any, documents: list[Logged]) -> None:
         tab.goto(f"/runs/{documents[0].number}/media/")
         table = cell(tab, "answers/step_*.json").locator("table")
+        table.wait_for()
         assert table.locator("td").all_inner_texts() == ["<b>run 1 step 10</b>", "NaN"]
         choose(tab, 0)
         table.get_by_text("run 1 step 0").wait_for()
@@ -188,6 +202,11 @@ class TestDocuments:
         frame.get_by_text("run 1 step 10").wait_for()
         assert frame.locator("#got").inner_text() == "SecurityError,SecurityError,SecurityError"
 
+    def test_a_figure_in_html_gets_plotly_from_the_hub(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        frame = cell(tab, "plotly_step_*.html").frame_locator("iframe")
+        frame.get_by_text("drawn by the hub's own").wait_for(timeout=60_000)
+
     def test_what_cannot_be_shown_whole_says_so(self, tab: Any, documents: list[Logged]) -> None:
         tab.goto(f"/runs/{documents[0].number}/media/")
         deep = cell(tab, "deep_step_*.json")
@@ -203,27 +222,27 @@ class TestDocuments:
             cell(tab, "answers/step_*.json", place).get_by_text(f"run {place + 1} step 10").wait_for()
 
 
-WRITES_HISTOGRAMS = """
-import pathlib
-import numpy as np
-from tensorboard.compat.proto import event_pb2
-from tensorboard.plugins.histogram.summary_v2 import histogram_pb
-from tensorboard.summary.writer.event_file_writer import EventFileWriter
-writer = EventFileWriter("logs/tb")
-for step in range(0, 100, 10):
-    values = np.random.default_rng(step).normal(step / 50, 1, 1000)
-    summary = histogram_pb("layer/weights", np.append(values, [-10.0, 10.0]))
-    writer.add_event(event_pb2.Event(wall_time=1.7e9 + step, step=step, summary=summary))
-writer.close()
-"""
+def writes_histograms() -> str:
+    """A script that leaves an event file with histograms at ten steps."""
+    values = [np.random.default_rng(step).normal(step / 50, 1, 1000) for step in range(0, 100, 10)]
+    events = [
+        event(histogram_of("layer/weights", [*drawn.tolist(), -10.0, 10.0]), step=10 * place)
+        for place, drawn in enumerate(values)
+    ]
+    content = base64.b64encode(event_file(*events)).decode()
+    return (
+        "import base64, pathlib\n"
+        "pathlib.Path('logs/tb').mkdir(parents=True)\n"
+        f"pathlib.Path('logs/tb/{NAME}').write_bytes(base64.b64decode('{content}'))\n"
+    )
 
 
 class TestHistograms:
     @pytest.fixture(scope="class")
     @staticmethod
     def run_ids(hub: Hub) -> list[str]:
-        """Two runs that have written histograms at ten steps with TensorBoard's own writer."""
-        ids = [submit(hub, WRITES_HISTOGRAMS) for _ in range(2)]
+        """Two runs that have written histograms at ten steps."""
+        ids = [submit(hub, writes_histograms()) for _ in range(2)]
         for run_id in ids:
             wait_for(hub, run_id, "Completed")
         return ids
@@ -244,6 +263,7 @@ class TestHistograms:
         eventually(is_read, 30, "the worker has read the event file")
         chart = cell(tab, "layer/weights")
         sentence = chart.locator(".md-spread")
+        sentence.wait_for()
         assert sentence.inner_text().startswith("1,002 values from −10 to 10, half of them between 1")
         assert chart.locator(".md-heat g:not(.md-axes)").count() == 10
         assert chart.locator(".md-later").count() == 0
@@ -253,7 +273,6 @@ class TestHistograms:
 
     def test_stand_beside_those_of_another_run(self, tab: Any, hub: Hub, run_ids: list[str]) -> None:
         numbers = ",".join(map(str, self.numbers(hub, run_ids)))
-
         tab.goto(f"/compare/?runs={numbers}")
         for place in (0, 1):
             cell(tab, "layer/weights", place).locator(".md-heat").wait_for()
