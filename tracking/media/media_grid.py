@@ -33,6 +33,7 @@ MAX_FILES = 50_000
 _HAS_KIND = reduce(or_, (Q(path__iendswith=suffix) for suffix in KINDS))
 # The part of the address below /api/v1/artifacts/ that sends what a cell shows.
 _ROUTES = {IMAGE: "images", SOUND: "sounds", DOCUMENT: "previews", PAGE: "pages"}
+# A histogram is no file; `MediaCell.config` has its address.
 _HAS_STEP = reduce(or_, (Q(path__icontains=word) for word in ("step", "epoch", "iter")))
 
 
@@ -60,6 +61,8 @@ class MediaCell:
 
     @property
     def _bytes_root(self) -> str:
+        if self.series.kind == HISTOGRAM:
+            return ""
         return f"/api/v1/artifacts/{_ROUTES[self.series.kind]}/{RunFiles(self.run).root}/"
 
     @property
