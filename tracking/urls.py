@@ -23,7 +23,7 @@ tabs.register("outputs", artifact_pages.TAB, after="plan")
 
 urlpatterns = [
     path("runs/<int:number>/notes/save/", notes_tab.save, name="note-save"),
-    path("runs/<int:number>/histogram/", histogram_data, name="run-histogram"),
+    path("runs/<int:number>/media/histogram/", histogram_data, name="run-histogram"),
     path("runs/<int:number>/outputs/tensorboard/", tensorboard_pages.page, name="run-tensorboard"),
     path("compare/", comparison_page.page, name="compare"),
     path("compare/candidates/", comparison_page.candidates_part, name="compare-candidates"),

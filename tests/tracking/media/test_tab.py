@@ -21,7 +21,7 @@ def test_shows_its_histograms_and_sends_their_numbers() -> None:
     page = client.get(f"/runs/{run.number}/media/").content.decode()
     assert 'class="md-histogram"' in page
     assert "a &amp; b at step 5" in page
-    numbers = client.get(f"/runs/{run.number}/histogram/", {"key": "a & b"}).json()["steps"]
+    numbers = client.get(f"/runs/{run.number}/media/histogram/", {"key": "a & b"}).json()["steps"]
     assert numbers[0] == {"step": 0, "low": -1, "high": 1, "counts": [1, 2]}
     assert [item["step"] for item in numbers] == [0, 5]
-    assert client.get(f"/runs/{run.number}/histogram/", {"key": "none\0"}).json() == {"steps": []}
+    assert client.get(f"/runs/{run.number}/media/histogram/", {"key": "none\0"}).json() == {"steps": []}
