@@ -27,6 +27,8 @@ SOUNDS = {
     ".flac": "audio/flac",
     ".m4a": "audio/mp4",
 }
+TABLES = (".csv", ".tsv")
+PAGES = (".html", ".htm")
 # The sandbox also applies if an image is opened by itself: an SVG's scripts do not run.
 HEADERS = {**SAFE_HEADERS, "Cross-Origin-Resource-Policy": "same-origin"}
 # Suffixes, and names without one, that MLflow's server serves as plain text.

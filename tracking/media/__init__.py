@@ -1,1 +1,1 @@
-"""Images and sounds over the steps of a run, on its page and in comparisons."""
+"""What runs log by step, on its page and in comparisons."""

@@ -1,4 +1,4 @@
-"""The images and sounds of one run or of several as a grid: a row for each key, a cell for each run."""
+"""What one run or several show by step as a grid: a row for each key, a cell for each run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.db.models import Q
 from django.urls import reverse
@@ -14,11 +14,26 @@ from django.urls import reverse
 from jobs import outputs
 from jobs.models import Artifact, Run
 from tracking.artifacts.file_owners import RunFiles
-from tracking.media.step_files import KINDS, MediaSeries, StepFile, group_step_files
+from tracking.media import histograms
+from tracking.media.step_files import (
+    DOCUMENT,
+    HISTOGRAM,
+    IMAGE,
+    KINDS,
+    PAGE,
+    SOUND,
+    MediaSeries,
+    StepFile,
+    group_step_files,
+)
+from tracking.models import Histogram
 
 # Of a run with more files, those whose paths come first in the alphabet are shown.
 MAX_FILES = 50_000
 _HAS_KIND = reduce(or_, (Q(path__iendswith=suffix) for suffix in KINDS))
+# The part of the address below /api/v1/artifacts/ that sends what a cell shows.
+_ROUTES = {IMAGE: "images", SOUND: "sounds", DOCUMENT: "previews", PAGE: "pages"}
+# A histogram is no file; `MediaCell.config` has its address.
 _HAS_STEP = reduce(or_, (Q(path__icontains=word) for word in ("step", "epoch", "iter")))
 
 
@@ -37,7 +52,7 @@ class MediaCell:
 
     @property
     def last_url(self) -> str:
-        """The address of the bytes of the last file, of its smaller version if there is one."""
+        """The address of what is shown of the last file, of its smaller version if there is one."""
         return f"{self._bytes_root}{quote(self.last.small_path or self.last.path)}{self._attempt_query}"
 
     @property
@@ -46,12 +61,21 @@ class MediaCell:
 
     @property
     def _bytes_root(self) -> str:
-        return f"/api/v1/artifacts/{self.series.kind}s/{RunFiles(self.run).root}/"
+        if self.series.kind == HISTOGRAM:
+            return ""
+        return f"/api/v1/artifacts/{_ROUTES[self.series.kind]}/{RunFiles(self.run).root}/"
 
     @property
     def _page_root(self) -> str:
         page = reverse("run-tab", args=[self.run.number, "outputs"])
         return f"{page}{self._attempt_query}{'&' if self._attempt_query else '?'}file="
+
+    @property
+    def _histogram_url(self) -> str:
+        if self.series.kind != HISTOGRAM:
+            return ""
+        address = reverse("run-histogram", args=[self.run.number])
+        return f"{address}?{urlencode({'key': self.series.key, 'attempt': self.attempt})}"
 
     @property
     def _attempt_query(self) -> str:
@@ -61,9 +85,12 @@ class MediaCell:
         """Returns what static/js/media/page.js needs to show another step."""
         return {
             "key": self.series.key,
+            "kind": self.series.kind,
             "bytes": self._bytes_root,
+            "figures": f"/api/v1/artifacts/figures/{RunFiles(self.run).root}/",
             "query": self._attempt_query,
             "page": self._page_root,
+            "histogram": self._histogram_url,
             "files": [[file.step, file.path, file.small_path] for file in self.series.files],
         }
 
@@ -73,6 +100,10 @@ class MediaRow:
     key: str
     kind: str
     cells: tuple[MediaCell, ...]
+
+    @property
+    def is_wide(self) -> bool:
+        return self.kind in (DOCUMENT, PAGE)
 
 
 @dataclass(frozen=True)
@@ -92,8 +123,11 @@ class MediaGrid:
 
 
 def has_media(run: Run) -> bool:
-    """Returns whether the run may have images or sounds over steps, from the names of its files."""
-    return Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run=run).exists()
+    """Returns whether the run may have something to show by step, from the names of its files."""
+    return (
+        Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run=run).exists()
+        or Histogram.objects.filter(run=run).exists()
+    )
 
 
 def media_grid(runs: Sequence[tuple[Run, int]]) -> MediaGrid:
@@ -106,8 +140,10 @@ def media_grid(runs: Sequence[tuple[Run, int]]) -> MediaGrid:
         .values_list("run_id", flat=True)
         .distinct()
     )
+    of_events = histograms.series(runs)
     for run, attempt in runs:
-        for series in _series(run, attempt) if run.pk in with_media else ():
+        of_files = _series(run, attempt) if run.pk in with_media else ()
+        for series in (*of_files, *of_events.get(run.pk, ())):
             rows.setdefault((series.key, series.kind), []).append(MediaCell(number, run, attempt, series))
             number += 1
     ordered = sorted(rows.items(), key=lambda item: (item[0][0].casefold(), item[0]))

@@ -1,7 +1,9 @@
-// Images and sounds by step: one slider chooses the step, and each cell shows its newest file up to that step. The
-// chosen step is in the address; without one, the newest files are shown, also of a run that goes on.
+// What was logged by step: one slider chooses the step, and each cell shows its newest file up to that step. The chosen
+// step is in the address; without one, the newest files are shown, also of a run that goes on.
 
 import { mount } from "../app.js";
+import { showDocument } from "./document.js";
+import { showHistogram } from "./histogram.js";
 import { addressOf, lastUpTo } from "./steps.js";
 
 const PARAM = "media-step";
@@ -15,7 +17,10 @@ mount("media", (root) => {
   const show = (step) => {
     slider.setAttribute("aria-valuetext", step);
     part(root, "step").textContent = step;
-    for (const [element, cell] of places) {
+    showCells(step, places);
+  };
+  const showCells = (step, shown) => {
+    for (const [element, cell] of shown) {
       const file = lastUpTo(cell.files, step);
       part(element, "none").hidden = file !== undefined;
       const bytes = part(element, "bytes");
@@ -25,11 +30,22 @@ mount("media", (root) => {
     }
   };
   const showFile = (element, cell, [at, path, smallPath], bytes) => {
-    const address = addressOf(cell, smallPath || path);
+    const address = addressOf(cell.bytes, cell, smallPath || path);
+    const label = `${cell.key} at step ${at}`;
+    part(element, "page")?.setAttribute("href", cell.page + encodeURIComponent(path));
+    if (cell.kind === "histogram") {
+      showHistogram(bytes, cell.histogram, at, cell.key);
+      return;
+    }
+    if (bytes.localName === "div") {
+      bytes.setAttribute("aria-label", label);
+      const frame = cell.kind === "page" ? address : addressOf(cell.figures, cell, path);
+      showDocument(bytes, address, { isPage: cell.kind === "page", frame, label });
+      return;
+    }
     // The same address again would stop a sound that is playing.
     if (bytes.getAttribute("src") !== address) bytes.setAttribute("src", address);
-    bytes.setAttribute(bytes.localName === "img" ? "alt" : "aria-label", `${cell.key} at step ${at}`);
-    part(element, "page")?.setAttribute("href", cell.page + encodeURIComponent(path));
+    bytes.setAttribute(bytes.localName === "img" ? "alt" : "aria-label", label);
   };
 
   slider.addEventListener("input", () => show(steps[slider.value]));
@@ -42,15 +58,40 @@ mount("media", (root) => {
   if (chosen !== null && Number.isFinite(Number(chosen))) {
     slider.value = Math.max(0, steps.findLastIndex((step) => step <= Number(chosen)));
     show(steps[slider.value]);
+  } else {
+    // The server has set the addresses of images and sounds.
+    showCells(steps.at(-1), places.filter(([element]) => part(element, "bytes").localName === "div"));
   }
 });
 
-// While a sound is playing, new files wait: to replace the page's part would end it.
+// While a sound is playing, new files wait for its end: to replace the page's part would end it. A request may have
+// begun before the sound, so its answer is refused, too.
 mount("media-refresh", (element) => {
-  element.addEventListener("htmx:beforeRequest", (event) => {
-    const isPlaying = [...element.querySelectorAll("audio")].some((audio) => !audio.paused);
-    if (event.detail.elt === element && isPlaying) event.preventDefault();
+  let isDue = false;
+  const isPlaying = () => [...element.querySelectorAll("audio")].some((audio) => !audio.paused);
+  const isSame = (html) => {
+    const answer = new DOMParser().parseFromString(html, "text/html");
+    const [there, here] = [answer, document].map((page) => page.getElementById("media-config")?.textContent);
+    return here !== undefined && there === here;
+  };
+  const waitIfPlaying = (event) => {
+    const source = event.type === "htmx:beforeSwap" ? event.detail.requestConfig.elt : event.detail.elt;
+    if (source !== element || !isPlaying()) return;
+    event.preventDefault();
+    isDue = true;
+  };
+  element.addEventListener("htmx:beforeRequest", waitIfPlaying);
+  element.addEventListener("htmx:beforeSwap", waitIfPlaying);
+  // Other files of the run have changed: frames and tables stay as they are, without loading them again.
+  element.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.requestConfig.elt === element && isSame(event.detail.serverResponse)) event.preventDefault();
   });
+  // These events of a sound do not bubble. A sound that ends is paused first.
+  element.addEventListener("pause", () => isDue && !isPlaying() && refresh(), { capture: true });
+  const refresh = () => {
+    isDue = false;
+    globalThis.htmx.trigger(element, "live");
+  };
 });
 
 function saveStep(step) {

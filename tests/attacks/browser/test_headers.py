@@ -83,6 +83,7 @@ FILE_ANSWERS = [
     "/api/v1/runs/{job}/logs/70_driver_log.txt?download=1",
     "/api/v1/artifacts/files/{experiment}/{run}/artifacts/page.html",
     "/api/v1/artifacts/images/{experiment}/{run}/artifacts/box.svg",
+    "/api/v1/artifacts/previews/{experiment}/{run}/artifacts/a.md",
     "/api/v1/artifacts/zip/{experiment}/{run}/artifacts",
     "/api/2.0/mlflow-artifacts/artifacts/{experiment}/{run}/artifacts/page.html",
 ]
@@ -195,6 +196,23 @@ def test_a_figure_stands_in_a_frame_of_this_hub_and_reaches_nothing(
     assert (policy["default-src"], policy["frame-ancestors"]) == ("'none'", "'self'")
     assert "unsafe-eval" not in policy["script-src"]
     assert "connect-src" not in policy
+
+
+def test_a_page_of_a_run_stands_in_a_frame_without_origin_and_reaches_nothing(
+    as_person: httpx.Client, known: Known
+) -> None:
+    root = f"/api/v1/artifacts/pages/{known.experiment}/{known.run}/artifacts"
+    policy = policy_of(as_person.get(f"{root}/page.html"))
+    assert policy["sandbox"] == "allow-scripts"
+    assert (policy["default-src"], policy["frame-ancestors"]) == ("'none'", "'self'")
+    assert (policy["form-action"], policy["base-uri"]) == ("'none'", "'none'")
+    assert "'self'" not in policy["script-src"].split()
+    assert "unsafe-eval" not in policy["script-src"]
+    assert "connect-src" not in policy
+    alone = as_person.get(f"{root}/page.html", headers={"Sec-Fetch-Dest": "document"})
+    assert alone.status_code == httpx.codes.BAD_REQUEST
+    # What is no HTML is not made into a page.
+    assert as_person.get(f"{root}/{MARKDOWN}").status_code == httpx.codes.BAD_REQUEST
 
 
 @pytest.mark.parametrize("address", STATIC)

@@ -82,6 +82,7 @@ NOT_PAGES = frozenset(
         "palette",
         "run-by-id",
         "run-header",
+        "run-histogram",
         "run-lanes",
         "run-parts",
         "runs-changes",

@@ -102,6 +102,11 @@ class PopulatedHub:
             run.log("eval/accuracy", [1 - 1 / step for step in range(1, 40)])
             for step in (1, 39):
                 run.put(f"samples/step_{step}.svg", DRAWING)
+                run.put(f"answers/step_{step}.csv", b"question,answer\n2 + 2,4\n")
+                run.put(f"plots/step_{step}.json", b'{"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}')
+                run.put(
+                    f"report_step_{step}.html", b"<!doctype html><html lang=en><title>Report</title><p>Good"
+                )
             run.end()
             logged.append(str(run.number))
         self.names |= {"logged": logged[0], "several": ",".join([*logged, self.names["completed"]])}

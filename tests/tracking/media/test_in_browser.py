@@ -1,18 +1,24 @@
-"""Images and sounds by step in a real browser on a real hub: on a run's page, live, and in a comparison."""
+"""What was logged by step, in a real browser on a real hub: on a run's page, live, and in a comparison."""
 
 from __future__ import annotations
 
+import base64
 import io
+import json
 import struct
 import wave
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.hub import Hub, eventually
 from tests.pages.logs.training_log import Logged, begin
+from tests.runs import submit, told, wait_for
+from tests.tracking.events.files import NAME, event, event_file, histogram_of
+from tracking.artifacts.previews.tables import MAX_ROWS
 
 pytestmark = pytest.mark.browser
 ID = "3f2a9c1e-6d0b-4b43-9a3c-2f5f0a1b7c11"
@@ -127,6 +133,149 @@ class TestRun:
         run = begin(hub, "only numbers")
         tab.goto(f"/runs/{run.number}/")
         assert tab.get_by_role("link", name="Media").count() == 0
+
+
+@pytest.fixture(scope="module")
+def documents(hub: Hub) -> list[Logged]:
+    """Two runs with a table, a figure, a page and broken ones, whose contents tell run and step."""
+    made = []
+    for place in (1, 2):
+        run = begin(hub, f"writes {place}")
+        for step in (0, 10):
+            name = f"run {place} step {step}"
+            table = {"columns": ["answer", "score"], "data": [[f"<b>{name}</b>", float("nan")]]}
+            run.put(f"answers/step_{step}.json", json.dumps(table).encode())
+            figure = {"data": [{"type": "bar", "y": [1, step]}], "layout": {"title": {"text": name}}}
+            run.put(f"plots/step_{step}.json", json.dumps(figure).encode())
+            run.put(f"report_step_{step}.html", HOSTILE.replace("NAME", name).encode())
+        made.append(run)
+    made[0].put("plotly_step_1.html", PLOTLY.encode())
+    made[0].put("deep_step_1.json", b"[" * 100_000)
+    made[0].put("long_step_1.csv", b"a,b\n" + b"1,2\n" * 100_000)
+    return made
+
+
+# A page that writes what it can reach: nothing.
+HOSTILE = """<p id="name"></p><p id="got"></p><script>
+const got = [];
+for (const reach of [() => document.cookie, () => localStorage.length, () => parent.document.title])
+  try { got.push(reach()); } catch (error) { got.push(error.name); }
+document.getElementById("got").textContent = got.join();
+document.getElementById("name").textContent = "NAME";
+</script>"""
+
+
+# As MLflow's log_figure writes a figure of plotly.
+PLOTLY = """<html><head><meta charset="utf-8"></head><body><div>
+<script charset="utf-8" src="https://cdn.plot.ly/plotly-3.1.0.min.js"
+integrity="sha256-x" crossorigin="anonymous"></script>
+<div id="figure"></div><script type="text/javascript">
+Plotly.newPlot("figure", [{"y": [1, 2], "type": "bar"}], {"title": {"text": "drawn by the hub's own"}})
+</script></div></body></html>"""
+
+
+def cell(tab: Any, key: str, place: int = 0) -> Any:
+    row = tab.locator(".md-groups > div").filter(has=tab.get_by_role("heading", name=key, exact=True))
+    shown = row.locator("[data-cell]").nth(place)
+    shown.scroll_into_view_if_needed()
+    return shown
+
+
+class TestDocuments:
+    def test_a_table_is_text_at_each_step(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        table = cell(tab, "answers/step_*.json").locator("table")
+        table.wait_for()
+        assert table.locator("td").all_inner_texts() == ["<b>run 1 step 10</b>", "NaN"]
+        choose(tab, 0)
+        table.get_by_text("run 1 step 0").wait_for()
+
+    def test_a_figure_is_drawn_in_its_frame(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        frame = cell(tab, "plots/step_*.json").frame_locator("iframe")
+        frame.get_by_text("run 1 step 10").wait_for(timeout=60_000)
+        assert tab.evaluate("globalThis.Plotly") is None, "Plotly stays out of our page"
+
+    def test_a_page_reaches_neither_the_hub_nor_its_cookies(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        frame = cell(tab, "report_step_*.html").frame_locator("iframe")
+        frame.get_by_text("run 1 step 10").wait_for()
+        assert frame.locator("#got").inner_text() == "SecurityError,SecurityError,SecurityError"
+
+    def test_a_figure_in_html_gets_plotly_from_the_hub(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        frame = cell(tab, "plotly_step_*.html").frame_locator("iframe")
+        frame.get_by_text("drawn by the hub's own").wait_for(timeout=60_000)
+
+    def test_what_cannot_be_shown_whole_says_so(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        deep = cell(tab, "deep_step_*.json")
+        deep.get_by_text("Shown as plain text: it is nested too deeply.").wait_for()
+        long = cell(tab, "long_step_*.csv")
+        long.get_by_text("Only the beginning is shown").wait_for()
+        assert long.locator("tbody tr").count() == MAX_ROWS
+
+    def test_stands_beside_that_of_another_run(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/compare/?runs={documents[0].number},{documents[1].number}")
+        tab.locator("[data-section=media] .md").scroll_into_view_if_needed()
+        for place in (0, 1):
+            cell(tab, "answers/step_*.json", place).get_by_text(f"run {place + 1} step 10").wait_for()
+
+
+def writes_histograms() -> str:
+    """A script that leaves an event file with histograms at ten steps."""
+    values = [np.random.default_rng(step).normal(step / 50, 1, 1000) for step in range(0, 100, 10)]
+    events = [
+        event(histogram_of("layer/weights", [*drawn.tolist(), -10.0, 10.0]), step=10 * place)
+        for place, drawn in enumerate(values)
+    ]
+    content = base64.b64encode(event_file(*events)).decode()
+    return (
+        "import base64, pathlib\n"
+        "pathlib.Path('logs/tb').mkdir(parents=True)\n"
+        f"pathlib.Path('logs/tb/{NAME}').write_bytes(base64.b64decode('{content}'))\n"
+    )
+
+
+class TestHistograms:
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def run_ids(hub: Hub) -> list[str]:
+        """Two runs that have written histograms at ten steps."""
+        ids = [submit(hub, writes_histograms()) for _ in range(2)]
+        for run_id in ids:
+            wait_for(hub, run_id, "Completed")
+        return ids
+
+    @staticmethod
+    def numbers(hub: Hub, run_ids: list[str]) -> list[int]:
+        return [int(told(hub, run_id)["number"]) for run_id in run_ids]
+
+    def test_are_drawn_over_steps_with_the_chosen_one_marked(
+        self, tab: Any, hub: Hub, run_ids: list[str]
+    ) -> None:
+        (number, _) = self.numbers(hub, run_ids)
+
+        def is_read() -> bool:
+            tab.goto(f"/runs/{number}/media/")
+            return bool(tab.locator(".md-histogram").count())
+
+        eventually(is_read, 30, "the worker has read the event file")
+        chart = cell(tab, "layer/weights")
+        sentence = chart.locator(".md-spread")
+        sentence.wait_for()
+        assert sentence.inner_text().startswith("1,002 values from −10 to 10, half of them between 1")
+        assert chart.locator(".md-heat g:not(.md-axes)").count() == 10
+        assert chart.locator(".md-later").count() == 0
+        choose(tab, 4)
+        assert chart.locator(".md-later").count() == 5
+        assert "at step 40: 1,002 values" in chart.locator("[role=img]").get_attribute("aria-label")
+
+    def test_stand_beside_those_of_another_run(self, tab: Any, hub: Hub, run_ids: list[str]) -> None:
+        numbers = ",".join(map(str, self.numbers(hub, run_ids)))
+        tab.goto(f"/compare/?runs={numbers}")
+        for place in (0, 1):
+            cell(tab, "layer/weights", place).locator(".md-heat").wait_for()
 
 
 class TestComparison:
