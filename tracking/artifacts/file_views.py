@@ -41,7 +41,8 @@ FIGURE_SCRIPTS = (PLOTLY, "js/artifacts/figure.js")
 MAX_PAGE_BYTES = 8 * 2**20
 # `log_figure` and `write_html(include_plotlyjs="cdn")` load Plotly from there; a frame loads it from the hub.
 _PLOTLY_ELSEWHERE = re.compile(
-    r"""<script\b[^<>]{0,300}\bsrc=["']https://cdn\.plot\.ly/plotly-[\w.-]{1,40}\.js["'][^<>]{0,300}>\s{0,20}</script>"""
+    r"""<script\b[^<>]{0,300}\bsrc=["']https://cdn\.plot\.ly/plotly-[\w.-]{1,40}\.js["'][^<>]{0,300}>"""
+    r"""\s{0,20}</script>"""
 )
 
 

@@ -12,9 +12,8 @@ from django.views.decorators.http import require_http_methods
 from jobs.models import Run
 from jobs.views.run_lookup import run_numbered
 from tracking.tensorboard.event_folder import has_event_files
-from tracking.tensorboard.sessions import IDLE_S, NotOpened, boards
+from tracking.tensorboard.sessions import IDLE_S, NotOpened, Reader, boards
 from workspaces.access import WorkspaceRequest, needs
-from workspaces.models import User
 from workspaces.states import Role
 
 
@@ -33,21 +32,25 @@ def page(request: WorkspaceRequest, number: int) -> HttpResponse:
     if not has_event_files(run):
         return _page(request, run, "This run has no event files of TensorBoard.", status=409)
     try:
-        boards.open(run, request.principal.user.pk)
+        boards.open(run, _reader(request))
     except NotOpened as reason:
         return _page(request, run, str(reason), status=503)
     return redirect("run-tensorboard", number)
 
 
 @receiver(user_logged_out)
-def _close_with_session(user: User | None, **_: object) -> None:
-    """Ends what a person has open when they sign out: a ticket would work without the session."""
-    if user is not None:
-        boards.close_of(user.pk)
+def _close_with_session(request: HttpRequest, **_: object) -> None:
+    """Ends what is open in a session when its person signs out: a ticket would work without it."""
+    if request.session.session_key:
+        boards.close_of(request.session.session_key)
+
+
+def _reader(request: HttpRequest) -> Reader:
+    return Reader(request.user.pk or 0, request.session.session_key or "")
 
 
 def _page(request: HttpRequest, run: Run, refusal: str = "", status: int = 200) -> HttpResponse:
-    board = boards.of(run, request.user.pk or 0)
+    board = boards.of(run, _reader(request))
     context = {
         "run": run,
         "address": board.address if board else "",

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.db import connection
 
 from jobs.models import Run
@@ -47,6 +48,14 @@ class NotOpened(Exception):
     """The text says, as a sentence, why TensorBoard was not opened and what to do."""
 
 
+@dataclass(frozen=True)
+class Reader:
+    """Who has opened a TensorBoard, and in which session of their browser."""
+
+    user_id: int
+    session_key: str
+
+
 @dataclass
 class Board:
     """One open TensorBoard. `lifeline`: the descriptor of a pipe at whose end the process waits, to end with
@@ -55,7 +64,7 @@ class Board:
     ticket: str
     run_id: str
     run_number: int
-    user_id: int
+    reader: Reader
     folder: Path
     process: subprocess.Popen[bytes]
     lifeline: int
@@ -95,27 +104,27 @@ class Boards:
         board.used_at = time.monotonic()
         return board
 
-    def of(self, run: Run, user_id: int) -> Board | None:
-        """Returns the TensorBoard that this person has open for the run."""
+    def of(self, run: Run, reader: Reader) -> Board | None:
+        """Returns the TensorBoard that is open for the run in this session."""
         return next(
-            (board for board in self._alive() if (board.run_id, board.user_id) == (run.pk, user_id)), None
+            (board for board in self._alive() if (board.run_id, board.reader) == (run.pk, reader)), None
         )
 
-    def open(self, run: Run, user_id: int) -> Board:
+    def open(self, run: Run, reader: Reader) -> Board:
         """Returns the person's TensorBoard for this run, and starts one if there is none. Raises
         NotOpened."""
         with self._lock:
-            board = self.of(run, user_id)
+            board = self.of(run, reader)
             if board is None:
                 self._make_room()
-                board = _start(run, user_id)
+                board = _start(run, reader)
                 self._boards[board.ticket] = board
             return board
 
-    def close_of(self, user_id: int) -> None:
-        """Ends all that this person has open."""
+    def close_of(self, session_key: str) -> None:
+        """Ends all that is open in this session."""
         with self._lock:
-            for board in [board for board in self._boards.values() if board.user_id == user_id]:
+            for board in [item for item in self._boards.values() if item.reader.session_key == session_key]:
                 self._close(board)
 
     def close_all(self) -> None:
@@ -154,7 +163,7 @@ def close_all() -> None:
     boards.close_all()
 
 
-def _start(run: Run, user_id: int) -> Board:
+def _start(run: Run, reader: Reader) -> Board:
     """Starts a process for the run and waits until it answers. Raises NotOpened."""
     folder = _new_folder()
     events = folder / "events"
@@ -164,7 +173,7 @@ def _start(run: Run, user_id: int) -> Board:
     try:
         copies = EventFolder(run, events)
         copies.update()
-        board = _start_process(run, user_id, folder, events)
+        board = _start_process(run, reader, folder, events)
     except TooManyEvents as error:
         shutil.rmtree(folder)
         raise NotOpened(
@@ -180,7 +189,7 @@ def _start(run: Run, user_id: int) -> Board:
     return board
 
 
-def _start_process(run: Run, user_id: int, folder: Path, events: Path) -> Board:
+def _start_process(run: Run, reader: Reader, folder: Path, events: Path) -> Board:
     ticket = secrets.token_urlsafe(32)
     waiting, lifeline = os.pipe()
     ready, answer = os.pipe()
@@ -202,7 +211,7 @@ def _start_process(run: Run, user_id: int, folder: Path, events: Path) -> Board:
         )
     for end in (waiting, answer):
         os.close(end)
-    board = Board(ticket, run.pk, run.number, user_id, folder, process, lifeline)
+    board = Board(ticket, run.pk, run.number, reader, folder, process, lifeline)
     with os.fdopen(ready, "rb") as output:
         readable, _, _ = select.select([output], [], [], START_S)
         line = output.readline().decode().strip() if readable else ""
@@ -274,7 +283,11 @@ def _follow(board: Board, copies: EventFolder) -> None:
 
 
 def _may_read(board: Board) -> bool:
-    runs = Run.objects.not_deleted().filter(pk=board.run_id)
-    return runs.filter(
-        workspace__memberships__user=board.user_id, workspace__memberships__user__is_active=True
-    ).exists()
+    """Returns whether the person may still read the run, in a session that has not ended."""
+    reader = board.reader
+    runs = Run.objects.not_deleted().filter(
+        pk=board.run_id,
+        workspace__memberships__user=reader.user_id,
+        workspace__memberships__user__is_active=True,
+    )
+    return runs.exists() and Session.objects.filter(session_key=reader.session_key).exists()

@@ -87,6 +87,7 @@ def build() -> World:
         "model_id": logged.pk,
         "folder": f"{done.experiment_id}/{done.pk}/artifacts",
         "upload": "0" * 32,
+        "ticket": "unknown",
         "scope": "own",
         "kind": "source",
         "**": "anything",

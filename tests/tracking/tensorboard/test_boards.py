@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from django.contrib.sessions.backends.db import SessionStore
 
 from jobs.logs import log_store
 from jobs.models import Run
@@ -16,7 +17,7 @@ from tests.jobs.builders import queued
 from tests.people import make_contributor, principal_of
 from tests.tracking.events.files import NAME, curve, event_file, new
 from tracking.tensorboard import event_folder, sessions
-from tracking.tensorboard.sessions import Board, Boards, NotOpened
+from tracking.tensorboard.sessions import Board, Boards, NotOpened, Reader
 from workspaces.access import Principal
 from workspaces.models import Membership
 
@@ -26,6 +27,14 @@ pytestmark = [pytest.mark.usefixtures("valkey"), pytest.mark.slow]
 @pytest.fixture
 def who(transactional_db: None) -> Principal:
     return principal_of(make_contributor())
+
+
+@pytest.fixture
+def reader(who: Principal) -> Reader:
+    """The person in a session of their browser."""
+    session = SessionStore()
+    session.create()
+    return Reader(who.user.pk, session.session_key or "")
 
 
 @pytest.fixture
@@ -58,69 +67,84 @@ def steps_of(board: Board) -> int:
 
 
 def test_a_run_with_event_files_is_shown_and_followed(
-    who: Principal, boards: Boards, monkeypatch: pytest.MonkeyPatch
+    who: Principal, reader: Reader, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sessions, "UPDATE_EVERY_S", 0.2)
     run = run_with_events(who)
-    board = boards.open(run, who.user.pk)
+    board = boards.open(run, reader)
     eventually(lambda: steps_of(board) == 5, 30, "the curve is read")
     write_events(run, 12)
     eventually(lambda: steps_of(board) == 12, 30, "what the run has added is read")
-    assert boards.open(run, who.user.pk) is board
+    assert boards.open(run, reader) is board
     assert boards.find(board.ticket) is board
     assert boards.find(board.ticket[:-1]) is None
 
 
 def test_a_third_waits_unless_one_is_idle(
-    who: Principal, boards: Boards, monkeypatch: pytest.MonkeyPatch
+    who: Principal, reader: Reader, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = (run_with_events(who) for _ in range(3))
-    oldest = boards.open(first, who.user.pk)
-    boards.open(second, who.user.pk)
+    oldest = boards.open(first, reader)
+    boards.open(second, reader)
     with pytest.raises(NotOpened, match="Close a page with one"):
-        boards.open(third, who.user.pk)
+        boards.open(third, reader)
     monkeypatch.setattr(sessions, "REPLACED_AFTER_S", 0)
-    assert boards.open(third, who.user.pk).is_alive
+    assert boards.open(third, reader).is_alive
     assert not oldest.is_alive
     assert not oldest.folder.exists()
-    assert boards.of(second, who.user.pk) is not None
+    assert boards.of(second, reader) is not None
 
 
-def test_it_ends_when_nobody_uses_it(who: Principal, boards: Boards, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_when_nobody_uses_it(
+    who: Principal, reader: Reader, boards: Boards, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sessions, "IDLE_S", 1.0)
     monkeypatch.setattr(sessions, "UPDATE_EVERY_S", 0.2)
-    board = boards.open(run_with_events(who), who.user.pk)
+    board = boards.open(run_with_events(who), reader)
     eventually(lambda: not board.is_alive, 20, "the process ends")
     eventually(lambda: not board.folder.exists(), 20, "its folder is removed")
     assert boards.find(board.ticket) is None
 
 
+def _leave(reader: Reader) -> None:
+    Membership.objects.filter(user=reader.user_id).delete()
+
+
+def _end_session(reader: Reader) -> None:
+    SessionStore(reader.session_key).delete()
+
+
+@pytest.mark.parametrize("lose", [_leave, _end_session])
 def test_it_ends_when_its_person_may_no_longer_read_the_run(
-    who: Principal, boards: Boards, monkeypatch: pytest.MonkeyPatch
+    who: Principal,
+    reader: Reader,
+    boards: Boards,
+    monkeypatch: pytest.MonkeyPatch,
+    lose: Callable[[Reader], None],
 ) -> None:
     monkeypatch.setattr(sessions, "UPDATE_EVERY_S", 0.2)
-    board = boards.open(run_with_events(who), who.user.pk)
+    board = boards.open(run_with_events(who), reader)
     time.sleep(0.5)
     assert board.is_alive
-    Membership.objects.filter(user=who.user).delete()
+    lose(reader)
     eventually(lambda: not board.is_alive, 20, "the process ends")
 
 
 def test_too_many_bytes_are_refused_with_what_to_do(
-    who: Principal, boards: Boards, monkeypatch: pytest.MonkeyPatch
+    who: Principal, reader: Reader, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(event_folder, "MAX_BYTES", 100)
     with pytest.raises(NotOpened, match="Download its outputs"):
-        boards.open(run_with_events(who), who.user.pk)
+        boards.open(run_with_events(who), reader)
     assert boards.find("") is None
 
 
-def test_a_damaged_file_ends_nothing(who: Principal, boards: Boards) -> None:
+def test_a_damaged_file_ends_nothing(who: Principal, reader: Reader, boards: Boards) -> None:
     run = run_with_events(who)
     damaged = log_store.path(run.pk, run.attempt, f"logs/other/{NAME}")
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"\xff" * 5000)
-    board = boards.open(run, who.user.pk)
+    board = boards.open(run, reader)
     eventually(lambda: steps_of(board) == 5, 30, "the other file is read")
     assert board.is_alive
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.signals import user_logged_out
+from django.test import Client
 
 from jobs.logs import log_store
 from tests.hub import PROJECT
 from tests.jobs.builders import queued
-from tests.people import make_contributor, principal_of
+from tests.people import client_of, make_contributor, principal_of
 from tests.tracking.events.files import NAME, curve, event_file, new
+from tracking.models import EventFile
 from tracking.tensorboard import sessions
-from trainhub.asgi import application
+from tracking.tensorboard.sessions import Reader
 
 # Of a process that may read the folder of its argument, and tries to read files of the system.
 SCRIPT = """
@@ -34,20 +36,32 @@ if confinement.restrict_files(Path(sys.argv[1])):
 
 
 @pytest.mark.slow
-def test_signing_out_ends_the_tensorboards_of_this_person(transactional_db: None, valkey: str) -> None:
-    who, other = principal_of(make_contributor()), 0
+def test_signing_out_ends_the_tensorboards_of_this_session(transactional_db: None, valkey: str) -> None:
+    who = principal_of(make_contributor())
     run = queued(who)
     path = log_store.path(run.pk, run.attempt, f"logs/{NAME}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(event_file(*curve("loss", 2, kind=new)))
-    assert application  # loads the pages, which hear of it
-    board = sessions.boards.open(run, who.user.pk)
-    sessions.boards.close_of(other)
-    assert board.is_alive
-    user_logged_out.send(type(who.user), request=None, user=who.user)
-    assert not board.is_alive
-    assert not board.folder.exists()
-    assert sessions.boards.find(board.ticket) is None
+    # The worker has begun to read it.
+    EventFile.objects.create(run=run, attempt=run.attempt, name=f"logs/{NAME}")
+    here, elsewhere = client_of(who.user), client_of(who.user)
+    for browser in (here, elsewhere):
+        assert browser.post(f"/runs/{run.number}/outputs/tensorboard/").status_code == HTTPStatus.FOUND
+    own, other = (
+        sessions.boards.of(run, Reader(who.user.pk, _key(browser))) for browser in (here, elsewhere)
+    )
+    assert own is not None
+    assert other is not None
+    here.post("/sign-out/")
+    assert not own.is_alive
+    assert not own.folder.exists()
+    assert sessions.boards.find(own.ticket) is None
+    assert other.is_alive
+    sessions.boards.close_all()
+
+
+def _key(browser: Client) -> str:
+    return str(browser.session.session_key)
 
 
 def test_copies_that_a_killed_hub_has_left_are_removed(
