@@ -6,6 +6,7 @@ from jobs.views import tabs
 from tracking import notes_tab
 from tracking.artifacts import pages as artifact_pages
 from tracking.comparison import comparison_page
+from tracking.media import file_part
 from tracking.media import tab as media_tab
 from tracking.overview import tab as overview_tab
 from tracking.views import logged_data, metrics
@@ -21,6 +22,7 @@ tabs.register("outputs", artifact_pages.TAB, after="plan")
 
 urlpatterns = [
     path("runs/<int:number>/notes/save/", notes_tab.save, name="note-save"),
+    path("runs/<int:number>/media/file/", file_part.file_part, name="media-file"),
     path("compare/", comparison_page.page, name="compare"),
     path("compare/candidates/", comparison_page.candidates_part, name="compare-candidates"),
 ]

@@ -1,5 +1,5 @@
-"""Views of files for the pages: downloads, images, figures and zips. Untrusted content cannot run in this
-origin: it is a download, an image without scripts, or a figure in a sandboxed frame."""
+"""Views of files for the pages: downloads, images, figures, HTML and zips. Untrusted content cannot run in
+this origin: it is a download, an image without scripts, or a figure or HTML in a sandboxed frame."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from starlette.routing import Route
 
 from tracking.artifacts import file_owners, paths
 from tracking.artifacts.file_owners import FileOwner, FileRow, RunFiles
-from tracking.artifacts.file_responses import HEADERS, download, image_type, sound_type
+from tracking.artifacts.file_responses import HEADERS, download, image_type, is_html, sound_type
+from tracking.artifacts.html_pages import MAX_HTML_BYTES, html_response
 from tracking.artifacts.previews import isolation
 from tracking.artifacts.previews.documents import NotPreviewable
 from tracking.callers import Caller
@@ -106,6 +107,17 @@ async def send_figure(request: Request) -> Response:
 
 
 @problem_responses
+async def send_html(request: Request) -> Response:
+    """Sends an HTML file for a sandboxed frame without scripts, origin, cookies and network access."""
+    row = await _row(request)
+    if not is_html(row.path):
+        raise Problem(400, "Bad request", f"{row.path} is not an HTML file.")
+    if row.size_bytes > MAX_HTML_BYTES:
+        raise Problem(400, "Bad request", "The file is too large to be shown here; download it.")
+    return html_response(request, await in_thread(blobs.path(row.sha256).read_bytes))
+
+
+@problem_responses
 async def send_zip(request: Request) -> Response:
     """Sends a folder as a zip; with `name`, which may repeat, only those files and folders. Supports
     Range."""
@@ -180,5 +192,6 @@ routes = [
     Route("/api/v1/artifacts/images/{path:artifact_path}", send_image, methods=["GET", "HEAD"]),
     Route("/api/v1/artifacts/sounds/{path:artifact_path}", send_sound, methods=["GET", "HEAD"]),
     Route("/api/v1/artifacts/figures/{path:artifact_path}", send_figure, methods=["GET"]),
+    Route("/api/v1/artifacts/html/{path:artifact_path}", send_html, methods=["GET"]),
     Route("/api/v1/artifacts/zip/{path:artifact_path}", send_zip, methods=["GET", "HEAD"]),
 ]

@@ -49,7 +49,7 @@ SECTIONS = (
     PageSection("curves", "Curves", is_usual=True),
     PageSection("params", "Parameters", is_usual=True),
     PageSection("metrics", "Metrics", is_usual=True),
-    PageSection("media", "Images and sounds", is_usual=True),
+    PageSection("media", "Media", is_usual=True),
     PageSection("attributes", "Attributes and tags", is_usual=False),
     PageSection("relations", "Parallel coordinates and scatter", is_usual=False),
 )

@@ -1,1 +1,1 @@
-"""Images and sounds over the steps of a run, on its page and in comparisons."""
+"""Images, sounds, tables, figures and HTML over the steps of a run, on its page and in comparisons."""

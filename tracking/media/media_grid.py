@@ -1,4 +1,4 @@
-"""The images and sounds of one run or of several as a grid: a row for each key, a cell for each run."""
+"""The files over steps of one run or of several as a grid: a row for each key, a cell for each run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from django.urls import reverse
 from jobs import outputs
 from jobs.models import Artifact, Run
 from tracking.artifacts.file_owners import RunFiles
-from tracking.media.step_files import KINDS, MediaSeries, StepFile, group_step_files
+from tracking.media.json_kinds import without_other_json
+from tracking.media.step_files import FILE, KINDS, MediaSeries, StepFile, group_step_files
 
 # Of a run with more files, those whose paths come first in the alphabet are shown.
 MAX_FILES = 50_000
 _HAS_KIND = reduce(or_, (Q(path__iendswith=suffix) for suffix in KINDS))
+_IS_JSON = Q(path__iendswith=".json")
 _HAS_STEP = reduce(or_, (Q(path__icontains=word) for word in ("step", "epoch", "iter")))
 
 
@@ -38,6 +40,8 @@ class MediaCell:
     @property
     def last_url(self) -> str:
         """The address of the bytes of the last file, of its smaller version if there is one."""
+        if self.series.kind == FILE:
+            return f"{self._preview_root}{quote(self.last.path, safe='')}"
         return f"{self._bytes_root}{quote(self.last.small_path or self.last.path)}{self._attempt_query}"
 
     @property
@@ -47,6 +51,11 @@ class MediaCell:
     @property
     def _bytes_root(self) -> str:
         return f"/api/v1/artifacts/{self.series.kind}s/{RunFiles(self.run).root}/"
+
+    @property
+    def _preview_root(self) -> str:
+        page = reverse("media-file", args=[self.run.number])
+        return f"{page}{self._attempt_query}{'&' if self._attempt_query else '?'}file="
 
     @property
     def _page_root(self) -> str:
@@ -64,6 +73,7 @@ class MediaCell:
             "bytes": self._bytes_root,
             "query": self._attempt_query,
             "page": self._page_root,
+            "preview": self._preview_root if self.series.kind == FILE else "",
             "files": [[file.step, file.path, file.small_path] for file in self.series.files],
         }
 
@@ -92,8 +102,10 @@ class MediaGrid:
 
 
 def has_media(run: Run) -> bool:
-    """Returns whether the run may have images or sounds over steps, from the names of its files."""
-    return Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run=run).exists()
+    """Returns whether the run has a file over steps that its tab Media shows."""
+    files = Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run=run)
+    # Checkpoints often have JSON files with a step in their path, which are not shown.
+    return files.exclude(_IS_JSON).exists() or (files.exists() and bool(_series(run, run.attempt)))
 
 
 def media_grid(runs: Sequence[tuple[Run, int]]) -> MediaGrid:
@@ -117,4 +129,4 @@ def media_grid(runs: Sequence[tuple[Run, int]]) -> MediaGrid:
 
 def _series(run: Run, attempt: int) -> tuple[MediaSeries, ...]:
     files = outputs.for_attempt(run, attempt).filter(_HAS_KIND, _HAS_STEP).order_by("path")
-    return group_step_files(files.values_list("path", flat=True)[:MAX_FILES])
+    return without_other_json(group_step_files(files.values_list("path", flat=True)[:MAX_FILES]), files)

@@ -1,4 +1,4 @@
-"""Groups files that show the same thing at different steps: images and sounds.
+"""Groups files that show the same thing at different steps: images, sounds, tables, figures and HTML.
 
 MLflow's `log_image(image, key=…, step=…)` writes key and step into the file's name. In other paths the step
 is the number behind "step", "epoch" or "iteration"."""
@@ -11,10 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from tracking.artifacts.file_responses import IMAGES, SOUNDS
+from tracking.artifacts.file_responses import HTML, IMAGES, SOUNDS
 
-IMAGE, SOUND = "image", "sound"
-KINDS = {**dict.fromkeys(IMAGES, IMAGE), **dict.fromkeys(SOUNDS, SOUND)}
+# FILE: the browser loads a preview of it.
+IMAGE, SOUND, FILE = "image", "sound", "file"
+FILES = (".json", ".csv", ".tsv", *HTML)
+KINDS = {**dict.fromkeys(IMAGES, IMAGE), **dict.fromkeys(SOUNDS, SOUND), **dict.fromkeys(FILES, FILE)}
 # More steps of a series are thinned out evenly, so that the page stays small.
 MAX_STEPS = 500
 MAX_SERIES = 200
@@ -40,7 +42,7 @@ class StepFile:
 
 @dataclass(frozen=True)
 class MediaSeries:
-    """Files of one key, ordered by step, each step once. `kind`: IMAGE or SOUND."""
+    """Files of one key, ordered by step, each step once. `kind`: IMAGE, SOUND or FILE."""
 
     key: str
     kind: str

@@ -73,6 +73,7 @@ NOT_PAGES = frozenset(
         "documentation-image",
         "gpu-history",
         "invitation",
+        "media-file",
         "metrics",
         "model-exports",
         "palette",
