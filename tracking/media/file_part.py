@@ -17,8 +17,9 @@ from tracking.artifacts import paths
 from tracking.artifacts.file_owners import FileRow, RunFiles
 from tracking.artifacts.file_responses import is_html
 from tracking.artifacts.html_pages import MAX_HTML_BYTES, has_scripts
+from tracking.artifacts.previews.documents import NotPreviewable
 from tracking.artifacts.previews.file_preview import FilePreview, preview_file
-from tracking.artifacts.previews.isolation import MAX_JSON_BYTES
+from tracking.artifacts.previews.isolation import MAX_JSON_BYTES, PreviewBusy, isolated_figure_json
 from tracking.mlflow.protocol.errors import MlflowError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
@@ -76,5 +77,11 @@ def _html_preview(row: FileRow) -> FilePreview:
         return preview_file(row)
     if row.size_bytes > MAX_HTML_BYTES:
         return FilePreview("", sentence=f"This file is larger than {MAX_HTML_BYTES // 2**20} MiB.")
-    note = "Its scripts do not run here." if has_scripts(row) else ""
-    return FilePreview("html", sentence=note)
+    if not has_scripts(row):
+        return FilePreview("html")
+    try:
+        # What plotly writes as HTML is drawn from its data, without its scripts.
+        isolated_figure_json(blobs.path(row.sha256), row.size_bytes)
+    except (NotPreviewable, PreviewBusy):
+        return FilePreview("html", sentence="Its scripts do not run here.")
+    return FilePreview("figure")

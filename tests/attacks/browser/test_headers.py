@@ -196,6 +196,20 @@ def test_a_figure_stands_in_a_frame_of_this_hub_and_reaches_nothing(
     assert "connect-src" not in policy
 
 
+def test_html_stands_in_a_frame_of_this_hub_and_runs_and_reaches_nothing(
+    as_person: httpx.Client, known: Known
+) -> None:
+    address = f"/api/v1/artifacts/html/{known.experiment}/{known.run}/artifacts/page.html"
+    answer = as_person.get(address, headers={"Sec-Fetch-Dest": "iframe"})
+    policy = policy_of(answer)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "content-disposition" not in answer.headers
+    assert (policy["sandbox"], policy["default-src"], policy["frame-ancestors"]) == ("", "'none'", "'self'")
+    assert not {"script-src", "connect-src", "frame-src"} & set(policy)
+    opened = as_person.get(address, headers={"Sec-Fetch-Dest": "document"})
+    assert opened.headers["content-disposition"] == "attachment"
+
+
 @pytest.mark.parametrize("address", STATIC)
 def test_a_static_file_keeps_its_type(address: str, as_person: httpx.Client) -> None:
     answer = as_person.get(address)

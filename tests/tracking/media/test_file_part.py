@@ -21,6 +21,13 @@ HTTP_OK, HTTP_MISSING = 200, 404
 TABLE = json.dumps({"columns": ["question", "score"], "data": [["why?", 0.5]]})
 FIGURE = json.dumps({"data": [{"type": "bar", "y": [1]}], "layout": {}})
 
+# As plotly 6 writes it, with `Plotly.newPlot` in the source of its library, too.
+PLOTLY_PAGE = """<html><body><script>function a() { Plotly.newPlot("x") }</script>
+<div id="1f2e"></div><script>
+    if (document.getElementById("1f2e")) { Plotly.newPlot(                        "1f2e",
+        [{"name":"\\u003cb\\u003e","y":[1,2],"type":"bar"}],                        {"title":{"text":"Bars"}},
+        {"responsive": true}                    ) };</script></body></html>"""
+
 
 @pytest.fixture
 def run() -> Run:
@@ -76,6 +83,25 @@ class TestPreview:
         page = preview(viewer, run, "report_step_2.html")
         assert "Its scripts do not run here." in page
         assert "parent.document" not in page
+
+    def test_of_a_page_that_plotly_wrote_is_its_figure(self, viewer: Client, run: Run) -> None:
+        put(run, "plots/step_1.html", PLOTLY_PAGE)
+        page = preview(viewer, run, "plots/step_1.html")
+        address = f"/api/v1/artifacts/figures/{run.experiment_id}/{run.pk}/artifacts/plots/step_1.html"
+        assert f'src="{address}" sandbox="allow-scripts"' in page
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            PLOTLY_PAGE.replace("[{", "[1, {"),
+            PLOTLY_PAGE.replace("}],", "}]"),
+            PLOTLY_PAGE.replace("}],", f"}}, {'[' * 100_000}"),
+            "<script>Plotly.newPlot(</script>",
+        ],
+    )
+    def test_of_a_page_that_only_looks_like_it_is_html(self, viewer: Client, run: Run, content: str) -> None:
+        put(run, "step_1.html", content)
+        assert "Its scripts do not run here." in preview(viewer, run, "step_1.html")
 
     def test_of_a_long_table_is_its_first_rows(self, viewer: Client, run: Run) -> None:
         rows = [[number] for number in range(file_part.MAX_ROWS + 1)]
