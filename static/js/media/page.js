@@ -1,5 +1,5 @@
-// Images, sounds, tables, figures and HTML by step: one slider chooses the step, and each cell shows its newest file up to that step. The
-// chosen step is in the address; without one, the newest files are shown, also of a run that goes on.
+// Media by step: one slider chooses the step, and each cell shows its newest file up to that step. The chosen step is
+// in the address; without one, the newest files are shown, also of a run that goes on.
 
 import { mount } from "../app.js";
 import { Previews } from "./previews.js";

@@ -53,7 +53,8 @@ export class Previews {
       element.innerHTML = await answer.text();
     } catch (error) {
       if (error.name === "AbortError") return;
-      element.replaceChildren(Object.assign(document.createElement("p"), { className: "ar-none", textContent: FAILED }));
+      const sentence = Object.assign(document.createElement("p"), { className: "ar-none", textContent: FAILED });
+      element.replaceChildren(sentence);
     }
     element.removeAttribute("aria-busy");
   }

@@ -172,7 +172,11 @@ class TestRun:
         tab.goto(f"/runs/{run.number}/media/")
         audio = tab.locator(".md audio")
         held: list[Any] = []
-        tab.route("**/media/", lambda route: held.append(route))
+
+        def hold(route: Any) -> None:
+            held.append(route)
+
+        tab.route("**/media/", hold)
         run.put("speech/new_step_2.wav", sound())
         eventually(lambda: tab.title() and held, 30, "the page asks for the new file")
         # The sound begins while the answer is on its way.
