@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from urllib.parse import quote
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBadRequest
 from django.shortcuts import render
 from django.utils.cache import patch_cache_control
 from django.views.decorators.http import require_GET
@@ -41,7 +41,7 @@ def file_part(request: WorkspaceRequest, number: int) -> HttpResponse:
     try:
         path = paths.check_path(request.GET.get("file", ""))
     except MlflowError as error:
-        raise Http404(error.message) from error
+        return HttpResponseBadRequest(f"file: {error.message}", content_type="text/plain")
     row = place.rows.filter(path=path).first()
     if row is None:
         raise Http404

@@ -50,13 +50,15 @@ class MediaSeries:
 
 
 def group_step_files(paths: Iterable[str]) -> tuple[MediaSeries, ...]:
-    """Returns the series among these paths, ordered by key. Paths without a step are left out."""
+    """Returns the series among these paths, images and sounds first, each ordered by key. Paths without a
+    step are left out."""
     by_series: dict[tuple[str, str], dict[str, StepFile]] = defaultdict(dict)
     for path in paths:
         kind = KINDS.get(PurePosixPath(path).suffix.lower())
         if kind is not None:
             _add(by_series, kind, path)
-    series = sorted(by_series.items(), key=lambda item: (item[0][0].casefold(), item[0]))
+    # Checkpoints can have many series of JSON files, which must not displace images.
+    series = sorted(by_series.items(), key=lambda item: (item[0][1] == FILE, item[0][0].casefold(), item[0]))
     return tuple(
         MediaSeries(key, kind, _by_step(files.values())) for (key, kind), files in series[:MAX_SERIES]
     )

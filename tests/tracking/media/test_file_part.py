@@ -17,7 +17,7 @@ from tracking.media.media_grid import has_media, media_grid
 from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
-HTTP_OK, HTTP_MISSING = 200, 404
+HTTP_OK, HTTP_BAD, HTTP_MISSING = 200, 400, 404
 TABLE = json.dumps({"columns": ["question", "score"], "data": [["why?", 0.5]]})
 FIGURE = json.dumps({"data": [{"type": "bar", "y": [1]}], "layout": {}})
 
@@ -138,10 +138,14 @@ class TestPreview:
         blobs.path(put(run, path, f"{TABLE}{path}")).unlink()
         assert "missing on the hub" in preview(viewer, run, path)
 
-    @pytest.mark.parametrize("path", ["", "none.json", "../x", "a\0b"])
-    def test_of_no_file_is_refused(self, viewer: Client, run: Run, path: str) -> None:
+    @pytest.mark.parametrize(
+        ("path", "status"),
+        [("", HTTP_BAD), ("../x", HTTP_BAD), ("<b>\0", HTTP_BAD), ("none.json", HTTP_MISSING)],
+    )
+    def test_of_no_file_is_refused(self, viewer: Client, run: Run, path: str, status: int) -> None:
         answer = viewer.get(f"/runs/{run.number}/media/file/", {"file": path})
-        assert answer.status_code == HTTP_MISSING
+        assert answer.status_code == status
+        assert "<b>" not in answer.content.decode() or answer["Content-Type"] == "text/plain"
 
 
 class TestSeries:
