@@ -12,8 +12,8 @@ from tracking.media.step_files import MediaSeries
 from workspaces.stored_files import blobs
 
 _FIRST_BYTES = 512
-# A table of MLflow's `log_table` and a figure of plotly's `write_json` begin with one of these keys. Whether
-# the file is one is found out when its preview is made.
+# A table of MLflow's `log_table` and a figure of plotly's `write_json` begin with one of these keys. Its preview
+# says whether the file is one.
 _FIRST_KEY = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:columns|index|data|layout|frames)"')
 
 
@@ -25,7 +25,7 @@ def without_other_json(series: Iterable[MediaSeries], files: QuerySet[Artifact])
     if not newest:
         return all_series
     hashes = dict(files.filter(path__in=newest).values_list("path", "sha256"))
-    other = {path for path in newest if not _may_be_shown(hashes.get(path, ""))}
+    other = {path for path in newest if not _may_be_table_or_figure(hashes.get(path, ""))}
     return tuple(item for item in all_series if item.files[-1].path not in other)
 
 
@@ -33,7 +33,7 @@ def is_json(path: str) -> bool:
     return path.lower().endswith(".json")
 
 
-def _may_be_shown(sha256: str) -> bool:
+def _may_be_table_or_figure(sha256: str) -> bool:
     try:
         with blobs.path(sha256).open("rb") as file:
             return _FIRST_KEY.match(file.read(_FIRST_BYTES)) is not None

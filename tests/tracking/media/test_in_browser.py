@@ -111,9 +111,9 @@ def widths(tab: Any) -> list[int]:
 
 def cell(tab: Any, key: str) -> Any:
     """The cell of a key of a run, in view."""
-    found = tab.locator("[data-cell]", has=tab.locator(f'[aria-label^="{key} at step"]'))
-    found.scroll_into_view_if_needed()
-    return found
+    element = tab.locator("[data-cell]", has=tab.locator(f'[aria-label^="{key} at step"]'))
+    element.scroll_into_view_if_needed()
+    return element
 
 
 def choose(tab: Any, index: int) -> None:
