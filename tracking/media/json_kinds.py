@@ -12,8 +12,8 @@ from tracking.media.step_files import MediaSeries
 from workspaces.stored_files import blobs
 
 _FIRST_BYTES = 512
-# A table of MLflow's `log_table` and a figure of plotly's `write_json` begin with one of these keys. Its preview
-# says whether the file is one.
+# A table of MLflow's `log_table` and a figure of plotly's `write_json` begin with one of these keys. The
+# preview says whether the file is one.
 _FIRST_KEY = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:columns|index|data|layout|frames)"')
 
 
