@@ -27,9 +27,9 @@ from workspaces.stored_files import blobs
 
 # A page shows many tables at once; the preview of the file alone shows more rows.
 MAX_ROWS = 50
-NOT_JSON = (
+NOT_SHOWN = (
     "This JSON is neither a table (an object with columns and data) nor a plotly figure "
-    "(an object with data and layout)."
+    "(an object with data and layout), or parsing it takes too much time or memory."
 )
 
 
@@ -69,7 +69,7 @@ def _data_preview(row: FileRow) -> FilePreview:
         return FilePreview("", sentence="This file cannot be read as a table.")
     if row.size_bytes > MAX_JSON_BYTES:
         return FilePreview("", sentence=f"This file is larger than {MAX_JSON_BYTES // 2**20} MiB.")
-    return FilePreview("", sentence=NOT_JSON)
+    return FilePreview("", sentence=NOT_SHOWN)
 
 
 def _html_preview(row: FileRow) -> FilePreview:

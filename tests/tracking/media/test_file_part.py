@@ -164,3 +164,10 @@ class TestSeries:
         assert has_media(run)
         put(run, "step_3.json", "{}")
         assert not has_media(run)
+
+    def test_change_when_a_file_is_saved_again(self, run: Run) -> None:
+        put(run, "samples/step_1.json", TABLE)
+        before = media_grid([(run, run.attempt)]).config()
+        assert media_grid([(run, run.attempt)]).config() == before
+        put(run, "samples/step_1.json", TABLE.replace("why", "who"))
+        assert media_grid([(run, run.attempt)]).config() != before
