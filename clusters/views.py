@@ -47,7 +47,12 @@ def cluster(request: WorkspaceRequest, name: str) -> HttpResponse:
     return render(
         request,
         page,
-        {"card": card, "stock": count_models(node.node for node in card.nodes), "metrics": HEAT_METRICS},
+        {
+            "card": card,
+            "stock": count_models(node.node for node in card.nodes),
+            "metrics": HEAT_METRICS,
+            "added_at": min((node.node.created_at for node in card.nodes), default=None),
+        },
     )
 
 

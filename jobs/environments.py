@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -114,11 +115,38 @@ _NEEDS = {
 }
 
 
+# Packages that no index offers in a form that pip can install alone.
+_PREPARED = ("horovod",)
+
+
+def preparation(name: str) -> str:
+    """Returns a sentence about what a node needs before it can build this curated environment; "" for all
+    that pip can build alone."""
+    requirements = next((item.requirements for item in CURATED if item.name == name), ())
+    packages = {requirement.partition("==")[0] for requirement in requirements}
+    return " ".join(_NEEDS[package] for package in _PREPARED if package in packages)
+
+
 def describe(environment: EnvironmentSpec) -> str:
     """Returns a sentence about the packages of a curated environment and what the node needs for it."""
+    return " ".join([f"Packages: {', '.join(environment.requirements)}.", *needs_of(environment)])
+
+
+def needs_of(environment: EnvironmentSpec) -> list[str]:
+    """Returns a sentence for each thing that the environment needs on the node besides pip."""
     packages = {requirement.partition("==")[0] for requirement in environment.requirements}
-    needs = [sentence for package, sentence in _NEEDS.items() if package in packages]
-    return " ".join([f"Packages: {', '.join(environment.requirements)}.", *needs])
+    return [sentence for package, sentence in _NEEDS.items() if package in packages]
+
+
+def matching(text: str) -> list[EnvironmentSpec]:
+    """Returns the curated environments in whose name or packages each word of the text begins a word, so that
+    `run` does not find `onnxruntime`."""
+    patterns = [re.compile(rf"(?<![a-z0-9]){re.escape(word)}") for word in text.lower().split()]
+    return [
+        environment
+        for environment in CURATED
+        if all(pattern.search(_words_of(environment)) for pattern in patterns)
+    ]
 
 
 def environment_names() -> tuple[str, ...]:
@@ -142,6 +170,10 @@ def resolve(ref: EnvironmentRef, interpreters: Collection[Interpreter]) -> Envir
             return environment
     versions = ", ".join(environment.version for environment in matches)
     raise SpecError("environment.version", f"{ref.name} has no version {ref.version!r}; it has {versions}")
+
+
+def _words_of(environment: EnvironmentSpec) -> str:
+    return " ".join((environment.name, *environment.requirements)).lower()
 
 
 def _system(version: str, interpreters: Collection[Interpreter]) -> EnvironmentSpec:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.prometheus.page import MetricsPage
-from jobs.views import actions, catalog, dashboard, deleted, lanes, queue, run, search
+from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
@@ -28,5 +28,6 @@ urlpatterns = [
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("metrics", MetricsPage.as_view(), name="metrics"),
     path("experiments/", catalog.experiments, name="experiments"),
-    path("environments/", catalog.environments, name="environments"),
+    path("environments/", environments.environments, name="environments"),
+    path("environments/<str:name>/", environments.environment, name="environment"),
 ]

@@ -16,7 +16,16 @@ class TrackingConfig(AppConfig):
         blob_gc.add(self.get_model("LoggedModelFile"), workspace="model__experiment__workspace")
         # The purge empties the tables in this order, so rows that refer to others come before them.
         RUN_TABLES.append(RunTable(self.get_model("MetricBlock"), "metric__run"))
-        for name in ("MetricSlice", "Metric", "Param", "EventFile", "RunInput", "RunOutput", "Star"):
+        for name in (
+            "MetricSlice",
+            "Metric",
+            "Param",
+            "EventFile",
+            "Histogram",
+            "RunInput",
+            "RunOutput",
+            "Star",
+        ):
             RUN_TABLES.append(RunTable(self.get_model(name)))
         RUN_TABLES.append(
             RunTable(self.get_model("LoggedModelFile"), "model__run", experiment="model__experiment")

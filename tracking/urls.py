@@ -6,9 +6,10 @@ from jobs.views import tabs
 from tracking import notes_tab
 from tracking.artifacts import pages as artifact_pages
 from tracking.comparison import comparison_page
-from tracking.media import file_part
 from tracking.media import tab as media_tab
+from tracking.media.histogram_data import histogram_data
 from tracking.overview import tab as overview_tab
+from tracking.tensorboard import pages as tensorboard_pages
 from tracking.views import logged_data, metrics
 
 # Here and not in AppConfig.ready: only processes that serve pages load this module. The views behind the tabs
@@ -22,7 +23,8 @@ tabs.register("outputs", artifact_pages.TAB, after="plan")
 
 urlpatterns = [
     path("runs/<int:number>/notes/save/", notes_tab.save, name="note-save"),
-    path("runs/<int:number>/media/file/", file_part.file_part, name="media-file"),
+    path("runs/<int:number>/media/histogram/", histogram_data, name="run-histogram"),
+    path("runs/<int:number>/outputs/tensorboard/", tensorboard_pages.page, name="run-tensorboard"),
     path("compare/", comparison_page.page, name="compare"),
     path("compare/candidates/", comparison_page.candidates_part, name="compare-candidates"),
 ]

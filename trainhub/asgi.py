@@ -40,6 +40,8 @@ from tracking.curves.download import routes as curve_files
 from tracking.metrics import compaction, point_hints
 from tracking.mlflow.routes import hot as mlflow_hot
 from tracking.mlflow.routes import routes as mlflow_tracking
+from tracking.tensorboard.proxy import routes as tensorboard
+from tracking.tensorboard.sessions import remove_leftovers
 from trainhub.body_limit import LargeBodies
 from trainhub.serving.hosts import HostCheck
 from trainhub.static_files import HubStatic
@@ -87,6 +89,7 @@ raw_routes = [
     *job_bytes,
     *model_bytes,
     *mlflow_tracking,
+    *tensorboard,
 ]
 
 
@@ -102,6 +105,7 @@ async def lifespan(app: object) -> AsyncIterator[None]:
         compaction.fold_due,
         file_hints.flush,
     )
+    remove_leftovers()
     async with hub_uptime.pulse_while_serving(app):
         with background_loop.going(*work), node_wheel.build_after_start():
             yield

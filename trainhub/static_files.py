@@ -22,6 +22,8 @@ from starlette.responses import FileResponse, Response
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
 from starlette.types import Scope
 
+from trainhub.web.encodings import accepted_encoding
+
 VERSION_PREFIX = "v-"
 # What every page loads, in one request each. Their parts stay files of their own, which developers edit.
 BUNDLES = {
@@ -82,7 +84,7 @@ class HubStatic(StaticFiles):
     async def _respond(self, name: str, headers: Headers, scope: Scope) -> Response:
         # Answers everything that is wrong with the path or the method, for a bundle by its first part.
         response = await super().get_response(BUNDLES.get(name, (name,))[0], scope)
-        encoding = _encoding(headers.get("accept-encoding", ""))
+        encoding = accepted_encoding(headers.get("accept-encoding", ""))
         is_whole_text = PurePosixPath(name).suffix in MEDIA_TYPES and "range" not in headers
         if name not in BUNDLES and not (encoding and is_whole_text and isinstance(response, FileResponse)):
             return response
@@ -133,12 +135,3 @@ def _compress(content: bytes, encoding: str) -> bytes:
     quality = QUALITY if len(content) > LARGE_BYTES else BEST_QUALITY
     compressed: bytes = brotli.compress(content, mode=brotli.MODE_TEXT, quality=quality)
     return compressed
-
-
-def _encoding(accepted: str) -> str:
-    """Returns the encoding to use for a value of Accept-Encoding: "br", "gzip", or "" for none."""
-    offered = {}
-    for item in accepted.lower().split(","):
-        name, _, weight = item.partition(";")
-        offered[name.strip()] = weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return next((name for name in ("br", "gzip") if offered.get(name)), "")

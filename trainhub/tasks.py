@@ -12,6 +12,7 @@ from jobs.transfer import uploads as pieces
 from tracking.artifacts import uploads as parts
 from tracking.logged_model_purge import purge_logged_models
 from tracking.usage import accounting
+from workspaces.authentication import sessions
 from workspaces.stored_files import blob_gc, blob_sealer
 
 log = logging.getLogger(__name__)
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 @shared_task(ignore_result=True)
 def clear_sessions() -> None:
     call_command("clearsessions")
+    sessions.delete_expired()
 
 
 @shared_task(ignore_result=True)

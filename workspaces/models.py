@@ -30,6 +30,18 @@ class SignInAttempts(models.Model):
     known_until = models.FloatField(default=0)
 
 
+class BrowserSession(models.Model):
+    """What a person can know about one of their sessions, which Django stores under `session_key`. `browser`
+    and `address`: of the request that was noted last, at `last_seen_at`."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="browser_sessions")
+    session_key = models.CharField(max_length=40, unique=True)
+    browser = models.CharField(max_length=100, blank=True)
+    address = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    last_seen_at = models.DateTimeField(default=timezone.now)
+
+
 class Workspace(models.Model):
     """Owns experiments, environments, datastores and models; people are members with a role."""
 

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 from workspaces import audit, people, tokens
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
+from workspaces.authentication.sessions import own_sessions
 from workspaces.forms import MemberForm, RoleForm, TokenForm
 from workspaces.http.secret_pages import never_store
 from workspaces.models import ApiToken, Invitation, Membership
@@ -111,6 +112,8 @@ def _settings(request: WorkspaceRequest, **extra: object) -> HttpResponse:
     own = ApiToken.objects.filter(user=who.user, workspace=who.workspace, revoked_at=None)
     context = {
         "principal": who,
+        "browser_sessions": own_sessions(who.user),
+        "session_key": request.session.session_key,
         "tokens": own.order_by("-created_at"),
         "token_form": TokenForm(label_suffix=""),
         "now": timezone.now(),

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from clusters.alerts import alert_store, presenters
+from clusters.alerts.daily_counts import daily_counts
 from clusters.models import Alert
 from trainhub_launch.severity import SEVERITIES
 from workspaces.access import WorkspaceRequest, needs
@@ -70,6 +71,7 @@ def alerts_page(request: WorkspaceRequest) -> HttpResponse:
     context: dict[str, object] = {
         "alerts": firing,
         "page": page,
+        "days": daily_counts(matching) if filters.state != alert_store.FIRING else [],
         "history": presenters.summarize_all(page.object_list, workspace.pk),
         "chosen": filters,
         "kinds": presenters.KINDS.items(),

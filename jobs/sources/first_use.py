@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.db.models import QuerySet
+
 from clusters.visibility import clusters_of
 from jobs import environments
 from jobs.models import PreparedEnvironment
@@ -29,12 +31,17 @@ class FirstUse:
 def first_uses(workspace: Workspace, cluster: str = "") -> dict[str, FirstUse]:
     """Returns the costs of every curated environment by its name; with `cluster`, `nodes` are only those of
     this cluster."""
-    rows = list(
+    rows = list(prepared_environments(workspace))
+    return {item.name: _first_use(item, rows, cluster) for item in environments.CURATED}
+
+
+def prepared_environments(workspace: Workspace) -> QuerySet[PreparedEnvironment]:
+    """Returns what the nodes of the workspace's clusters have prepared, in the order of the nodes' names."""
+    return (
         PreparedEnvironment.objects.filter(node__cluster__in=clusters_of(workspace), node__revoked_at=None)
         .select_related("node__cluster")
         .order_by("node__name")
     )
-    return {item.name: _first_use(item, rows, cluster) for item in environments.CURATED}
 
 
 def _first_use(environment: EnvironmentSpec, rows: list[PreparedEnvironment], cluster: str) -> FirstUse:

@@ -19,6 +19,7 @@ from jobs.views.partials import render_part
 from jobs.views.run import phases_of
 from jobs.views.sparklines import Sparkline, sparklines
 from jobs.views.timeline import StateSpan
+from jobs.views.trends import trends
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
@@ -47,11 +48,14 @@ def dashboard(request: WorkspaceRequest) -> HttpResponse:
         .defer("preview")
     )
     fleet = machines(workspace)
+    counts = _counts(workspace)
+    gpus, slots = sum(item.gpus_busy for item in fleet), sum(item.slots_busy for item in fleet)
     context = {
-        "counts": _counts(workspace),
+        "counts": counts,
+        "trends": trends(workspace, {**counts, "gpus": gpus, "slots": slots}),
         "machines": fleet,
-        "gpus": (sum(item.gpus_busy for item in fleet), sum(item.gpus_total for item in fleet)),
-        "slots": (sum(item.slots_busy for item in fleet), sum(item.slots_total for item in fleet)),
+        "gpus": (gpus, sum(item.gpus_total for item in fleet)),
+        "slots": (slots, sum(item.slots_total for item in fleet)),
         "active": _active(
             list(
                 runs.filter(state__in=ACTIVE).prefetch_related("events").order_by("-created_at")[:MAX_ACTIVE]

@@ -1,4 +1,5 @@
-"""What the search field and the command palette find: runs, machines, experiments, pages and actions."""
+"""What the search field and the command palette find: runs, machines, experiments, environments, pages
+and actions."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from django.urls import NoReverseMatch, reverse
 
 from clusters.models import Gpu
 from clusters.visibility import clusters_of, visible_nodes
+from jobs import environments
 from jobs.display.navigation import navigation_entries
 from jobs.models import Experiment, Run
 from workspaces.access import Principal, WorkspaceRequest
@@ -74,7 +76,7 @@ SOURCES: list[Source] = []
 
 def hits_for(text: str, request: WorkspaceRequest) -> list[Hit]:
     """Returns what the workspace of the request has under this text: at most `MAX_OF_A_KIND` of each kind."""
-    sources = (_runs, _nodes, _gpus, _clusters, _experiments, *SOURCES)
+    sources = (_runs, _nodes, _gpus, _clusters, _experiments, _environments, *SOURCES)
     return [*(hit for source in sources for hit in source(text, request)), *pages(text, request)]
 
 
@@ -196,4 +198,18 @@ def _experiments(text: str, request: WorkspaceRequest) -> list[Hit]:
             "Experiments",
         )
         for item in experiments
+    ]
+
+
+def _environments(text: str, request: WorkspaceRequest) -> list[Hit]:  # noqa: ARG001 - as for every source
+    """Finds the curated environments by name and package ("torch 2.13")."""
+    return [
+        Hit(
+            "archive-box",
+            item.name,
+            f"environment with {', '.join(item.requirements)}",
+            reverse("environment", args=[item.name]),
+            "Environments",
+        )
+        for item in environments.matching(text)[:MAX_OF_A_KIND]
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusters.gpus.gpu_models import ModelCount, count_models
@@ -90,12 +90,21 @@ class EnvironmentChoice:
 @dataclass(frozen=True)
 class GalleryCard:
     """An example to start from. `command`: what it runs. `first_use`: None if it needs no packages, so that
-    it starts at once."""
+    it starts at once. `preparation`: what nodes need before, "" if it runs as it is."""
 
     example: Example
     framework: str
     command: str
     first_use: FirstUse | None
+    preparation: str
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The examples that run as they are, and those for which nobody has prepared a node yet."""
+
+    ready: tuple[GalleryCard, ...]
+    unprepared: tuple[GalleryCard, ...]
 
 
 @dataclass(frozen=True)
@@ -146,20 +155,23 @@ def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
     )
 
 
-def gallery(workspace: Workspace) -> tuple[GalleryCard, ...]:
+def gallery(workspace: Workspace) -> Gallery:
     """Returns the built-in examples as cards for the start page and the source step."""
     costs = first_uses(workspace)
-    return tuple(
-        GalleryCard(
-            example,
-            FRAMEWORKS[example.framework].label,
-            " ".join(
-                example.spec.get("command") or [example.spec["script"], *example.spec.get("arguments", ())]
-            ),
-            costs.get(example.spec.get("environment", {}).get("name", environments.SYSTEM)),
-        )
-        for example in examples.examples()
+    cards = [_card(example, costs) for example in examples.examples()]
+    return Gallery(
+        tuple(card for card in cards if not card.preparation),
+        tuple(card for card in cards if card.preparation),
     )
+
+
+def _card(example: Example, costs: Mapping[str, FirstUse]) -> GalleryCard:
+    environment = example.spec.get("environment", {}).get("name", environments.SYSTEM)
+    use = costs.get(environment)
+    # A node that has used the environment was prepared.
+    preparation = "" if use is not None and use.nodes else environments.preparation(environment)
+    command = example.spec.get("command") or [example.spec["script"], *example.spec.get("arguments", ())]
+    return GalleryCard(example, FRAMEWORKS[example.framework].label, " ".join(command), use, preparation)
 
 
 def experiment_choices(workspace: Workspace) -> list[str]:

@@ -138,7 +138,7 @@ def _source(form: SourceForm, who: Principal) -> Context:
     facts = choices.source_facts(read_source((form.typed.get("source") or [""])[0]), who)
     return {
         "facts": facts,
-        "cards_of_examples": choices.gallery(who.workspace),
+        "gallery": choices.gallery(who.workspace),
         "runs": choices.last_runs(who.workspace, 5),
         "chosen_runs": (form.typed.get("runs") or ["script"])[0],
         "tokens": {name: tokens(form, name) for name in ("arguments", "command")},

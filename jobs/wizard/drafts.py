@@ -14,17 +14,20 @@ from jobs.models import Draft, Run
 from jobs.wizard import steps
 from jobs.wizard.assemble import take_apart
 from jobs.wizard.forms import Raw
-from jobs.wizard.parts import Parts
-from trainhub_launch.spec import RunSpec
+from jobs.wizard.parts import EnvironmentPart, Parts
+from trainhub_launch.spec import EnvironmentRef, RunSpec
 from workspaces.access import Principal
 
 # Milliseconds of the browser's clock, sent with the form: says which of two posts was typed later.
 STAMP = "typed_at"
 
 
-def start(who: Principal, spec: RunSpec | None = None) -> Draft:
-    """Creates an empty draft, or one whose forms are filled in for `spec`."""
+def start(who: Principal, spec: RunSpec | None = None, *, environment: EnvironmentRef | None = None) -> Draft:
+    """Creates an empty draft, or one whose forms are filled in for `spec`, or one in which only `environment`
+    is chosen."""
     typed = {} if spec is None else steps.raw_of(take_apart(spec))
+    if environment is not None:
+        typed = {"environment": steps.raw_of(Parts(environment=EnvironmentPart(environment)))["environment"]}
     return Draft.objects.create(workspace=who.workspace, user=who.user, steps=typed)
 
 

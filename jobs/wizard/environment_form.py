@@ -11,6 +11,8 @@ from jobs.wizard.forms import Raw, StepForm
 from jobs.wizard.parts import EnvironmentPart
 from trainhub_launch.spec import EXPERIMENT_NAME, VARIABLE_NAME, EnvironmentRef, Variable
 
+MAX_ENVIRONMENT_LENGTH = 500
+
 
 class EnvironmentForm(StepForm[EnvironmentPart]):
     """The form of the step. Variables and tags are repeated fields: `variable_name`, `variable_value` and
@@ -20,7 +22,9 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
     independent_fields = frozenset({"experiment", "display_name"})
 
     environment = forms.CharField(
-        label="Environment", max_length=500, error_messages={"required": "Choose an environment."}
+        label="Environment",
+        max_length=MAX_ENVIRONMENT_LENGTH,
+        error_messages={"required": "Choose an environment."},
     )
     # Only a place for labels and errors: the rows are read from the repeated fields below.
     variables = forms.Field(label="Environment variables", required=False)

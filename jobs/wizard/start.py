@@ -11,9 +11,11 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from jobs.environments import environment_names
 from jobs.models import Draft
 from jobs.sources import examples, snapshots
 from jobs.wizard import choices, drafts, steps
+from jobs.wizard.environment_form import MAX_ENVIRONMENT_LENGTH, read_environment
 from jobs.wizard.source_form import write_source
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import SnapshotSource
@@ -27,7 +29,7 @@ from workspaces.states import Role
 def start(request: WorkspaceRequest) -> HttpResponse:
     who = request.principal
     context = {
-        "cards_of_examples": choices.gallery(who.workspace),
+        "gallery": choices.gallery(who.workspace),
         "runs": choices.last_runs(who.workspace),
         "drafts": [(draft, _title(draft)) for draft in drafts.open_drafts(who)],
     }
@@ -38,6 +40,20 @@ def start(request: WorkspaceRequest) -> HttpResponse:
 @needs(Role.CONTRIBUTOR)
 def blank(request: WorkspaceRequest) -> HttpResponse:
     return redirect("wizard-step", drafts.start(request.principal).pk, steps.NAMES[0])
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def with_environment(request: WorkspaceRequest) -> HttpResponse:
+    """Starts a draft in which the posted `environment` (`name` or `name:version`) is chosen."""
+    ref = read_environment(request.POST.get("environment", "")[:MAX_ENVIRONMENT_LENGTH])
+    if ref.name not in environment_names():
+        messages.error(
+            request, f"Environment: {ref.name!r} is none; choose one of {', '.join(environment_names())}."
+        )
+        return redirect("environments")
+    draft = drafts.start(request.principal, environment=ref)
+    return redirect("wizard-step", draft.pk, steps.NAMES[0])
 
 
 @require_POST

@@ -8,6 +8,7 @@ urlpatterns = [
     path("runs/new/", start.start, name="wizard-start"),
     path("runs/new/blank/", start.blank, name="wizard-blank"),
     path("runs/new/example/<slug:name>/", start.from_example, name="wizard-example"),
+    path("runs/new/environment/", start.with_environment, name="wizard-environment"),
     path("runs/new/upload/", start.upload, name="wizard-upload"),
     path("runs/new/<uuid:draft_id>/upload/", start.upload, name="wizard-upload-to"),
     path("runs/new/<uuid:draft_id>/submit/", views.submit, name="wizard-submit"),

@@ -3,6 +3,7 @@ import { describe, it } from "node:test";
 
 import { fractionOf, valueAtFraction, valueAtX, xOfValue } from "../../static/js/charts/coordinates.js";
 import { DrawQueue } from "../../static/js/charts/draw-queue.js";
+import { axisStart, firstTime, firstTimeOfNode, fromStart } from "../../static/js/charts/first-sample.js";
 import { heatRows, largestValue } from "../../static/js/charts/heat-rows.js";
 import { newestValue, summarizeLines, summarizeSpan } from "../../static/js/charts/table.js";
 import { linePath, scaleOf, yTicks } from "../../static/js/charts/svg-plot.js";
@@ -259,4 +260,30 @@ describe("a chart", () => {
   });
 
   it("does not divide by an empty range", () => assert.equal(scaleOf([3, 3], 0, 100)(3), 0));
+});
+
+describe("the begin of the axis", () => {
+  it("is the first sample of a machine that was added within the span", () => {
+    assert.equal(axisStart(100, 150, 160), 160);
+  });
+  it("is the span's for a machine that was there before, whatever is missing", () => {
+    assert.equal(axisStart(100, 50, 160), 100);
+  });
+  it("is the span's while nothing is known", () => {
+    assert.equal(axisStart(100, 150, null), 100);
+    assert.equal(axisStart(100, NaN, 160), 100, "without the time of the addition");
+  });
+  it("is found in any list of values, and a 0 is one", () => {
+    assert.equal(firstTime([1, 2, 3], [[null, null, 5], [null, 0, null]]), 2);
+    assert.equal(firstTime([1, 2], [[null, null], []]), null);
+    const curve = { mean: [null, 7] };
+    assert.equal(firstTimeOfNode({ times: [10, 20], gpus: [{ series: { power_w: curve } }] }), 20);
+  });
+  it("cuts the heat map, and leaves gaps behind it", () => {
+    const rows = [{ node: "a", index: 0, mean: [null, 1, null, 2] }];
+    const answer = fromStart({ times: [0, 10, 20, 30], rows }, 10);
+    assert.deepEqual(answer.times, [10, 20, 30]);
+    assert.deepEqual(answer.rows[0].mean, [1, null, 2]);
+    assert.deepEqual(rows[0].mean.length, 4, "the answer itself is not changed");
+  });
 });

@@ -23,7 +23,7 @@ from tests.live.sockets import (
 from tests.people import client_of, make_owner, make_stranger, make_viewer, principal_of, token_of
 from workspaces import people, tokens
 from workspaces.http.scopes import bearer, principal_of_scope
-from workspaces.models import ApiToken, Membership, User
+from workspaces.models import ApiToken, BrowserSession, Membership, User
 from workspaces.states import Role
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -102,6 +102,14 @@ class TestOpenSocket:
         client = await database_sync_to_async(client_of)(vera)
         watcher = await opened("a", with_session(client.cookies[settings.SESSION_COOKIE_NAME].value, ORIGIN))
         await database_sync_to_async(client.post)("/sign-out/")
+        assert await watcher.is_closed_with() == 4403
+
+    async def test_closes_when_its_session_is_ended_in_another_browser(self, vera: User) -> None:
+        phone = await database_sync_to_async(client_of)(vera)
+        row = await BrowserSession.objects.aget()
+        watcher = await opened("a", with_session(phone.cookies[settings.SESSION_COOKIE_NAME].value, ORIGIN))
+        laptop = await database_sync_to_async(client_of)(vera)
+        await database_sync_to_async(laptop.post)(f"/settings/sessions/{row.pk}/end/")
         assert await watcher.is_closed_with() == 4403
 
     async def test_stays_open_while_its_person_may_watch(self, vera: User) -> None:

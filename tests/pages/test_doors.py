@@ -13,7 +13,7 @@ from workspaces.models import User
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
-PAGES = ["/", "/runs/", "/search/?q=digits", "/experiments/", "/environments/"]
+PAGES = ["/", "/runs/", "/search/?q=digits", "/experiments/", "/environments/", "/environments/system/"]
 PARTS = ["", "header/", "logs/", "members/", "plan/", "outputs/", "events/", "spec/"]
 ACTIONS = ["cancel", "clone", "delete"]
 

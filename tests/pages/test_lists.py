@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlencode
 
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from clusters.models import Lease
-from jobs.models import Run
+from jobs.models import Experiment, Run
 from tests.jobs.builders import launched, node, queued
 from tests.pages.builders import HTMX, failed, running, started, text_of
 from tests.people import client_of, make_contributor, make_person, make_viewer, make_workspace, principal_of
@@ -23,6 +24,11 @@ MAX_QUERIES = 19
 
 def seen(address: str, **headers: str) -> str:
     return text_of(client_of(make_viewer()), address, **headers)
+
+
+def shown_experiments(query: str) -> list[str]:
+    """Returns the names in their order on the page."""
+    return re.findall(r'href="/runs/\?experiment=(\w+)"', seen(f"/experiments/?{query}", **HTMX))
 
 
 class TestDashboard:
@@ -145,6 +151,41 @@ class TestCatalog:
         text = seen("/experiments/")
         assert "newer" in text
         assert "first try" not in text
+
+    def test_experiments_are_searched_by_name_and_description(self, who: Principal) -> None:
+        queued(who, experiment="mnist")
+        queued(who, experiment="wine")
+        Experiment.objects.filter(name="wine").update(tags={"mlflow.note.content": "Which <grape> is it?"})
+        assert shown_experiments("q=NIST") == ["mnist"]
+        assert shown_experiments("q=grape") == ["wine"]
+        assert "Which &lt;grape&gt; is it?" in seen("/experiments/")
+        assert "No experiment has “zzz”" in seen("/experiments/?q=zzz")
+
+    @pytest.mark.parametrize(
+        ("sort", "names"),
+        [
+            ("", ["c", "b", "A"]),
+            ("nonsense", ["c", "b", "A"]),
+            ("last", ["A", "b", "c"]),
+            ("name", ["A", "b", "c"]),
+            ("-name", ["c", "b", "A"]),
+            ("-runs", ["b", "A", "c"]),
+            ("-failed", ["A", "b", "c"]),
+        ],
+    )
+    def test_experiments_are_sorted_by_their_heads(self, who: Principal, sort: str, names: list[str]) -> None:
+        for name in ("A", "b", "b", "c"):
+            run = queued(who, experiment=name)
+            if name == "A":
+                Run.objects.filter(pk=run.pk).update(state="Failed")
+        assert shown_experiments(f"sort={sort}") == names
+
+    def test_a_head_tells_the_order_and_turns_it_round(self, who: Principal) -> None:
+        queued(who)
+        text = " ".join(seen("/experiments/?sort=-runs&q=default").split())
+        assert 'aria-sort="descending"> <a href="/experiments/?sort=runs&amp;q=default">Runs</a>' in text
+        assert 'href="/experiments/?sort=name&amp;q=default">Experiment</a>' in text
+        assert 'name="sort" value="-runs"' in text, "kept by a search"
 
     def test_environments_show_curated_ones_and_each_node_s_interpreters(self, who: Principal) -> None:
         node("alpha")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import brotli
@@ -18,8 +19,9 @@ from django.test import Client
 from tests.people import client_of, make_viewer
 from trainhub import static_files
 from trainhub.asgi import application
-from trainhub.static_files import KEEP, _encoding, version
+from trainhub.static_files import KEEP, version
 from trainhub.web.compression import CompressedText
+from trainhub.web.encodings import accepted_encoding
 from workspaces.http.secret_pages import NEVER_STORED
 
 IMPORT = re.compile(
@@ -92,10 +94,10 @@ class TestCompression:
         ],
     )
     def test_the_best_encoding_that_is_accepted(self, accepted: str, expected: str) -> None:
-        assert _encoding(accepted) == expected
+        assert accepted_encoding(accepted) == expected
 
     @pytest.mark.parametrize("path", ["js/frame.js", "bundles/frame.css", "bundles/early.js", "icon.svg"])
-    async def test_text_arrives_unchanged_in_each_encoding(
+    async def test_text_arrives_unchanged_in_eachaccepted_encoding(
         self, client: httpx.AsyncClient, path: str
     ) -> None:
         plain = (await client.get(static(path))).content
@@ -136,6 +138,21 @@ class TestCompression:
         assert page.headers["Content-Encoding"] == "gzip"
         assert b"</html>" in gzip.decompress(page.content)
         assert "Content-Encoding" not in person.get("/runs/").headers
+
+    @pytest.mark.parametrize(
+        ("accepted", "read"), [("gzip", gzip.decompress), ("gzip, br", brotli.decompress)]
+    )
+    def test_data_are_the_same_after_it(self, accepted: str, read: Callable[[bytes], bytes]) -> None:
+        request, numbers = HttpRequest(), json.dumps([n / 7 for n in range(5000)]).encode()
+        request.META["HTTP_ACCEPT_ENCODING"] = accepted
+        response = HttpResponse(numbers, headers={"Content-Type": "application/json", "ETag": '"one"'})
+        CompressedText(lambda _: response).process_response(request, response)
+        assert response.headers["Content-Encoding"] == accepted.rpartition(" ")[2]
+        assert read(response.content) == numbers
+        assert response.headers["Content-Length"] == str(len(response.content))
+        assert len(response.content) < len(numbers) / 2
+        assert response.headers["ETag"] == 'W/"one"'
+        assert response.headers["Vary"] == "Accept-Encoding"
 
     @pytest.mark.parametrize(
         ("headers", "is_compressed"),

@@ -6,9 +6,11 @@ import json
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from clusters.models import Node
-from jobs.models import Draft
+from jobs.environments import CURATED
+from jobs.models import Draft, PreparedEnvironment
 from jobs.sources.examples import examples
 from jobs.wizard import drafts
 from tests.jobs.builders import queued
@@ -178,6 +180,25 @@ class TestFastWays:
         assert answer.redirect_chain[-1][0].endswith("/review/")
         assert "disabled" not in page[page.index("wz-submit") :][:60]
         assert "th-tone-failed" not in page
+
+    def test_examples_for_prepared_nodes_are_apart_until_a_node_is(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
+        def offered() -> tuple[str, str]:
+            start, _, apart = client.get("/runs/new/").content.decode().partition("more for prepared nodes")
+            return start, apart
+
+        start, apart = offered()
+        assert "/example/horovod-digits/" not in start
+        assert "/example/horovod-digits/" in apart
+        assert "Needs Open MPI on the node, and Horovod" in apart
+        horovod = next(item for item in CURATED if item.name == "TrainHub-Horovod-0.28")
+        PreparedEnvironment.objects.create(
+            node=ready, name=horovod.name, version=horovod.version, prepared_at=timezone.now()
+        )
+        start, apart = offered()
+        assert "/example/horovod-digits/" in start
+        assert "/example/horovod-tensorflow/" in apart
 
     def test_a_run_is_cloned_whole(self, client: Client, who: Principal, ready: Node) -> None:
         run = queued(who, arguments=["--epochs", "7"], tags={"a": "b"}, limits={"timeout_s": 60})

@@ -1,4 +1,5 @@
-"""Live messages to open pages when the files of a run change: at most one a second for each run."""
+"""Live messages to open pages when the files or histograms of a run change: at most one a second for
+each run."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _changed_runs: set[str] = set()
 
 
 def files_changed(run_id: str) -> None:
-    """Records that files of the run were stored or deleted, or will be when the transaction commits."""
+    """Records that files or histograms of the run were stored or deleted, or will be when the transaction
+    commits."""
     # Without the loop, as in a worker or a command, nothing would publish the message later.
     if not background_loop.is_running():
         publish_on_commit(run_topic(run_id), _message(run_id))

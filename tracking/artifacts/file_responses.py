@@ -27,7 +27,8 @@ SOUNDS = {
     ".flac": "audio/flac",
     ".m4a": "audio/mp4",
 }
-HTML = (".html", ".htm")
+TABLES = (".csv", ".tsv")
+PAGES = (".html", ".htm")
 # The sandbox also applies if an image is opened by itself: an SVG's scripts do not run.
 HEADERS = {**SAFE_HEADERS, "Cross-Origin-Resource-Policy": "same-origin"}
 # Suffixes, and names without one, that MLflow's server serves as plain text.
@@ -91,10 +92,6 @@ def mlflow_type(path: str) -> str:
 def image_type(path: str) -> str | None:
     """Returns the content type for an `<img>`, or None if the file is not an image."""
     return IMAGES.get(PurePosixPath(path).suffix.lower())
-
-
-def is_html(path: str) -> bool:
-    return PurePosixPath(path).suffix.lower() in HTML
 
 
 def sound_type(path: str) -> str | None:

@@ -1,8 +1,9 @@
-"""Views of files for the pages: downloads, images, figures, HTML and zips. Untrusted content cannot run in
-this origin: it is a download, an image without scripts, or a figure or HTML in a sandboxed frame."""
+"""Views of files for the pages: downloads, images, previews, figures, HTML and zips. Untrusted content
+cannot run in this origin: it is a download, an image without scripts, or stands in a sandboxed frame."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import wraps
@@ -10,15 +11,15 @@ from pathlib import PurePosixPath
 
 from django.conf import settings
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from tracking.artifacts import file_owners, paths
 from tracking.artifacts.file_owners import FileOwner, FileRow, RunFiles
-from tracking.artifacts.file_responses import HEADERS, download, image_type, is_html, sound_type
-from tracking.artifacts.html_pages import MAX_HTML_BYTES, html_response
+from tracking.artifacts.file_responses import HEADERS, PAGES, download, image_type, sound_type
 from tracking.artifacts.previews import isolation
 from tracking.artifacts.previews.documents import NotPreviewable
+from tracking.artifacts.previews.file_preview import as_data, preview_file
 from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import MISSING, MlflowError
 from tracking.mlflow.protocol.http import require_caller
@@ -35,7 +36,13 @@ FIGURE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Fi
 <div id="figure"></div><script type="application/json" id="told">{figure}</script>
 {scripts}</body></html>"""
 # Static files; the only scripts that the frame may run.
-FIGURE_SCRIPTS = ("vendor/plotly-strict-4.1.1.min.js", "js/artifacts/figure.js")
+PLOTLY = "vendor/plotly-strict-4.1.1.min.js"
+FIGURE_SCRIPTS = (PLOTLY, "js/artifacts/figure.js")
+MAX_PAGE_BYTES = 8 * 2**20
+# `log_figure` and `write_html(include_plotlyjs="cdn")` load Plotly from there; a frame loads it from the hub.
+_PLOTLY_ELSEWHERE = re.compile(
+    r"""<script\b[^<>]{0,300}\bsrc=["']https://cdn\.plot\.ly/plotly-[\w.-]{1,40}\.js["'][^<>]{0,300}>\s{0,20}</script>"""
+)
 
 
 def problem_responses(handler: Handler) -> Handler:
@@ -89,32 +96,32 @@ async def send_figure(request: Request) -> Response:
     if row.size_bytes > isolation.MAX_JSON_BYTES:
         raise Problem(400, "Bad request", "The figure is too large to be drawn here; download it.")
     content = await in_thread(_figure, row)
-    # The policy names these two scripts by their full addresses; `'self'` would allow every script of the
-    # site.
-    origin = str(request.url.replace(path="", query=""))
-    scripts = " ".join(f"{origin}{settings.STATIC_URL}{path}" for path in FIGURE_SCRIPTS)
-    policy = (
-        f"sandbox allow-scripts; default-src 'none'; script-src {scripts}; base-uri 'none'; "
-        "form-action 'none'; "
-        "style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'"
-    )
-    tags = "".join(f'<script src="{settings.STATIC_URL}{path}"></script>' for path in FIGURE_SCRIPTS)
-    html = FIGURE.format(figure=content, scripts=tags)
-    # This policy replaces the one in HEADERS, which forbids all scripts.
-    return HTMLResponse(
-        html, headers={**HEADERS, "Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
-    )
+    html = FIGURE.format(figure=content, scripts="".join(map(_script_tag, FIGURE_SCRIPTS)))
+    return _frame(html, _addresses(request, FIGURE_SCRIPTS))
 
 
 @problem_responses
-async def send_html(request: Request) -> Response:
-    """Sends an HTML file for a sandboxed frame without scripts, origin, cookies and network access."""
+async def send_page(request: Request) -> Response:
+    """Sends HTML for a sandboxed frame without origin, cookies and network access, where its scripts run."""
     row = await _row(request)
-    if not is_html(row.path):
-        raise Problem(400, "Bad request", f"{row.path} is not an HTML file.")
-    if row.size_bytes > MAX_HTML_BYTES:
-        raise Problem(400, "Bad request", "The file is too large to be shown here; download it.")
-    return html_response(request, await in_thread(blobs.path(row.sha256).read_bytes))
+    if PurePosixPath(row.path).suffix.lower() not in PAGES:
+        raise Problem(400, "Bad request", f"{row.path} is not HTML.")
+    # As the page of a tab it could lead the reader elsewhere, under the hub's address.
+    if request.headers.get("sec-fetch-dest") == "document":
+        raise Problem(400, "Bad request", f"{row.path} is shown in the tab Media only; download it instead.")
+    if row.size_bytes > MAX_PAGE_BYTES:
+        sentence = (
+            f"The page is larger than {MAX_PAGE_BYTES // 2**20} MiB and is not shown here; download it."
+        )
+        return _frame(f"<p>{sentence}</p>", "'none'")
+    return _frame(await in_thread(_page, row), f"'unsafe-inline' {_addresses(request, (PLOTLY,))}")
+
+
+@problem_responses
+async def send_preview(request: Request) -> Response:
+    """Sends the beginning of a table or of text as JSON, or says that the file is a figure."""
+    row = await _row(request)
+    return JSONResponse(as_data(await in_thread(preview_file, row)), headers=HEADERS)
 
 
 @problem_responses
@@ -130,6 +137,30 @@ async def send_zip(request: Request) -> Response:
     entries = await in_thread(_entries, place, address.path, [paths.check_path(name) for name in names])
     name = PurePosixPath(address.path).name or _name(place)
     return await zip_stream.response(request, entries, f"{name}.zip", headers=HEADERS)
+
+
+def _frame(html: str, script_sources: str) -> HTMLResponse:
+    """Returns a page that may stand in a frame of this site. It has no origin, so no cookies and no storage,
+    and it loads nothing but these scripts."""
+    policy = (
+        f"sandbox allow-scripts; default-src 'none'; script-src {script_sources}; base-uri 'none'; "
+        "form-action 'none'; "
+        "style-src 'unsafe-inline'; img-src data: blob:; frame-ancestors 'self'"
+    )
+    # This policy replaces the one in HEADERS, which forbids all scripts.
+    return HTMLResponse(
+        html, headers={**HEADERS, "Content-Security-Policy": policy, "X-Frame-Options": "SAMEORIGIN"}
+    )
+
+
+def _addresses(request: Request, scripts: Sequence[str]) -> str:
+    """Returns the full addresses of these static files; `'self'` would allow every script of the site."""
+    origin = str(request.url.replace(path="", query=""))
+    return " ".join(f"{origin}{settings.STATIC_URL}{path}" for path in scripts)
+
+
+def _script_tag(path: str) -> str:
+    return f'<script src="{settings.STATIC_URL}{path}"></script>'
 
 
 async def _row(request: Request) -> FileRow:
@@ -163,6 +194,12 @@ def _figure(row: FileRow) -> str:
         ) from error
 
 
+def _page(row: FileRow) -> str:
+    """Returns the HTML of a file, which gets Plotly from the hub."""
+    text = blobs.path(row.sha256).read_bytes().decode(errors="replace")
+    return _PLOTLY_ELSEWHERE.sub(_script_tag(PLOTLY), text)
+
+
 def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEntry]:
     """Returns the selected files as zip entries, with paths relative to the folder. Raises MlflowError if
     there are none."""
@@ -192,6 +229,7 @@ routes = [
     Route("/api/v1/artifacts/images/{path:artifact_path}", send_image, methods=["GET", "HEAD"]),
     Route("/api/v1/artifacts/sounds/{path:artifact_path}", send_sound, methods=["GET", "HEAD"]),
     Route("/api/v1/artifacts/figures/{path:artifact_path}", send_figure, methods=["GET"]),
-    Route("/api/v1/artifacts/html/{path:artifact_path}", send_html, methods=["GET"]),
+    Route("/api/v1/artifacts/pages/{path:artifact_path}", send_page, methods=["GET"]),
+    Route("/api/v1/artifacts/previews/{path:artifact_path}", send_preview, methods=["GET"]),
     Route("/api/v1/artifacts/zip/{path:artifact_path}", send_zip, methods=["GET", "HEAD"]),
 ]

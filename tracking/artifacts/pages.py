@@ -21,6 +21,7 @@ from tracking.artifacts.folders import SubfolderTotals, list_folder
 from tracking.artifacts.previews.file_preview import FilePreview, preview_file
 from tracking.mlflow.protocol.errors import MlflowError
 from tracking.models import LoggedModel
+from tracking.tensorboard.pages import page_url
 
 # Rows on one page of a folder.
 PAGE_SIZE = 500
@@ -87,6 +88,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
         "children": _children(run) if is_root else (),
         "register_url": register_url() if isinstance(where.place, RunFiles) else "",
         "is_final": run.state in FINAL,
+        "tensorboard_url": page_url(run) if is_root else "",
     }
 
 

@@ -1,4 +1,4 @@
-"""Reads the TensorBoard event files of runs into their metrics while the files grow.
+"""Reads the TensorBoard event files of runs into their metrics and histograms while the files grow.
 
 The read offset changes in the transaction that stores the data: after a crash nothing is missing or stored
 twice, and only one of two workers stores a piece.
@@ -19,7 +19,8 @@ from jobs.attempts import attempt_warnings
 from jobs.logs import log_store
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from tracking import params
-from tracking.events import records, writers
+from tracking.artifacts import file_hints
+from tracking.events import histogram_store, records, writers
 from tracking.events.records import DamagedEvents
 from tracking.events.writers import Ranks
 from tracking.metrics.point_writer import append
@@ -114,7 +115,7 @@ def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_ove
         try:
             complete, length = records.complete_records(piece)
             if not complete:
-                # Records longer than a piece are graphs and images, which contain no scalars.
+                # Records longer than a piece are graphs and images, which contain no scalars or histograms.
                 length = records.first_record_length(piece)
                 if length <= len(piece) or _size(path) < row.read_bytes + length:
                     _mark_end(row, is_over=is_over)
@@ -174,6 +175,9 @@ def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bo
             return False
         params.put(run.pk, run.experiment_id, _new_params(run, data.params))
         append(run.pk, run.experiment_id, data.points)
+        histogram_store.append(run, attempt.number, data.histograms)
+        if data.histograms:
+            file_hints.files_changed(run.pk)
     row.read_bytes = end
     return True
 

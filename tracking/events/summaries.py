@@ -1,4 +1,4 @@
-"""Extracts scalars, in TensorBoard's old and new formats, and hyperparameters from events."""
+"""Extracts scalars and histograms, in TensorBoard's old and new formats, and hyperparameters from events."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.scalar import metadata as scalars
 from tensorboard.util import tensor_util
 
+from tracking.events.histogram_store import HistogramPoint
+from tracking.events.histograms import read_histogram
 from tracking.events.records import DamagedEvents
 from tracking.metrics.points import Point
 
@@ -28,10 +30,11 @@ _MAX_EXACT_INT = 2**53
 class EventData:
     points: list[Point] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
+    histograms: list[HistogramPoint] = field(default_factory=list)
 
 
 def parse_records(records: Iterable[bytes], prefix: str) -> EventData:
-    """Returns the points and params of these records; `prefix` is added to every tag. Raises
+    """Returns the points, histograms and params of these records; `prefix` is added to every tag. Raises
     DamagedEvents."""
     data = EventData()
     for record in records:
@@ -48,9 +51,15 @@ def _add_value(data: EventData, event: Any, value: Any, prefix: str) -> None:
     if value.tag == hparams.SESSION_START_INFO_TAG:
         data.params |= _params(value.metadata.plugin_data.content)
         return
-    number = _number(value)
     key = _key(prefix + value.tag)
-    if number is not None and key:
+    if not key:
+        return
+    buckets = read_histogram(value)
+    if buckets is not None:
+        data.histograms.append(HistogramPoint(key, event.step, buckets))
+        return
+    number = _number(value)
+    if number is not None:
         data.points.append(Point(key, number, event.step, _ms(event.wall_time)))
 
 

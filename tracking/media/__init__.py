@@ -1,1 +1,1 @@
-"""Images, sounds, tables, figures and HTML over the steps of a run, on its page and in comparisons."""
+"""What runs log by step, on its page and in comparisons."""

@@ -1,27 +1,39 @@
-"""The files over steps of one run or of several as a grid: a row for each key, a cell for each run."""
+"""What one run or several show by step as a grid: a row for each key, a cell for each run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import reduce
 from operator import or_
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
-from django.db.models import Max, Q
+from django.db.models import Q
 from django.urls import reverse
 
 from jobs import outputs
 from jobs.models import Artifact, Run
 from tracking.artifacts.file_owners import RunFiles
-from tracking.media.json_kinds import without_other_json
-from tracking.media.step_files import FILE, KINDS, MediaSeries, StepFile, group_step_files
+from tracking.media import histograms
+from tracking.media.step_files import (
+    DOCUMENT,
+    HISTOGRAM,
+    IMAGE,
+    KINDS,
+    PAGE,
+    SOUND,
+    MediaSeries,
+    StepFile,
+    group_step_files,
+)
+from tracking.models import Histogram
 
 # Of a run with more files, those whose paths come first in the alphabet are shown.
 MAX_FILES = 50_000
 _HAS_KIND = reduce(or_, (Q(path__iendswith=suffix) for suffix in KINDS))
-_IS_JSON = Q(path__iendswith=".json")
+# The part of the address below /api/v1/artifacts/ that sends what a cell shows.
+_ROUTES = {IMAGE: "images", SOUND: "sounds", DOCUMENT: "previews", PAGE: "pages"}
+# A histogram is no file; `MediaCell.config` has its address.
 _HAS_STEP = reduce(or_, (Q(path__icontains=word) for word in ("step", "epoch", "iter")))
 
 
@@ -40,7 +52,7 @@ class MediaCell:
 
     @property
     def last_url(self) -> str:
-        """The address of the bytes of the last file, of its smaller version if there is one."""
+        """The address of what is shown of the last file, of its smaller version if there is one."""
         return f"{self._bytes_root}{quote(self.last.small_path or self.last.path)}{self._attempt_query}"
 
     @property
@@ -49,17 +61,21 @@ class MediaCell:
 
     @property
     def _bytes_root(self) -> str:
-        return f"/api/v1/artifacts/{self.series.kind}s/{RunFiles(self.run).root}/"
-
-    @property
-    def _preview_root(self) -> str:
-        page = reverse("media-file", args=[self.run.number])
-        return f"{page}{self._attempt_query}{'&' if self._attempt_query else '?'}file="
+        if self.series.kind == HISTOGRAM:
+            return ""
+        return f"/api/v1/artifacts/{_ROUTES[self.series.kind]}/{RunFiles(self.run).root}/"
 
     @property
     def _page_root(self) -> str:
         page = reverse("run-tab", args=[self.run.number, "outputs"])
         return f"{page}{self._attempt_query}{'&' if self._attempt_query else '?'}file="
+
+    @property
+    def _histogram_url(self) -> str:
+        if self.series.kind != HISTOGRAM:
+            return ""
+        address = reverse("run-histogram", args=[self.run.number])
+        return f"{address}?{urlencode({'key': self.series.key, 'attempt': self.attempt})}"
 
     @property
     def _attempt_query(self) -> str:
@@ -69,10 +85,12 @@ class MediaCell:
         """Returns what static/js/media/page.js needs to show another step."""
         return {
             "key": self.series.key,
+            "kind": self.series.kind,
             "bytes": self._bytes_root,
+            "figures": f"/api/v1/artifacts/figures/{RunFiles(self.run).root}/",
             "query": self._attempt_query,
             "page": self._page_root,
-            "preview": self._preview_root if self.series.kind == FILE else "",
+            "histogram": self._histogram_url,
             "files": [[file.step, file.path, file.small_path] for file in self.series.files],
         }
 
@@ -83,15 +101,17 @@ class MediaRow:
     kind: str
     cells: tuple[MediaCell, ...]
 
+    @property
+    def is_wide(self) -> bool:
+        return self.kind in (DOCUMENT, PAGE)
+
 
 @dataclass(frozen=True)
 class MediaGrid:
-    """`steps`: those at which any cell has a file, in order. `saved_at`: when the newest of these files was
-    saved, which also changes if a file is saved again."""
+    """`steps`: those at which any cell has a file, in order."""
 
     steps: tuple[int, ...]
     rows: tuple[MediaRow, ...]
-    saved_at: datetime | None
 
     @property
     def last_index(self) -> int:
@@ -99,33 +119,38 @@ class MediaGrid:
 
     def config(self) -> dict[str, object]:
         cells = sorted((cell for row in self.rows for cell in row.cells), key=lambda cell: cell.number)
-        saved_at = self.saved_at.isoformat() if self.saved_at else ""
-        return {"steps": self.steps, "saved_at": saved_at, "cells": [cell.config() for cell in cells]}
+        return {"steps": self.steps, "cells": [cell.config() for cell in cells]}
 
 
 def has_media(run: Run) -> bool:
-    """Returns whether the run has a file over steps that its tab Media shows."""
-    files = Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run=run)
-    # Checkpoints often have JSON files with a step in their path, which are not shown.
-    return files.exclude(_IS_JSON).exists() or (files.exists() and bool(_series(run, run.attempt)))
+    """Returns whether the run may have something to show by step, from the names of its files."""
+    return (
+        Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run=run).exists()
+        or Histogram.objects.filter(run=run).exists()
+    )
 
 
 def media_grid(runs: Sequence[tuple[Run, int]]) -> MediaGrid:
     """Returns the grid of these runs, each with the attempt whose files are shown."""
     rows: dict[tuple[str, str], list[MediaCell]] = {}
     number = 0
-    files = Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run__in=[run for run, _ in runs]).order_by()
-    saved_at = dict(files.values_list("run_id").annotate(Max("created_at")))
+    with_media = set(
+        Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run__in=[run for run, _ in runs])
+        .order_by()
+        .values_list("run_id", flat=True)
+        .distinct()
+    )
+    of_events = histograms.series(runs)
     for run, attempt in runs:
-        for series in _series(run, attempt) if run.pk in saved_at else ():
+        of_files = _series(run, attempt) if run.pk in with_media else ()
+        for series in (*of_files, *of_events.get(run.pk, ())):
             rows.setdefault((series.key, series.kind), []).append(MediaCell(number, run, attempt, series))
             number += 1
     ordered = sorted(rows.items(), key=lambda item: (item[0][0].casefold(), item[0]))
     steps = sorted({file.step for cells in rows.values() for cell in cells for file in cell.series.files})
-    media_rows = tuple(MediaRow(key, kind, tuple(cells)) for (key, kind), cells in ordered)
-    return MediaGrid(tuple(steps), media_rows, max(saved_at.values(), default=None))
+    return MediaGrid(tuple(steps), tuple(MediaRow(key, kind, tuple(cells)) for (key, kind), cells in ordered))
 
 
 def _series(run: Run, attempt: int) -> tuple[MediaSeries, ...]:
     files = outputs.for_attempt(run, attempt).filter(_HAS_KIND, _HAS_STEP).order_by("path")
-    return without_other_json(group_step_files(files.values_list("path", flat=True)[:MAX_FILES]), files)
+    return group_step_files(files.values_list("path", flat=True)[:MAX_FILES])

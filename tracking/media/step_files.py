@@ -1,4 +1,4 @@
-"""Groups files that show the same thing at different steps: images, sounds, tables, figures and HTML.
+"""Groups files that show the same thing at different steps: images, sounds, tables, figures and pages.
 
 MLflow's `log_image(image, key=…, step=…)` writes key and step into the file's name. In other paths the step
 is the number behind "step", "epoch" or "iteration"."""
@@ -11,12 +11,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from tracking.artifacts.file_responses import HTML, IMAGES, SOUNDS
+from tracking.artifacts.file_responses import IMAGES, PAGES, SOUNDS, TABLES
 
-# FILE: the browser loads a preview of it.
-IMAGE, SOUND, FILE = "image", "sound", "file"
-FILES = (".json", ".csv", ".tsv", *HTML)
-KINDS = {**dict.fromkeys(IMAGES, IMAGE), **dict.fromkeys(SOUNDS, SOUND), **dict.fromkeys(FILES, FILE)}
+# A document is a table or a figure. Which one, a JSON file tells only by its content.
+IMAGE, SOUND, DOCUMENT, PAGE = "image", "sound", "document", "page"
+# Of TensorBoard's event files, not of a file per step.
+HISTOGRAM = "histogram"
+KINDS = {
+    **dict.fromkeys(IMAGES, IMAGE),
+    **dict.fromkeys(SOUNDS, SOUND),
+    **dict.fromkeys((".json", *TABLES), DOCUMENT),
+    **dict.fromkeys(PAGES, PAGE),
+}
 # More steps of a series are thinned out evenly, so that the page stays small.
 MAX_STEPS = 500
 MAX_SERIES = 200
@@ -42,7 +48,8 @@ class StepFile:
 
 @dataclass(frozen=True)
 class MediaSeries:
-    """Files of one key, ordered by step, each step once. `kind`: IMAGE, SOUND or FILE."""
+    """Files of one key, ordered by step, each step once. `kind`: one of KINDS' values, or HISTOGRAM, whose
+    files have no path."""
 
     key: str
     kind: str
@@ -50,15 +57,13 @@ class MediaSeries:
 
 
 def group_step_files(paths: Iterable[str]) -> tuple[MediaSeries, ...]:
-    """Returns the series among these paths, images and sounds first, each ordered by key. Paths without a
-    step are left out."""
+    """Returns the series among these paths, ordered by key. Paths without a step are left out."""
     by_series: dict[tuple[str, str], dict[str, StepFile]] = defaultdict(dict)
     for path in paths:
         kind = KINDS.get(PurePosixPath(path).suffix.lower())
         if kind is not None:
             _add(by_series, kind, path)
-    # Checkpoints can have many series of JSON files, which must not displace images.
-    series = sorted(by_series.items(), key=lambda item: (item[0][1] == FILE, item[0][0].casefold(), item[0]))
+    series = sorted(by_series.items(), key=lambda item: (item[0][0].casefold(), item[0]))
     return tuple(
         MediaSeries(key, kind, _by_step(files.values())) for (key, kind), files in series[:MAX_SERIES]
     )
@@ -74,7 +79,9 @@ def _add(by_series: dict[tuple[str, str], dict[str, StepFile]], kind: str, path:
         return
     # The last number is the step: of "epoch_1/step_20.png" it is 20, and each epoch is a series.
     numbers = list(_NUMBERED.finditer(path))
-    if numbers:
+    # A checkpoint's folder has a step, too, and its JSON files are the model's configuration.
+    is_setting = path.lower().endswith(".json") and numbers and numbers[-1].start() < path.rfind("/")
+    if numbers and not is_setting:
         number = numbers[-1]
         key = f"{path[: number.start(3)].rstrip('0')}*{path[number.end(3) :]}"
         by_series[key, kind][path] = StepFile(int(number[3]), path)

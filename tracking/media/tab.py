@@ -13,11 +13,4 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
     return {"media": media_grid([(run, attempt)])}
 
 
-TAB = Tab(
-    "Media",
-    context,
-    ("css/artifacts.css", "css/media.css"),
-    ("js/media/page.js",),
-    stands=True,
-    shows=has_media,
-)
+TAB = Tab("Media", context, ("css/media.css",), ("js/media/page.js",), stands=True, shows=has_media)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracking.models.histograms import Histogram
 from tracking.models.history import SavedView, Star, UsageEntry
 from tracking.models.logged import LoggedModel, LoggedModelFile, RunInput, RunOutput
 from tracking.models.metrics import EventFile, Metric, MetricBlock, MetricSlice
@@ -10,6 +11,7 @@ from tracking.models.params import Param
 
 __all__ = [
     "EventFile",
+    "Histogram",
     "LoggedModel",
     "LoggedModelFile",
     "Metric",

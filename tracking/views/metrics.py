@@ -13,6 +13,7 @@ from jobs.views.tabs import Tab
 from tracking.curves.curve_list import children_of, list_curves
 from tracking.models import Metric
 from tracking.panels.layout_store import page_panels
+from tracking.tensorboard.pages import page_url
 
 
 def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
@@ -26,6 +27,7 @@ def context(run: Run, _: int, __: HttpRequest) -> dict[str, Any]:
         "compare_url": f"{reverse('compare')}?runs={run.number}",
         "panels": page_panels(run.experiment),
         "marks_events": True,
+        "tensorboard_url": page_url(run),
     }
 
 

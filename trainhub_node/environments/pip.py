@@ -32,6 +32,14 @@ TERM_GRACE_S = 3.0
 BUILDER = "trainhub-build"
 PIP_OPTIONS = ("--no-input", "--progress-bar", "off", "--disable-pip-version-check")
 WHEEL = ".whl"
+# Requirements whose sources pip builds without an error, but into something that cannot train.
+ONLY_WHEELS = {
+    "horovod==0.28.1": (
+        "horovod 0.28.1 has no wheel for this environment on an index, and pip would build it without "
+        "PyTorch and TensorFlow. Build its wheel, and start this node's agent with PIP_FIND_LINKS set to its "
+        "folder (docs/frameworks.md)"
+    ),
+}
 
 
 class EnvironmentBuild:
@@ -80,6 +88,9 @@ class EnvironmentBuild:
             ]
             code = self._call(install, {})
         else:
+            for requirement in requirements:
+                if requirement in ONLY_WHEELS:
+                    raise PreparationFailed("environment", f"{ONLY_WHEELS[requirement]}.")
             self.write("Not every package has a wheel; the others are built here.")
             code = self._call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
         if code != 0:

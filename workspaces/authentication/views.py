@@ -5,23 +5,25 @@ from __future__ import annotations
 from typing import cast
 
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.decorators import method_decorator
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
 
 from workspaces import audit, tokens
 from workspaces.access import WorkspaceRequest, access_changed, needs, principal
+from workspaces.authentication import sessions
 from workspaces.authentication.confirmation import ConfirmPasswordForm, confirm, confirmation_page
 from workspaces.authentication.delays import HashingBusy
 from workspaces.forms import ChangePasswordForm, SignInForm
-from workspaces.models import User
+from workspaces.models import BrowserSession, User
 from workspaces.states import Role
 
 
@@ -106,6 +108,31 @@ def confirm_password(request: WorkspaceRequest) -> HttpResponse:
     if not form.is_bound:
         response.status_code = 200
     return response
+
+
+@needs(Role.VIEWER)
+@require_POST
+def session_end(request: WorkspaceRequest, pk: int) -> HttpResponse:
+    """Signs the person out of one browser. Asks for no password, as signing out does not: nobody gains access
+    by it."""
+    row = get_object_or_404(BrowserSession, pk=pk, user=request.user)
+    if row.session_key == request.session.session_key:
+        logout(request)
+        access_changed(request.principal.user)
+        return redirect("sign-in")
+    sessions.end_session(request.principal.user, row)
+    messages.success(request, f"Signed out: {row.browser or 'a session'}.")
+    return redirect("settings")
+
+
+@needs(Role.VIEWER)
+@require_POST
+def sessions_end_others(request: WorkspaceRequest) -> HttpResponse:
+    """Signs the person out of all other browsers; their API tokens remain valid."""
+    count = sessions.end_other_sessions(request.principal.user, request.session.session_key or "")
+    ended = {0: "You are signed in nowhere else.", 1: "One other session has ended."}
+    messages.success(request, ended.get(count, f"{count} other sessions have ended."))
+    return redirect("settings")
 
 
 def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm) -> None:

@@ -15,6 +15,7 @@
 //               Its own query is kept (`?all_gpus=1`); metrics=, host=, points=, from= and to= are added. Changing the
 //               attribute fetches again.
 // data-nodes    the nodes whose live samples are appended ("a,b", or empty for none). Changing it switches the nodes.
+// data-added-at when the machine was added (Unix seconds): the axis of a longer span begins at its first sample.
 // data-fixed    shows the span of the answer (a run's) instead of the picker's; zooming then needs no fetch.
 //
 // A group is fetched when it comes into view. Panels without data are hidden. A ChartGrid only draws: mount.js creates

@@ -4,6 +4,7 @@
 
 import { mount } from "../app.js";
 import { Palette, watchTheme } from "./palette.js";
+import { axisStart, firstTime, fromStart, showBegin } from "./first-sample.js";
 import { heatRows, largestValue } from "./heat-rows.js";
 import { onRangeChange, timeRange } from "./range.js";
 import { fetchJson } from "./series.js";
@@ -23,9 +24,14 @@ class HeatMap {
   constructor(element) {
     this.element = element;
     this.note = element.parentElement.querySelector(".ch-note");
+    this.begin = element.parentElement.querySelector("[data-part=begin]");
     this.select = document.getElementById(element.dataset.metric);
     this.palette = new Palette();
-    const refetch = () => this.fetch();
+    this.first = null; // the time of the first sample of this metric in the span
+    const refetch = () => {
+      this.first = null;
+      this.fetch();
+    };
     this.select.addEventListener("change", refetch);
     this.timer = setInterval(() => !document.hidden && timeRange().isLive && this.fetch(), REFETCH_MS);
     this.stops = [onRangeChange(refetch), watchTheme(() => this.#recolor())];
@@ -45,16 +51,34 @@ class HeatMap {
   async fetch() {
     this.request?.abort();
     const request = (this.request = new AbortController());
-    const { from, to } = timeRange();
+    const range = timeRange();
+    const from = this.#start(range);
     const points = Math.max(60, Math.min(400, Math.round(this.element.clientWidth / 4)));
     try {
-      const query = { metric: this.select.value, from: Math.floor(from), to: Math.ceil(to), points };
-      this.answer = await fetchJson(this.element.dataset.url, query, request.signal);
-      this.note.textContent = this.answer.rows.length ? "" : "Nothing was measured in this period.";
-      this.draw();
+      const query = { metric: this.select.value, from: Math.floor(from), to: Math.ceil(range.to), points };
+      const answer = await fetchJson(this.element.dataset.url, query, request.signal);
+      const isFirstKnown = this.first !== null;
+      const means = answer.rows.map(({ mean }) => mean);
+      this.first = firstTime(answer.times, means) ?? this.first;
+      // The cells of a shorter span are finer.
+      if (!isFirstKnown && this.#start(range) > range.from) return this.fetch();
+      this.#show(fromStart(answer, this.#start(range)), range);
     } catch (error) {
       if (error.name !== "AbortError") this.note.textContent = error.message;
     }
+  }
+
+  /** Returns where the axis begins. */
+  #start({ from }) {
+    return axisStart(from, Number(this.element.dataset.addedAt), this.first);
+  }
+
+  #show(answer, range) {
+    this.answer = answer;
+    this.note.textContent = answer.rows.length ? "" : "Nothing was measured in this period.";
+    const start = this.#start(range);
+    showBegin(this.begin, start > range.from, start, range.span);
+    this.draw();
   }
 
   draw() {

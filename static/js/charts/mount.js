@@ -2,9 +2,11 @@
 // samples (sample-stream.js).
 
 import { mount } from "../app.js";
+import { axisStart, firstTimeOfNode, showBegin } from "./first-sample.js";
 import { ChartGrid } from "./grid.js";
 import { streamSamples } from "./sample-stream.js";
 import { MARGIN } from "./panel.js";
+import { phaseBands } from "./phase-bands.js";
 import { hubNow, onRangeChange, setHubClock, setRange, timeRange } from "./range.js";
 import { fetchJson, seriesFromAnswer } from "./series.js";
 
@@ -14,7 +16,6 @@ const TABLES_EVERY_MS = 10_000;
 const MAX_SAMPLED_SPAN_S = 21_600; // beyond six hours a second is less than a pixel
 const REFETCH_MS = 60_000;
 const BUFFERED_S = 180; // samples that may be newer than a history that is being fetched
-const OPEN_S = 86_400;
 const [MIN_POINTS, MAX_POINTS] = [120, 800];
 
 class Charts {
@@ -47,6 +48,7 @@ class Charts {
 
   /** Fetches everything in view again, because the span or the address has changed. */
   restart() {
+    for (const group of this.grid.groups) group.first = null;
     this.range = this.isFixed ? (this.runSpan ?? null) : timeRange();
     if (this.range) this.grid.setWindow(this.range.from, this.range.to);
     this.#updateStream();
@@ -70,6 +72,7 @@ class Charts {
       const answer = await fetchJson(this.element.dataset.series, this.#query(group), request.signal);
       if (this.requests.get(group) !== request) return;
       if (this.isFixed) this.#setRunSpan(answer);
+      else if (this.#beginAtFirstSample(group, answer)) return this.fetch(group);
       this.#nameRanks(answer);
       const sources = seriesFromAnswer(answer);
       for (const message of this.samples) this.#append(sources, message);
@@ -104,7 +107,7 @@ class Charts {
 
   #query(group) {
     const { gpu, host } = metricsOf([group.spec]);
-    const { from, to } = this.isFixed ? {} : timeRange();
+    const { from, to } = this.isFixed ? {} : this.#shownSpan([group]);
     return {
       from: from && Math.floor(from),
       to: to && Math.ceil(to),
@@ -173,7 +176,7 @@ class Charts {
       this.grid.setWindow(this.runSpan.from, this.runSpan.to);
       return;
     }
-    const { from, to } = timeRange();
+    const { from, to } = this.#shownSpan();
     for (const group of this.grid.groups) for (const source of group.sources) source.dropBefore(from);
     this.#collectNewSamples();
     this.grid.setWindow(from, to);
@@ -191,6 +194,25 @@ class Charts {
   #updateNote(group) {
     const isEmpty = group.panels.every((panel) => panel.isEmpty);
     group.element.querySelector(".ch-note").textContent = isEmpty ? "Nothing was measured in this period." : "";
+  }
+
+  /** Returns the span of the picker, from the first sample on if the machine was added later. */
+  #shownSpan(groups = this.grid.groups) {
+    const range = timeRange();
+    const times = groups.map(({ first }) => first).filter((first) => first !== null);
+    const first = times.length ? Math.min(...times) : null;
+    return { ...range, from: axisStart(range.from, Number(this.element.dataset.addedAt), first) };
+  }
+
+  /** Begins the axis at the first sample. Returns whether to fetch the group again: a shorter span has finer points. */
+  #beginAtFirstSample(group, answer) {
+    const isFirstKnown = group.first !== null;
+    group.first = firstTimeOfNode(answer) ?? group.first;
+    const { from, to, span } = this.#shownSpan();
+    this.grid.setWindow(from, to);
+    showBegin(this.element.querySelector("[data-part=begin]"), from > to - span, from, span);
+    const own = this.#shownSpan([group]);
+    return !isFirstKnown && own.from > own.to - own.span;
   }
 
   /** Takes over the span of the run, and shows it unless the reader has zoomed in. */
@@ -269,16 +291,6 @@ function metricsOf(groups) {
     }
   }
   return keys;
-}
-
-const TONES = { Preparing: "preparing", Running: "running", Finalizing: "finalizing" };
-
-/** Returns the phases of a run as bands. The last phase of a run that is still running has no end yet. */
-function phaseBands(phases, isOpen) {
-  return phases.map(({ name, from, to }, index) => {
-    const end = to === null || (isOpen && index === phases.length - 1) ? hubNow() + OPEN_S : to;
-    return { from, to: end, label: name, tone: TONES[name] ?? "waiting" };
-  });
 }
 
 mount("charts", (element) => {

@@ -1,8 +1,9 @@
-// Media by step: one slider chooses the step, and each cell shows its newest file up to that step. The chosen step is
-// in the address; without one, the newest files are shown, also of a run that goes on.
+// What was logged by step: one slider chooses the step, and each cell shows its newest file up to that step. The chosen
+// step is in the address; without one, the newest files are shown, also of a run that goes on.
 
 import { mount } from "../app.js";
-import { Previews } from "./previews.js";
+import { showDocument } from "./document.js";
+import { showHistogram } from "./histogram.js";
 import { addressOf, lastUpTo } from "./steps.js";
 
 const PARAM = "media-step";
@@ -11,13 +12,15 @@ mount("media", (root) => {
   const { steps, cells } = JSON.parse(document.getElementById(root.dataset.config).textContent);
   const part = (element, name) => element.querySelector(`[data-part="${name}"]`);
   const slider = part(root, "slider");
-  const previews = new Previews();
   const places = [...root.querySelectorAll("[data-cell]")].map((element) => [element, cells[element.dataset.cell]]);
 
   const show = (step) => {
     slider.setAttribute("aria-valuetext", step);
     part(root, "step").textContent = step;
-    for (const [element, cell] of places) {
+    showCells(step, places);
+  };
+  const showCells = (step, shown) => {
+    for (const [element, cell] of shown) {
       const file = lastUpTo(cell.files, step);
       part(element, "none").hidden = file !== undefined;
       const bytes = part(element, "bytes");
@@ -27,10 +30,22 @@ mount("media", (root) => {
     }
   };
   const showFile = (element, cell, [at, path, smallPath], bytes) => {
-    if (cell.preview) previews.show(bytes, cell.preview + encodeURIComponent(path));
-    else showBytes(bytes, addressOf(cell, smallPath || path));
-    bytes.setAttribute(bytes.localName === "img" ? "alt" : "aria-label", `${cell.key} at step ${at}`);
+    const address = addressOf(cell.bytes, cell, smallPath || path);
+    const label = `${cell.key} at step ${at}`;
     part(element, "page")?.setAttribute("href", cell.page + encodeURIComponent(path));
+    if (cell.kind === "histogram") {
+      showHistogram(bytes, cell.histogram, at, cell.key);
+      return;
+    }
+    if (bytes.localName === "div") {
+      bytes.setAttribute("aria-label", label);
+      const frame = cell.kind === "page" ? address : addressOf(cell.figures, cell, path);
+      showDocument(bytes, address, { isPage: cell.kind === "page", frame, label });
+      return;
+    }
+    // The same address again would stop a sound that is playing.
+    if (bytes.getAttribute("src") !== address) bytes.setAttribute("src", address);
+    bytes.setAttribute(bytes.localName === "img" ? "alt" : "aria-label", label);
   };
 
   slider.addEventListener("input", () => show(steps[slider.value]));
@@ -40,48 +55,44 @@ mount("media", (root) => {
   });
 
   const chosen = new URL(location.href).searchParams.get(PARAM);
-  const isChosen = chosen !== null && Number.isFinite(Number(chosen));
-  const last = steps.length - 1;
-  slider.value = isChosen ? Math.max(0, steps.findLastIndex((step) => step <= Number(chosen))) : last;
-  show(steps[slider.value]);
-  return () => previews.stop();
+  if (chosen !== null && Number.isFinite(Number(chosen))) {
+    slider.value = Math.max(0, steps.findLastIndex((step) => step <= Number(chosen)));
+    show(steps[slider.value]);
+  } else {
+    // The server has set the addresses of images and sounds.
+    showCells(steps.at(-1), places.filter(([element]) => part(element, "bytes").localName === "div"));
+  }
 });
 
-// New files are shown by replacing the page's part, which ends a sound and loads all figures again. So they wait while
-// a sound is playing, and an answer that has no other files than the page changes nothing. A sound may have begun, or a
-// step may have been chosen, after the answer was requested.
+// While a sound is playing, new files wait for its end: to replace the page's part would end it. A request may have
+// begun before the sound, so its answer is refused, too.
 mount("media-refresh", (element) => {
-  let isWaiting = false;
+  let isDue = false;
   const isPlaying = () => [...element.querySelectorAll("audio")].some((audio) => !audio.paused);
-  const config = (root) => root.querySelector("#media-config")?.textContent;
-  element.addEventListener("htmx:beforeRequest", (event) => {
-    if (event.detail.elt !== element || !isPlaying()) return;
-    isWaiting = true;
-    event.preventDefault();
-  });
-  element.addEventListener("htmx:beforeSwap", (event) => {
-    if (event.detail.requestConfig.elt !== element || event.detail.xhr.status !== 200) return;
-    const answer = new DOMParser().parseFromString(event.detail.serverResponse, "text/html");
-    if (config(element) !== undefined && config(element) === config(answer)) event.preventDefault();
-    else if (isPlaying()) {
-      isWaiting = true;
-      event.preventDefault();
-    }
-  });
-  // Events of sounds do not bubble. A sound that ends also pauses.
-  const refresh = () => {
-    if (!isWaiting || isPlaying()) return;
-    isWaiting = false;
-    element.dispatchEvent(new CustomEvent("live"));
+  const isSame = (html) => {
+    const answer = new DOMParser().parseFromString(html, "text/html");
+    const [there, here] = [answer, document].map((page) => page.getElementById("media-config")?.textContent);
+    return here !== undefined && there === here;
   };
-  element.addEventListener("pause", refresh, true);
-  return () => element.removeEventListener("pause", refresh, true);
+  const waitIfPlaying = (event) => {
+    const source = event.type === "htmx:beforeSwap" ? event.detail.requestConfig.elt : event.detail.elt;
+    if (source !== element || !isPlaying()) return;
+    event.preventDefault();
+    isDue = true;
+  };
+  element.addEventListener("htmx:beforeRequest", waitIfPlaying);
+  element.addEventListener("htmx:beforeSwap", waitIfPlaying);
+  // Other files of the run have changed: frames and tables stay as they are, without loading them again.
+  element.addEventListener("htmx:beforeSwap", (event) => {
+    if (event.detail.requestConfig.elt === element && isSame(event.detail.serverResponse)) event.preventDefault();
+  });
+  // These events of a sound do not bubble. A sound that ends is paused first.
+  element.addEventListener("pause", () => isDue && !isPlaying() && refresh(), { capture: true });
+  const refresh = () => {
+    isDue = false;
+    globalThis.htmx.trigger(element, "live");
+  };
 });
-
-function showBytes(element, address) {
-  // The same address again would stop a sound that is playing.
-  if (element.getAttribute("src") !== address) element.setAttribute("src", address);
-}
 
 function saveStep(step) {
   const url = new URL(location.href);

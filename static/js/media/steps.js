@@ -5,7 +5,7 @@ export function lastUpTo(files, step) {
   return files.findLast(([at]) => at <= step);
 }
 
-/** Returns the address of a file's bytes. Names that MLflow gives contain "+" or "%". */
-export function addressOf({ bytes, query }, path) {
-  return bytes + path.split("/").map(encodeURIComponent).join("/") + query;
+/** Returns the address of a file below `root`. Names that MLflow gives contain "+" or "%". */
+export function addressOf(root, { query }, path) {
+  return root + path.split("/").map(encodeURIComponent).join("/") + query;
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.test import Client
 from django.utils import timezone
 
 from clusters.enrolment import node_tokens
@@ -32,7 +33,7 @@ from tests.registry.builders import run_with
 from tracking.models import LoggedModel, SavedView
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
-from workspaces.models import ApiToken, Channel, Invitation, Membership, User
+from workspaces.models import ApiToken, BrowserSession, Channel, Invitation, Membership, User
 from workspaces.states import Role
 
 Values = dict[str, Any]
@@ -170,6 +171,7 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/api/v1/invitations/": {"pk": to_me.pk},
         "/settings/members/invitations/": {"pk": to_her.pk},
         "/settings/tokens/": {"pk": token.pk},
+        "/settings/sessions/": {"pk": _session_of(who.user).pk},
         "/settings/notifications/": {"pk": channel.pk},
         "/settings/members/": {"pk": member.pk},
         "/clusters/invitations/": {"pk": invitation.pk},
@@ -182,6 +184,12 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     return _Prefixes({**by_prefix, **_named(who, runs, of_run)})
 
 
+def _session_of(user: User) -> BrowserSession:
+    """A browser in which the person is signed in."""
+    Client().force_login(user)
+    return BrowserSession.objects.get(user=user)
+
+
 def _named(who: Principal, runs: tuple[Run, Run, Run], of_run: str) -> dict[str, Values]:
     """Parameters that are names, paths and numbers."""
     active, _, deleted = runs
@@ -191,6 +199,7 @@ def _named(who: Principal, runs: tuple[Run, Run, Run], of_run: str) -> dict[str,
         "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
         "/clusters/": {"name": "local"},
         "/nodes/": {"name": "alpha"},
+        "/environments/": {"name": "system"},
         "/runs/new/example/": {"name": "hello"},
         "/api/v1/clusters/": {"name": "local"},
         "/api/v1/nodes/": {"name": "alpha"},

@@ -38,9 +38,6 @@ FILES = {
     "figure.json": json.dumps(
         {"data": [{"y": [1, 2], "name": MARKUP, "text": MARKUP}], "layout": {"title": {"text": MARKUP}}}
     ),
-    f"{SHORT}_step_1.csv": f"{SHORT},b\n{MARKUP},=cmd()\n",
-    "step_1.html": MARKUP,
-    "step_1.json": json.dumps({"columns": [SHORT], "data": [[MARKUP], [{SHORT: MARKUP}]]}),
     "picture.svg": (
         "<svg xmlns='http://www.w3.org/2000/svg' width='9' onload='alert(9)'><script>alert(10)</script></svg>"
     ),
@@ -144,9 +141,7 @@ class Hostile:
         tabs = ("", "members/", "plan/", "outputs/", "events/", "spec/", "gpus/")
         return {
             "job": [f"/runs/{number}/{tab}" for tab in tabs],
-            "logged run": [
-                f"/runs/{logged}/{tab}" for tab in ("metrics/", "params/", "notes/", "outputs/", "media/")
-            ],
+            "logged run": [f"/runs/{logged}/{tab}" for tab in ("metrics/", "params/", "notes/", "outputs/")],
             "files": files,
             "lists": [
                 "/",
@@ -155,6 +150,7 @@ class Hostile:
                 "/search/?q=svg",
                 "/experiments/",
                 "/environments/",
+                "/environments/system/",
                 "/usage/",
                 both,
                 f"{both}&sections=params,metrics,attributes,relations",

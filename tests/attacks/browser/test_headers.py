@@ -63,6 +63,7 @@ PAGES = [
     "/clusters/add/",
     "/models/",
     "/environments/",
+    "/environments/TrainHub-PyTorch-2.13/",
     "/settings/",
     "/settings/notifications/",
     "/settings/password/",
@@ -82,6 +83,7 @@ FILE_ANSWERS = [
     "/api/v1/runs/{job}/logs/70_driver_log.txt?download=1",
     "/api/v1/artifacts/files/{experiment}/{run}/artifacts/page.html",
     "/api/v1/artifacts/images/{experiment}/{run}/artifacts/box.svg",
+    "/api/v1/artifacts/previews/{experiment}/{run}/artifacts/a.md",
     "/api/v1/artifacts/zip/{experiment}/{run}/artifacts",
     "/api/2.0/mlflow-artifacts/artifacts/{experiment}/{run}/artifacts/page.html",
 ]
@@ -196,18 +198,21 @@ def test_a_figure_stands_in_a_frame_of_this_hub_and_reaches_nothing(
     assert "connect-src" not in policy
 
 
-def test_html_stands_in_a_frame_of_this_hub_and_runs_and_reaches_nothing(
+def test_a_page_of_a_run_stands_in_a_frame_without_origin_and_reaches_nothing(
     as_person: httpx.Client, known: Known
 ) -> None:
-    address = f"/api/v1/artifacts/html/{known.experiment}/{known.run}/artifacts/page.html"
-    answer = as_person.get(address, headers={"Sec-Fetch-Dest": "iframe"})
-    policy = policy_of(answer)
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "content-disposition" not in answer.headers
-    assert (policy["sandbox"], policy["default-src"], policy["frame-ancestors"]) == ("", "'none'", "'self'")
-    assert not {"script-src", "connect-src", "frame-src"} & set(policy)
-    opened = as_person.get(address, headers={"Sec-Fetch-Dest": "document"})
-    assert opened.headers["content-disposition"] == "attachment"
+    root = f"/api/v1/artifacts/pages/{known.experiment}/{known.run}/artifacts"
+    policy = policy_of(as_person.get(f"{root}/page.html"))
+    assert policy["sandbox"] == "allow-scripts"
+    assert (policy["default-src"], policy["frame-ancestors"]) == ("'none'", "'self'")
+    assert (policy["form-action"], policy["base-uri"]) == ("'none'", "'none'")
+    assert "'self'" not in policy["script-src"].split()
+    assert "unsafe-eval" not in policy["script-src"]
+    assert "connect-src" not in policy
+    alone = as_person.get(f"{root}/page.html", headers={"Sec-Fetch-Dest": "document"})
+    assert alone.status_code == httpx.codes.BAD_REQUEST
+    # What is no HTML is not made into a page.
+    assert as_person.get(f"{root}/{MARKDOWN}").status_code == httpx.codes.BAD_REQUEST
 
 
 @pytest.mark.parametrize("address", STATIC)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from clusters.alerts.daily_counts import DAYS, HEIGHT, daily_counts
 from clusters.models import Alert
 from tests.clusters.alerts.world import World
 from tests.clusters.builders import GIB, cluster
@@ -44,6 +47,35 @@ def world() -> World:
         ("gpu_lost", "firing"),
     ]
     return found
+
+
+class TestDays:
+    def test_count_what_fired_by_day_and_severity(self, world: World) -> None:
+        cleared, firing = Alert.objects.order_by("pk")
+        today = timezone.now()
+        Alert.objects.filter(pk=firing.pk).update(fired_at=today)
+        Alert.objects.filter(pk=cleared.pk).update(fired_at=today - timedelta(days=2), severity="warning")
+        days = daily_counts(Alert.objects.all())
+        assert len(days) == DAYS
+        assert [day.counts for day in days[-3:]] == [(("warning", 1),), (), (("critical", 1),)]
+        assert [bar.height for day in days for bar in day.bars] == [HEIGHT, HEIGHT]
+        page = text(client_of(make_viewer()))
+        assert f"{today:%-d %b}: 1 critical. " in page
+
+    def test_both_severities_of_a_day_stand_on_each_other(self, world: World) -> None:
+        Alert.objects.update(fired_at=timezone.now())
+        Alert.objects.filter(state="cleared").update(severity="warning")
+        critical, warning = daily_counts(Alert.objects.all())[-1].bars
+        assert (critical.severity, critical.y, critical.height) == ("critical", HEIGHT / 2, HEIGHT / 2)
+        assert (warning.severity, warning.y, warning.height) == ("warning", 0, HEIGHT / 2)
+
+    def test_follow_the_filters_and_are_not_drawn_without_any(self, world: World) -> None:
+        client = client_of(make_viewer())
+        Alert.objects.update(fired_at=timezone.now())
+        assert "Fired per day" in text(client, "/alerts/?kind=gpu_lost")
+        assert "Fired per day" not in text(client, "/alerts/?kind=gpu_hot")
+        Alert.objects.update(fired_at=timezone.now() - timedelta(days=DAYS + 1))
+        assert "Fired per day" not in text(client)
 
 
 class TestPage:

@@ -64,6 +64,15 @@ class TestBuild:
         assert [member.state for member in fact.members] == ["waiting"]
         assert not (agent.settings.environments / spec.digest).exists()
 
+    def test_is_refused_where_it_would_build_something_that_cannot_train(
+        self, hub: FakeHub, agent: Agent
+    ) -> None:
+        spec = venv("horovod==0.28.1")
+        fact = hub.wait_done(hub.give(script(hub, USE, environment=spec)), 120)
+        assert fact.error_kind == "environment"
+        assert "start this node's agent with PIP_FIND_LINKS" in fact.error
+        assert not (agent.settings.environments / spec.digest).exists()
+
     def test_goes_on_without_the_agent(self, hub: FakeHub, tmp_path: Path) -> None:
         spec = venv(wheels.make(tmp_path))
         key = hub.give(script(hub, USE, environment=spec))

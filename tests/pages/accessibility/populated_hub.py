@@ -35,11 +35,6 @@ DRAWING = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="50">'
     b'<rect width="90" height="50" fill="teal"/></svg>'
 )
-BY_STEP = {
-    "tables/step_{}.json": b'{"columns": ["question", "score"], "data": [["why?", 0.5]]}',
-    "plots/step_{}.json": b'{"data": [{"type": "bar", "y": [1, 2]}], "layout": {"title": {"text": "Bars"}}}',
-    "report_step_{}.html": b"<!doctype html><html lang=en><title>Report</title><h1>Report</h1></html>",
-}
 FAILS = "print('step 1')\ndef boom():\n    raise ValueError('no batch left')\nboom()\n"
 WAITS = "import time\nprint('training', flush=True)\ntime.sleep(3600)\n"
 
@@ -107,8 +102,11 @@ class PopulatedHub:
             run.log("eval/accuracy", [1 - 1 / step for step in range(1, 40)])
             for step in (1, 39):
                 run.put(f"samples/step_{step}.svg", DRAWING)
-                for path, content in BY_STEP.items():
-                    run.put(path.format(step), content)
+                run.put(f"answers/step_{step}.csv", b"question,answer\n2 + 2,4\n")
+                run.put(f"plots/step_{step}.json", b'{"data": [{"type": "bar", "y": [1, 2]}], "layout": {}}')
+                run.put(
+                    f"report_step_{step}.html", b"<!doctype html><html lang=en><title>Report</title><p>Good"
+                )
             run.end()
             logged.append(str(run.number))
         self.names |= {"logged": logged[0], "several": ",".join([*logged, self.names["completed"]])}

@@ -102,19 +102,12 @@ def search_all_logs(tab: Any) -> None:
     tab.locator(".hit").first.wait_for()
 
 
-def load_media(tab: Any) -> None:
-    for cell in tab.locator(".md-file").all():
-        cell.scroll_into_view_if_needed()
-        cell.locator(":is(td, iframe)").first.wait_for()
-
-
 STATES: dict[str, tuple[str, Callable[[Any], object]]] = {
     "the user's menu": ("/settings/", lambda tab: tab.click(".th-bar .th-menu > summary")),
     "results below the search field": ("/", search_by_field),
     "a question before a deletion": ("/runs/{completed}/", ask_before_deletion),
     "errors of a form": ("/clusters/add/", submit_nonsense),
     "errors of a step": ("/runs/new/{draft}/source/", submit_nonsense),
-    "tables, figures and HTML by step": ("/runs/{logged}/media/", load_media),
     "lines found in all logs": ("/runs/{completed}/logs/", search_all_logs),
     "charts as numbers": ("/nodes/{node}/", lambda tab: tab.click("[data-part=table]")),
 }

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.template.loader import render_to_string
@@ -47,11 +48,13 @@ def usual(metric: str, index: int, at: float) -> float | None:
 
 @dataclass
 class FakeHub:
-    """`gaps`: spans in which nothing is known. `asked`: the queries that came."""
+    """`gaps`: spans in which nothing is known. `asked`: the queries that came. `added_at`: when the node was
+    added."""
 
     gpus: int = 8
     curve: Curve = usual
     gaps: list[tuple[float, float]] = field(default_factory=list)
+    added_at: datetime | None = None
     refuse: str = ""
     asked: list[dict[str, str]] = field(default_factory=list)
     sockets: list[WebSocket] = field(default_factory=list)
@@ -138,6 +141,7 @@ def page(hub: FakeHub, nodes: str) -> str:
         "charts": chart_config(gpus, nodes={"alpha": 256 * GIB}),
         "series": "/api/v1/nodes/alpha/series/",
         "nodes": nodes,
+        "added_at": hub.added_at,
     }
     styles = "".join(
         f'<link rel="stylesheet" href="/static/{path}">'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -71,6 +72,31 @@ class TestDrawing:
         assert now - 2411 <= min(unknown) <= max(unknown) <= now - 1790
         path = panel(tab, "Utilisation").locator(".scatterlayer > .trace path").first.get_attribute("d")
         assert path.count("M") == 2, "two pieces"
+
+    def test_the_axis_begins_at_the_first_sample_of_a_machine_that_was_added_since(
+        self, tab: Any, hub: FakeHub
+    ) -> None:
+        now = time.time()
+        hub.added_at = datetime.fromtimestamp(now - 1300, UTC)
+        hub.gaps = [(0, now - 1200), (now - 800, now - 600)]
+        opened(tab, hub)
+        assert 1150 <= shown(tab, "Utilisation") <= 1250
+        assert tab.locator("[data-part=begin]").inner_text().startswith("Begins at the first sample, ")
+        line = traces(tab, "Utilisation")[0]
+        assert None in line["y"], "a gap behind it stays one"
+        assert any(float(query["from"]) > now - 1260 for query in hub.asked), "fetched in finer points"
+        tab.click("button[value='15m']")
+        eventually(lambda: shown(tab, "Utilisation") == 900)
+        assert tab.locator("[data-part=begin]").is_hidden()
+
+    def test_the_axis_of_a_machine_that_was_there_before_is_that_of_the_span(
+        self, tab: Any, hub: FakeHub
+    ) -> None:
+        now = time.time()
+        hub.added_at = datetime.fromtimestamp(now - 86_400, UTC)
+        hub.gaps = [(0, now - 1200)]
+        assert shown(opened(tab, hub), "Utilisation") == 3600
+        assert tab.locator("[data-part=begin]").is_hidden()
 
     def test_a_gpu_has_one_colour_on_all_charts_and_no_two_the_same(self, tab: Any, hub: FakeHub) -> None:
         opened(tab, hub)

@@ -4,11 +4,13 @@ them."""
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from google.protobuf import struct_pb2
 from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.plugins.histogram.summary_v2 import histogram_pb
 from tensorboard.plugins.hparams import metadata as hparams
 from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
@@ -61,6 +63,17 @@ def image(tag: str) -> Any:
 
 def histogram(tag: str) -> Any:
     return summary_pb2.Summary.Value(tag=tag, histo=summary_pb2.HistogramProto(min=0, max=1, num=2))
+
+
+def histogram_of(tag: str, values: Sequence[float]) -> Any:
+    """As TensorFlow 2 writes it."""
+    return histogram_pb(tag, np.array(values)).value[0]
+
+
+def old_histogram(tag: str, limits: Sequence[float], counts: Sequence[float], low: float, high: float) -> Any:
+    """As torch.utils.tensorboard writes it."""
+    proto = summary_pb2.HistogramProto(min=low, max=high, num=sum(counts), bucket_limit=limits, bucket=counts)
+    return summary_pb2.Summary.Value(tag=tag, histo=proto)
 
 
 def session(values: Mapping[str, float | str | bool]) -> Any:

@@ -1,7 +1,8 @@
-"""Media by step in a real browser on a real hub: on a run's page, live, and in a comparison."""
+"""What was logged by step, in a real browser on a real hub: on a run's page, live, and in a comparison."""
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import struct
@@ -10,20 +11,17 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.hub import Hub, eventually
 from tests.pages.logs.training_log import Logged, begin
+from tests.runs import submit, told, wait_for
+from tests.tracking.events.files import NAME, event, event_file, histogram_of
+from tracking.artifacts.previews.tables import MAX_ROWS
 
 pytestmark = pytest.mark.browser
-PLAY = "async sound => { await sound.play(); return sound.duration }"
 ID = "3f2a9c1e-6d0b-4b43-9a3c-2f5f0a1b7c11"
-MARKUP = "<img src=x onerror=alert(1)><script>alert(2)</script>"
-REACHES_OUT = """<p id="reached">nothing</p><script>
-reached.textContent = parent.document.title + document.cookie</script>
-<form action="/settings/"><button>Send</button></form>"""
-NOTE_REFRESH = """() => document.addEventListener("htmx:afterRequest", event => {
-  if (event.detail.elt.matches("[data-mount~=media-refresh]")) document.body.id = "answered" })"""
 NATURAL_WIDTH = "image => image.complete ? image.naturalWidth : 0"
 
 
@@ -47,42 +45,19 @@ def png(width: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", line) + chunk(b"IEND", b"")
 
 
-def sound(seconds: int = 1) -> bytes:
+def sound() -> bytes:
     out = io.BytesIO()
     with wave.open(out, "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(8000)
-        file.writeframes(bytes(16000 * seconds))
+        file.writeframes(bytes(16000))
     return out.getvalue()
 
 
 def log_image(run: Logged, step: int, width: int) -> None:
     """Under the name that MLflow's client gives it."""
     run.put(f"images/eval~dogs+step+{step}+timestamp+{run.began_ms + step}+{ID}.png", png(width))
-
-
-def log_files(run: Logged, step: int) -> None:
-    """A table, a figure and HTML that say which step they are of."""
-    table = {"columns": ["answer", "score"], "data": [[f"answer {step}", 0.5], [MARKUP, float("nan")], []]}
-    run.put(f"samples/step_{step}.json", json.dumps(table).encode())
-    run.put(f"scores/step_{step}.csv", f"class,score\nclass {step},1\n".encode())
-    figure = {
-        "data": [{"type": "bar", "y": [1, step + 1], "name": MARKUP}],
-        "layout": {"title": {"text": f"figure {step}"}},
-    }
-    run.put(f"plots/step_{step}.json", json.dumps(figure).encode())
-    run.put(f"report_step_{step}.html", f"<h1>Report {step}</h1>{REACHES_OUT}".encode())
-
-
-@pytest.fixture(scope="module")
-def with_files(hub: Hub) -> list[Logged]:
-    """Two runs with a table, a CSV table, a figure and HTML at steps 0 and 10; the first begins at 0."""
-    made = [begin(hub, f"reports {place}") for place in (1, 2)]
-    for run, first in zip(made, (0, 10), strict=True):
-        for step in range(first, 11, 10):
-            log_files(run, step)
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -107,13 +82,6 @@ def widths(tab: Any) -> list[int]:
         return found if found and all(found) else None
 
     return list(eventually(loaded, 20, "the images are loaded"))
-
-
-def cell(tab: Any, key: str) -> Any:
-    """The cell of a key of a run, in view."""
-    element = tab.locator("[data-cell]", has=tab.locator(f'[aria-label^="{key} at step"]'))
-    element.scroll_into_view_if_needed()
-    return element
 
 
 def choose(tab: Any, index: int) -> None:
@@ -148,7 +116,7 @@ class TestRun:
     def test_plays_a_sound_and_says_when_there_is_none_yet(self, tab: Any, runs: list[Logged]) -> None:
         tab.goto(f"/runs/{runs[0].number}/media/")
         audio = tab.locator(".md audio")
-        assert audio.evaluate(PLAY) == 1
+        assert audio.evaluate("async sound => { await sound.play(); return sound.duration }") == 1
         choose(tab, 0)
         assert tab.locator(".md-none:visible").inner_text() == "Nothing up to this step"
         assert not audio.is_visible()
@@ -166,78 +134,148 @@ class TestRun:
         tab.goto(f"/runs/{run.number}/")
         assert tab.get_by_role("link", name="Media").count() == 0
 
-    def test_a_sound_that_plays_outlasts_new_files(self, tab: Any, hub: Hub) -> None:
-        run = begin(hub, "speaks")
-        run.put("speech/step_1.wav", sound(seconds=60))
-        tab.goto(f"/runs/{run.number}/media/")
-        audio = tab.locator(".md audio")
-        held: list[Any] = []
 
-        def hold(route: Any) -> None:
-            held.append(route)
-
-        tab.route("**/media/", hold)
-        run.put("speech/new_step_2.wav", sound())
-        eventually(lambda: tab.title() and held, 30, "the page asks for the new file")
-        # The sound begins while the answer is on its way.
-        audio.evaluate(PLAY)
-        tab.evaluate(NOTE_REFRESH)
-        for route in held:
-            route.continue_()
-        tab.unroute("**/media/")
-        tab.locator("#answered").wait_for()
-        assert audio.count() == 1
-        assert audio.evaluate("sound => !sound.paused")
-        audio.evaluate("sound => sound.pause()")
-        eventually(lambda: audio.count() == 2, 30, "then the new file is shown")
+@pytest.fixture(scope="module")
+def documents(hub: Hub) -> list[Logged]:
+    """Two runs with a table, a figure, a page and broken ones, whose contents tell run and step."""
+    made = []
+    for place in (1, 2):
+        run = begin(hub, f"writes {place}")
+        for step in (0, 10):
+            name = f"run {place} step {step}"
+            table = {"columns": ["answer", "score"], "data": [[f"<b>{name}</b>", float("nan")]]}
+            run.put(f"answers/step_{step}.json", json.dumps(table).encode())
+            figure = {"data": [{"type": "bar", "y": [1, step]}], "layout": {"title": {"text": name}}}
+            run.put(f"plots/step_{step}.json", json.dumps(figure).encode())
+            run.put(f"report_step_{step}.html", HOSTILE.replace("NAME", name).encode())
+        made.append(run)
+    made[0].put("plotly_step_1.html", PLOTLY.encode())
+    made[0].put("deep_step_1.json", b"[" * 100_000)
+    made[0].put("long_step_1.csv", b"a,b\n" + b"1,2\n" * 100_000)
+    return made
 
 
-class TestFiles:
-    def test_of_each_kind_are_shown_at_the_chosen_step(self, tab: Any, with_files: list[Logged]) -> None:
-        tab.goto(f"/runs/{with_files[0].number}/media/")
-        for index, step in ((None, 10), (0, 0)):
-            if index is not None:
-                choose(tab, index)
-            cell(tab, "samples/step_*.json").get_by_role("cell", name=f"answer {step}", exact=True).wait_for()
-            assert cell(tab, "samples/step_*.json").get_by_role("cell", name=MARKUP).count() == 1
-            cell(tab, "scores/step_*.csv").get_by_role("cell", name=f"class {step}", exact=True).wait_for()
-            figure = cell(tab, "plots/step_*.json").frame_locator("iframe")
-            figure.locator(".gtitle", has_text=f"figure {step}").wait_for()
-            html = cell(tab, "report_step_*.html").frame_locator("iframe")
-            html.get_by_role("heading", name=f"Report {step}", exact=True).wait_for()
-            assert html.locator("#reached").inner_text() == "nothing"
-            assert "Its scripts do not run here." in cell(tab, "report_step_*.html").inner_text()
+# A page that writes what it can reach: nothing.
+HOSTILE = """<p id="name"></p><p id="got"></p><script>
+const got = [];
+for (const reach of [() => document.cookie, () => localStorage.length, () => parent.document.title])
+  try { got.push(reach()); } catch (error) { got.push(error.name); }
+document.getElementById("got").textContent = got.join();
+document.getElementById("name").textContent = "NAME";
+</script>"""
 
-    def test_lead_to_the_file(self, tab: Any, with_files: list[Logged]) -> None:
-        tab.goto(f"/runs/{with_files[0].number}/media/?media-step=0")
-        cell(tab, "samples/step_*.json").get_by_role("link", name="Open the file").click()
-        tab.locator(".ar-table", has_text="answer 0").wait_for()
 
-    def test_that_the_slider_passes_are_not_requested(self, tab: Any, hub: Hub) -> None:
-        run = begin(hub, "many steps")
-        for step in range(12):
-            run.put(f"step_{step}.csv", f"a\nrow {step}\n".encode())
-        tab.goto(f"/runs/{run.number}/media/")
-        tab.get_by_role("cell", name="row 11", exact=True).wait_for()
-        requests: list[str] = []
-        tab.on("request", lambda request: requests.append(request.url))
-        slider = tab.get_by_label("Step", exact=True)
-        slider.evaluate(
-            "slider => { for (let at = 10; at >= 0; at--) { slider.value = at; "
-            "slider.dispatchEvent(new Event('input')) } }"
-        )
-        tab.get_by_role("cell", name="row 0", exact=True).wait_for()
-        assert [url for url in requests if "/media/file/" in url] == [requests[0]]
+# As MLflow's log_figure writes a figure of plotly.
+PLOTLY = """<html><head><meta charset="utf-8"></head><body><div>
+<script charset="utf-8" src="https://cdn.plot.ly/plotly-3.1.0.min.js"
+integrity="sha256-x" crossorigin="anonymous"></script>
+<div id="figure"></div><script type="text/javascript">
+Plotly.newPlot("figure", [{"y": [1, 2], "type": "bar"}], {"title": {"text": "drawn by the hub's own"}})
+</script></div></body></html>"""
 
-    def test_of_each_run_are_compared(self, tab: Any, with_files: list[Logged]) -> None:
-        tab.goto(f"/compare/?runs={with_files[0].number},{with_files[1].number}")
-        tab.locator("[data-section=media] .md").scroll_into_view_if_needed()
-        assert tab.locator(".md-file").count() == 8
+
+def cell(tab: Any, key: str, place: int = 0) -> Any:
+    row = tab.locator(".md-groups > div").filter(has=tab.get_by_role("heading", name=key, exact=True))
+    shown = row.locator("[data-cell]").nth(place)
+    shown.scroll_into_view_if_needed()
+    return shown
+
+
+class TestDocuments:
+    def test_a_table_is_text_at_each_step(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        table = cell(tab, "answers/step_*.json").locator("table")
+        table.wait_for()
+        assert table.locator("td").all_inner_texts() == ["<b>run 1 step 10</b>", "NaN"]
         choose(tab, 0)
-        row = tab.locator(".md-groups > div", has=tab.get_by_role("heading", name="samples/step_*.json"))
-        row.scroll_into_view_if_needed()
-        row.get_by_role("cell", name="answer 0", exact=True).wait_for()
-        assert row.locator(".md-none:visible").all_inner_texts() == ["Nothing up to this step"]
+        table.get_by_text("run 1 step 0").wait_for()
+
+    def test_a_figure_is_drawn_in_its_frame(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        frame = cell(tab, "plots/step_*.json").frame_locator("iframe")
+        frame.get_by_text("run 1 step 10").wait_for(timeout=60_000)
+        assert tab.evaluate("globalThis.Plotly") is None, "Plotly stays out of our page"
+
+    def test_a_page_reaches_neither_the_hub_nor_its_cookies(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        frame = cell(tab, "report_step_*.html").frame_locator("iframe")
+        frame.get_by_text("run 1 step 10").wait_for()
+        assert frame.locator("#got").inner_text() == "SecurityError,SecurityError,SecurityError"
+
+    def test_a_figure_in_html_gets_plotly_from_the_hub(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        frame = cell(tab, "plotly_step_*.html").frame_locator("iframe")
+        frame.get_by_text("drawn by the hub's own").wait_for(timeout=60_000)
+
+    def test_what_cannot_be_shown_whole_says_so(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/runs/{documents[0].number}/media/")
+        deep = cell(tab, "deep_step_*.json")
+        deep.get_by_text("Shown as plain text: it is nested too deeply.").wait_for()
+        long = cell(tab, "long_step_*.csv")
+        long.get_by_text("Only the beginning is shown").wait_for()
+        assert long.locator("tbody tr").count() == MAX_ROWS
+
+    def test_stands_beside_that_of_another_run(self, tab: Any, documents: list[Logged]) -> None:
+        tab.goto(f"/compare/?runs={documents[0].number},{documents[1].number}")
+        tab.locator("[data-section=media] .md").scroll_into_view_if_needed()
+        for place in (0, 1):
+            cell(tab, "answers/step_*.json", place).get_by_text(f"run {place + 1} step 10").wait_for()
+
+
+def writes_histograms() -> str:
+    """A script that leaves an event file with histograms at ten steps."""
+    values = [np.random.default_rng(step).normal(step / 50, 1, 1000) for step in range(0, 100, 10)]
+    events = [
+        event(histogram_of("layer/weights", [*drawn.tolist(), -10.0, 10.0]), step=10 * place)
+        for place, drawn in enumerate(values)
+    ]
+    content = base64.b64encode(event_file(*events)).decode()
+    return (
+        "import base64, pathlib\n"
+        "pathlib.Path('logs/tb').mkdir(parents=True)\n"
+        f"pathlib.Path('logs/tb/{NAME}').write_bytes(base64.b64decode('{content}'))\n"
+    )
+
+
+class TestHistograms:
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def run_ids(hub: Hub) -> list[str]:
+        """Two runs that have written histograms at ten steps."""
+        ids = [submit(hub, writes_histograms()) for _ in range(2)]
+        for run_id in ids:
+            wait_for(hub, run_id, "Completed")
+        return ids
+
+    @staticmethod
+    def numbers(hub: Hub, run_ids: list[str]) -> list[int]:
+        return [int(told(hub, run_id)["number"]) for run_id in run_ids]
+
+    def test_are_drawn_over_steps_with_the_chosen_one_marked(
+        self, tab: Any, hub: Hub, run_ids: list[str]
+    ) -> None:
+        (number, _) = self.numbers(hub, run_ids)
+
+        def is_read() -> bool:
+            tab.goto(f"/runs/{number}/media/")
+            return bool(tab.locator(".md-histogram").count())
+
+        eventually(is_read, 30, "the worker has read the event file")
+        chart = cell(tab, "layer/weights")
+        sentence = chart.locator(".md-spread")
+        sentence.wait_for()
+        assert sentence.inner_text().startswith("1,002 values from −10 to 10, half of them between 1")
+        assert chart.locator(".md-heat g:not(.md-axes)").count() == 10
+        assert chart.locator(".md-later").count() == 0
+        choose(tab, 4)
+        assert chart.locator(".md-later").count() == 5
+        assert "at step 40: 1,002 values" in chart.locator("[role=img]").get_attribute("aria-label")
+
+    def test_stand_beside_those_of_another_run(self, tab: Any, hub: Hub, run_ids: list[str]) -> None:
+        numbers = ",".join(map(str, self.numbers(hub, run_ids)))
+        tab.goto(f"/compare/?runs={numbers}")
+        for place in (0, 1):
+            cell(tab, "layer/weights", place).locator(".md-heat").wait_for()
 
 
 class TestComparison:

@@ -7,7 +7,6 @@ imports it.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +28,6 @@ _ESCAPED = {
     0x2028: "\\u2028",
     0x2029: "\\u2029",
 }
-# What plotly's `write_html` writes into a page: a call with an element's name, traces and layout.
-_CALL = "Plotly.newPlot("
-_ELEMENT = re.compile(r'\s*"[^"]{1,200}",\s*')
-_COMMA = re.compile(r"\s*,\s*")
 
 
 class NotPreviewable(Exception):
@@ -66,8 +61,8 @@ def preview_json(data: bytes) -> JsonPreview:
 
 def figure_json(data: bytes) -> bytes:
     """Returns a plotly figure as JSON that is safe inside HTML, without images that the page would not load.
-    `data`: its JSON, or the page that plotly wrote. Raises NotPreviewable."""
-    parsed = _figure_in_page(data) if data[:100].lstrip().startswith(b"<") else _parse(data)
+    Raises NotPreviewable."""
+    parsed = _parse(data)
     if not is_figure(parsed):
         raise NotPreviewable("it is not a plotly figure, which needs the list 'data' and the object 'layout'")
     layout = {
@@ -102,24 +97,6 @@ def _parse(data: bytes) -> Any:
         raise NotPreviewable(f"it is not JSON: {str(error)[:200]}") from error
     except RecursionError as error:
         raise NotPreviewable("it is nested too deeply") from error
-
-
-def _figure_in_page(data: bytes) -> Any:
-    text = data.decode(errors="replace")
-    decoder = json.JSONDecoder()
-    # The last call: a page may contain plotly's own source as well.
-    element = _ELEMENT.match(text, text.rfind(_CALL) + len(_CALL)) if _CALL in text else None
-    try:
-        if element is not None:
-            traces, end = decoder.raw_decode(text, element.end())
-            comma = _COMMA.match(text, end)
-            if comma is not None:
-                return {"data": traces, "layout": decoder.raw_decode(text, comma.end())[0]}
-    except ValueError:
-        pass
-    except RecursionError as error:
-        raise NotPreviewable("it is nested too deeply") from error
-    raise NotPreviewable("it is not a page that plotly has written")
 
 
 def _indented(parsed: object) -> tuple[str, bool]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 
 from django.utils.safestring import SafeString
@@ -13,7 +13,7 @@ from tracking.artifacts.file_owners import FileRow
 from tracking.artifacts.file_responses import image_type
 from tracking.artifacts.previews import documents, isolation, tables
 from tracking.artifacts.previews.documents import NotPreviewable
-from tracking.artifacts.previews.isolation import MAX_JSON_BYTES, PreviewBusy
+from tracking.artifacts.previews.isolation import PreviewBusy
 from tracking.artifacts.previews.tables import PreviewTable
 from workspaces.stored_files import blobs
 
@@ -26,7 +26,8 @@ _MAX_CHARACTER_BYTES = 4
 
 @dataclass(frozen=True)
 class FilePreview:
-    """`kind` is text, markdown, image, table or figure; "" if there is no preview, and `sentence` says why.
+    """`kind` is text, markdown, image, table or figure; "" if there is no preview. `sentence` says why
+    there is none, or why the file is shown as text.
 
     `is_cut` says that only the beginning is shown.
     """
@@ -50,16 +51,25 @@ def preview_file(row: FileRow) -> FilePreview:
         if row.size_bytes <= MAX_IMAGE_BYTES:
             return FilePreview("image")
         return FilePreview("", sentence="The image is too large to be shown here.")
-    if suffix == ".json" and row.size_bytes <= MAX_JSON_BYTES:
+    if suffix == ".json":
         try:
             document = isolation.isolated_preview_json(blobs.path(row.sha256), row.size_bytes)
         except (NotPreviewable, PreviewBusy) as reason:
             log.debug("%s is shown as plain text: %s", row.path, reason)
-        else:
-            return FilePreview(
-                document.kind, text=document.text, table=document.table, is_cut=document.is_cut
-            )
+            return replace(_text_preview(row, suffix), sentence=f"Shown as plain text: {reason}.")
+        return FilePreview(document.kind, text=document.text, table=document.table, is_cut=document.is_cut)
     return _text_preview(row, suffix)
+
+
+def as_data(preview: FilePreview) -> dict[str, object]:
+    """Returns the preview of a table, a figure or text as JSON, from which a page draws it."""
+    return {
+        "kind": preview.kind,
+        "text": preview.text,
+        "table": preview.table and asdict(preview.table),
+        "is_cut": preview.is_cut,
+        "sentence": preview.sentence,
+    }
 
 
 def _text_preview(row: FileRow, suffix: str) -> FilePreview:

@@ -92,4 +92,7 @@ def _fit(row: Sequence[str], width: int) -> list[str]:
 
 
 def _cell(value: object) -> str:
+    # An image that MLflow's `log_table` has saved as a file of the run.
+    if isinstance(value, dict) and value.get("type") == "image" and isinstance(value.get("filepath"), str):
+        return str(value["filepath"])
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -7,25 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jobs.environments import CURATED, SYSTEM
-from jobs.logs import log_store
 from jobs.models import Artifact, AttemptNode, Run
+from jobs.sources.installed_packages import installed_packages, normalized_name
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable
 from tracking.models import LoggedModelFile
-from trainhub_launch.log_names import ENVIRONMENT_LOG
 from workspaces.stored_files import blobs
 
-# The last line of a pip installation lists `name-version` for each package.
-INSTALLED = re.compile(rb"^Successfully installed (.+)$", re.MULTILINE)
-# A version has no hyphen and a name may have some, so the version begins after the last hyphen.
-DISTRIBUTION = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*?)-(\d[^\s-]*)\Z")
 # A name, extras in brackets, and conditions up to a marker (;), a comment (#) or an address (@).
 REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*([=<>!~][^;#@]*)?")
 REQUIREMENTS = "requirements.txt"
 MAX_BYTES = 256 * 1024
 PYTHON = "python"
 TOP = ("environment", PYTHON)
-MAX_WORD_LENGTH = 200
 
 
 @dataclass(frozen=True)
@@ -63,7 +57,12 @@ def _packages(run: Run, versions: Facts) -> Facts:
     required by a logged model, requested."""
     packages: dict[str, str] = {}
     # Later sources replace earlier ones, so the most reliable source is the last.
-    for source in (_curated_requirements(run), _model_requirements(run), _installed(run), versions):
+    for source in (
+        _curated_requirements(run),
+        _model_requirements(run),
+        installed_packages(run.pk, run.attempt),
+        versions,
+    ):
         packages.update(source)
     return {name: version for name, version in packages.items() if name != PYTHON}
 
@@ -84,20 +83,8 @@ def _node_versions(run: Run) -> Facts:
     for fact in parts.values_list("fact", flat=True):
         versions = fact.get("versions") if isinstance(fact, dict) else None
         if versions:
-            return {_name(key): str(value) for key, value in versions.items()}
+            return {normalized_name(key): str(value) for key, value in versions.items()}
     return {}
-
-
-def _installed(run: Run) -> Facts:
-    """Returns the packages in the build log, if the run's last attempt built the environment."""
-    try:
-        data = log_store.read(run.pk, run.attempt, ENVIRONMENT_LOG, 0, MAX_BYTES) if run.attempt else b""
-    except log_store.BadLogName:
-        return {}
-    words = [word for line in INSTALLED.findall(data) for word in line.decode(errors="replace").split()]
-    # A log may contain anything; a longer word is not the name of a package.
-    matches = [DISTRIBUTION.match(word) for word in words if len(word) < MAX_WORD_LENGTH]
-    return {_name(match[1]): match[2] for match in matches if match}
 
 
 def _curated_requirements(run: Run) -> Facts:
@@ -129,10 +116,7 @@ def read_requirements(text: str) -> Facts:
         if match and not line.lstrip().startswith(("#", "-")):
             condition = "".join((match[2] or "").split())
             is_exact = condition.startswith("==") and "*" not in condition and "," not in condition
-            requirements[_name(match[1])] = condition.lstrip("=") if is_exact else condition or "any"
+            requirements[normalized_name(match[1])] = (
+                condition.lstrip("=") if is_exact else condition or "any"
+            )
     return requirements
-
-
-def _name(package: str) -> str:
-    """Returns the normalized name, by the rules of the package index."""
-    return re.sub(r"[-_.]+", "-", package).lower()

@@ -1,0 +1,175 @@
+"""The list of environments in which runs can be started, and the page of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from clusters.models import Node
+from clusters.visibility import visible_nodes
+from jobs.environments import CURATED, SYSTEM, environment_names, matching, needs_of
+from jobs.models import AttemptNode, PreparedEnvironment, Run
+from jobs.sources.first_use import first_uses, prepared_environments
+from jobs.sources.installed_packages import installed_packages, normalized_name
+from jobs.views.partials import render_part
+from jobs.wizard.environment_form import write_environment
+from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.scheduler.rejections import natural
+from trainhub_launch.spec import EnvironmentRef
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.models import Workspace
+from workspaces.states import Role
+
+MAX_RUNS = 8
+MAX_TEXT_LENGTH = 200
+
+
+@dataclass(frozen=True)
+class InterpreterRow:
+    """An interpreter and the names of the nodes that report it."""
+
+    version: str
+    path: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PackageRow:
+    """A package of an environment. `requested`: the condition on its version, "" for none. `installed`: the
+    version in the latest build, "" if that is not known."""
+
+    name: str
+    requested: str
+    installed: str
+
+
+@require_safe
+@needs(Role.VIEWER)
+def environments(request: WorkspaceRequest) -> HttpResponse:
+    """Lists the curated environments and the interpreters that visible nodes report. `q`: only those whose
+    name, packages, version or path contain every word of it."""
+    workspace = request.principal.workspace
+    text = request.GET.get("q", "").strip()[:MAX_TEXT_LENGTH]
+    costs = first_uses(workspace)
+    context = {
+        "text": text,
+        "curated": [(item, costs[item.name]) for item in matching(text)],
+        "interpreters": [
+            row
+            for row in _interpreters(workspace)
+            if all(word in f"python {row.version} {row.path}".lower() for word in text.lower().split())
+        ],
+    }
+    return render_part(request, "jobs/environments.html", "jobs/_environments.html", context)
+
+
+@require_safe
+@needs(Role.VIEWER)
+def environment(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """Shows one environment; for the nodes' own Python, `version` chooses an interpreter by its path."""
+    if name not in environment_names():
+        raise Http404(f"There is no environment {name!r}; there are {', '.join(environment_names())}.")
+    workspace = request.principal.workspace
+    version = request.GET.get("version", "").replace("\x00", "") if name == SYSTEM else ""
+    ref = EnvironmentRef(name, version)
+    own = _system_context(workspace, version) if name == SYSTEM else _curated_context(workspace, name)
+    words = urlencode({"filter": f'environment = "{name}"'})
+    context = {
+        "name": name,
+        "value": write_environment(ref),
+        "runs": _latest_runs(workspace, ref),
+        "all_runs_url": f"{reverse('runs')}?{words}",
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
+    }
+    return render(request, "jobs/environment.html", context | own)
+
+
+def _system_context(workspace: Workspace, version: str) -> dict[str, object]:
+    rows = _interpreters(workspace)
+    if not version:
+        return {"title": "The node's own Python", "interpreters": rows}
+    rows = [row for row in rows if row.path == version]
+    if not rows:
+        raise Http404(f"No node reports an interpreter {version!r}.")
+    return {"title": f"Python {rows[0].version}", "path": version, "interpreters": rows}
+
+
+def _curated_context(workspace: Workspace, name: str) -> dict[str, object]:
+    item = next(item for item in CURATED if item.name == name)
+    prepared = list(prepared_environments(workspace).filter(name=item.name, version=item.version))
+    build = _latest_build(workspace, prepared)
+    installed = installed_packages(build.pk, build.attempt) if build else {}
+    requested = _requested(item)
+    return {
+        "title": item.name,
+        "version": item.version,
+        "use": first_uses(workspace)[name],
+        "needs_of": needs_of(item),
+        "packages": [
+            PackageRow(package, condition, installed.get(normalized_name(package), ""))
+            for package, condition in requested
+        ],
+        "others": _others(installed, requested),
+        "build": build,
+        "prepared": prepared,
+        "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
+    }
+
+
+def _requested(item: EnvironmentSpec) -> list[tuple[str, str]]:
+    """Returns (package, condition on its version) of the environment's requirements."""
+    return [(name, condition) for name, _, condition in (text.partition("==") for text in item.requirements)]
+
+
+def _others(installed: Mapping[str, str], requested: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns (name, version) of the installed packages that were not requested."""
+    names = {normalized_name(package) for package, _ in requested}
+    return sorted((name, version) for name, version in installed.items() if name not in names)
+
+
+def _latest_runs(workspace: Workspace, ref: EnvironmentRef) -> QuerySet[Run]:
+    """Returns the workspace's newest runs with the environment; without a version those with any version."""
+    runs = Run.objects.for_workspace(workspace).listed().filter(spec__environment__name=ref.name)
+    if ref.version:
+        runs = runs.filter(spec__environment__version=ref.version)
+    return runs.select_related("experiment").defer("preview").order_by("-number")[:MAX_RUNS]
+
+
+def _latest_build(workspace: Workspace, prepared: Sequence[PreparedEnvironment]) -> Run | None:
+    """Returns the workspace's run that built the environment last; None if no run of it has."""
+    builds = [(row.built_at, row) for row in prepared if row.built_at is not None]
+    if not builds:
+        return None
+    built_at, row = max(builds, key=lambda build: build[0])
+    part = (
+        AttemptNode.objects.filter(
+            node=row.node,
+            attempt__created_at__lte=built_at,
+            attempt__run__workspace=workspace,
+            attempt__run__deleted_at=None,
+            attempt__run__spec__environment__name=row.name,
+        )
+        .select_related("attempt__run")
+        .order_by("-attempt__created_at")
+        .first()
+    )
+    # Only the run's latest attempt is asked: its number stands in the run.
+    return part.attempt.run if part and part.attempt.number == part.attempt.run.attempt else None
+
+
+def _interpreters(workspace: Workspace) -> list[InterpreterRow]:
+    """Returns the interpreters of the workspace's nodes, the newest version first."""
+    nodes: dict[tuple[str, str], list[str]] = {}
+    reporting: QuerySet[Node] = visible_nodes(workspace).filter(revoked_at=None)
+    for node in reporting:
+        for item in node.interpreters:
+            nodes.setdefault((item["version"], item["path"]), []).append(node.name)
+    newest_first = sorted(nodes, key=lambda item: (natural(item[0]), item[1]), reverse=True)
+    return [InterpreterRow(version, path, tuple(nodes[version, path])) for version, path in newest_first]
