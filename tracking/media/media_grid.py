@@ -109,8 +109,8 @@ class MediaRow:
 
 @dataclass(frozen=True)
 class MediaGrid:
-    """`steps`: those at which any cell has a file, in order. `saved_at`: when the newest file was saved, which also
-    changes if one is saved again under its name; None without files."""
+    """`steps`: those at which any cell has a file, in order. `saved_at`: when the newest file was saved,
+    which also changes if one is saved again under its name; None without files."""
 
     steps: tuple[int, ...]
     rows: tuple[MediaRow, ...]
