@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from operator import or_
 from urllib.parse import quote, urlencode
 
-from django.db.models import Q
+from django.db.models import Max, Q
 from django.urls import reverse
 
 from jobs import outputs
@@ -108,10 +109,12 @@ class MediaRow:
 
 @dataclass(frozen=True)
 class MediaGrid:
-    """`steps`: those at which any cell has a file, in order."""
+    """`steps`: those at which any cell has a file, in order. `saved_at`: when the newest file was saved,
+    which also changes if one is saved again under its name; None without files."""
 
     steps: tuple[int, ...]
     rows: tuple[MediaRow, ...]
+    saved_at: datetime | None
 
     @property
     def last_index(self) -> int:
@@ -119,7 +122,8 @@ class MediaGrid:
 
     def config(self) -> dict[str, object]:
         cells = sorted((cell for row in self.rows for cell in row.cells), key=lambda cell: cell.number)
-        return {"steps": self.steps, "cells": [cell.config() for cell in cells]}
+        saved_at = self.saved_at.isoformat() if self.saved_at else ""
+        return {"steps": self.steps, "saved_at": saved_at, "cells": [cell.config() for cell in cells]}
 
 
 def has_media(run: Run) -> bool:
@@ -134,21 +138,18 @@ def media_grid(runs: Sequence[tuple[Run, int]]) -> MediaGrid:
     """Returns the grid of these runs, each with the attempt whose files are shown."""
     rows: dict[tuple[str, str], list[MediaCell]] = {}
     number = 0
-    with_media = set(
-        Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run__in=[run for run, _ in runs])
-        .order_by()
-        .values_list("run_id", flat=True)
-        .distinct()
-    )
+    files = Artifact.objects.filter(_HAS_KIND, _HAS_STEP, run__in=[run for run, _ in runs]).order_by()
+    saved_at = dict(files.values_list("run_id").annotate(Max("created_at")))
     of_events = histograms.series(runs)
     for run, attempt in runs:
-        of_files = _series(run, attempt) if run.pk in with_media else ()
+        of_files = _series(run, attempt) if run.pk in saved_at else ()
         for series in (*of_files, *of_events.get(run.pk, ())):
             rows.setdefault((series.key, series.kind), []).append(MediaCell(number, run, attempt, series))
             number += 1
     ordered = sorted(rows.items(), key=lambda item: (item[0][0].casefold(), item[0]))
     steps = sorted({file.step for cells in rows.values() for cell in cells for file in cell.series.files})
-    return MediaGrid(tuple(steps), tuple(MediaRow(key, kind, tuple(cells)) for (key, kind), cells in ordered))
+    media_rows = tuple(MediaRow(key, kind, tuple(cells)) for (key, kind), cells in ordered)
+    return MediaGrid(tuple(steps), media_rows, max(saved_at.values(), default=None))
 
 
 def _series(run: Run, attempt: int) -> tuple[MediaSeries, ...]:

@@ -57,13 +57,17 @@ class MediaSeries:
 
 
 def group_step_files(paths: Iterable[str]) -> tuple[MediaSeries, ...]:
-    """Returns the series among these paths, ordered by key. Paths without a step are left out."""
+    """Returns the series among these paths, documents last, each ordered by key. Paths without a step are
+    left out."""
     by_series: dict[tuple[str, str], dict[str, StepFile]] = defaultdict(dict)
     for path in paths:
         kind = KINDS.get(PurePosixPath(path).suffix.lower())
         if kind is not None:
             _add(by_series, kind, path)
-    series = sorted(by_series.items(), key=lambda item: (item[0][0].casefold(), item[0]))
+    # Many series of JSON files must not displace images.
+    series = sorted(
+        by_series.items(), key=lambda item: (item[0][1] == DOCUMENT, item[0][0].casefold(), item[0])
+    )
     return tuple(
         MediaSeries(key, kind, _by_step(files.values())) for (key, kind), files in series[:MAX_SERIES]
     )

@@ -95,3 +95,7 @@ class TestLimits:
 
     def test_of_many_series_the_first_are_kept(self) -> None:
         assert len(group_step_files(f"{name}/step_1.png" for name in range(MAX_SERIES + 5))) == MAX_SERIES
+
+    def test_many_json_files_do_not_displace_an_image(self) -> None:
+        paths = [f"{name}/step_1.json" for name in range(MAX_SERIES + 5)]
+        assert group_step_files([*paths, "zebra_step_1.png"])[0].key == "zebra_step_*.png"
