@@ -24,6 +24,7 @@ function loadVisible(entries) {
 }
 
 async function load(element, wanted) {
+  if (waiting.get(element) !== wanted) return; // the slider has moved on
   if (wanted.isPage) {
     element.replaceChildren(frameOf(wanted.frame, wanted.label));
     return;
@@ -35,7 +36,7 @@ async function load(element, wanted) {
       return response.ok ? draw(content, wanted) : [sentence(content.detail)];
     })
     .catch(() => [sentence("This file could not be loaded. Reload the page.")]);
-  if (waiting.get(element) !== wanted) return; // the slider has moved on
+  if (waiting.get(element) !== wanted) return;
   element.replaceChildren(...parts);
   element.removeAttribute("aria-busy");
 }
