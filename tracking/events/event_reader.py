@@ -1,4 +1,5 @@
-"""Reads the TensorBoard event files of runs into their metrics and histograms while the files grow.
+"""Reads the TensorBoard event files of runs into their metrics, histograms and images while the files
+grow.
 
 The read offset changes in the transaction that stores the data: after a crash nothing is missing or stored
 twice, and only one of two workers stores a piece.
@@ -20,7 +21,7 @@ from jobs.logs import log_store
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from tracking import params
 from tracking.artifacts import file_hints
-from tracking.events import histogram_store, records, writers
+from tracking.events import histogram_store, image_store, records, writers
 from tracking.events.records import DamagedEvents
 from tracking.events.writers import Ranks
 from tracking.metrics.point_writer import append
@@ -115,7 +116,7 @@ def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_ove
         try:
             complete, length = records.complete_records(piece)
             if not complete:
-                # Records longer than a piece are graphs and images, which contain no scalars or histograms.
+                # Records longer than a piece are graphs and large images, which contain nothing to read.
                 length = records.first_record_length(piece)
                 if length <= len(piece) or _size(path) < row.read_bytes + length:
                     _mark_end(row, is_over=is_over)
@@ -168,6 +169,8 @@ def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bo
         )
     run = attempt.run
     end = row.read_bytes + length
+    # Before the transaction, which must not wait for the disk.
+    images = image_store.write(run, attempt.number, data.images)
     with transaction.atomic():
         # Compare-and-set on the offset: points and offset change together or not at all, so that no point is
         # lost or stored twice.
@@ -176,7 +179,8 @@ def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bo
         params.put(run.pk, run.experiment_id, _new_params(run, data.params))
         append(run.pk, run.experiment_id, data.points)
         histogram_store.append(run, attempt.number, data.histograms)
-        if data.histograms:
+        image_store.add(run, attempt.number, images)
+        if data.histograms or images:
             file_hints.files_changed(run.pk)
     row.read_bytes = end
     return True

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from django.db.models import Count, QuerySet
 
 from jobs.models import Run
+from tracking.events.thinning import surplus_steps
 from tracking.models import Histogram
 
-# Of more steps every second one is deleted, so that those that stay are spread over all of them.
+# Of more steps, those stay that are spread evenly over all of them.
 MAX_STEPS = 100
 MAX_KEYS = 200
 _SAME = ("run", "attempt", "key", "step")
@@ -59,9 +60,6 @@ def append(run: Run, attempt: int, points: Iterable[HistogramPoint]) -> None:
 def _thin_out(rows: QuerySet[Histogram]) -> None:
     crowded = rows.order_by().values("key").annotate(steps=Count("pk")).filter(steps__gt=MAX_STEPS)
     for key in list(crowded.values_list("key", flat=True)):
-        ids = list(rows.filter(key=key).order_by("step").values_list("pk", flat=True))
-        while len(ids) > MAX_STEPS:
-            # The last step always stays.
-            dropped = ids[:-1][1::2]
-            Histogram.objects.filter(pk__in=dropped).delete()
-            ids = [pk for pk in ids if pk not in set(dropped)]
+        of_key = rows.filter(key=key)
+        steps = of_key.order_by().values_list("step", flat=True)
+        of_key.filter(step__in=surplus_steps(steps, MAX_STEPS)).delete()

@@ -1,4 +1,5 @@
-"""Extracts scalars and histograms, in TensorBoard's old and new formats, and hyperparameters from events."""
+"""Extracts scalars, histograms and images, in TensorBoard's old and new formats, and hyperparameters from
+events."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ from tensorboard.util import tensor_util
 
 from tracking.events.histogram_store import HistogramPoint
 from tracking.events.histograms import read_histogram
+from tracking.events.image_store import StepImage
+from tracking.events.images import read_images
 from tracking.events.records import DamagedEvents
 from tracking.metrics.points import Point
 
@@ -31,11 +34,12 @@ class EventData:
     points: list[Point] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
     histograms: list[HistogramPoint] = field(default_factory=list)
+    images: list[StepImage] = field(default_factory=list)
 
 
 def parse_records(records: Iterable[bytes], prefix: str) -> EventData:
-    """Returns the points, histograms and params of these records; `prefix` is added to every tag. Raises
-    DamagedEvents."""
+    """Returns the points, histograms, images and params of these records; `prefix` is added to every tag.
+    Raises DamagedEvents."""
     data = EventData()
     for record in records:
         try:
@@ -58,6 +62,7 @@ def _add_value(data: EventData, event: Any, value: Any, prefix: str) -> None:
     if buckets is not None:
         data.histograms.append(HistogramPoint(key, event.step, buckets))
         return
+    data.images += read_images(value, key, event.step)
     number = _number(value)
     if number is not None:
         data.points.append(Point(key, number, event.step, _ms(event.wall_time)))

@@ -23,6 +23,8 @@ PAGES = (
     "/runs/{running}/gpus/",
     "/runs/{waiting}/",
     *(f"/runs/{{logged}}/{tab}" for tab in ("metrics/", "media/", "params/", "notes/")),
+    "/runs/{logged}/outputs/",
+    "/runs/{logged}/outputs/tensorboard/",
     "/compare/",
     "/compare/?runs={several}",
     "/experiments/",

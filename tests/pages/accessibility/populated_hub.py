@@ -16,6 +16,7 @@ from tests.pages.logs.training_log import begin
 from tests.pages.test_models import Dangerous, scanned
 from tests.runs import submit, wait_for
 from tests.signing_in import page_client
+from tests.tracking.events.files import NAME, curve, event_file, new
 
 TOO_HOT_CELSIUS = 95
 TRAINS = r"""
@@ -107,6 +108,7 @@ class PopulatedHub:
                 run.put(
                     f"report_step_{step}.html", b"<!doctype html><html lang=en><title>Report</title><p>Good"
                 )
+            run.put(f"logs/{NAME}", event_file(*curve("loss", 3, kind=new)))
             run.end()
             logged.append(str(run.number))
         self.names |= {"logged": logged[0], "several": ",".join([*logged, self.names["completed"]])}

@@ -13,6 +13,7 @@ from tensorboard.compat.proto import event_pb2, summary_pb2
 from tensorboard.plugins.histogram.summary_v2 import histogram_pb
 from tensorboard.plugins.hparams import metadata as hparams
 from tensorboard.plugins.hparams import plugin_data_pb2
+from tensorboard.plugins.image import metadata as image_metadata
 from tensorboard.plugins.scalar.summary_v2 import scalar_pb
 from tensorboard.plugins.text.summary_v2 import text_pb
 from tensorboard.summary.writer.record_writer import RecordWriter
@@ -55,9 +56,21 @@ def text(tag: str, value: str) -> Any:
     return text_pb(tag, value).value[0]
 
 
-def image(tag: str) -> Any:
+def image(tag: str, content: bytes = b"\x89PNG") -> Any:
+    """As torch.utils.tensorboard writes it."""
     return summary_pb2.Summary.Value(
-        tag=tag, image=summary_pb2.Summary.Image(height=1, width=1, encoded_image_string=b"\x89PNG")
+        tag=tag, image=summary_pb2.Summary.Image(height=1, width=1, encoded_image_string=content)
+    )
+
+
+def images(tag: str, *contents: bytes) -> Any:
+    """As TensorFlow 2 writes images of one step."""
+    return summary_pb2.Summary.Value(
+        tag=tag,
+        tensor=make_tensor_proto([b"1", b"1", *contents]),
+        metadata=image_metadata.create_summary_metadata(
+            display_name=None, description=None, converted_to_tensor=True
+        ),
     )
 
 
