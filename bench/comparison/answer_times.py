@@ -1,5 +1,5 @@
-"""Run in one of the two checkouts, by its own interpreter, as subject.py is: fills its hub with a past, then
-measures how long its answers, messages and searches take.
+"""Run in one of the two checkouts, by its own interpreter, as subject.py is: fills its hub with what a
+measurement needs, and measures how long its answers, messages and searches take.
 
 Each line of input is the name of a measurement; each answer is a line of JSON, name -> seconds. Everything
 but this file comes from the checkout in the current folder."""
@@ -12,11 +12,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from bench import charts, log_latency, log_search, sockets
 from bench import tracking as tracking_bench
+from bench.idle import cpu_s
 
 try:
     from bench.support.mlflow_wire import Wire
@@ -46,10 +47,8 @@ class AnswerTimes:
         self._hub = hub
         # Older hubs compress nothing. Over the loopback, compression is only a cost.
         hub.client.headers["Accept-Encoding"] = "identity"
-        fill_telemetry(hub, NODES)
-        tracking_bench._fill(hub, "runs", RUNS)
-        self._curve = tracking_bench._fill(hub, "curve", CURVE_POINTS)
-        self._searched_run = self._run_with_logs()
+        self._web = int((hub.data / "run" / "web.pid").read_text())
+        self._has_telemetry = self._has_runs = False
 
     def lines(self) -> dict[str, float]:
         """From a line that the script writes to its WebSocket message: the median."""
@@ -71,15 +70,23 @@ class AnswerTimes:
         }
 
     def charts(self) -> dict[str, float]:
-        return {
+        """For each kind of chart the median of a few requests, and the seconds of a core that the web server
+        takes for all of them."""
+        if not self._has_telemetry:
+            fill_telemetry(self._hub, NODES)
+            self._has_telemetry = True
+        before = cpu_s(self._web)
+        times = {
             f"chart: {name}": _median_time(
                 partial(charts._once, self._hub, path, {"from": time.time() - span, **query})
             )
             for name, path, span, query in charts.REQUESTS
         }
+        return {**times, "charts: CPU": cpu_s(self._web) - before}
 
     def tracking(self) -> dict[str, float]:
         """For each call: a metric, a batch of 1,000 in 10 and in 1,000 curves, a search, and a curve."""
+        self._fill_runs()
         wire = Wire(self._hub.url, self._hub.token)
         series = f"{self._hub.url}/api/v1/runs/{self._curve}/metrics/series/?keys=loss&pixels=800"
         return {
@@ -91,13 +98,24 @@ class AnswerTimes:
         }
 
     def runs(self) -> dict[str, float]:
+        self._fill_runs()
         page = f"{self._hub.url}/api/v1/runs/?page_size=50"
         return {"API: 50 runs": _median_time(lambda: self._hub.client.get(page).raise_for_status())}
 
     def _submit(self, script: str, **spec: object) -> str:
         return self._hub.submit(self._hub.snapshot({"main.py": script}), "main.py", **spec)
 
-    def _run_with_logs(self) -> str:
+    def _fill_runs(self) -> None:
+        if not self._has_runs:
+            tracking_bench._fill(self._hub, "runs", RUNS)
+            self._has_runs = True
+
+    @cached_property
+    def _curve(self) -> str:
+        return tracking_bench._fill(self._hub, "curve", CURVE_POINTS)
+
+    @cached_property
+    def _searched_run(self) -> str:
         """Returns a run that has ended, with logs of 8 ranks as bench.log_search writes them."""
         distribution = {
             "type": "pytorch",
