@@ -32,9 +32,9 @@ from tracking.models import Histogram
 # Of a run with more files, those whose paths come first in the alphabet are shown.
 MAX_FILES = 50_000
 _HAS_KIND = reduce(or_, (Q(path__iendswith=suffix) for suffix in KINDS))
-# The part of the address below /api/v1/artifacts/ that sends what a cell shows.
+# The part of the address below /api/v1/artifacts/ that sends what a cell shows. A histogram is no file;
+# `MediaCell.config` has its address.
 _ROUTES = {IMAGE: "images", SOUND: "sounds", DOCUMENT: "previews", PAGE: "pages"}
-# A histogram is no file; `MediaCell.config` has its address.
 _HAS_STEP = reduce(or_, (Q(path__icontains=word) for word in ("step", "epoch", "iter")))
 
 
