@@ -207,9 +207,20 @@ def signed_in(browser: Any, hub: Hub) -> Any:
 @pytest.fixture
 def page(browser: Any, hub: Hub, signed_in: Any) -> Iterator[Any]:
     """A tab signed in as the owner of `hub`, at 1440 px, with its first page."""
+    yield from _tab(browser, hub, signed_in)
+
+
+@pytest.fixture
+def confirmed_page(browser: Any, hub: Hub) -> Iterator[Any]:
+    """The same, signed in just now: ten minutes after it, changes of machines, tokens and people ask for the
+    password again."""
+    yield from _tab(browser, hub, sign_in(browser, hub))
+
+
+def _tab(browser: Any, hub: Hub, session: Any) -> Iterator[Any]:
     window = {"width": 1440, "height": 900}
     context = browser.new_context(
-        base_url=hub.browser_url, viewport=window, accept_downloads=True, storage_state=signed_in
+        base_url=hub.browser_url, viewport=window, accept_downloads=True, storage_state=session
     )
     tab = context.new_page()
     tab.goto("/")

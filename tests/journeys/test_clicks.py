@@ -156,8 +156,8 @@ class TestUp(CommonTasks):
         return hub
 
     @pytest.fixture
-    def clicks(self, page: Any) -> Clicks:
-        return Clicks(page)
+    def clicks(self, confirmed_page: Any) -> Clicks:
+        return Clicks(confirmed_page)
 
     def test_an_example_runs_after_three(self, clicks: Clicks) -> None:
         clicks.on(".th-rail a:has-text('New run')")

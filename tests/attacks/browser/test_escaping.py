@@ -34,7 +34,11 @@ REVIEWED_PYTHON = {
     (
         "tracking/artifacts/file_views.py",
         "HTMLResponse",
-    ): "The frame of a figure: its own sandbox, and JSON with < > & escaped.",
+    ): "The frame of a figure, with its JSON escaped, or of a page of a run: a sandbox without origin.",
+    (
+        "tracking/tensorboard/proxy.py",
+        "HTMLResponse",
+    ): "A fixed text, which says that TensorBoard has ended.",
     (
         "tracking/history/row_markup.py",
         "mark_safe",

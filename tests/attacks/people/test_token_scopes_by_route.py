@@ -25,9 +25,10 @@ WITHOUT_TOKENS = (
     "/api/v1/node/",
     "/api/2.0/mlflow-artifacts/mpu/parts/",
     "/ajax-api/2.0/mlflow-artifacts/mpu/parts/",
+    "/tensorboard/",
 )
-"""Take no token of a person's at all, but a node's, or the secret of an upload that somebody who may write
-has begun."""
+"""Take no token of a person's at all, but a node's, the secret of an upload that somebody who may write has
+begun, or the ticket of a TensorBoard, which changes nothing."""
 UNSAFE = {"POST", "PUT", "PATCH", "DELETE"}
 
 

@@ -60,7 +60,10 @@ class TestKeys:
 
 
 class TestErrors:
-    def test_the_first_one_has_the_focus_after_a_submit_and_a_key_leads_to_the_next(self, page: Any) -> None:
+    def test_the_first_one_has_the_focus_after_a_submit_and_a_key_leads_to_the_next(
+        self, confirmed_page: Any
+    ) -> None:
+        page = confirmed_page
         page.goto("/clusters/add/")
         page.fill("[name=cluster]", "../?!")
         page.fill("[name=name]", "../?!")
