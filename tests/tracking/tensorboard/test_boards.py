@@ -72,9 +72,9 @@ def test_a_run_with_event_files_is_shown_and_followed(
     monkeypatch.setattr(sessions, "UPDATE_EVERY_S", 0.2)
     run = run_with_events(who)
     board = boards.open(run, reader)
-    eventually(lambda: steps_of(board) == 5, 30, "the curve is read")
+    eventually(lambda: steps_of(board) == 5, 90, "the curve is read")
     write_events(run, 12)
-    eventually(lambda: steps_of(board) == 12, 30, "what the run has added is read")
+    eventually(lambda: steps_of(board) == 12, 90, "what the run has added is read")
     assert boards.open(run, reader) is board
     assert boards.find(board.ticket) is board
     assert boards.find(board.ticket[:-1]) is None
@@ -84,6 +84,7 @@ def test_a_third_waits_unless_one_is_idle(
     who: Principal, reader: Reader, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = (run_with_events(who) for _ in range(3))
+    monkeypatch.setattr(sessions, "REPLACED_AFTER_S", 600)
     oldest = boards.open(first, reader)
     boards.open(second, reader)
     with pytest.raises(NotOpened, match="Close a page with one"):
@@ -98,11 +99,11 @@ def test_a_third_waits_unless_one_is_idle(
 def test_it_ends_when_nobody_uses_it(
     who: Principal, reader: Reader, boards: Boards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "IDLE_S", 1.0)
+    monkeypatch.setattr(sessions, "IDLE_S", 5.0)
     monkeypatch.setattr(sessions, "UPDATE_EVERY_S", 0.2)
     board = boards.open(run_with_events(who), reader)
-    eventually(lambda: not board.is_alive, 20, "the process ends")
-    eventually(lambda: not board.folder.exists(), 20, "its folder is removed")
+    eventually(lambda: not board.is_alive, 60, "the process ends")
+    eventually(lambda: not board.folder.exists(), 60, "its folder is removed")
     assert boards.find(board.ticket) is None
 
 
@@ -127,7 +128,7 @@ def test_it_ends_when_its_person_may_no_longer_read_the_run(
     time.sleep(0.5)
     assert board.is_alive
     lose(reader)
-    eventually(lambda: not board.is_alive, 20, "the process ends")
+    eventually(lambda: not board.is_alive, 60, "the process ends")
 
 
 def test_too_many_bytes_are_refused_with_what_to_do(
@@ -145,7 +146,7 @@ def test_a_damaged_file_ends_nothing(who: Principal, reader: Reader, boards: Boa
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"\xff" * 5000)
     board = boards.open(run, reader)
-    eventually(lambda: steps_of(board) == 5, 30, "the other file is read")
+    eventually(lambda: steps_of(board) == 5, 90, "the other file is read")
     assert board.is_alive
 
 
