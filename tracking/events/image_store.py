@@ -10,8 +10,10 @@ from jobs import outputs
 from jobs.models import Artifact, Run
 from tracking.events.thinning import surplus_steps
 from workspaces.stored_files.blob_writer import BlobWriter
+from workspaces.stored_files.paths import path_problem
 
-FOLDER = "tensorboard"
+# No name that scripts use: these files must not take the place of their own.
+FOLDER = "tensorboard-images"
 # Of more steps, those stay that are spread evenly over all of them.
 MAX_STEPS = 100
 MAX_SERIES = 200
@@ -48,7 +50,7 @@ class StoredImage(NamedTuple):
 def write(run: Run, attempt: int, images: Iterable[StepImage]) -> list[StoredImage]:
     """Stores the bytes of the images of an attempt, as yet without naming them; of two for the same step the
     later one. Images of further tags beyond MAX_SERIES are left out."""
-    latest = {image.path: image for image in images}
+    latest = {image.path: image for image in images if not path_problem(image.path)}
     if not latest:
         return []
     known = {path.rpartition("/")[0] for path in _paths(run, attempt)}
@@ -85,5 +87,6 @@ def _thin_out(run: Run, attempt: int, folder: str) -> None:
 
 
 def _paths(run: Run, attempt: int, prefix: str = f"{FOLDER}/") -> list[str]:
-    rows = Artifact.objects.filter(run=run, attempt=attempt, path__startswith=prefix)
+    # Files that a node has uploaded are the script's own.
+    rows = Artifact.objects.filter(run=run, attempt=attempt, path__startswith=prefix, node_rank=None)
     return list(rows.values_list("path", flat=True))

@@ -43,7 +43,6 @@ class EventFolder:
         sources = self._sources()
         if len(sources) > MAX_FILES:
             raise TooManyEvents(f"it has {len(sources)} event files, and at most {MAX_FILES} are opened")
-        # A file that is both sent as a log and stored as an output has one place, and is copied from one.
         sizes = {name: source.stat().st_size for name, source in sources.items() if source.exists()}
         if sum(sizes.values()) > MAX_BYTES:
             raise TooManyEvents(
@@ -57,22 +56,29 @@ class EventFolder:
     def _sources(self) -> dict[str, Path]:
         """Returns where the bytes of each event file are. Its name is its path in the run."""
         number = self._run.attempt
-        stored = {row.path: blobs.path(row.sha256) for row in _stored(self._run)[: MAX_FILES + 1]}
-        files = {path.rpartition("/")[2] for path in stored}
         sent = {
             name: log_store.path(self._run.pk, number, name)
             for name in log_store.event_file_sizes(self._run.pk, number)
-            if name.rpartition("/")[2] not in files
         }
-        return {path: source for path, source in {**sent, **stored}.items() if is_event_file(path)}
+        # A file that nodes have sent is among the outputs, too, when the run has ended.
+        files = {name.rpartition("/")[2] for name in sent}
+        stored = {
+            row.path: blobs.path(row.sha256)
+            for row in _stored(self._run)[: MAX_FILES + 1]
+            if is_event_file(row.path) and row.path.rpartition("/")[2] not in files
+        }
+        return {**sent, **stored}
 
     def _append(self, name: str, source: Path) -> None:
         target = self._path / name
         if not target.resolve().is_relative_to(self._path.resolve()):
             raise ValueError(f"{name} leads out of the folder")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with source.open("rb") as reading, target.open("ab") as writing:
-            reading.seek(self._copied_bytes.get(name, 0))
+        target.touch()
+        with source.open("rb") as reading, target.open("r+b") as writing:
+            # From where the last copy ended that did not fail in between, as on a full disk.
+            for file in (reading, writing):
+                file.seek(self._copied_bytes.get(name, 0))
             shutil.copyfileobj(reading, writing, _CHUNK_BYTES)
         # Everybody may read: the folders above are closed to all but the account of TensorBoard.
         target.chmod(0o644)

@@ -180,6 +180,13 @@ def _start(run: Run, reader: Reader) -> Board:
             f"Run {run.number} is too large for TensorBoard here: {error}. Download its outputs and start "
             "TensorBoard on your machine."
         ) from error
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        log.exception("TensorBoard of run %s", run.pk)
+        raise NotOpened(
+            f"TensorBoard did not start: {error.strerror or error}. Free space in {tempfile.gettempdir()} "
+            "if it is full, and try again."
+        ) from error
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -30,15 +30,15 @@ class TestReading:
     @pytest.mark.parametrize("value", [image("cats", PNG), images("cats", PNG)])
     def test_both_formats(self, value: Any) -> None:
         assert [(item.path, item.content) for item in read_images(value, "cats", 7)] == [
-            ("tensorboard/cats/step_7.png", PNG)
+            ("tensorboard-images/cats/step_7.png", PNG)
         ]
 
     def test_several_of_one_step_are_series_of_their_own(self) -> None:
         found = read_images(images("cats", PNG, JPEG, *[PNG] * MAX_PER_STEP), "cats", 7)
         assert len(found) == MAX_PER_STEP
         assert [item.path for item in found][:2] == [
-            "tensorboard/cats/step_7.png",
-            "tensorboard/cats/1/step_7.jpg",
+            "tensorboard-images/cats/step_7.png",
+            "tensorboard-images/cats/1/step_7.jpg",
         ]
 
     @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ class TestReading:
     @pytest.mark.parametrize(
         ("key", "folder"),
         [
-            ("samples/dogs", "tensorboard/samples/dogs"),
-            ("../../etc", "tensorboard/_/_/etc"),
-            ("/a//b", "tensorboard/_/a/_/b"),
-            ("a\\b?<c>", "tensorboard/a_b__c_"),
+            ("samples/dogs", "tensorboard-images/samples/dogs"),
+            ("../../etc", "tensorboard-images/_/_/etc"),
+            ("/a//b", "tensorboard-images/_/a/_/b"),
+            ("a\\b?<c>", "tensorboard-images/a_b__c_"),
         ],
     )
     def test_a_tag_leads_nowhere_else(self, key: str, folder: str) -> None:
@@ -92,8 +92,8 @@ class TestStoring:
         events = [event(image("cats", PNG + bytes([step])), new("loss", 1.0), step=step) for step in (0, 10)]
         node.log(run, f"logs/tb/{NAME}", 0, event_file(*events))
         pending_attempts.read_pending()
-        assert paths(run) == ["tensorboard/cats/step_0.png", "tensorboard/cats/step_10.png"]
-        last = Artifact.objects.get(run=run, path="tensorboard/cats/step_10.png")
+        assert paths(run) == ["tensorboard-images/cats/step_0.png", "tensorboard-images/cats/step_10.png"]
+        last = Artifact.objects.get(run=run, path="tensorboard-images/cats/step_10.png")
         assert blobs.path(last.sha256).read_bytes() == PNG + bytes([10])
         (row,) = media_grid([(run, run.attempt)]).rows
         assert (row.kind, [file.step for file in row.cells[0].series.files]) == ("image", [0, 10])
@@ -110,7 +110,7 @@ class TestStoring:
         self._store(run, [StepImage(f"tag {number}", 0, 1, ".png", PNG) for number in range(5)])
         self._store(run, [StepImage("one more", 0, 1, ".png", PNG), StepImage("tag 1", 0, 2, ".png", PNG)])
         assert len({path.split("/")[1] for path in paths(run)}) == 3
-        assert "tensorboard/tag 1/step_2.png" in paths(run)
+        assert "tensorboard-images/tag 1/step_2.png" in paths(run)
         assert MAX_SERIES > 3
 
     @staticmethod

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import httpx
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
 
+from jobs import outputs
 from jobs.logs import log_store
 from jobs.models import Run
 from tests.hub import eventually
@@ -20,6 +24,7 @@ from tracking.tensorboard import event_folder, sessions
 from tracking.tensorboard.sessions import Board, Boards, NotOpened, Reader
 from workspaces.access import Principal
 from workspaces.models import Membership
+from workspaces.stored_files.blob_writer import BlobWriter
 
 pytestmark = [pytest.mark.usefixtures("valkey"), pytest.mark.slow]
 
@@ -154,6 +159,37 @@ def test_the_copies_stay_in_their_folder(who: Principal, tmp_path: Path) -> None
     run = run_with_events(who)
     folder = event_folder.EventFolder(run, tmp_path)
     folder.update()
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*tfevents*")] == [
+        f"logs/fit/{NAME}"
+    ]
+
+
+def test_a_copy_that_failed_in_the_middle_is_continued(
+    who: Principal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_with_events(who, 12)
+    whole = log_store.path(run.pk, run.attempt, f"logs/fit/{NAME}").read_bytes()
+    folder = event_folder.EventFolder(run, tmp_path)
+    copy = shutil.copyfileobj
+
+    def fail(reading: IO[bytes], writing: IO[bytes], _: int) -> None:
+        writing.write(reading.read(100))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfileobj", fail)
+    with pytest.raises(OSError, match="No space"):
+        folder.update()
+    monkeypatch.setattr(shutil, "copyfileobj", copy)
+    folder.update()
+    assert (tmp_path / "logs" / "fit" / NAME).read_bytes() == whole
+
+
+def test_a_file_that_is_among_the_outputs_too_is_copied_once(who: Principal, tmp_path: Path) -> None:
+    run = run_with_events(who)
+    with BlobWriter() as writer:
+        writer.write(b"the same file")
+        outputs.put_output(run, run.attempt, f"fit/{NAME}", writer.finish(), 13)
+    event_folder.EventFolder(run, tmp_path).update()
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*tfevents*")] == [
         f"logs/fit/{NAME}"
     ]
