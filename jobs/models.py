@@ -65,6 +65,7 @@ class Run(models.Model):
 
     `spec`: RunSpec JSON. `preview`: the plan shown before submission. `facts`: values for the reason's
     sentence. `parent`: the job whose process logged this run, or the run that its client nested it in.
+    `cloned_from`: the run whose spec this one was started from; None if there is none, or it is purged.
     `pinned`: every comparison of the workspace shows it. Lists omit archived runs; deleted ones are purged
     some days later."""
 
@@ -76,6 +77,7 @@ class Run(models.Model):
     display_name = models.CharField(max_length=500)
     spec = models.JSONField(default=dict)
     parent = models.ForeignKey("self", models.CASCADE, null=True, blank=True, related_name="children")
+    cloned_from = models.ForeignKey("self", models.SET_NULL, null=True, blank=True, related_name="clones")
     preview = models.JSONField(null=True)
     state = models.CharField(
         max_length=16, default=RunState.QUEUED, choices=[(s.value, s.value) for s in RunState], db_index=True
@@ -285,12 +287,14 @@ class PreparedEnvironment(models.Model):
 
 
 class Draft(models.Model):
-    """A draft of the wizard: the raw form data of each step as typed. Its id is part of the page's URL."""
+    """A draft of the wizard: the raw form data of each step as typed. Its id is part of the page's URL.
+    `cloned_from`: the run with whose spec it began."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="drafts")
     user = models.ForeignKey(User, models.CASCADE, related_name="drafts")
     steps = models.JSONField(default=dict)
+    cloned_from = models.ForeignKey(Run, models.SET_NULL, null=True, blank=True, related_name="+")
     submitted_run = models.ForeignKey(Run, models.SET_NULL, null=True, blank=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -58,7 +58,8 @@ class RunClone(JobsView):
 
     @extend_schema(request=None, responses={200: OpenApiTypes.OBJECT})
     def post(self, request: Request, run: str) -> Response:
-        """The run's spec, for submitting a similar run. Nothing is submitted."""
+        """The run's spec, for submitting a similar run. Nothing is submitted. Submit it with
+        `POST /api/v1/runs/?cloned_from=RUN`, so that the new run names this one as its origin."""
         return Response(run_actions.clone_spec(self.run(request, run)).to_json())
 
 

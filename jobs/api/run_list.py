@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.http import Http404
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,6 +19,7 @@ from jobs.api.serializers import (
     SubmittedRunSerializer,
     plan_json,
 )
+from jobs.models import Run
 from jobs.scheduling import run_actions
 from jobs.scheduling.submission import MAX_KEY
 from trainhub_launch.errors import SpecError
@@ -26,6 +28,7 @@ from workspaces.api.problems import ApiProblem
 from workspaces.states import Role
 
 KEY = "Idempotency-Key"
+CLONED_FROM = "cloned_from"
 
 
 class RunList(JobsView):
@@ -48,7 +51,12 @@ class RunList(JobsView):
                 description=(
                     "An arbitrary key. A repeated request with the same key does not create a second run."
                 ),
-            )
+            ),
+            OpenApiParameter(
+                CLONED_FROM,
+                str,
+                description="The id or number of the run whose spec this one was started from.",
+            ),
         ],
         responses={201: SubmittedRunSerializer, 200: SubmittedRunSerializer},
     )
@@ -57,8 +65,11 @@ class RunList(JobsView):
         created it. `findings` are the warnings and hints of the preview; all errors of a refused spec are in
         `errors`."""
         who, key = self.principal(request), _key(request)
+        original = self._original(request)
         try:
-            submission = run_actions.submit_with_findings(self.spec(request), who, idempotency_key=key)
+            submission = run_actions.submit_with_findings(
+                self.spec(request), who, idempotency_key=key, cloned_from=original
+            )
         except SpecError as error:
             # The key was used with another spec, or its run is deleted.
             if error.field == KEY:
@@ -70,6 +81,20 @@ class RunList(JobsView):
             status=200 if submission.is_repeat else 201,
             headers={"Location": f"/api/v1/runs/{submission.run.pk}/"},
         )
+
+    def _original(self, request: Request) -> Run | None:
+        """Returns the run that the request names as the new run's origin, or None if it names none. Raises
+        SpecError for a run that this workspace does not have."""
+        name = request.query_params.get(CLONED_FROM)
+        if name is None:
+            return None
+        try:
+            return self.run(request, name)
+        except Http404 as error:
+            raise SpecError(
+                CLONED_FROM,
+                f"there is no run {name[:40]!r} in this workspace; leave it out, or name another run",
+            ) from error
 
 
 class RunPreview(JobsView):

@@ -46,15 +46,26 @@ class Submission:
     is_repeat: bool = False
 
 
-def submit(spec: RunSpec, principal: Principal, *, idempotency_key: str | None = None) -> Run:
+def submit(
+    spec: RunSpec,
+    principal: Principal,
+    *,
+    idempotency_key: str | None = None,
+    cloned_from: Run | None = None,
+) -> Run:
     """Like `submit_with_findings`, and returns only the run."""
-    return submit_with_findings(spec, principal, idempotency_key=idempotency_key).run
+    return submit_with_findings(spec, principal, idempotency_key=idempotency_key, cloned_from=cloned_from).run
 
 
 def submit_with_findings(
-    spec: RunSpec, principal: Principal, *, idempotency_key: str | None = None
+    spec: RunSpec,
+    principal: Principal,
+    *,
+    idempotency_key: str | None = None,
+    cloned_from: Run | None = None,
 ) -> Submission:
     """Submits the spec and returns the queued run; with a key that was used before, returns that earlier run.
+    `cloned_from`: a run of the same workspace that the new one remembers as its origin.
 
     Raises SubmitRefused for a spec with errors, SpecError for a bad key or name, and PermissionDenied."""
     if not principal.may(Role.CONTRIBUTOR):
@@ -81,7 +92,7 @@ def submit_with_findings(
         existing = _existing_run(workspace, idempotency_key, frozen, principal)
         if existing is not None:
             return Submission(existing, is_repeat=True)
-        run = _create(workspace, frozen, reviewed, principal, idempotency_key)
+        run = _create(workspace, frozen, reviewed, principal, key=idempotency_key, cloned_from=cloned_from)
     return Submission(run, reviewed.findings)
 
 
@@ -144,7 +155,13 @@ def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
 
 
 def _create(
-    workspace: Workspace, spec: RunSpec, reviewed: Preview, principal: Principal, key: str | None
+    workspace: Workspace,
+    spec: RunSpec,
+    reviewed: Preview,
+    principal: Principal,
+    *,
+    key: str | None,
+    cloned_from: Run | None,
 ) -> Run:
     workspace.last_run_number += 1
     workspace.save(update_fields=["last_run_number"])
@@ -161,6 +178,7 @@ def _create(
         preview=reviewed.plan.to_json() if reviewed.plan else None,
         created_by=principal.user,
         idempotency_key=key,
+        cloned_from=cloned_from,
         priority=named.priority,
     )
     RunEvent.objects.create(

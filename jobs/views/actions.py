@@ -39,7 +39,7 @@ def clone(request: WorkspaceRequest, number: int) -> HttpResponse:
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("run", number)
-    draft = drafts.start(request.principal, spec)
+    draft = drafts.start(request.principal, spec, cloned_from=run)
     return redirect("wizard-step", draft.pk, "review")
 
 

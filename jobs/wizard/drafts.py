@@ -22,19 +22,25 @@ from workspaces.access import Principal
 STAMP = "typed_at"
 
 
-def start(who: Principal, spec: RunSpec | None = None, *, environment: EnvironmentRef | None = None) -> Draft:
+def start(
+    who: Principal,
+    spec: RunSpec | None = None,
+    *,
+    environment: EnvironmentRef | None = None,
+    cloned_from: Run | None = None,
+) -> Draft:
     """Creates an empty draft, or one whose forms are filled in for `spec`, or one in which only `environment`
-    is chosen."""
+    is chosen. `cloned_from`: the run that `spec` was taken from."""
     typed = {} if spec is None else steps.raw_of(take_apart(spec))
     if environment is not None:
         typed = {"environment": steps.raw_of(Parts(environment=EnvironmentPart(environment)))["environment"]}
-    return Draft.objects.create(workspace=who.workspace, user=who.user, steps=typed)
+    return Draft.objects.create(workspace=who.workspace, user=who.user, steps=typed, cloned_from=cloned_from)
 
 
 def find(who: Principal, draft_id: uuid.UUID) -> Draft:
     """Returns the person's own draft. Raises Http404 for a draft that does not exist or belongs to somebody
     else."""
-    draft = mine(who).filter(pk=draft_id).select_related("submitted_run").first()
+    draft = mine(who).filter(pk=draft_id).select_related("submitted_run", "cloned_from").first()
     if draft is None:
         raise Http404
     return draft

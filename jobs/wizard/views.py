@@ -68,7 +68,12 @@ def submit(request: WorkspaceRequest, draft_id: uuid.UUID) -> HttpResponse:
     try:
         # With this key a second submission returns the first run, also if the process ended before it stored
         # the run in the draft.
-        run = run_actions.submit(evaluation.spec, request.principal, idempotency_key=f"draft-{draft.pk.hex}")
+        run = run_actions.submit(
+            evaluation.spec,
+            request.principal,
+            idempotency_key=f"draft-{draft.pk.hex}",
+            cloned_from=draft.cloned_from,
+        )
     except SpecError as error:
         # Something changed between the evaluation above and now; the page below tells it beside its field if
         # it lasts.

@@ -59,6 +59,24 @@ class TestIdempotencyKey:
         )
 
 
+class TestClonedFrom:
+    @pytest.mark.parametrize("name", ["id", "number"])
+    def test_the_new_run_names_its_original(self, api: Client, spec: Spec, name: str) -> None:
+        original = post(api, RUNS, spec).json()
+        assert original["cloned_from"] is None
+        cloned_spec = post(api, f"{RUNS}{original[name]}/clone/", {}).json()
+        clone = post(api, f"{RUNS}?cloned_from={original[name]}", cloned_spec).json()
+        assert clone["cloned_from"] == original["id"]
+        assert api.get(f"{RUNS}{clone['id']}/").json()["cloned_from"] == original["id"]
+
+    @pytest.mark.parametrize("name", ["7", "f" * 32, "%00", ""])
+    def test_an_unknown_run_is_refused(self, api: Client, spec: Spec, name: str) -> None:
+        answer = post(api, f"{RUNS}?cloned_from={name}", spec)
+        assert answer.status_code == 400
+        assert answer.json()["errors"][0]["field"] == "cloned_from"
+        assert not Run.objects.exists()
+
+
 class TestPreview:
     def test_shows_the_plan_as_json_and_printed_and_changes_nothing(
         self, viewer_api: Client, spec: Spec

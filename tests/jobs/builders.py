@@ -79,9 +79,9 @@ def processes(count: int) -> dict[str, Any]:
     return {"type": "pytorch", "process_count": count, "communication_backend": "gloo"}
 
 
-def queued(who: Principal, **changes: Any) -> Run:
+def queued(who: Principal, *, cloned_from: Run | None = None, **changes: Any) -> Run:
     Cluster.objects.get_or_create(name="local")
-    return run_actions.submit(spec(who, **changes), who)
+    return run_actions.submit(spec(who, **changes), who, cloned_from=cloned_from)
 
 
 def launched(who: Principal, **changes: Any) -> Run:

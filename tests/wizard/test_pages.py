@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from clusters.models import Node
 from jobs.environments import CURATED
-from jobs.models import Draft, PreparedEnvironment
+from jobs.models import Draft, PreparedEnvironment, Run
 from jobs.sources.examples import examples
 from jobs.wizard import drafts
 from tests.jobs.builders import queued
@@ -207,6 +207,8 @@ class TestFastWays:
         spec = json.loads(client.get(f"/runs/new/{draft.pk}/run.json").content)
         named = {"display_name": ""}
         assert spec | named == run.spec | named
+        client.post(f"/runs/new/{draft.pk}/submit/")
+        assert Run.objects.get(cloned_from=run).number == run.number + 1
 
     def test_what_is_not_there_is_not_found(self, client: Client, who: Principal) -> None:
         assert client.post("/runs/new/example/nothing/").status_code == 404

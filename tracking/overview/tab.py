@@ -18,6 +18,7 @@ from tracking.notes_tab import note_of
 from tracking.overview.gpu_means import gpu_means
 from tracking.overview.hyperparameters import read_hyperparameters
 from tracking.overview.metric_rows import metric_rows
+from tracking.overview.origin import MAX_INPUTS, read_inputs, read_origin
 from tracking.usage.usage_report import total
 
 COMMIT_TAG, BRANCH_TAG = "mlflow.source.git.commit", "mlflow.source.git.branch"
@@ -31,6 +32,7 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
     rows, count = metric_rows(run)
     files = outputs.for_attempt(run, attempt).order_by("path")
     params = list(Param.objects.filter(run=run).order_by("key").values_list("key", "value")[: MAX_PARAMS + 1])
+    inputs = read_inputs(run)
     note, usage = note_of(run), total(UsageEntry.objects.filter(run=run))
     tags = dict(RunTag.objects.filter(run=run, key__in=(COMMIT_TAG, BRANCH_TAG)).values_list("key", "value"))
     return {
@@ -48,6 +50,9 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
         "output_count": files.count(),
         "register_url": register_url(),
         "children": children_of(run),
+        "origin": read_origin(run),
+        "inputs": inputs[:MAX_INPUTS],
+        "has_more_inputs": len(inputs) > MAX_INPUTS,
         "note": render(note) if note else "",
     }
 

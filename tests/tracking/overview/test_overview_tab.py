@@ -10,17 +10,20 @@ import pytest
 
 from jobs import tags
 from jobs.models import Member, Run
+from jobs.retention import deletion, run_purge
 from jobs.states import RunState
 from tests.clusters.telemetry.builders import stored
-from tests.jobs.builders import Played, ended, launched, node
+from tests.jobs.builders import Played, ended, launched, node, queued
 from tests.people import client_of, make_contributor, make_viewer, principal_of
 from tests.tracking.builders import logged_run
 from tracking import params
 from tracking.metrics import point_writer
 from tracking.metrics.points import Point
+from tracking.models import LoggedModel, RunInput
 from tracking.notes import TAG
 from tracking.overview.gpu_means import gpu_means
 from tracking.overview.metric_rows import MAX_ROWS, metric_rows
+from tracking.overview.origin import MAX_CLONES, MAX_INPUTS, read_inputs
 from tracking.usage import accounting
 from trainhub_launch.telemetry import BUCKET_S, Block, pack
 from workspaces.access import Principal
@@ -58,6 +61,12 @@ def completed(who: Principal, *, gpus: int = 0, **changes: object) -> Run:
     Member.objects.filter(attempt__run=run).update(started_at=datetime.fromtimestamp(start, UTC))
     run.refresh_from_db()
     return run
+
+
+def log_input(run: Run, name: str, source: str, *, context: str = "") -> None:
+    """Logs an input of the run as MLflow's client does."""
+    tags = {"mlflow.data.context": context} if context else {}
+    RunInput.objects.create(run=run, name=name, digest="1", source_type="local", source=source, tags=tags)
 
 
 class TestWhichTab:
@@ -151,3 +160,84 @@ class TestContent:
 
     def test_without_gpus_there_are_no_means(self, who: Principal) -> None:
         assert gpu_means(completed(who), 1) is None
+
+
+class TestOrigin:
+    def test_a_clone_names_its_original_and_the_original_its_clones(self, who: Principal) -> None:
+        original = completed(who)
+        clone = queued(who, cloned_from=original)
+        text = page(clone, "overview/")
+        assert f'<a href="/runs/{original.number}/">run {original.number}</a>' in text
+        compare_url = f"/compare/?runs={original.number},{clone.number}"
+        assert f'<a href="{compare_url}">compare</a>' in text
+        assert client_of(make_viewer()).get(compare_url).status_code == 200
+        text = page(original)
+        assert f'<a href="/runs/{clone.number}/">run {clone.number}</a>' in text
+        assert "Cloned from" not in text
+
+    def test_a_deleted_original_is_named_without_a_link(self, who: Principal) -> None:
+        original = completed(who)
+        clone = queued(who, cloned_from=original)
+        deletion.delete(original, who.user)
+        text = page(clone, "overview/")
+        assert f"run {original.number}, which is deleted" in text
+        assert f'"/runs/{original.number}/"' not in text
+
+    def test_a_clone_outlives_its_purged_original(self, who: Principal) -> None:
+        original = completed(who)
+        clone = queued(who, cloned_from=original)
+        deletion.delete(original, who.user)
+        run_purge.purge_now(original, who.user)
+        assert run_purge.purge_due(lambda purged: purged) == 1
+        assert not Run.objects.filter(pk=original.pk).exists()
+        assert "Cloned from" not in page(clone, "overview/")
+
+    def test_only_the_first_clones_are_listed(self, who: Principal) -> None:
+        original = completed(who)
+        numbers = [queued(who, cloned_from=original).number for _ in range(MAX_CLONES + 2)]
+        text = page(original)
+        assert f'"/runs/{numbers[MAX_CLONES - 1]}/"' in text
+        assert f'"/runs/{numbers[MAX_CLONES]}/"' not in text
+        assert "and 2 more" in text
+
+
+class TestInputs:
+    def test_shows_name_location_and_context(self) -> None:
+        run = logged_run()
+        log_input(run, "houses", '{"uri": "/data/houses.csv"}', context="training")
+        text = page(run, "overview/")
+        assert ">houses</dt>" in text
+        assert ">/data/houses.csv</span>" in text
+        assert ">training</span>" in text
+
+    def test_a_model_is_shown_by_its_name(self) -> None:
+        run = logged_run()
+        model = LoggedModel.objects.create(pk="m-1", experiment=run.experiment, run=run, name="base")
+        log_input(run, model.pk, f"models:/{model.pk}")
+        assert [row.name for row in read_inputs(run)] == ["base"]
+
+    @pytest.mark.parametrize(
+        ("source", "location"),
+        [
+            ('{"url": "https://example.org/a.csv"}', "https://example.org/a.csv"),
+            ('{"path": "glue", "revision": "main"}', "glue"),
+            ('{"tags": {}}', ""),
+            ('{"uri": 3}', ""),
+            ("[1]", "[1]"),
+            ("s3://bucket/a", "s3://bucket/a"),
+            ("[" * 100_000, "[" * 100_000),
+        ],
+    )
+    def test_the_location_is_read_from_the_source(self, source: str, location: str) -> None:
+        run = logged_run()
+        log_input(run, "data", source)
+        assert read_inputs(run)[0].location == location
+
+    def test_no_more_than_the_first_inputs(self) -> None:
+        run = logged_run()
+        for number in range(MAX_INPUTS + 2):
+            log_input(run, f"data {number}", "{}")
+        text = page(run, "overview/")
+        assert f">data {MAX_INPUTS - 1}</dt>" in text
+        assert f">data {MAX_INPUTS}</dt>" not in text
+        assert "All inputs" in text
