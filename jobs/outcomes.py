@@ -232,6 +232,7 @@ def _error(node: str, fact: AttemptFact) -> tuple[Reason, JsonObject]:
 
 
 def signal_name(number: int) -> str:
+    """Returns the name of a signal, or `signal N` for a number without a name, such as a real-time one."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -5,11 +5,11 @@ static/js/formats.js writes sizes and times in the browser in the same way.
 
 from __future__ import annotations
 
-import signal
 from dataclasses import dataclass
 from datetime import timedelta
 
 from jobs.models import Member, Run
+from jobs.outcomes import signal_name
 from jobs.states import RunKind
 from trainhub_launch.frameworks import stored_summary
 
@@ -94,9 +94,5 @@ def framework_text(run: Run) -> str:
 def exit_text(member: Member) -> str:
     """Returns the exit code (`0`, `3`) or the name of the signal that ended the process; "" while it runs."""
     if member.signal:
-        return (
-            signal.Signals(member.signal).name
-            if member.signal in set(signal.Signals)
-            else f"signal {member.signal}"
-        )
+        return signal_name(member.signal)
     return "" if member.exit_code is None else str(member.exit_code)

@@ -76,6 +76,10 @@ class TestSubmit:
         submitted("examples/hello/example.json")
         assert Run.objects.get().display_name == "hello"
 
+    def test_writes_the_warnings_of_the_preview(self, folder: Path) -> None:
+        said = submitted(written(folder, {"source": LOCAL["source"], "command": ["python", "train.py", "|"]}))
+        assert "no shell reads the command: '|' is passed on as an argument" in said
+
     @pytest.mark.parametrize(
         ("spec", "said"),
         [

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.utils import timezone
 
 from jobs import external
 from jobs.models import Experiment, Run
+from jobs.states import RunState
 from tests.people import make_contributor, make_workspace
 from trainhub_launch.errors import SpecError
 
@@ -28,3 +31,15 @@ class TestBegin:
         with pytest.raises(SpecError, match="'birds' is deleted; restore it"):
             external.create_run(experiment, make_contributor(), external.ExternalRunStart("night"))
         assert not Run.objects.exists()
+
+
+class TestSetState:
+    def test_an_end_that_is_told_again_corrects_the_time(self) -> None:
+        carl = make_contributor()
+        experiment = Experiment.objects.create(workspace=make_workspace(), name="birds")
+        run = external.create_run(experiment, carl, external.ExternalRunStart("night"))
+        assert external.set_state(run, RunState.COMPLETED, carl)
+        ended_at = timezone.now() - timedelta(hours=1)
+        assert not external.set_state(run, RunState.COMPLETED, carl, at=ended_at)
+        run.refresh_from_db()
+        assert run.finished_at == ended_at

@@ -96,6 +96,10 @@ class TestEnvironment:
             in errors(EnvironmentForm(typed("environment", tag_name=[""], tag_value=["x"])))["tags"][0]
         )
 
+    def test_a_tag_stands_once(self) -> None:
+        form = EnvironmentForm(typed("environment", tag_name=["team", "team"], tag_value=["a", "b"]))
+        assert errors(form)["tags"] == ["Tags: team is given twice; keep one of the two."]
+
     def test_an_experiment_has_an_alphabet(self) -> None:
         assert "letters" in errors(EnvironmentForm(typed("environment", experiment="a/b")))["experiment"][0]
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from clusters.models import Node
 from jobs.environments import CURATED
-from jobs.models import Draft, PreparedEnvironment, Run
+from jobs.models import Draft, Experiment, PreparedEnvironment, Run, Snapshot
 from jobs.sources.examples import examples
 from jobs.wizard import drafts
 from tests.jobs.builders import queued
@@ -209,6 +209,26 @@ class TestFastWays:
         assert spec | named == run.spec | named
         client.post(f"/runs/new/{draft.pk}/submit/")
         assert Run.objects.get(cloned_from=run).number == run.number + 1
+
+    def test_an_experiment_that_was_deleted_keeps_the_draft_and_names_the_remedy(
+        self, client: Client, who: Principal, ready: Node
+    ) -> None:
+        draft = with_code(who)
+        drafts.put(draft, "environment", experiment="birds")
+        Experiment.objects.create(workspace=who.workspace, name="birds", deleted_at=timezone.now())
+        answer = client.post(f"/runs/new/{draft.pk}/submit/")
+        assert answer.status_code == 422
+        assert "is deleted; restore it at /runs/deleted/, or choose another name" in answer.content.decode()
+        assert not Run.objects.exists()
+        draft.refresh_from_db()
+        assert draft.submitted_run is None
+
+    def test_code_that_is_no_longer_kept_is_named(self, client: Client, who: Principal, ready: Node) -> None:
+        draft = with_code(who)
+        Snapshot.objects.all().delete()
+        page = client.get(address(draft, "source")).content.decode()
+        assert "Code that is no longer kept" in page
+        assert "Upload it again, or choose another source." in page
 
     def test_what_is_not_there_is_not_found(self, client: Client, who: Principal) -> None:
         assert client.post("/runs/new/example/nothing/").status_code == 404

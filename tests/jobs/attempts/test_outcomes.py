@@ -130,6 +130,10 @@ class TestOutcome:
     def test_an_orphan_is_not_called_a_success(self) -> None:
         assert derive([part("done", stopped(0), stopping="orphan")]).reason is Reason.ORPHANED
 
+    def test_a_stop_at_the_node_itself_is_a_cancel_by_that_node(self) -> None:
+        verdict = derive([part("done", stopped(0), stopping="canceled")])
+        assert (verdict.state, why(verdict)) == (RunState.CANCELED, "Canceled by node alpha.")
+
     def test_a_rank_without_an_end_is_not_called_a_success(self) -> None:
         verdict = derive([part("done", MemberFact(0, RankState.WAITING))])
         assert verdict.reason is Reason.LAUNCH_FAILED
@@ -154,6 +158,7 @@ def test_a_member_that_succeeded_before_our_signal_succeeded() -> None:
     [
         ({"exit_code": 3}, "Rank 2 exited with code 3 on alpha."),
         ({"signal": 9}, "Rank 2 was killed by SIGKILL on alpha."),
+        ({"signal": 40}, "Rank 2 was killed by signal 40 on alpha."),
         ({"signal": 9, "out_of_memory": True}, "memory"),
     ],
 )

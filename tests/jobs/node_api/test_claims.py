@@ -91,6 +91,21 @@ class TestRefused:
             alpha.claim(run)
         assert alpha.claim(run, attempt=2).attempt == 2
 
+    def test_a_run_that_is_being_canceled_is_named_with_its_state(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who)
+        alpha.claim(run)
+        run_actions.cancel(run, who.user)
+        with pytest.raises(claims.Refused, match="The run is CancelRequested"):
+            alpha.claim(run)
+
+    def test_an_attempt_whose_deciding_ranks_have_finished(self, who: Principal) -> None:
+        alpha = Played(node())
+        run = launched(who)
+        Attempt.objects.filter(run=run).update(served=True)
+        with pytest.raises(claims.Refused, match="have finished without this node"):
+            alpha.claim(run)
+
     @pytest.mark.parametrize("nonce", ["", "A" * 32, "a" * 31, "../x"])
     def test_a_nonce_that_is_none(self, nonce: str, who: Principal) -> None:
         alpha = node()

@@ -222,6 +222,37 @@ class TestHostileZips:
         files = {".gitignore": ignore, "train.py": "1", "report.1.2.3.4.json": ""}
         assert snapshot(who, files).paths == (".gitignore", "train.py")
 
+    def test_a_zip_above_the_limit_is_refused_before_it_is_read(
+        self, who: Principal, settings: Settings
+    ) -> None:
+        settings.MAX_SNAPSHOT_BYTES = 2**20
+        assert "the zip is larger than the 1 MiB allowed" in refused(io.BytesIO(b"x" * (2**20 + 1)), who)
+
+    def test_the_zip64_format_is_refused(self, who: Principal) -> None:
+        content = zipped({"train.py": "1"}).getvalue()
+        end = content.rindex(b"PK\x05\x06")
+        locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, end, 1)
+        assert "Zip64" in refused(io.BytesIO(content[:end] + locator + content[end:]), who)
+
+    def test_a_directory_above_the_limit_is_refused(self, who: Principal, settings: Settings) -> None:
+        settings.MAX_SNAPSHOT_FILES = 10
+        content = bytearray(zipped({"train.py": "1"}).getvalue())
+        # The size of the directory lies 12 bytes behind the start of the end record.
+        struct.pack_into("<L", content, content.rindex(b"PK\x05\x06") + 12, 2**21)
+        assert "its list of files is larger than is allowed" in refused(io.BytesIO(bytes(content)), who)
+
+    def test_another_packing_method_is_refused_with_the_name_of_the_file(self, who: Principal) -> None:
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_BZIP2) as archive:
+            archive.writestr("train.py", "print()")
+        assert "'train.py' is packed by a method that is not supported" in refused(out, who)
+
+    def test_a_large_ignore_file_is_refused(self, who: Principal) -> None:
+        rules = "".join(f"data/{number}.bin\n" for number in range(80_000))
+        assert ".trainhubignore is larger than 1 MiB" in refused(
+            zipped({"train.py": "1", ".trainhubignore": rules}), who
+        )
+
     def test_of_a_refused_source_nothing_stays(self, who: Principal) -> None:
         refused(with_entry("../evil.py"), who)
         assert not who.workspace.snapshots.exists()
@@ -256,6 +287,15 @@ class TestFolder:
         (tmp_path / "round").symlink_to("round")
         with pytest.raises(SnapshotError, match=r"leads back to itself|link to nothing"):
             snapshots.from_folder(tmp_path, who)
+
+    def test_a_link_to_nothing_is_refused(self, tmp_path: Path, who: Principal) -> None:
+        (tmp_path / "data.csv").symlink_to("gone.csv")
+        with pytest.raises(SnapshotError, match=r"'data.csv' is a link to nothing; remove it"):
+            snapshots.from_folder(tmp_path, who)
+
+    def test_a_folder_that_is_not_there_is_refused_by_name(self, tmp_path: Path, who: Principal) -> None:
+        with pytest.raises(SnapshotError, match="nothing is not a folder on the hub's machine"):
+            snapshots.from_folder(tmp_path / "nothing", who)
 
     def test_a_pipe_is_refused(self, tmp_path: Path, who: Principal) -> None:
         os.mkfifo(tmp_path / "pipe")

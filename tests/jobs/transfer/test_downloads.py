@@ -52,6 +52,13 @@ class TestLogs:
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert "sandbox" in answer.headers["content-security-policy"]
 
+    async def test_a_log_that_is_not_there_is_no_file(self, client: httpx.AsyncClient) -> None:
+        alpha, _ = await enrolled()
+        who, headers = await contributor()
+        run = await claimed(who, alpha)
+        answer = await client.get(f"/api/v1/runs/{run.pk}/logs/logs/none.txt?download=1", headers=headers)
+        assert (answer.status_code, answer.json()["detail"]) == (404, "No such log in this attempt.")
+
     @pytest.mark.parametrize("query", ["offset=-1", "offset=x", "limit=1e9", "attempt=99999999999"])
     async def test_a_number_that_is_none_is_named(self, client: httpx.AsyncClient, query: str) -> None:
         alpha, _ = await enrolled()

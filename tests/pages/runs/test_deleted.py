@@ -6,9 +6,9 @@ import pytest
 from django.test import Client
 
 from jobs.models import Run
-from jobs.retention import deletion
+from jobs.retention import deletion, run_purge
 from tests.api.asking import post
-from tests.pages.builders import completed, text_of
+from tests.pages.builders import completed, running, text_of
 from tests.people import (
     api_client,
     client_of,
@@ -138,3 +138,43 @@ class TestApi:
         assert post(api, f"/api/v1/runs/{run.pk}/archive/").status_code == 200
         assert not Run.objects.listed().exists()
         assert post(api, f"/api/v1/runs/{run.pk}/unarchive/").status_code == 200
+
+
+class TestConflicts:
+    """What cannot be done is said on the page that follows."""
+
+    def test_a_run_that_goes_on_is_not_archived(self, carl: Client, who: Principal) -> None:
+        _, active = running(who)
+        shown = carl.post(f"/runs/{active.number}/archive/", follow=True).content.decode()
+        assert f"Run {active.number} is Running; archive it when it has ended." in shown
+
+    def test_an_experiment_with_a_run_that_goes_on_is_not_deleted(self, carl: Client, who: Principal) -> None:
+        _, active = running(who)
+        shown = carl.post(f"/experiments/{active.experiment_id}/delete/", follow=True).content.decode()
+        assert f"Run {active.number} is Running; cancel it before you delete it." in shown
+        assert Run.objects.not_deleted().filter(pk=active.pk).exists()
+
+    def test_a_run_of_a_deleted_experiment_is_restored_after_it(
+        self, carl: Client, who: Principal, run: Run
+    ) -> None:
+        deletion.delete(run, who.user)
+        deletion.delete_experiment(run.experiment, who.user)
+        shown = carl.post(f"/runs/{run.number}/restore/", follow=True).content.decode()
+        assert "is deleted; restore that first." in shown
+        assert Run.objects.deleted().filter(pk=run.pk).exists()
+
+    def test_nothing_is_restored_once_its_purge_has_begun(
+        self, carl: Client, who: Principal, run: Run
+    ) -> None:
+        deletion.delete_experiment(run.experiment, who.user)
+        run_purge.purge_experiment_now(run.experiment, make_owner())
+        path = f"/experiments/{run.experiment_id}/restore/"
+        shown = carl.post(path, follow=True).content.decode()
+        assert "is being deleted permanently, so it can no longer be restored." in shown
+        assert Run.objects.deleted().filter(pk=run.pk).exists()
+
+    def test_only_what_is_deleted_is_purged(self, run: Run) -> None:
+        olivia = client_of(make_owner())
+        shown = olivia.post(f"/experiments/{run.experiment_id}/purge/", follow=True).content.decode()
+        assert "is not deleted; delete it first." in shown
+        assert Run.objects.not_deleted().filter(pk=run.pk).exists()

@@ -54,3 +54,13 @@ class TestDifferences:
 
     def test_gpus_that_the_preview_did_not_have_are_not_expected(self) -> None:
         assert not found(planned(port=6105), planned("GPU-a", "GPU-b", port=6105))["GPUs"].expected
+
+    def test_ranks_with_a_gap_are_listed(self) -> None:
+        item = VariableDifference((0, 2), "LR", "1", "2", expected=False)
+        assert item.who == "ranks 0, 2"
+
+    def test_another_node_is_a_difference(self) -> None:
+        beta = PlacedNode("beta", "10.0.0.2", (), 2, 8)
+        moved = plan(SPEC, Placement((beta,)), {"beta": [6105]})
+        node = found(planned(port=6105), moved)["node"]
+        assert (node.previewed, node.ran, node.expected) == ("alpha", "beta", False)
