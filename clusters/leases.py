@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -31,6 +32,15 @@ OTHER_WORKSPACE = "another workspace"
 DRAINED = "is drained"
 # Lost nodes are offered too, so that a waiting run learns why it waits; none of them gets runs.
 PRESENT = {NodeStatus.READY, NodeStatus.UNREACHABLE, NodeStatus.LOST}
+
+
+class OfferedGpu(NamedTuple):
+    """What placement needs of a GPU: the fields of the model with these names."""
+
+    uuid: str
+    node_id: int
+    state: str
+    parent: str
 
 
 def nodes_of(
@@ -60,11 +70,11 @@ def offers(
     # The vitals of a node are large, and placement needs none of them.
     nodes = [(node, status(node, now, uptime)) for node in candidates.defer("vitals").order_by("name")]
     present = [(node, node_status) for node, node_status in nodes if node_status in PRESENT]
-    devices: dict[int, list[Gpu]] = defaultdict(list)
-    # A GPU in MIG mode is offered as its MIG devices.
-    for gpu in Gpu.objects.filter(node__in=candidates.values("pk"), present=True, mig=False).only(
-        "uuid", "node_id", "state", "parent"
-    ):
+    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
+    # A GPU in MIG mode is offered as its MIG devices. Tuples instead of model instances, because every
+    # submission of a run reads all GPUs of its cluster.
+    rows = Gpu.objects.filter(node__in=candidates.values("pk"), present=True, mig=False)
+    for gpu in map(OfferedGpu._make, rows.values_list(*OfferedGpu._fields)):
         devices[gpu.node_id].append(gpu)
     faults = (
         faults_of([gpu for gpus in devices.values() for gpu in gpus]) if cluster.avoid_unhealthy_gpus else {}
@@ -213,7 +223,7 @@ def _closed(cluster: Cluster, node: Node) -> str:
 
 
 def _offer(
-    node: Node, gpus: list[Gpu], leases: list[Lease], leased_gpus: set[str], faults: Mapping[str, str]
+    node: Node, gpus: list[OfferedGpu], leases: list[Lease], leased_gpus: set[str], faults: Mapping[str, str]
 ) -> FreeNode:
     working = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
     free = [uuid for uuid in working if uuid not in leased_gpus]

@@ -34,7 +34,6 @@ class Tally:
 
 @dataclass
 class Part:
-    nonce: str
     fact: AttemptFact
     order: NodeOrder
     logs: dict[str, int] = field(default_factory=dict)
@@ -51,6 +50,7 @@ class SimulatedNode:
         self._agent, self._sequence = secrets.token_hex(16), 0
         self._interval_s, self._interval_is_for_live = IDLE_S, False
         self._parts: dict[Key, Part] = {}
+        self._nonces: dict[Key, str] = {}
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._asking: set[Key] = set()
@@ -160,7 +160,8 @@ class SimulatedNode:
         held = self._parts.get(key)
         if held is not None and held.order.go:
             return
-        nonce = held.nonce if held else secrets.token_hex(16)
+        # The same one again after a lost answer, as the real one keeps it on its disk.
+        nonce = self._nonces.setdefault(key, secrets.token_hex(16))
         ports = list(range(6105, 6113))
         body = {"run": key[0], "attempt": key[1], "nonce": nonce, "ports": ports}
         begun = time.monotonic()
@@ -181,7 +182,7 @@ class SimulatedNode:
             if held
             else AttemptFact(*key, Phase.ACCEPTED, phase_at={"accepted": now, "preparing": now})
         )
-        self._parts[key] = Part(nonce, fact, order)
+        self._parts[key] = Part(fact, order)
         if order.go:
             self._start(key)
         else:

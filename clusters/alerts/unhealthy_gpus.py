@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Protocol
 
 from clusters.alerts.rules import GPU_RULES, RULES, is_about_run
-from clusters.models import Alert, Gpu
+from clusters.models import Alert
 from trainhub_launch.severity import CRITICAL
 
 # After a run that hangs, the next one finds a healthy GPU.
 HEALTH_KINDS = tuple(rule.kind for rule in GPU_RULES if not is_about_run(rule))
 
 
-def faults_of(gpus: Collection[Gpu]) -> dict[str, str]:
+class KnownGpu(Protocol):
+    @property
+    def uuid(self) -> str: ...
+
+    @property
+    def parent(self) -> str: ...
+
+
+def faults_of(gpus: Collection[KnownGpu]) -> dict[str, str]:
     """Returns the UUIDs of those of the `gpus` that are unhealthy, each with its fault, such as "XID 48".
 
     A MIG device is unhealthy if the GPU is that it is a part of."""

@@ -34,9 +34,10 @@ from trainhub_launch.report import Ack, AttemptFact, LogChunk, Report, StopOrder
 from trainhub_launch.states import Phase, StopReason
 
 log = logging.getLogger(__name__)
-# The answer to a claim and a report may cross: a part is missing only from reports that were sent this much
-# later than its claim was answered.
-ORPHANED_AFTER = timedelta(seconds=20)
+# The answer to a claim and a report may cross, and a node with a slow disk or many processes needs a while to
+# store the answer: a part is missing only from reports that were sent this much later than its claim was
+# answered.
+ORPHANED_AFTER = timedelta(seconds=45)
 
 
 def ingest(session: NodeSession, report: Report, now: datetime | None = None) -> Ack:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from clusters import leases
@@ -22,6 +22,7 @@ from trainhub_launch.findings.scaling_up import scaling_up
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner.draft import DraftPlan, draft_plan
 from trainhub_launch.planner.validation import sort_findings, validate
+from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal
 from workspaces.states import Role
@@ -53,7 +54,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _priority(spec, principal)
     findings += _secrets(spec)
     findings += check_interpreters(spec, draft.idle, nodes)
-    findings += _scaling_up(draft, principal)
+    findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
     findings += [
         item
         for item in validate(draft, paths=paths, environments=environments.environment_names())
@@ -101,11 +102,14 @@ def _no_cluster(name: str, principal: Principal) -> str:
     return f"there is no cluster {name!r} here; there are: {existing or 'none yet'}"
 
 
-def _scaling_up(draft: DraftPlan, principal: Principal) -> Iterator[Finding]:
+def _scaling_up(
+    draft: DraftPlan, principal: Principal, own_cluster: Mapping[str, tuple[FreeNode, ...]]
+) -> Iterator[Finding]:
+    """`own_cluster`: the nodes of the spec's cluster, which are read already, under its name."""
     if draft.demand.nodes < 2 or not draft.demand.gpus:
         return
     clusters = {
-        cluster.name: leases.nodes_of(cluster, principal.workspace)
+        cluster.name: own_cluster.get(cluster.name) or leases.nodes_of(cluster, principal.workspace)
         for cluster in clusters_of(principal.workspace)
     }
     devices = gpu_names(node.name for nodes in clusters.values() for node in nodes)

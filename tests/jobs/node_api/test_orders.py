@@ -83,7 +83,7 @@ class TestOrders:
         alpha.report(living=())
         run.refresh_from_db()
         assert run.state == RunState.RUNNING
-        alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
+        alpha.report(living=(), now=timezone.now() + reports.ORPHANED_AFTER + timedelta(seconds=10))
         run.refresh_from_db()
         assert (run.state, run.sentence) == (
             RunState.FAILED,
@@ -105,7 +105,7 @@ class TestOrders:
         alpha, run = running(who)
         run_actions.cancel(run, who.user)
         alpha.facts.clear()
-        alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
+        alpha.report(living=(), now=timezone.now() + reports.ORPHANED_AFTER + timedelta(seconds=10))
         run.refresh_from_db()
         assert (run.state, run.sentence) == (RunState.CANCELED, "Canceled by carl.")
 
@@ -149,7 +149,7 @@ class TestBusyHub:
         alpha.facts.clear()
         sent_at = timezone.now().timestamp()
         report = Report(agent="test", sequence=99, sent_at=sent_at, living=(), heartbeat=beat(name="alpha"))
-        late = timezone.now() + timedelta(seconds=25)
+        late = timezone.now() + reports.ORPHANED_AFTER + timedelta(seconds=5)
         reports.ingest(sessions.for_node(alpha.node), report, late)
         run.refresh_from_db()
         assert run.state == RunState.RUNNING
@@ -159,10 +159,10 @@ class TestBusyHub:
         alpha.facts.clear()
         session = sessions.for_node(alpha.node)
         with session.claim_in_progress((run.pk, 1)):
-            alpha.report(living=(), now=timezone.now() + timedelta(seconds=30))
+            alpha.report(living=(), now=timezone.now() + reports.ORPHANED_AFTER + timedelta(seconds=10))
             run.refresh_from_db()
             assert run.state == RunState.RUNNING
-        alpha.report(living=(), now=timezone.now() + timedelta(seconds=60))
+        alpha.report(living=(), now=timezone.now() + 2 * (reports.ORPHANED_AFTER + timedelta(seconds=10)))
         run.refresh_from_db()
         assert run.reason == Reason.ORPHANED
 
