@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -86,8 +85,12 @@ def offers(
         # A GPU that was moved counts as leased on its new node as well.
         leased_gpus.update(lease.gpus)
     offered = tuple(
-        replace(
-            _offer(node, devices[node.pk], leases[node.pk], leased_gpus, faults),
+        _offer(
+            node,
+            devices[node.pk],
+            leases[node.pk],
+            leased_gpus,
+            faults,
             is_lost=node_status is NodeStatus.LOST,
             silent_s=None if node_status is NodeStatus.READY else silence_s(node, now, uptime),
             holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
@@ -223,8 +226,15 @@ def _closed(cluster: Cluster, node: Node) -> str:
 
 
 def _offer(
-    node: Node, gpus: list[OfferedGpu], leases: list[Lease], leased_gpus: set[str], faults: Mapping[str, str]
+    node: Node,
+    gpus: list[OfferedGpu],
+    leases: list[Lease],
+    leased_gpus: set[str],
+    faults: Mapping[str, str],
+    **availability: Any,
 ) -> FreeNode:
+    """Returns what the node offers; `availability`: the fields of FreeNode that tell whether it takes
+    runs."""
     working = [gpu.uuid for gpu in gpus if gpu.state != GPU_LOST]
     free = [uuid for uuid in working if uuid not in leased_gpus]
     return FreeNode(
@@ -244,6 +254,7 @@ def _offer(
         mpi_version=node.mpi,
         hostname=node.hostname,
         interpreters=interpreters_of(node),
+        **availability,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.rejections import Refusal, natural, never, not_now
@@ -62,11 +63,8 @@ def provisional(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refu
     here = tuple(node for node in nodes if node.takes_runs)
     # A preview should show what the run can get, but GPUs that are lost or unhealthy, and then nodes that are
     # silent or drained, are better than none.
-    for idle in (
-        tuple(_idle(node, node.gpus_usable) for node in here),
-        tuple(_idle(node, node.gpus_total) for node in here),
-    ):
-        placement = place(demand, idle)
+    for gpu_count in (attrgetter("gpus_usable"), attrgetter("gpus_total")):
+        placement = place(demand, tuple(_idle(node, gpu_count(node)) for node in here))
         if isinstance(placement, Placement):
             return placement
     last = place(demand, tuple(_idle(node, node.gpus_total) for node in nodes))
