@@ -17,9 +17,9 @@ from clusters.gpus.gpu_models import count_models
 from clusters.gpus.gpu_process_list import process_lines
 from clusters.models import JoinToken, Node
 from clusters.overview import cluster_card, cluster_cards, node_cards
-from clusters.visibility import clusters_of, must_operate, visible_nodes
+from clusters.visibility import clusters_of, visible_nodes
 from trainhub_launch.metrics import GPU_KEYS
-from workspaces.access import WorkspaceRequest, needs
+from workspaces.access import WorkspaceRequest, must_operate, needs
 from workspaces.authentication.confirmation import requires_password
 from workspaces.http.secret_pages import never_store
 from workspaces.states import Role

@@ -1,12 +1,11 @@
-"""The clusters and nodes that a workspace may use, and the check for operators."""
+"""The clusters and nodes that a workspace may use."""
 
 from __future__ import annotations
 
-from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 
 from clusters.models import Cluster, Node
-from workspaces.models import User, Workspace
+from workspaces.models import Workspace
 
 
 def clusters_of(workspace: Workspace) -> QuerySet[Cluster]:
@@ -30,9 +29,3 @@ def visible_nodes(workspace: Workspace) -> QuerySet[Node]:
 
 def may_use(cluster: Cluster, workspace: Workspace) -> bool:
     return clusters_of(workspace).filter(pk=cluster.pk).exists()
-
-
-def must_operate(user: User) -> None:
-    """Raises PermissionDenied unless the user is an operator of the installation."""
-    if not user.is_operator:
-        raise PermissionDenied("Machines are managed by the operators of this installation; ask one of them.")

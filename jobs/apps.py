@@ -4,6 +4,7 @@ from django.apps import AppConfig
 
 from clusters.alerts import silence_sources
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
+from workspaces.administration import active_work
 from workspaces.stored_files import blob_gc
 
 
@@ -12,6 +13,7 @@ class JobsConfig(AppConfig):
 
     def ready(self) -> None:
         silence_sources.RANK_SILENCES.append("jobs.logs.rank_silence.silences")
+        active_work.MODULES.append("jobs.scheduling.active_runs")
         blob_gc.add(self.get_model("Snapshot"), workspace="workspace")
         blob_gc.add(self.get_model("Artifact"), workspace="run__workspace")
         of_run = ("Artifact", "RunTag", "RunEvent")

@@ -14,13 +14,13 @@ from jobs.models import Attempt, Run
 from jobs.tokens import PREFIX as JOB_PREFIX
 from live.origins import header
 from workspaces import process_caches, tokens
-from workspaces.http.scopes import bearer, principal_of_scope, require_scope
+from workspaces.http.scopes import bearer, principal_of_scope, require_token_use
 from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
 from workspaces.states import Role, TokenScope
 
 # A script logs hundreds of times a second, so its token is cached. A revoked token may work this long.
-CACHE_S = 3.0
+CACHE_S = 1.0
 MAX_CACHED_CALLERS = 10_000
 
 
@@ -74,8 +74,8 @@ async def caller_of(scope: Scope) -> Caller | None:
             return None
         with _lock:
             _cache[key] = caller
-    # On every request, also for cached callers, because it depends on the request's method.
-    require_scope(caller.scope, scope)
+    # On every request, also for cached callers, because it depends on the request's method and headers.
+    require_token_use(caller.workspace, caller.scope, scope)
     return caller
 
 

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, cast
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
+from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -51,15 +52,15 @@ Open = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 def membership_principal(
     user: User, workspace: Workspace | None = None, scope: TokenScope = TokenScope.WRITE
 ) -> Principal | None:
-    """Returns `user` acting in `workspace`, or in the workspace that they joined first; None without such a
-    membership."""
+    """Returns `user` acting in `workspace`, or in the workspace that they joined first, archived ones last;
+    None without such a membership."""
     memberships = Membership.objects.select_related("workspace").filter(user=user)
     if workspace is not None:
         memberships = memberships.filter(workspace=workspace)
     # Memberships are numbered as people join, so nobody can make a workspace come first by adding somebody to
     # it.
-    membership = memberships.order_by("pk").first()
-    return None if membership is None else Principal(user, membership.workspace, Role(membership.role), scope)
+    membership = memberships.order_by(F("workspace__archived_at").asc(nulls_first=True), "pk").first()
+    return None if membership is None else Principal(user, membership.workspace, _role(membership), scope)
 
 
 def session_principal(user: User, session: Mapping[str, Any]) -> Principal | None:
@@ -72,7 +73,12 @@ def session_principal(user: User, session: Mapping[str, Any]) -> Principal | Non
     if chosen is None:
         return membership_principal(user)
     membership = Membership.objects.select_related("workspace").filter(user=user, workspace_id=chosen).first()
-    return None if membership is None else Principal(user, membership.workspace, Role(membership.role))
+    return None if membership is None else Principal(user, membership.workspace, _role(membership))
+
+
+def _role(membership: Membership) -> Role:
+    """Returns the role in which the member acts: in an archived workspace everybody can only read."""
+    return Role(membership.role) if membership.workspace.archived_at is None else Role.VIEWER
 
 
 def access_changed(user: User) -> None:
@@ -125,6 +131,8 @@ def is_invited(user: object) -> bool:
 
 def lacking(who: Principal, needed: Role) -> str:
     """Returns the message for a person whose role does not suffice."""
+    if who.workspace.archived_at is not None:
+        return f"{who.workspace} is archived and can only be read. An operator can restore it."
     return f"This needs the role {needed}; you are {who.role} of {who.workspace}. Ask one of its owners."
 
 
@@ -152,6 +160,23 @@ def needs(role: Role) -> Callable[[Guarded[P]], Open[P]]:
         return guarded
 
     return guard
+
+
+def must_operate(user: User) -> None:
+    """Raises PermissionDenied unless the user is an operator of the installation."""
+    if not user.is_operator:
+        raise PermissionDenied("This is for the operators of this installation; ask one of them.")
+
+
+def operators_only(view: Guarded[P]) -> Open[P]:
+    """Decorates a view that only operators may open, whatever their role in the workspace."""
+
+    @wraps(view)
+    def guarded(request: WorkspaceRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        must_operate(request.principal.user)
+        return view(request, *args, **kwargs)
+
+    return needs(Role.VIEWER)(guarded)
 
 
 def redirect_to_password() -> HttpResponse:

@@ -42,13 +42,25 @@ class BrowserSession(models.Model):
     last_seen_at = models.DateTimeField(default=timezone.now)
 
 
+class PasswordLink(models.Model):
+    """A link by which its person chooses a password, once, until `expires_at`. Only its SHA-256 is stored;
+    the row is deleted when the link is used."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="password_links")
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+
+
 class Workspace(models.Model):
-    """Owns experiments, environments, datastores and models; people are members with a role."""
+    """Owns experiments, environments, datastores and models; people are members with a role. While it is
+    archived, its members can only read."""
 
     slug = models.SlugField(unique=True)
     name = models.CharField(max_length=100)
     created_at = models.DateTimeField(auto_now_add=True)
     last_run_number = models.PositiveIntegerField(default=0)
+    archived_at = models.DateTimeField(null=True, blank=True)
     people = models.ManyToManyField(User, through="Membership", related_name="workspaces")
 
     def __str__(self) -> str:

@@ -16,6 +16,8 @@ from workspaces.states import TokenScope
 
 PREFIX = "th"
 HINT_LENGTH = 8
+# By this header a request says in which workspace it means to act, so that a wrong token changes nothing.
+WORKSPACE_HEADER = "X-TrainHub-Workspace"
 USE_IS_NOTED_EVERY = timedelta(minutes=1)
 LIFETIMES_DAYS = (30, 90, 365)
 DEFAULT_LIFETIME_DAYS = 90
@@ -51,6 +53,14 @@ class TokenExpired(TokenRefused):
 class TokenOnlyReads(TokenRefused):
     def __init__(self) -> None:
         super().__init__("This token may only read; make one with the scope write under Settings.")
+
+
+class TokenOfOtherWorkspace(TokenRefused):
+    def __init__(self, own: Workspace, requested: str) -> None:
+        super().__init__(
+            f"This token acts in the workspace {own.slug}, and the header {WORKSPACE_HEADER} names "
+            f"{requested[:50]!r}; leave the header out, or make a token there."
+        )
 
 
 def new_token(prefix: str) -> str:
@@ -116,6 +126,13 @@ def require_scope(scope: TokenScope, method: str, path: str) -> None:
         return
     if method != "POST" or READS_BY_POST.fullmatch(path) is None:
         raise TokenOnlyReads
+
+
+def require_workspace(workspace: Workspace, requested: str) -> None:
+    """Checks the workspace that a request names, "" for none, against that of its token. Raises
+    TokenOfOtherWorkspace."""
+    if requested and requested != workspace.slug:
+        raise TokenOfOtherWorkspace(workspace, requested)
 
 
 def revoke(token: ApiToken) -> None:

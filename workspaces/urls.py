@@ -4,6 +4,8 @@ from django.urls import path
 
 from workspaces import membership_views as memberships
 from workspaces import views
+from workspaces.administration import account_views as accounts
+from workspaces.administration import workspace_views as workspaces
 from workspaces.authentication import views as authentication
 from workspaces.notifications import views as notifications
 
@@ -34,4 +36,17 @@ urlpatterns = [
     path("invitations/<int:pk>/accept/", memberships.invitation_accept, name="invitation-accept"),
     path("invitations/<int:pk>/decline/", memberships.invitation_decline, name="invitation-decline"),
     path("workspaces/<int:pk>/choose/", memberships.workspace_choose, name="workspace-choose"),
+    path("workspaces/", workspaces.workspaces, name="workspaces"),
+    path("workspaces/create/", workspaces.create, name="workspace-create"),
+    path("workspaces/<int:pk>/rename/", workspaces.rename, name="workspace-rename"),
+    path("workspaces/<int:pk>/archive/", workspaces.archive, name="workspace-archive"),
+    path("workspaces/<int:pk>/restore/", workspaces.restore, name="workspace-restore"),
+    path("workspaces/<int:pk>/join/", workspaces.join, name="workspace-join"),
+    path("people/", accounts.people, name="people"),
+    path("people/<int:pk>/", accounts.person, name="person"),
+    path("people/<int:pk>/link/", accounts.create_link, name="person-link"),
+    path("people/<int:pk>/operator/", accounts.set_operator, name="person-operator"),
+    path("people/<int:pk>/deactivate/", accounts.deactivate, name="person-deactivate"),
+    path("people/<int:pk>/activate/", accounts.activate, name="person-activate"),
+    path("sign-in/link/<str:text>/", accounts.choose_password, name="password-link"),
 ]

@@ -13,9 +13,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from clusters.alerts import presenters, thresholds
 from clusters.alerts.thresholds import THRESHOLDS, Threshold
 from clusters.models import Cluster
-from clusters.visibility import must_operate
 from trainhub_launch.errors import SpecError
-from workspaces.access import WorkspaceRequest, needs
+from workspaces.access import WorkspaceRequest, must_operate, needs
 from workspaces.states import Role
 
 

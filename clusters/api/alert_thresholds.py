@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from clusters.alerts import thresholds
 from clusters.alerts.thresholds import THRESHOLDS
 from clusters.models import Cluster
-from clusters.visibility import must_operate
+from workspaces.access import must_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.models import User
 from workspaces.states import Role

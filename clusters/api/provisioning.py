@@ -27,8 +27,8 @@ from clusters.overview import cluster_card, node_cards
 from clusters.provisioning import cluster_admin, node_admin
 from clusters.provisioning.cluster_admin import ClusterExists, ClusterInUse
 from clusters.provisioning.node_admin import NodeBusy
-from clusters.visibility import clusters_of, must_operate
-from workspaces.access import Principal
+from clusters.visibility import clusters_of
+from workspaces.access import Principal, must_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.models import User

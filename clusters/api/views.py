@@ -20,8 +20,9 @@ from clusters.enrolment.join_instructions import instructions
 from clusters.enrolment.node_tokens import revoke_node
 from clusters.models import Node
 from clusters.overview import cluster_cards, node_cards
-from clusters.visibility import must_operate, visible_nodes
+from clusters.visibility import visible_nodes
 from trainhub_launch.gpus.catalogue import CATALOGUE
+from workspaces.access import must_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.models import User, Workspace
 from workspaces.states import Role

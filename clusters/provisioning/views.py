@@ -15,9 +15,9 @@ from clusters.provisioning import cluster_admin, node_admin
 from clusters.provisioning.cluster_admin import ClusterExists, ClusterInUse
 from clusters.provisioning.forms import ClusterForm, NewClusterForm
 from clusters.provisioning.node_admin import NodeBusy
-from clusters.visibility import clusters_of, must_operate
+from clusters.visibility import clusters_of
 from trainhub_launch.errors import SpecError
-from workspaces.access import WorkspaceRequest, needs
+from workspaces.access import WorkspaceRequest, must_operate, needs
 from workspaces.authentication.confirmation import ask_for_password, requires_password
 from workspaces.http.return_address import return_address
 from workspaces.models import User

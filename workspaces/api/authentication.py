@@ -8,8 +8,8 @@ from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
 from workspaces import tokens
-from workspaces.access import Principal, session_principal
-from workspaces.models import User
+from workspaces.access import Principal, membership_principal, session_principal
+from workspaces.models import User, Workspace
 
 SCHEME = "Bearer"
 
@@ -25,6 +25,9 @@ class TokenAuthentication(BaseAuthentication):
         try:
             principal = tokens.authenticate(text.strip())
             if principal is not None:
+                tokens.require_workspace(
+                    principal.workspace, request.headers.get(tokens.WORKSPACE_HEADER, "")
+                )
                 tokens.require_scope(principal.scope, request.method or "", request.path)
         except tokens.TokenExpired as error:
             raise AuthenticationFailed(error.message) from error
@@ -39,8 +42,14 @@ class TokenAuthentication(BaseAuthentication):
 
 
 def principal_of(request: Request) -> Principal | None:
-    """Returns the person who sent the request, acting in the workspace of the token or session; None without
-    membership."""
+    """Returns the person who sent the request, acting in the workspace of the token, or for a session in the
+    one that the request's header names, else in that of the session; None without membership."""
     if isinstance(request.auth, Principal):
         return request.auth
-    return session_principal(request.user, request.session) if isinstance(request.user, User) else None
+    if not isinstance(request.user, User):
+        return None
+    slug = request.headers.get(tokens.WORKSPACE_HEADER, "")
+    if not slug:
+        return session_principal(request.user, request.session)
+    workspace = Workspace.objects.filter(slug=slug).first()
+    return None if workspace is None else membership_principal(request.user, workspace)

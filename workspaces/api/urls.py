@@ -2,10 +2,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import channels, invitations, views
+from workspaces.api import channels, invitations, views, workspaces
 
 urlpatterns = [
     path("me/", views.Me.as_view()),
+    path("workspaces/", workspaces.WorkspaceList.as_view()),
+    path("workspaces/<slug:slug>/", workspaces.WorkspaceDetail.as_view()),
+    path("workspaces/<slug:slug>/members/", workspaces.WorkspaceMembers.as_view()),
+    path("workspaces/<slug:slug>/members/<str:username>/", workspaces.WorkspaceMember.as_view()),
     path("invitations/", invitations.InvitationList.as_view()),
     path("invitations/<int:pk>/accept/", invitations.InvitationAccept.as_view()),
     path("invitations/<int:pk>/decline/", invitations.InvitationDecline.as_view()),

@@ -103,6 +103,18 @@ def end_other_sessions(user: User, key: str) -> int:
     return count
 
 
+def end_all_sessions(user: User) -> None:
+    """Ends every session of a person, for an operator or after a new password. The caller records why and
+    closes the sockets."""
+    keys = [
+        session.session_key
+        for session in Session.objects.filter(expire_date__gt=timezone.now())
+        if session.get_decoded().get(SESSION_KEY) == str(user.pk)
+    ]
+    Session.objects.filter(session_key__in=keys).delete()
+    BrowserSession.objects.filter(user=user).delete()
+
+
 def delete_expired() -> None:
     """Deletes what is noted of sessions that Django has deleted."""
     # A session that has just begun may not be in Django's table yet.

@@ -15,7 +15,7 @@ from starlette.types import Scope
 from live.origins import header, same_origin
 from workspaces import tokens
 from workspaces.access import Principal, session_principal
-from workspaces.models import User
+from workspaces.models import User, Workspace
 from workspaces.states import TokenScope
 
 
@@ -39,7 +39,7 @@ async def principal_of_scope(scope: Scope) -> Principal | None:
         try:
             authenticated: Principal | None = await database_sync_to_async(tokens.authenticate)(token)
             if authenticated is not None:
-                require_scope(authenticated.scope, scope)
+                require_token_use(authenticated.workspace, authenticated.scope, scope)
         except tokens.TokenRefused:
             if scope["type"] == "websocket":
                 return None
@@ -52,9 +52,10 @@ async def principal_of_scope(scope: Scope) -> Principal | None:
     return principal
 
 
-def require_scope(token_scope: TokenScope, scope: Scope) -> None:
-    """Raises TokenRefused if a token of this scope may not make the request of an ASGI scope. A socket only
-    reads."""
+def require_token_use(workspace: Workspace, token_scope: TokenScope, scope: Scope) -> None:
+    """Raises TokenRefused if a token of this workspace and scope may not make the request of an ASGI scope. A
+    socket only reads."""
+    tokens.require_workspace(workspace, header(scope, tokens.WORKSPACE_HEADER.lower()))
     method = scope.get("method", "GET") if scope["type"] == "http" else "GET"
     tokens.require_scope(token_scope, method, scope["path"])
 

@@ -196,6 +196,9 @@ def _named(who: Principal, runs: tuple[Run, Run, Run], of_run: str) -> dict[str,
     active, _, deleted = runs
     return {
         "/workspaces/": {"pk": who.workspace.pk},
+        "/people/": {"pk": User.objects.get(username="vera").pk},
+        "/sign-in/link/": {"text": "thp_unknown"},
+        "/api/v1/workspaces/": {"slug": who.workspace.slug, "username": "vera"},
         "/ajax-api/2.0/mlflow-artifacts/artifacts/models/": {"path": "birds/1/model.pt"},
         "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
         "/clusters/": {"name": "local"},
