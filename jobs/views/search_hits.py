@@ -61,6 +61,8 @@ ACTIONS = (
     Action("Switch theme", "dark light colour", command="theme"),
     Action("Create an API token", "settings key access", "settings", "#tokens"),
     Action("Manage members", "settings people roles", "settings", "#members", role=Role.OWNER),
+    Action("People", "accounts users operators deactivate reset password", "people", for_operators=True),
+    Action("Workspaces", "create rename archive team", "workspaces", for_operators=True),
     Action("Notifications", "settings channels webhook mail", "channels"),
     Action("Change the password", "settings account", "password"),
     Action("Deleted runs", "restore undo trash", "deleted-runs"),

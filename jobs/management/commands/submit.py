@@ -22,7 +22,7 @@ from trainhub_launch.fields import check_text
 from trainhub_launch.json_types import JsonValue
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal, membership_principal
-from workspaces.models import User
+from workspaces.models import User, Workspace
 
 EXIT_CODES = {RunState.COMPLETED: 0, RunState.FAILED: 1, RunState.CANCELED: 130}
 REFUSED = 2
@@ -42,10 +42,13 @@ class Command(BaseCommand):
         parser.add_argument("spec", metavar="SPEC.json", type=Path)
         parser.add_argument("--wait", action="store_true", help="follow the log until the run has ended")
         parser.add_argument("--user", default="admin", help="submit as this person (default: admin)")
+        parser.add_argument(
+            "--workspace", default="", metavar="SLUG", help="by default the one that the person joined first"
+        )
 
     def handle(self, *args: object, **options: Any) -> None:
         try:
-            run = self._submit(options["spec"], _person(options["user"]))
+            run = self._submit(options["spec"], _person(options["user"], options["workspace"]))
         except SpecError as error:
             for finding in error.findings if isinstance(error, run_actions.SubmitRefused) else ():
                 if (finding.field, finding.message) != (error.field, error.message):
@@ -136,9 +139,12 @@ def _freeze(source: Mapping[str, JsonValue], beside: Path, who: Principal) -> st
     return snapshots.from_folder(folder, who).sha256
 
 
-def _person(name: str) -> Principal:
+def _person(name: str, slug: str) -> Principal:
     user = User.objects.filter(username=name).first()
-    who = membership_principal(user) if user else None
+    workspace = Workspace.objects.filter(slug=slug).first() if slug else None
+    who = membership_principal(user, workspace) if user else None
+    if slug and (workspace is None or who is None):
+        raise SpecError("workspace", f"{name} is not a member of {slug}; see `manage.py person list`")
     if who is None:
         raise SpecError(
             "user",

@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from clusters.models import Cluster
 from jobs.models import Run
 from tests.jobs.builders import queued
 from tests.people import (
@@ -19,7 +20,9 @@ from tests.people import (
     make_workspace,
     principal_of,
 )
+from workspaces import tokens
 from workspaces.models import AuditEvent, User, Workspace
+from workspaces.states import Role
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
 
@@ -71,6 +74,34 @@ class TestPerson:
 
     def test_an_unknown_name_is_refused(self) -> None:
         assert refusal("person", "link", "nobody").startswith("name: there is no user nobody")
+
+
+class TestOneOfSeveralWorkspaces:
+    @pytest.fixture(autouse=True)
+    def second_workspace(self) -> None:
+        make_person("carl", Role.CONTRIBUTOR, make_workspace("other"))
+        make_contributor()
+
+    def test_a_token_is_made_in_the_one_that_is_named(self) -> None:
+        who = tokens.authenticate(output("token", "create", "carl", workspace="default").strip())
+        assert who is not None
+        assert who.workspace.slug == "default"
+
+    def test_a_run_is_submitted_there(self) -> None:
+        Cluster.objects.create(name="local")
+        output("submit", "examples/hello/example.json", user="carl", workspace="default")
+        assert Run.objects.get().workspace.slug == "default"
+
+    @pytest.mark.parametrize("slug", ["third", "none"])
+    def test_not_where_the_person_is_no_member(self, slug: str) -> None:
+        make_workspace("third")
+        assert refusal("token", "create", "carl", workspace=slug).startswith(
+            "workspace: carl is not a member"
+        )
+        errors = io.StringIO()
+        with pytest.raises(SystemExit):
+            call_command("submit", "examples/hello/example.json", user="carl", workspace=slug, stderr=errors)
+        assert errors.getvalue().startswith(f"workspace: carl is not a member of {slug}")
 
 
 class TestWorkspace:

@@ -7,7 +7,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from workspaces import audit, tokens
 from workspaces.access import membership_principal
-from workspaces.models import User
+from workspaces.models import User, Workspace
 from workspaces.states import TokenScope
 
 LONGEST_DAYS = 3650
@@ -15,8 +15,8 @@ LONGEST_DAYS = 3650
 
 class Command(BaseCommand):
     help = (
-        "API tokens: `token create USER [--name NAME] [--scope read] [--days DAYS]` prints a new one, "
-        "this one time."
+        "API tokens: `token create USER [--name NAME] [--workspace SLUG] [--scope read] [--days DAYS]` "
+        "prints a new one, this one time."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,6 +25,12 @@ class Command(BaseCommand):
         create.add_argument("user", metavar="USER")
         create.add_argument(
             "--name", default="command line", help="its name in the list on the settings page"
+        )
+        create.add_argument(
+            "--workspace",
+            metavar="SLUG",
+            default="",
+            help="the workspace in which it acts; by default the one that the person joined first",
         )
         create.add_argument(
             "--scope",
@@ -45,7 +51,13 @@ class Command(BaseCommand):
             raise CommandError(
                 f"user: there is no user {options['user']}; see the members under Settings", returncode=2
             )
-        who = membership_principal(user)
+        slug = options["workspace"]
+        workspace = Workspace.objects.filter(slug=slug).first() if slug else None
+        if slug and (workspace is None or membership_principal(user, workspace) is None):
+            raise CommandError(
+                f"workspace: {user} is not a member of {slug}; see `manage.py person list`", returncode=2
+            )
+        who = membership_principal(user, workspace)
         if who is None:
             raise CommandError(
                 f"user: {user} is not a member of any workspace; add them under Settings first", returncode=2
