@@ -3,6 +3,8 @@
 const FIRST_WAIT_MS = 400;
 const MAX_WAIT_MS = 20_000;
 const SHOW_LOST_AFTER_MS = 2_500;
+// The code with which the server closes a socket whose person may not watch any more (live/consumers.py).
+const NOT_ALLOWED = 4403;
 const topics = new Map();
 
 /**
@@ -44,7 +46,7 @@ class Topic {
     this.socket = new WebSocket(address);
     this.socket.onopen = () => this.handleOpen();
     this.socket.onmessage = (event) => this.deliver(JSON.parse(event.data));
-    this.socket.onclose = () => this.handleClose();
+    this.socket.onclose = (event) => this.handleClose(event.code);
   }
 
   handleOpen() {
@@ -58,8 +60,13 @@ class Topic {
     for (const listener of [...this.listeners]) listener.onMessage(message);
   }
 
-  handleClose() {
+  handleClose(code) {
     if (this.closed) return;
+    // The person was signed out or left the workspace: what the page shows is not theirs to see any more.
+    if (code === NOT_ALLOWED) {
+      location.reload();
+      return;
+    }
     this.lostAt ??= Date.now();
     setTimeout(showConnection, SHOW_LOST_AFTER_MS + 50);
     this.timer = setTimeout(() => this.connect(), this.wait * (0.75 + Math.random() / 2));
