@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.alerts.unhealthy_gpus import faults_of
@@ -69,12 +70,7 @@ def offers(
     # The vitals of a node are large, and placement needs none of them.
     nodes = [(node, status(node, now, uptime)) for node in candidates.defer("vitals").order_by("name")]
     present = [(node, node_status) for node, node_status in nodes if node_status in PRESENT]
-    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
-    # A GPU in MIG mode is offered as its MIG devices. Tuples instead of model instances, because every
-    # submission of a run reads all GPUs of its cluster.
-    rows = Gpu.objects.filter(node__in=candidates.values("pk"), present=True, mig=False)
-    for gpu in map(OfferedGpu._make, rows.values_list(*OfferedGpu._fields)):
-        devices[gpu.node_id].append(gpu)
+    devices = _devices_of(candidates)
     faults = (
         faults_of([gpu for gpus in devices.values() for gpu in gpus]) if cluster.avoid_unhealthy_gpus else {}
     )
@@ -103,6 +99,16 @@ def offers(
         if names is not None
         else offered + nodes_to_come(cluster, present=[node for node, _ in present])
     )
+
+
+def _devices_of(nodes: QuerySet[Node]) -> dict[int, list[OfferedGpu]]:
+    """Returns the present GPUs by their node; a GPU in MIG mode is offered as its MIG devices."""
+    devices: dict[int, list[OfferedGpu]] = defaultdict(list)
+    # Tuples instead of model instances, because every submission of a run reads all GPUs of its cluster.
+    rows = Gpu.objects.filter(node__in=nodes.values("pk"), present=True, mig=False)
+    for gpu in map(OfferedGpu._make, rows.values_list(*OfferedGpu._fields)):
+        devices[gpu.node_id].append(gpu)
+    return devices
 
 
 def nodes_to_come(cluster: Cluster, present: Collection[Node]) -> tuple[FreeNode, ...]:

@@ -89,18 +89,17 @@ ALERT_LASTING_SECONDS = env.number("ALERT_LASTING_SECONDS", 60)
 ALERT_HOLD_SECONDS = env.number("ALERT_HOLD_SECONDS", 60)
 ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 
+AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 730)
+AUDIT_HEADS = env.text("AUDIT_HEADS", str(DATA_DIR / "audit-heads.log"))
+
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
 WEBHOOK_HOSTS = env.split_words("WEBHOOK_HOSTS")
 OWN_PORTS = own_ports()
 IS_ON_LOOPBACK_ONLY = installation.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
 _mail = mail.server(EMAIL_URL)
-EMAIL_HOST, EMAIL_PORT, EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = (
-    _mail.host,
-    _mail.port,
-    _mail.user,
-    _mail.password,
-)
+EMAIL_HOST, EMAIL_PORT = _mail.host, _mail.port
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _mail.user, _mail.password
 EMAIL_USE_SSL, EMAIL_USE_TLS, EMAIL_TIMEOUT = _mail.is_ssl, _mail.is_starttls, 5
 DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "trainhub@localhost")
 

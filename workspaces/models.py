@@ -117,7 +117,10 @@ class ApiToken(models.Model):
 
 
 class AuditEvent(models.Model):
-    """One action: who did what to which object. Rows are only added, never changed."""
+    """One action: who did what to which object. Rows are only added; what they say is never changed.
+
+    `position` and `seal`: its place in the chain and its hash there (workspaces.audit_trail.chain); null and
+    empty until it is sealed, a few seconds later."""
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     actor = models.CharField(max_length=150)
@@ -125,6 +128,16 @@ class AuditEvent(models.Model):
     verb = models.CharField(max_length=64)
     subject = models.CharField(max_length=200)
     detail = models.JSONField(default=dict)
+    position = models.BigIntegerField(null=True, unique=True, editable=False)
+    seal = models.CharField(max_length=64, blank=True, editable=False)
+
+
+class AuditAnchor(models.Model):
+    """The one row that says where the chain of audit events begins: behind the last event that was deleted
+    because of its age."""
+
+    position = models.BigIntegerField(default=0)
+    seal = models.CharField(max_length=64)
 
 
 class Channel(models.Model):

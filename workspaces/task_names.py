@@ -32,6 +32,8 @@ class TaskName(StrEnum):
     PURGE = "trainhub.tasks.purge"
     SEAL_BLOBS = "trainhub.tasks.seal_blobs"
     SWEEP_BLOBS = "trainhub.tasks.sweep_blobs"
+    DELETE_OLD_AUDIT_EVENTS = "workspaces.tasks.delete_old_audit_events"
     DELIVER = "workspaces.tasks.deliver"
     FORGET_DELIVERIES = "workspaces.tasks.forget_deliveries"
     FORGET_SIGN_IN_ATTEMPTS = "workspaces.tasks.forget_sign_in_attempts"
+    SEAL_AUDIT_TRAIL = "workspaces.tasks.seal_audit_trail"

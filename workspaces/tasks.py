@@ -5,6 +5,8 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
+from workspaces.administration import password_links
+from workspaces.audit_trail import chain
 from workspaces.authentication import login_throttle
 from workspaces.notifications import delivery
 
@@ -22,3 +24,14 @@ def forget_deliveries() -> None:
 @shared_task(ignore_result=True)
 def forget_sign_in_attempts() -> None:
     login_throttle.forget_old()
+    password_links.delete_expired()
+
+
+@shared_task(ignore_result=True)
+def seal_audit_trail() -> None:
+    chain.seal_new()
+
+
+@shared_task(ignore_result=True)
+def delete_old_audit_events() -> None:
+    chain.delete_old(timezone.now())

@@ -6,6 +6,7 @@ from workspaces import membership_views as memberships
 from workspaces import views
 from workspaces.administration import account_views as accounts
 from workspaces.administration import workspace_views as workspaces
+from workspaces.audit_trail import views as audit
 from workspaces.authentication import views as authentication
 from workspaces.notifications import views as notifications
 
@@ -42,6 +43,8 @@ urlpatterns = [
     path("workspaces/<int:pk>/archive/", workspaces.archive, name="workspace-archive"),
     path("workspaces/<int:pk>/restore/", workspaces.restore, name="workspace-restore"),
     path("workspaces/<int:pk>/join/", workspaces.join, name="workspace-join"),
+    path("audit/", audit.audit_page, name="audit"),
+    path("audit/csv/", audit.audit_csv, name="audit-csv"),
     path("people/", accounts.people, name="people"),
     path("people/<int:pk>/", accounts.person, name="person"),
     path("people/<int:pk>/link/", accounts.create_link, name="person-link"),

@@ -21,7 +21,7 @@ ENTRIES = (
     ("settings", "Settings", "cog-6-tooth"),
 )
 # Where a page's address does not begin with that of its entry.
-ELSEWHERE = {"/nodes/": "clusters", "/people/": "settings", "/workspaces/": "settings"}
+ELSEWHERE = {"/nodes/": "clusters", "/audit/": "settings", "/people/": "settings", "/workspaces/": "settings"}
 
 
 @dataclass(frozen=True)

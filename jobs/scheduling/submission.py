@@ -20,6 +20,7 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.spec import ExampleSource, RunSpec, SnapshotSource
 from trainhub_launch.spec_reader import read_spec
+from workspaces import audit
 from workspaces.access import Principal, lacking
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -188,6 +189,7 @@ def _create(
         actor=principal.user.get_username(),
         at=run.created_at,
     )
+    audit.record(principal.user, "run.submit", str(run), workspace, name=named.display_name[:100])
     tags.set_tags(run, named.tags)
     lifecycle.publish_change(run, RunState.QUEUED, Reason.NONE)
     launch_run_soon(run.pk)

@@ -62,6 +62,7 @@ ACTIONS = (
     Action("Create an API token", "settings key access", "settings", "#tokens"),
     Action("Manage members", "settings people roles", "settings", "#members", role=Role.OWNER),
     Action("People", "accounts users operators deactivate reset password", "people", for_operators=True),
+    Action("Audit trail", "log history who did what", "audit", role=Role.OWNER),
     Action("Workspaces", "create rename archive team", "workspaces", for_operators=True),
     Action("Notifications", "settings channels webhook mail", "channels"),
     Action("Change the password", "settings account", "password"),

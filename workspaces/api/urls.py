@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import channels, invitations, views, workspaces
+from workspaces.api import audit, channels, invitations, views, workspaces
 
 urlpatterns = [
     path("me/", views.Me.as_view()),
+    path("audit/", audit.AuditList.as_view()),
     path("workspaces/", workspaces.WorkspaceList.as_view()),
     path("workspaces/<slug:slug>/", workspaces.WorkspaceDetail.as_view()),
     path("workspaces/<slug:slug>/members/", workspaces.WorkspaceMembers.as_view()),

@@ -3,19 +3,26 @@ a password uses this."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from cachetools import TTLCache
 from django.contrib.auth import authenticate
 from django.http import HttpRequest
 
+from workspaces import audit, process_caches
 from workspaces.authentication import login_throttle
 from workspaces.authentication.delays import HashingBusy
 from workspaces.authentication.password_hashing import equalize_failure
 from workspaces.models import User
 
 T = TypeVar("T")
+# Names and addresses whose failures were recorded within the last minute; of more the rest goes unrecorded.
+_recorded_failures: TTLCache[tuple[str, str], bool] = TTLCache(1000, 60.0)
+_recorded_lock = threading.Lock()
+process_caches.register(_recorded_failures.clear)
 
 
 def sign_in(request: HttpRequest | None, name: str, password: str) -> User | None:
@@ -25,7 +32,10 @@ def sign_in(request: HttpRequest | None, name: str, password: str) -> User | Non
         user = authenticate(request, username=name, password=password)
         return user if isinstance(user, User) else None
 
-    return _throttled(name, password, client_address(request), compare)
+    user = _throttled(name, password, client_address(request), compare)
+    if user is None:
+        _record_failure(name, client_address(request))
+    return user
 
 
 def is_password_of(request: HttpRequest, user: User, password: str) -> bool:
@@ -41,6 +51,17 @@ def client_address(request: HttpRequest | None) -> str:
     """Returns the address of the client as the web server, or a trusted proxy, reports it; "" behind a Unix
     socket."""
     return "" if request is None else str(request.META.get("REMOTE_ADDR", ""))
+
+
+def _record_failure(name: str, address: str) -> None:
+    """Adds the failure to the audit trail, once a minute for a name at an address: an attack must not fill
+    it."""
+    key = (name.lower()[:150], address)
+    with _recorded_lock:
+        if key in _recorded_failures:
+            return
+        _recorded_failures[key] = True
+    audit.record("somebody", "person.sign_in_failed", name[:150], address=address)
 
 
 def _throttled(name: str, password: str, address: str, compare: Callable[[], T | None]) -> T | None:

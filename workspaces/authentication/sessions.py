@@ -55,12 +55,15 @@ class NoteSessions:
 # The parameters are those of Django's signals.
 def note_sign_in(sender: object, request: HttpRequest, user: User, **kwargs: object) -> None:  # noqa: ARG001
     """Receives the signal `user_logged_in`."""
+    audit.record(user, "person.signed_in", user.get_username(), None, **_where(request))
     if request.session.session_key:
         _note(request, user, request.session.session_key)
 
 
 def forget_sign_out(sender: object, request: HttpRequest, **kwargs: object) -> None:  # noqa: ARG001
     """Receives the signal `user_logged_out`, which is sent before the session is deleted."""
+    if isinstance(request.user, User):
+        audit.record(request.user, "person.signed_out", request.user.get_username(), None, **_where(request))
     BrowserSession.objects.filter(session_key=request.session.session_key or "").delete()
 
 
@@ -121,6 +124,11 @@ def delete_expired() -> None:
     BrowserSession.objects.filter(last_seen_at__lt=timezone.now() - timedelta(days=1)).exclude(
         session_key__in=Session.objects.values("session_key")
     ).delete()
+
+
+def _where(request: HttpRequest) -> dict[str, str]:
+    browser = browser_name(request.headers.get("User-Agent", ""))
+    return {"address": client_address(request)[:MAX_ADDRESS_LENGTH], "browser": browser}
 
 
 def _rename(key_before: str, key: str) -> None:

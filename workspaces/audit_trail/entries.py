@@ -1,0 +1,201 @@
+"""Reads the audit trail: who may see which events, filters, and words for what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+
+from workspaces.access import Principal, lacking
+from workspaces.models import AuditEvent
+from workspaces.states import Role
+
+# Verb -> what the person did to the subject, in the past tense.
+WORDS = {
+    "alert.acknowledged": "acknowledged the alert",
+    "alert.snooze_ended": "ended the snooze of the alert",
+    "alert.snoozed": "snoozed the alert",
+    "alert_thresholds.changed": "changed the thresholds of alerts for",
+    "audit.expired": "deleted from the audit trail, because of their age,",
+    "channel.changed": "changed the notification channel",
+    "channel.created": "created the notification channel",
+    "channel.deleted": "deleted the notification channel",
+    "cluster.changed": "changed the cluster",
+    "cluster.deleted": "deleted the cluster",
+    "cluster.drained": "drained the cluster",
+    "cluster.made": "created the cluster",
+    "cluster.resumed": "resumed the cluster",
+    "experiment.delete": "deleted the experiment",
+    "experiment.purge": "permanently deleted the experiment",
+    "experiment.restore": "restored the experiment",
+    "invitation.accepted": "accepted the invitation of",
+    "invitation.declined": "declined the invitation of",
+    "invitation.withdrawn": "withdrew the invitation of",
+    "member.added": "added the member",
+    "member.invited": "invited",
+    "member.removed": "removed the member",
+    "member.role_changed": "changed the role of",
+    "model.alias-deleted": "deleted the alias",
+    "model.alias-set": "set the alias",
+    "model.created": "created the model",
+    "model.deleted": "deleted the model",
+    "model.export": "exported the model",
+    "model.key-rotated": "replaced the signing key",
+    "model.protected": "changed the protection of the model",
+    "model.registered": "registered",
+    "model.renamed": "renamed the model",
+    "model.stage-set": "set the stage of",
+    "model.version-deleted": "deleted",
+    "node.drained": "drained the node",
+    "node.invited": "made a join token for the node",
+    "node.joined": "joined as the node",
+    "node.low_priority": "changed the priority of the node",
+    "node.monitor_only": "changed whether runs may use the node",
+    "node.removed": "removed the node",
+    "node.resumed": "resumed the node",
+    "node.revoked": "revoked the node",
+    "password.changed": "changed the password of",
+    "password.changed_by_link": "chose a password by a link for",
+    "password.link_created": "made a link for a new password for",
+    "person.activated": "activated the account",
+    "person.created": "created the account",
+    "person.deactivated": "deactivated the account",
+    "person.no_operator": "took the operator's rights from",
+    "person.operator": "made an operator of",
+    "person.sign_in_failed": "failed to sign in as",
+    "person.signed-in-by-link": "signed in by the demo's link as",
+    "person.signed_in": "signed in as",
+    "person.signed_out": "signed out as",
+    "run.archive": "archived",
+    "run.cancel": "canceled",
+    "run.delete": "deleted",
+    "run.pin": "pinned",
+    "run.purge": "permanently deleted",
+    "run.restore": "restored",
+    "run.submit": "submitted",
+    "run.tag": "tagged",
+    "run.unarchive": "unarchived",
+    "run.unpin": "unpinned",
+    "run.untag": "removed a tag of",
+    "session.ended": "ended a session of",
+    "session.others_ended": "ended the other sessions of",
+    "token.all_revoked": "revoked all tokens of",
+    "token.created": "created the token",
+    "token.revoked": "revoked the token",
+    "workspace.archived": "archived the workspace",
+    "workspace.created": "created the workspace",
+    "workspace.owner_joined": "joined as an owner",
+    "workspace.renamed": "renamed the workspace",
+    "workspace.restored": "restored the workspace",
+}
+# The objects of which the trail speaks: the part of a verb before its dot, and its word.
+KINDS = {
+    "alert": "Alerts",
+    "channel": "Notifications",
+    "cluster": "Clusters",
+    "experiment": "Experiments",
+    "invitation": "Invitations",
+    "member": "Members",
+    "model": "Models",
+    "node": "Nodes",
+    "password": "Passwords",
+    "person": "Accounts and sign-ins",
+    "run": "Runs",
+    "session": "Sessions",
+    "token": "Tokens",
+    "workspace": "Workspaces",
+}
+MAX_TEXT = 200
+
+
+class FilterError(ValueError):
+    """A filter cannot be understood; `field` is its name."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True)
+class AuditFilter:
+    """`actor`: the whole name of who did it. `kind`: a key of KINDS. `text`: a part of the subject. `begin`
+    and `end`: the first and last day (UTC). "" and None: any."""
+
+    actor: str = ""
+    kind: str = ""
+    text: str = ""
+    begin: date | None = None
+    end: date | None = None
+
+
+def read_filter(fields: Mapping[str, str]) -> AuditFilter:
+    """Returns the filter in the parameters of a request: actor, kind, text, from, to. Raises FilterError."""
+    kind = fields.get("kind", "")
+    if kind and kind not in KINDS:
+        raise FilterError("kind", f"must be one of {', '.join(KINDS)}")
+    actor, text = (fields.get(name, "").replace("\x00", "").strip()[:MAX_TEXT] for name in ("actor", "text"))
+    return AuditFilter(actor, kind, text, _day(fields, "from"), _day(fields, "to"))
+
+
+def visible_events(who: Principal) -> QuerySet[AuditEvent]:
+    """Returns the events that this person may see: operators all, owners those of their workspace. Raises
+    PermissionDenied for others."""
+    events = AuditEvent.objects.select_related("workspace")
+    if who.user.is_operator:
+        return events
+    if not who.may(Role.OWNER):
+        raise PermissionDenied(lacking(who, Role.OWNER))
+    return events.filter(workspace=who.workspace)
+
+
+def filter_events(events: QuerySet[AuditEvent], wanted: AuditFilter) -> QuerySet[AuditEvent]:
+    """Returns those of the events that match, the newest first."""
+    if wanted.actor:
+        events = events.filter(actor=wanted.actor)
+    if wanted.kind:
+        events = events.filter(verb__startswith=wanted.kind)
+    if wanted.text:
+        events = events.filter(subject__icontains=wanted.text)
+    if wanted.begin is not None:
+        events = events.filter(at__gte=_midnight(wanted.begin))
+    if wanted.end is not None:
+        events = events.filter(at__lt=_midnight(wanted.end) + timedelta(days=1))
+    return events.order_by("-pk")
+
+
+def action_text(verb: str) -> str:
+    """Returns what was done in words; for a verb of another version the verb itself."""
+    return WORDS.get(verb, verb.replace(".", " ").replace("_", " ").replace("-", " "))
+
+
+def detail_text(detail: Mapping[str, object]) -> str:
+    """Returns the details in one line: `role: owner, is new: yes`."""
+    return ", ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in _pairs(detail))
+
+
+def _pairs(detail: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    return ((name, value) for name, value in sorted(detail.items()) if value not in (None, "", [], {}))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return detail_text(value) if isinstance(value, dict) else str(value)
+
+
+def _day(fields: Mapping[str, str], name: str) -> date | None:
+    text = fields.get(name, "").strip()
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise FilterError(name, "must be a day such as 2026-11-25") from error
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
