@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from clusters import journal
@@ -210,12 +210,25 @@ class TestStatus:
         assert heartbeat.silence_s(node, after(3600)) == 4
 
 
+def refuse(*_: object) -> None:
+    raise DatabaseError("the disk is full")
+
+
 @pytest.mark.django_db(transaction=True)
 class TestListening:
     async def test_a_server_pulses_from_its_start_to_its_end(self) -> None:
         async with pulse_while_serving(None), asyncio.timeout(10):
             while not await Hearing.objects.aexists():
                 await asyncio.sleep(0)
+
+    def test_a_pulse_that_fails_is_logged_and_the_next_one_counts(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with connection.execute_wrapper(refuse):
+            hub_uptime._pulse_once(())
+        assert "The hub could not record that it listens" in caplog.text
+        hub_uptime._pulse_once(())
+        assert Hearing.objects.exists()
 
 
 class TestPulse:

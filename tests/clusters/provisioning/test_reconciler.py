@@ -3,10 +3,12 @@ down."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -32,6 +34,12 @@ SOON = timedelta(seconds=15)
 
 def latest_message(kind: str) -> str:
     return "\n".join(event.message for event in ClusterEvent.objects.filter(kind=kind))
+
+
+def refuse_updates(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    if sql.startswith("UPDATE"):
+        raise DatabaseError("the disk is full")
+    return execute(sql, *rest)
 
 
 def released(provider: Provider) -> list[str]:
@@ -97,6 +105,14 @@ class TestLife:
         ProvidedMachine.objects.filter(pk=odd.pk).update(state="of-a-later-hub")
         assert tend(machine) == "joining"
         assert f"Machine {odd.name} could not be reconciled" in caplog.text
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_database_that_fails_is_an_error_of_the_whole_pass(self, provider: Provider) -> None:
+        machine = wanted()
+        with connection.execute_wrapper(refuse_updates), pytest.raises(DatabaseError):
+            tend(machine)
+        assert provider.calls == []
+        assert tend(machine) == "joining"
 
     def test_a_node_that_is_revoked_is_released(self, provider: Provider) -> None:
         machine = wanted()

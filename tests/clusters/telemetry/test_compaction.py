@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, connection
 
 from clusters import tasks
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
@@ -153,6 +155,12 @@ class TestFold:
         assert list(TelemetrySlice.objects.values_list("start", "set_aside")) == [(HOUR, 2)]
 
 
+def refuse_deletes(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    if sql.startswith("DELETE"):
+        raise DatabaseError("the disk is full")
+    return execute(sql, *rest)
+
+
 class TestTick:
     def test_a_node_is_folded_once_it_has_enough_to_be_worth_it(self, node: Node) -> None:
         stored(node, gpu_block(HOUR, GPU, range(60)))
@@ -172,6 +180,13 @@ class TestTick:
         assert compaction.fold_due_nodes(LATER) == 1
         assert set(TelemetrySlice.objects.values_list("node", flat=True)) == {node.pk}
         assert f"The telemetry of node {node.pk} could not be folded" in caplog.text
+
+    def test_a_database_that_fails_ends_it_and_nothing_is_lost(self, node: Node) -> None:
+        stored(node, gpu_block(HOUR, GPU, range(60)))
+        with connection.execute_wrapper(refuse_deletes), pytest.raises(DatabaseError):
+            compaction.fold_due_nodes(LATER)
+        assert (TelemetrySlice.objects.count(), TelemetryChunk.objects.count()) == (60, 0)
+        assert compaction.fold_due_nodes(LATER) == 1
 
     def test_what_it_has_no_time_for_is_left_to_the_next_one(
         self, node: Node, monkeypatch: pytest.MonkeyPatch
