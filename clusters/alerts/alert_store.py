@@ -21,6 +21,7 @@ from clusters.alerts.evaluation import AlertCase, RuleEvaluation, evaluate_rules
 from clusters.alerts.rules import RULES, GpuRule, NodeRule
 from clusters.alerts.thresholds import load_limits
 from clusters.models import Alert, Node
+from workspaces import process_caches
 
 log = logging.getLogger(__name__)
 PENDING, FIRING, CLEARED = "pending", "firing", "cleared"
@@ -85,6 +86,11 @@ def delete_old(now: datetime) -> None:
 
 # By its name "critical" comes before "warning".
 BY_SEVERITY: tuple[OrderBy | str, ...] = ("severity", F("fired_at").desc(nulls_last=True), "-pk")
+
+
+@process_caches.register
+def clear_cache() -> None:
+    _logged_failures.clear()
 
 
 def _log_failures(failures: Mapping[str, Exception]) -> None:

@@ -93,16 +93,16 @@ def hot(gpu: GpuFacts, node: NodeFacts, limits: AlertLimits) -> RuleResult:
     core, memory = gpu.mean.get("temperature_c"), gpu.mean.get("memory_temperature_c")
     if core is None and memory is None:
         return None
+    name = gpu_name(gpu, node)
     parts = []
     if core is not None and limits.gpu_c and core >= limits.gpu_c:
-        parts.append(f"{core:.0f} °C hot")
+        parts.append(f"{name} is {core:.0f} °C hot")
     if memory is not None and limits.gpu_memory_c and memory >= limits.gpu_memory_c:
-        parts.append(f"its memory {memory:.0f} °C hot")
+        parts.append(f"{'its memory' if parts else f'The memory of {name}'} is {memory:.0f} °C hot")
     if not parts:
         return ()
     sentence = (
-        f"{gpu_name(gpu, node)} is {' and '.join(parts)}. Check fans, air flow and the room's cooling "
-        "before the GPU is slowed down."
+        f"{' and '.join(parts)}. Check fans, air flow and the room's cooling before the GPU is slowed down."
     )
     return (RuleMatch(sentence, {"temperature_c": core, "memory_temperature_c": memory}),)
 

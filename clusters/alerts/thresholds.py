@@ -87,10 +87,10 @@ def inherited(cluster: Cluster | None) -> AlertLimits:
 
 
 def change(cluster: Cluster | None, values: Mapping[str, float | None], who: User) -> tuple[str, ...]:
-    """Sets the given thresholds of the cluster (None = all clusters); None removes one. Returns the names of
-    those that changed. Raises SpecError that names the wrong threshold."""
+    """Sets the thresholds of the cluster (None = all clusters) that `values` names; None removes one. Returns
+    the names of those that changed. Raises SpecError that names the threshold whose value is impossible."""
     for name, value in values.items():
-        _check(name, value)
+        _check(BY_NAME[name], value)
     with transaction.atomic():
         before = values_by_cluster().get(None if cluster is None else cluster.pk, {})
         changed = {name: value for name, value in values.items() if value != before.get(name)}
@@ -107,12 +107,11 @@ def change(cluster: Cluster | None, values: Mapping[str, float | None], who: Use
     return tuple(changed)
 
 
-def _check(name: str, value: float | None) -> None:
-    threshold = BY_NAME.get(name)
-    if threshold is None:
-        raise SpecError(name, f"is not a threshold; the thresholds are: {', '.join(BY_NAME)}")
+def _check(threshold: Threshold, value: float | None) -> None:
     if value is not None and not (math.isfinite(value) and 0 <= value <= threshold.maximum):
-        raise SpecError(name, f"must be between 0 (which switches the rule off) and {threshold.maximum:g}")
+        raise SpecError(
+            threshold.name, f"must be between 0 (which switches the rule off) and {threshold.maximum:g}"
+        )
 
 
 def _changed(limits: AlertLimits, values: Mapping[str, float]) -> AlertLimits:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from clusters.brokers.rabbitmq import RabbitMqBroker
 
 log = logging.getLogger(__name__)
-REDIS = ("redis", "rediss", "redis+socket")
 RABBITMQ = ("amqp", "amqps")
 UNENCRYPTED = ("redis", "amqp")
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, never bound
@@ -64,7 +63,7 @@ def login_for_node(node: Node, hub_host: str, capabilities: Collection[str] = (R
     broker, base = _broker(), _base(node, hub_host)
     # Queried again, because the caller may have loaded the node before it was revoked.
     is_valid = Node.objects.filter(pk=node.pk, token_digest=node.token_digest, revoked_at=None).exists()
-    if broker is None or base is None or not is_valid:
+    if base is None or not is_valid:
         return BrokerLogin()
     password = _password(node)
     try:
@@ -78,11 +77,8 @@ def login_for_node(node: Node, hub_host: str, capabilities: Collection[str] = (R
 
 def remove_user(name: str) -> None:
     """Removes the broker user of the node `name`. If the broker is unavailable, `repair_users` does it."""
-    broker = _broker()
-    if broker is None:
-        return
     try:
-        broker.delete_user(name)
+        _broker().delete_user(name)
     except (BrokerUnavailable, BrokerPermissionError) as error:
         log.warning("The broker's user of node %s could not be removed yet: %s", name, error)
 
@@ -94,8 +90,6 @@ def repair_users() -> None:
     The first call in a process updates every user, which may have permissions and passwords of an older
     version."""
     broker = _broker()
-    if broker is None:
-        return
     is_renewed = settings.BROKER_URL in _renewed_brokers
     try:
         user_names = broker.user_names()
@@ -115,12 +109,9 @@ def user_name(name: str) -> str:
     return f"node.{name}"
 
 
-def _broker() -> ValkeyBroker | RabbitMqBroker | None:
-    scheme = urlsplit(settings.BROKER_URL).scheme
-    if scheme in REDIS:
+def _broker() -> ValkeyBroker | RabbitMqBroker:
+    if urlsplit(settings.BROKER_URL).scheme not in RABBITMQ:
         return ValkeyBroker(settings.BROKER_URL)
-    if scheme not in RABBITMQ:
-        return None
     # Its HTTP client takes 70 ms and 10 MiB to load, also where the broker is Valkey.
     rabbitmq: type[RabbitMqBroker] = import_string("clusters.brokers.rabbitmq.RabbitMqBroker")
     return rabbitmq(settings.BROKER_URL, settings.RABBITMQ_API_URL)

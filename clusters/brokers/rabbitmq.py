@@ -74,7 +74,8 @@ class RabbitMqBroker:
                 f"RabbitMQ's management plugin refuses the user of RABBITMQ_API_URL; {API_URL_HELP}"
             )
         # Deleting a user that is gone already is no error.
-        if answer.is_error and answer.status_code != httpx.codes.NOT_FOUND:
+        is_gone = method == "DELETE" and answer.status_code == httpx.codes.NOT_FOUND
+        if not (answer.is_success or is_gone):
             raise BrokerUnavailable(f"RabbitMQ's management plugin answered {answer.status_code}")
-        items: Sequence[Mapping[str, object]] = answer.json() if method == "GET" and answer.is_success else []
+        items: Sequence[Mapping[str, object]] = answer.json() if method == "GET" else []
         return items

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import redis
+from redis.exceptions import MasterDownError, OutOfMemoryError, ReadOnlyError, TryAgainError
 
 from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
 
@@ -21,8 +22,17 @@ GRANT_HELP = (
     "the hub's user at the broker may not manage users there. Let it (ACL SETUSER <user> +acl), "
     "and give it the rights that it is to pass on"
 )
-# Prefixes of temporary errors.
-TEMPORARY_ERRORS = ("BUSY", "LOADING", "MASTERDOWN", "OOM", "READONLY", "TRYAGAIN")
+# A server that loads its data raises a ConnectionError.
+TEMPORARY_ERRORS = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    TryAgainError,
+)
+# The beginning of the error of a server that runs a long script; redis-py has no class for it.
+BUSY = "BUSY"
 
 
 class ValkeyBroker:
@@ -64,10 +74,10 @@ class ValkeyBroker:
         )
         try:
             yield server
-        except (redis.ConnectionError, redis.TimeoutError) as error:
+        except TEMPORARY_ERRORS as error:
             raise BrokerUnavailable(str(error)) from error
         except redis.ResponseError as error:
-            if str(error).startswith(TEMPORARY_ERRORS):
+            if str(error).startswith(BUSY):
                 raise BrokerUnavailable(str(error)) from error
             raise BrokerPermissionError(f"{GRANT_HELP} ({error})") from error
         finally:

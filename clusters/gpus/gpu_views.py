@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 from clusters.charts import GPU, chart_config
 from clusters.gpus.gpu_health import health, link
@@ -80,16 +80,8 @@ def _bands(gpu_history: GpuHistory, now: float) -> list[dict[str, object]]:
             # A use that goes on reaches beyond the end of a live chart, which moves on without a new request.
             "to": now + 3600 if use.end is None else use.end,
             "label": use.line.label,
-            "url": _run_url(use.line.holder),
+            "url": reverse("run-by-id", args=[use.line.holder]) if use.line.holder else "",
             "tone": "running" if use.line.holder else "canceled",
         }
         for use in gpu_history.uses
     ]
-
-
-def _run_url(holder: str) -> str:
-    """Returns the address of a run's page, or "" if the app of runs is not installed."""
-    try:
-        return reverse("run-by-id", args=[holder]) if holder else ""
-    except NoReverseMatch:
-        return ""

@@ -93,8 +93,6 @@ def clear_cache() -> None:
 def _requeue(batch: dict[int, PendingHeartbeat], written: set[int], with_vitals: set[int]) -> None:
     """Queues again what was not written, in front of newer heartbeats. If a node has both, the newer values
     are queued."""
-    if not batch:
-        return
     newest = max(heartbeat.at for heartbeat in batch.values())
     with _lock:
         newer = dict(_pending)

@@ -117,8 +117,6 @@ def _owned(node: Node, block: Block, own_gpus: Collection[str]) -> Iterator[Bloc
 
 
 def _columns(block: Block, matrix: bytes, rows: list[int]) -> bytes:
-    if not matrix:
-        return b""
     row_bytes = len(block.metrics) * ITEM_BYTES
     return np.frombuffer(matrix, np.uint8).reshape(-1, len(block.subjects), row_bytes)[:, rows].tobytes()
 

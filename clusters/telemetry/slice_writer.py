@@ -68,8 +68,6 @@ def write() -> None:
     global _waiting_bytes, _is_full  # noqa: PLW0603 - guarded by the lock
     with _lock:
         batch = dict(_waiting)
-    if not batch:
-        return
     # Outside the lock, so that reports do not wait for the database. The entries stay in `_waiting` until
     # they are stored, so that `is_waiting` always finds them.
     _write(batch)

@@ -21,12 +21,7 @@ def alerts_of_node(context: Context, node: Node) -> list[presenters.AlertSummary
 
 @register.simple_tag(takes_context=True)
 def alerts_of_gpu(context: Context, node: Node, uuid: str) -> list[presenters.AlertSummary]:
-    workspace = _workspace(context)
-    return (
-        [line for line in presenters.firing_on([node], workspace) if line.gpu and line.gpu.uuid == uuid]
-        if workspace
-        else []
-    )
+    return [line for line in alerts_of_node(context, node) if line.gpu and line.gpu.uuid == uuid]
 
 
 @register.simple_tag(takes_context=True)

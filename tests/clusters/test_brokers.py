@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.models import Node
 from clusters.wakeups import wake
 from tests.clusters.wakeup_listeners import listening, run_id
-from tests.hub import eventually
+from tests.hub import eventually, free_port
 from workspaces.tokens import digest
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -211,6 +212,15 @@ class TestAddress:
         assert "use rediss:// in NODE_BROKER_URL" in caplog.text
         assert "node.alpha" not in caplog.text
 
+    def test_nor_is_the_hubs_own_address_of_it(
+        self, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        settings.BROKER_URL = f"redis://:secret@0.0.0.0:{free_port()}/0"
+        with caplog.at_level(logging.WARNING), pytest.raises(BrokerUnavailable):
+            brokers.login_for_node(node("alpha"), "10.0.0.1")
+        assert "use rediss:// in NODE_BROKER_URL or BROKER_URL" in caplog.text
+        assert "secret" not in caplog.text
+
 
 class TestForeignBroker:
     def test_without_the_right_to_make_users_nobody_gets_the_hubs_own(
@@ -233,12 +243,35 @@ class TestForeignBroker:
         with pytest.raises(BrokerUnavailable):
             brokers.login_for_node(node("alpha"), "localhost")
 
+    def test_one_that_is_busy_with_a_script_is_away_for_now(self, valkey: str) -> None:
+        alpha = node("alpha")
+        server, other = (redis.Redis.from_url(valkey) for _ in range(2))
+        with server, other, ThreadPoolExecutor(1) as pool:
+            server.config_set("busy-reply-threshold", 1)
+            script = pool.submit(other.eval, "while true do end", 0)
+            try:
+                eventually(partial(_is_busy, server), 20, "the script runs")
+                with pytest.raises(BrokerUnavailable, match="BUSY"):
+                    brokers.login_for_node(alpha, "localhost")
+            finally:
+                server.script_kill()
+                script.exception(20)
+                server.config_set("busy-reply-threshold", 5000)
+
     def test_revoking_does_not_need_it(self, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
         alpha = node("alpha")
         settings.BROKER_URL = "redis+socket://:x@/nowhere/valkey.sock"
         revoke_node(alpha)
         assert "could not be removed yet" in caplog.text
         assert Node.objects.get(pk=alpha.pk).revoked_at is not None
+
+
+def _is_busy(server: redis.Redis) -> bool:
+    try:
+        server.ping()
+    except redis.ResponseError:
+        return True
+    return False
 
 
 @pytest.mark.slow

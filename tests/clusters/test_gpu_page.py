@@ -18,6 +18,7 @@ from clusters.leases import acquire, release
 from clusters.models import Lease, Node
 from clusters.node_reports import heartbeat
 from tests.clusters.builders import GIB, beat, cluster, gpu, gpus_wanted, ready_node
+from tests.clusters.telemetry.builders import gpu_block, stored
 from tests.clusters.test_pages import text_of
 from tests.markup import one_line
 from tests.people import client_of, make_stranger, make_viewer, make_workspace
@@ -127,6 +128,15 @@ class TestProcesses:
         for words in ("4711", "python train.py", "ada", "3.0 GiB", "88 %", "run 41", "rank 2"):
             assert words in text, words
 
+    def test_that_outlive_the_lease_of_their_run_still_name_it(self) -> None:
+        process = GpuProcess(pid=4711, name="python train.py", user="ada", run="41" * 16, attempt=1, rank=2)
+        report_gpus(replace(gpu("GPU-a"), processes=(process,)))
+        hold("41" * 16)
+        release("41" * 16, 1)
+        text = page("/nodes/alpha/")
+        for words in ("python train.py", "ada", "run 41", "rank 2"):
+            assert words in text, words
+
     def test_of_another_workspace_s_run_only_that_it_is_busy(self) -> None:
         process = GpuProcess(pid=4711, name="python secret.py", user="eve", run="42" * 16, attempt=1, rank=0)
         report_gpus(replace(gpu("GPU-a"), processes=(process,)))
@@ -167,6 +177,13 @@ class TestGpuPage:
             assert words in text, words
         assert re.search(r'th-grave">.*?3\s*</dd>', text, re.S)
         assert "Pages retired" not in text, "what it does not tell is not 0"
+
+    def test_a_refresh_gets_what_changes_without_the_charts(self) -> None:
+        report_gpus(gpu("GPU-a", power_w=512.0))
+        part = page("/gpus/GPU-a/", HX_Request="true")
+        assert "512 W" in part
+        assert "<html" not in part
+        assert 'data-mount="charts"' not in part
 
     def test_its_troubles_are_on_record(self) -> None:
         node = report_gpus(gpu("GPU-a"))
@@ -229,6 +246,26 @@ class TestHistory:
         self.used("41" * 16, 3, 0.5)
         text = one_line(page("/gpus/GPU-a/history/?range=1h"))
         assert "in use for 0.5 of 1.0 GPU hours, 50 %" in text
+
+    def test_only_the_runs_between_two_moments_are_shown(self) -> None:
+        ready_node("alpha", "GPU-a")
+        self.used("41" * 16, 3, 2)
+        self.used("42" * 16, 1, 0.5)
+        now = timezone.now().timestamp()
+        text = one_line(page(f"/gpus/GPU-a/history/?from={now - 4 * 3600}&to={now - 1.5 * 3600}"))
+        assert "in use for 1.0 of 2.5 GPU hours" in text
+        assert "run 41" in text
+        assert "run 42" not in text
+
+    def test_the_load_of_a_run_is_the_mean_of_its_own_time(self) -> None:
+        node = ready_node("alpha", "GPU-a")
+        self.used("41" * 16, 0.9, 0.5)
+        self.used("42" * 16, 0.4, 0.1)
+        start = int(timezone.now().timestamp()) // 10 * 10 - 3600
+        loads = (40.0 if second < 1980 else 80.0 for second in range(0, 3600, 10))
+        stored(node, gpu_block(start, "GPU-a", list(loads)))
+        second, first = re.findall(r'<td class="th-num">(\d+ %)</td>', page("/gpus/GPU-a/history/"))
+        assert (first, second) == ("40 %", "80 %")
 
     def test_nothing_is_claimed_of_a_load_that_nobody_measured(self) -> None:
         ready_node("alpha", "GPU-a")

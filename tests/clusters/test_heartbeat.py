@@ -1,18 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, connection
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from clusters import journal
 from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.models import Gpu, Hearing, Node
-from clusters.node_reports import heartbeat, hub_uptime
+from clusters.node_reports import gpu_sync, heartbeat, heartbeat_writer, hub_uptime
 from clusters.node_reports.hub_uptime import MAX_PULSE_GAP, PULSE_S, pulse, pulse_while_serving
 from tests.clusters.builders import GIB, beat, gpu, ready_node
 from trainhub_launch.errors import WireError
+from workspaces import background_loop
 
 pytestmark = pytest.mark.django_db
 # Later than any process that runs this test could have started.
@@ -97,6 +101,7 @@ class TestApply:
             {"memory_bytes": 2**70},
             {"address": "a\x00b"},
             {"gpus": tuple(gpu(f"GPU-{n}") for n in range(65))},
+            {"gpus": tuple(replace(gpu(f"MIG-{n}"), parent="GPU-a") for n in range(513))},
         ],
     )
     def test_a_value_that_no_machine_has_is_refused_whole(self, wrong: dict[str, Any]) -> None:
@@ -112,6 +117,56 @@ class TestApply:
         node.refresh_from_db()
         assert node.vitals["cpu_pct"] is None
         assert node.vitals["gpus"] == {"GPU-a": {}}
+
+
+class TestWithoutQueries:
+    def test_a_node_with_runs_that_returns_from_silence_needs_its_rows(self) -> None:
+        node = ready_node(at=NOW)
+        heard_between(-1000, 1000)
+        hub_uptime.refresh()
+        gpu_sync.refresh()
+        with background_loop.going():
+            assert not heartbeat.apply_numbers(node, beat(), after(40))
+            assert heartbeat.apply_numbers(node, beat(), after(40), has_runs=False)
+
+    def test_a_return_needs_them_while_nobody_knows_how_long_the_hub_listened(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(hub_uptime, "_cached_window", (float("-inf"), None))
+        node = ready_node(at=NOW)
+        gpu_sync.refresh()
+        with background_loop.going():
+            assert not heartbeat.apply_numbers(node, beat(), after(40), has_runs=False)
+            assert heartbeat.apply_numbers(node, beat(), after(5))
+
+    def test_gpus_are_read_again_only_after_a_while(
+        self, django_assert_num_queries: DjangoAssertNumQueries
+    ) -> None:
+        gpu_sync.refresh()
+        with django_assert_num_queries(0):
+            gpu_sync.refresh()
+
+    def test_what_arrives_while_a_write_fails_is_written_with_what_it_should_have_written(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        alpha, beta = (ready_node(name, at=NOW) for name in ("alpha", "beta"))
+        returned = "Reports again, after 40 s of silence."
+        alpha.vitals["cpu_pct"] = 77.0
+        heartbeat_writer.record(alpha, after(5), alpha.vitals, returned=returned)
+
+        def fail(*_: object) -> None:
+            for node in (alpha, beta):
+                heartbeat_writer.record(node, after(10), None)
+            raise DatabaseError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(journal, "record_events", fail)
+            with pytest.raises(DatabaseError):
+                heartbeat_writer.write()
+        heartbeat_writer.write()
+        assert set(Node.objects.values_list("last_report_at", flat=True)) == {after(10)}
+        assert Node.objects.get(name="alpha").vitals["cpu_pct"] == 77.0
+        assert [event.message for event in journal.recent_events(alpha, 1)] == [returned]
 
 
 class TestStatus:
@@ -155,12 +210,25 @@ class TestStatus:
         assert heartbeat.silence_s(node, after(3600)) == 4
 
 
+def refuse(*_: object) -> None:
+    raise DatabaseError("the disk is full")
+
+
 @pytest.mark.django_db(transaction=True)
 class TestListening:
     async def test_a_server_pulses_from_its_start_to_its_end(self) -> None:
         async with pulse_while_serving(None), asyncio.timeout(10):
             while not await Hearing.objects.aexists():
                 await asyncio.sleep(0)
+
+    def test_a_pulse_that_fails_is_logged_and_the_next_one_counts(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with connection.execute_wrapper(refuse):
+            hub_uptime._pulse_once(())
+        assert "The hub could not record that it listens" in caplog.text
+        hub_uptime._pulse_once(())
+        assert Hearing.objects.exists()
 
 
 class TestPulse:

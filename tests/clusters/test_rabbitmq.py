@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,13 @@ from kombu.exceptions import OperationalError
 from pytest_django import Settings
 
 from clusters import brokers
+from clusters.brokers.errors import BrokerUnavailable
 from clusters.enrolment.node_tokens import enrol_node, revoke_node
 from clusters.models import Node
 from clusters.wakeups import wake
 from tests.clusters.rabbitmq import Rabbit, rabbit
 from tests.clusters.wakeup_listeners import listening, run_id
-from tests.hub import eventually
+from tests.hub import eventually, free_port
 
 
 @pytest.fixture(scope="module")
@@ -143,10 +147,65 @@ def test_without_the_management_plugin_nobody_gets_the_hubs_own(caplog: pytest.L
     assert caplog.text.count("RABBITMQ_API_URL") == 1
 
 
+@contextmanager
+def answering(status: int) -> Iterator[str]:
+    """The address of a server that answers every request with this status."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def do_PUT(self) -> None:
+            self.do_GET()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield f"http://hub:secret@127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestManagementPlugin:
+    @pytest.mark.parametrize("status", [401, 403])
+    def test_that_refuses_the_hubs_user_is_logged_once_with_the_remedy(
+        self, status: int, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        alpha = node("alpha")
+        with answering(status) as settings.RABBITMQ_API_URL, caplog.at_level(logging.WARNING):
+            assert brokers.login_for_node(alpha, "localhost") == brokers.BrokerLogin()
+            brokers.repair_users()
+        assert caplog.text.count("refuses the user of RABBITMQ_API_URL; set RABBITMQ_API_URL to") == 1
+        assert "secret" not in caplog.text
+
+    @pytest.mark.parametrize("status", [301, 404, 500])
+    def test_that_fails_or_is_something_else_is_away_for_now(
+        self, status: int, settings: Settings, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        alpha = node("alpha")
+        with answering(status) as settings.RABBITMQ_API_URL:
+            with pytest.raises(BrokerUnavailable, match=f"answered {status}"):
+                brokers.login_for_node(alpha, "localhost")
+            brokers.repair_users()
+        assert f"could not be checked: RabbitMQ's management plugin answered {status}" in caplog.text
+
+    def test_that_does_not_answer_is_away_for_now(self, settings: Settings) -> None:
+        settings.RABBITMQ_API_URL = f"http://hub:secret@127.0.0.1:{free_port()}"
+        with pytest.raises(BrokerUnavailable, match="does not answer") as caught:
+            brokers.login_for_node(node("alpha"), "localhost")
+        assert "secret" not in str(caught.value)
+
+
 def _known() -> set[str]:
-    broker = brokers._broker()
-    assert broker is not None
-    return broker.user_names()
+    return brokers._broker().user_names()
 
 
 def _is_closed(own: Any) -> bool:

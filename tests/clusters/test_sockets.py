@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -8,11 +9,12 @@ from django.utils import timezone
 
 from clusters import consumers
 from clusters.models import Node
-from clusters.node_reports import heartbeat
+from clusters.node_reports import gpu_sync, heartbeat, heartbeat_writer
 from live.middleware import stack
 from tests.clusters.builders import beat, cluster, ready_node
 from tests.live.sockets import Watcher, with_token
 from tests.people import make_person, make_stranger, make_viewer, make_workspace, token_of
+from workspaces import background_loop
 from workspaces.http.scopes import principal_of_scope
 from workspaces.models import User
 from workspaces.states import Role
@@ -38,6 +40,14 @@ def report(node: Node) -> None:
     heartbeat.apply(node, beat(cpu_pct=77.0), timezone.now() + timedelta(seconds=2))
 
 
+def report_by_the_loop(node: Node) -> None:
+    """The node reports numbers, which the background loop writes."""
+    gpu_sync.refresh()
+    with background_loop.going():
+        assert heartbeat.apply_numbers(node, beat(cpu_pct=77.0), timezone.now() + timedelta(seconds=2))
+    heartbeat_writer.write()
+
+
 @pytest.fixture
 def alpha() -> Node:
     return ready_node("alpha")
@@ -45,10 +55,13 @@ def alpha() -> Node:
 
 @pytest.mark.parametrize("address", ["/ws/nodes/alpha/", "/ws/nodes/"])
 class TestNodeSocket:
-    async def test_tells_a_viewer_that_the_node_changed(self, address: str, alpha: Node) -> None:
+    @pytest.mark.parametrize("change", [report, report_by_the_loop])
+    async def test_tells_a_viewer_that_the_node_changed(
+        self, change: Callable[[Node], None], address: str, alpha: Node
+    ) -> None:
         socket = await watching(address, await database_sync_to_async(make_viewer)())
         assert await socket.opens()
-        await database_sync_to_async(report)(alpha)
+        await database_sync_to_async(change)(alpha)
         assert await socket.hears() == {"type": "node.changed", "node": "alpha"}
         await socket.closes()
 

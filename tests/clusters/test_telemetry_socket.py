@@ -40,8 +40,11 @@ async def watching(names: str) -> Watcher:
     return watcher
 
 
-def sample(node: Node) -> None:
-    block = Block(int(time.time()), 1, ("GPU-a",), ("power_w",), pack([[{"power_w": 700.0}]], ("power_w",)))
+def sample(node: Node, *subjects: str) -> None:
+    """The node reports a sample of each GPU, GPU-a if none is named: 700 W, 600 W …"""
+    uuids = subjects or ("GPU-a",)
+    row = [{"power_w": 700.0 - 100 * place} for place, _ in enumerate(uuids)]
+    block = Block(int(time.time()), 1, uuids, ("power_w",), pack([row], ("power_w",)))
     intake.ingest_telemetry(node, Report("agent", 1, time.time(), samples=(block,)), timezone.now())
 
 
@@ -59,6 +62,15 @@ class TestTelemetrySocket:
             [[[700.0]]],
         )
         assert await socket.hears_nothing()
+        await socket.closes()
+
+    async def test_leaves_out_what_a_node_reports_of_gpus_that_are_not_its_own(self, alpha: Node) -> None:
+        beta = await database_sync_to_async(ready_node)("beta", "GPU-b")
+        socket = await watching("beta")
+        assert await socket.opens()
+        await database_sync_to_async(sample)(beta, "GPU-a", "GPU-b")
+        gpus = (await socket.hears())["gpus"]
+        assert (gpus["subjects"], gpus["values"]) == (["GPU-b"], [[[600.0]]])
         await socket.closes()
 
     async def test_tells_the_node_that_somebody_looks_and_for_a_moment_after(self, alpha: Node) -> None:

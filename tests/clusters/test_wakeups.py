@@ -2,12 +2,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import celery
 import pytest
+import redis
+from pytest_django import Settings
 
+from clusters import brokers
+from clusters.enrolment.node_tokens import enrol_node
 from clusters.models import Node
 from clusters.wakeups import wake
+from tests.live.test_publish import running
+from trainhub.installation import broker_of
+from trainhub.up.valkey import configured
 
 NODE = Node(name="alpha")
 
@@ -45,3 +54,20 @@ class TestWake:
         with caplog.at_level(logging.WARNING):
             assert not wake(NODE, "a" * 32, 1)
         assert "alpha could not be woken" in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_node_takes_its_wake_ups_from_the_database_of_the_hub(tmp_path: Path, settings: Settings) -> None:
+    for name in ("run", "valkey"):
+        (tmp_path / name).mkdir()
+    server = configured(tmp_path, password="of-tests-only")
+    server.config.write_text(server.config.read_text().replace("databases 1", "databases 2"))
+    settings.BROKER_URL = f"{broker_of(server.url)}?virtual_host=1"
+    with running(server), redis.Redis.from_url(server.url, db=1) as hub:
+        parts = urlsplit(brokers.login_for_node(enrol_node("local", "alpha")[0], "localhost").url)
+        assert parts.query == "virtual_host=1"
+        hub.lpush("node.alpha.wake", "a wake-up")
+        with redis.Redis(
+            unix_socket_path=parts.path, db=1, username=parts.username, password=parts.password
+        ) as own:
+            assert own.brpop(["node.alpha.wake"], timeout=1) == (b"node.alpha.wake", b"a wake-up")

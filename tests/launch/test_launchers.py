@@ -1,4 +1,4 @@
-"""Options of the user's own launcher, of which some take no value."""
+"""The user's own launcher, and its options, of which some take no value."""
 
 from __future__ import annotations
 
@@ -21,3 +21,8 @@ def test_the_script_is_found_behind_them(command: str) -> None:
     found = launcher(tuple(command.split()))
     assert found is not None
     assert (found.script, found.option("--nproc-per-node")) == ("train.py", "2")
+
+
+@pytest.mark.parametrize("command", ["accelerate", "accelerate test", "accelerate config default"])
+def test_accelerate_without_launch_starts_no_processes(command: str) -> None:
+    assert launcher(tuple(command.split())) is None

@@ -13,6 +13,7 @@ from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import EnvironmentSpec, NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report, StopOrder
 from trainhub_launch.states import Phase, RankState
+from trainhub_launch.telemetry import BUCKET_S, GpuEvent
 
 BEAT = Heartbeat(
     agent_version="0.1",
@@ -42,6 +43,16 @@ FACT = AttemptFact(
     outputs=(OutputFile("model.pt", 9, "c" * 64),),
     warnings=("a file was left out",),
 )
+GPU = asdict(BEAT.gpus[0])
+BUCKET = {
+    "start": 0,
+    "step_s": BUCKET_S,
+    "subjects": ["GPU-1a"],
+    "metrics": ["power_w"],
+    "values": bytes(4),
+    "peaks": bytes(4),
+}
+EVENT = asdict(GpuEvent(1, 0.0, "xid", "GPU-1a", 79))
 chunks = st.builds(
     LogChunk,
     st.text(max_size=8),
@@ -108,7 +119,40 @@ class TestReport:
     )
     def test_anything_else_is_refused_as_no_report(self, wrong: Any) -> None:
         with pytest.raises(WireError):
-            Report.from_wire(wrong)
+            Report.from_wire(as_lists(wrong))
+
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({"interpreters": "python3"}, "interpreters must be a list of at most 1,024"),
+            ({"network_ports": [{}] * 1025}, "network_ports must be a list of at most 1,024"),
+            ({"numbers": [1.0]}, "numbers must be a mapping"),
+            ({"numbers": {7: 1.0}}, "the names of numbers must be texts"),
+            ({"numbers": {"load_1": "high"}}, "numbers must hold numbers, not str"),
+            ({"numbers": {"load_1": True}}, "numbers must hold numbers, not bool"),
+            ({"gpus": [{**GPU, "state": "melted"}]}, "the state of a GPU must be one of ok, lost"),
+            ({"gpus": [{**GPU, "counters": {"xid": None}}]}, "counters must hold numbers, not NoneType"),
+        ],
+    )
+    def test_a_machine_as_there_is_none_is_refused(self, changed: dict[str, Any], message: str) -> None:
+        wire = as_lists(make_report().to_wire())
+        with pytest.raises(WireError, match=f"^{message}$"):
+            Report.from_wire({**wire, "heartbeat": {**wire["heartbeat"], **changed}})
+
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({"buckets": [{**BUCKET, "subjects": "GPU-1a"}]}, "subjects and metrics must be lists of texts"),
+            ({"buckets": [{**BUCKET, "metrics": [7]}]}, "subjects and metrics must be lists of texts"),
+            ({"buckets": [{**BUCKET, "values": "text"}]}, "a block's numbers must be bytes"),
+            ({"events": [{**EVENT, "kind": "melted"}]}, "the kind of an event must be one of xid, lost,"),
+        ],
+    )
+    def test_telemetry_of_another_shape_is_refused(self, changed: dict[str, Any], message: str) -> None:
+        wire = as_lists(make_report().to_wire())
+        assert Report.from_wire({**wire, "buckets": [BUCKET], "events": [EVENT]}).events
+        with pytest.raises(WireError, match=message):
+            Report.from_wire({**wire, **changed})
 
 
 class TestAck:

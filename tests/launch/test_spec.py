@@ -97,6 +97,7 @@ class TestRefusals:
             ({"experiment": "a" * 129}, "experiment"),
             ({"display_name": "a" * 201}, "display_name"),
             ({"distribution": {"type": "ray"}}, "distribution.type"),
+            ({"distribution": {"type": "single"}}, "distribution.type"),
             ({"distribution": {"type": "pytorch", "process_count": 0}}, "distribution.process_count"),
             ({"distribution": {"type": "pytorch", "process_count": "4"}}, "distribution.process_count"),
             (
@@ -119,6 +120,7 @@ class TestRefusals:
             ({"resources": {"node_count": 2}}, "resources.node_count"),
             ({"resources": {"gpus_per_node": -1}}, "resources.gpus_per_node"),
             ({"resources": {"gpus_per_node": True}}, "resources.gpus_per_node"),
+            ({"environment_variables": ["A=1"]}, "environment_variables"),
             ({"environment_variables": {"A-B": "x"}}, "environment_variables.A-B"),
             ({"environment_variables": {"A": None}}, "environment_variables.A"),
             ({"environment_variables": {"A": {"secret": ""}}}, "environment_variables.A.secret"),

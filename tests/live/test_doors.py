@@ -72,7 +72,9 @@ class TestSocket:
         assert await is_refused("a", with_session(key, ORIGIN))
 
     async def test_is_refused_where_the_consumer_says_no(self, vera: User) -> None:
-        assert await is_refused("secret", with_token(await database_sync_to_async(token_of)(vera)))
+        watcher = unopened("secret", with_token(await database_sync_to_async(token_of)(vera)))
+        assert not await watcher.opens()
+        await watcher.closes()
 
     async def test_is_refused_at_an_unknown_address(self, vera: User) -> None:
         headers = with_token(await database_sync_to_async(token_of)(vera))

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
+import redis
 
 from live.fanout import fanout, is_watched, tell_here
+from tests.live.test_publish import layers
 
 pytestmark = pytest.mark.usefixtures("valkey")
 
@@ -32,6 +35,15 @@ class TestIsWatched:
         for _ in range(2):
             await fanout().leave(second, "telemetry.1")
         assert not is_watched("telemetry.1")
+
+    async def test_nothing_is_by_who_could_not_join(self, settings: Any) -> None:
+        settings.CHANNEL_LAYERS = layers("unix:///nowhere.sock")
+        ear = Ear()
+        with pytest.raises(redis.ConnectionError):
+            await fanout().join(ear, "telemetry.1")
+        assert not is_watched("telemetry.1")
+        tell_here("telemetry.1", "numbers")
+        assert ear.heard == []
 
     async def test_is_told_to_any_thread(self) -> None:
         ear, told = Ear(), []

@@ -135,6 +135,18 @@ class TestPublish:
         assert len(lost) == 2
         assert all(sentence.startswith("a live message for run.a is lost") for sentence in lost)
 
+    async def test_drops_messages_while_too_many_wait(
+        self, token: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        watcher = await opened("a", with_token(token))
+        with monkeypatch.context() as patched:
+            patched.setattr("live.publish.MAX_WAITING", 0)
+            publish(run_topic("a"), event("dropped"))
+        publish(run_topic("a"), event("sent"))
+        assert (await watcher.hears())["run"] == "sent"
+        assert caplog.messages == ["a live message for run.a is lost: 0 are waiting already"]
+        await watcher.closes()
+
     async def test_takes_no_time_of_the_caller(self) -> None:
         publish(run_topic("a"), event("a"))
         started = time.perf_counter()

@@ -27,6 +27,18 @@ class Browser:
         return self.got
 
 
+class GoneBrowser:
+    """The far end of a connection that is broken."""
+
+    def __init__(self) -> None:
+        self.attempts: list[str] = []
+        self.socket = Socket(self._send)
+
+    async def _send(self, message: Mapping[str, Any]) -> None:
+        self.attempts.append(message["text"])
+        raise ConnectionResetError
+
+
 class TestSlowSocket:
     async def test_gets_everything_while_its_queue_holds(self) -> None:
         browser = Browser()
@@ -101,10 +113,23 @@ class TestGone:
         assert asyncio.all_tasks() == before
 
     async def test_a_browser_that_left_ends_its_writer_quietly(self) -> None:
-        async def send(_: Mapping[str, Any]) -> None:
-            raise ConnectionResetError
+        browser = GoneBrowser()
+        browser.socket.offer("m0")
+        before = asyncio.all_tasks()
+        browser.socket.start()
+        (writer,) = asyncio.all_tasks() - before
+        await writer
+        browser.socket.offer("m1")
+        assert browser.attempts == ["m0"]
+        await browser.socket.stop()
 
-        socket = Socket(send)
-        socket.start()
-        socket.offer("m")
-        await socket.stop()
+    async def test_a_browser_that_left_after_it_kept_up_is_written_to_no_more(self) -> None:
+        browser = GoneBrowser()
+        before = asyncio.all_tasks()
+        browser.socket.start()
+        (writer,) = asyncio.all_tasks() - before
+        await writer
+        for text in ("m0", "m1"):
+            browser.socket.offer(text)
+        assert browser.attempts == ["m0"]
+        await browser.socket.stop()

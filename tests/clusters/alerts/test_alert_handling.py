@@ -82,6 +82,9 @@ class TestAcknowledge:
         Alert.objects.update(state="cleared")
         answer = call(alert, "acknowledge", make_operator())
         assert (answer.status_code, "has cleared meanwhile" in answer.json()["detail"]) == (409, True)
+        form = client_of(make_operator()).post(f"/alerts/{alert.pk}/acknowledge/", follow=True)
+        assert "The alert has cleared meanwhile; there is nothing left to do." in form.content.decode()
+        assert verbs() == []
 
     def test_on_the_page_returns_to_the_page(self, alert: Alert) -> None:
         client = client_of(make_operator())

@@ -86,8 +86,11 @@ class TestPlacement:
             "the other is held by run 7."
         )
 
-    def test_takes_it_again_when_the_alert_has_cleared(self, world: World) -> None:
-        world.happen("gpu_back", A)
+    @pytest.mark.parametrize(("event", "gpu"), [("gpu_back", A), ("restarted", "")])
+    def test_takes_it_again_when_the_gpu_or_its_machine_was_restarted(
+        self, world: World, event: str, gpu: str
+    ) -> None:
+        world.happen(event, gpu)
         world.tick(20, times=2)
         assert Alert.objects.get().state == "cleared"
         assert taken(take(2)) == {"alpha": (A, B)}

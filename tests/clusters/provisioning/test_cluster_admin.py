@@ -12,6 +12,7 @@ from clusters.provisioning import machines, node_admin
 from tests.clusters.builders import ready_node
 from tests.clusters.provisioning.builders import Provider, growing, up, wanted
 from tests.people import api_client, client_of, make_contributor, make_operator, make_owner, make_workspace
+from workspaces.authentication.confirmation import CONFIRMED_AT, CONFIRMED_FOR_S
 
 pytestmark = pytest.mark.django_db
 JSON = "application/json"
@@ -88,6 +89,19 @@ class TestChange:
         answer = api_client(make_operator()).patch("/api/v1/clusters/gpu-cluster/", {"max_nodes": 6}, JSON)
         assert (answer.json()["settings"]["max_nodes"], answer.json()["settings"]["min_nodes"]) == (6, 1)
         assert answer.json()["events"][0]["message"] == "Changed by olivia: max_nodes is 6."
+
+    def test_who_may_use_it(self) -> None:
+        post(name="gpu-cluster")
+        make_workspace("speech")
+        client = api_client(make_operator())
+        for workspaces in (["speech"], ["speech"], []):
+            answer = client.patch("/api/v1/clusters/gpu-cluster/", {"workspaces": workspaces}, JSON)
+            assert answer.json()["settings"]["workspaces"] == workspaces
+        events = ClusterEvent.objects.filter(kind="changed")
+        assert list(events.values_list("message", flat=True)) == [
+            "Changed by olivia: workspaces are speech.",
+            "Changed by olivia: workspaces are all.",
+        ]
 
     def test_the_provider_not_while_it_has_machines(self, provider: Provider) -> None:
         wanted(growing())
@@ -184,9 +198,15 @@ class TestPages:
 
     def test_an_error_stands_beside_its_field(self, provider: Provider) -> None:
         values = {**GROWS, "name": "gpu-cluster", "node_slots": 8, "min_nodes": 5}
-        answer = client_of(make_operator()).post("/clusters/add-cluster/", values)
-        assert answer.status_code == 400
-        assert "is 5, more than max_nodes, 4" in answer.content.decode()
+        client = client_of(make_operator())
+        growing()
+        for address in ("/clusters/add-cluster/", "/clusters/grown/edit/"):
+            answer = client.post(address, values)
+            assert answer.status_code == 400
+            assert "is 5, more than max_nodes, 4" in answer.content.decode()
+        again = client.post("/clusters/add-cluster/", {**values, "name": "grown", "min_nodes": 1})
+        assert again.status_code == 400
+        assert "A cluster &#x27;grown&#x27; exists already" in again.content.decode()
 
     def test_its_page_shows_machines_and_journal(self, provider: Provider) -> None:
         machine = wanted(growing(description="Cloud boxes"))
@@ -212,6 +232,16 @@ class TestPages:
             "is deleted"
             in client.post(reverse("cluster-delete", args=["grown"]), follow=True).content.decode()
         )
+
+    def test_it_is_deleted_only_by_who_typed_the_password_a_short_time_ago(self) -> None:
+        growing(provider="")
+        client = client_of(make_operator())
+        session = client.session
+        session[CONFIRMED_AT] -= CONFIRMED_FOR_S + 1
+        session.save()
+        answer = client.post(reverse("cluster-delete", args=["grown"]))
+        assert (answer.status_code, "Confirm your password" in answer.content.decode()) == (403, True)
+        assert Cluster.objects.filter(name="grown", deleted_at=None).exists()
 
     def test_a_refusal_is_shown(self, provider: Provider) -> None:
         wanted(growing())

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import io
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 
+from clusters.management.commands import cluster as command
 from clusters.models import Cluster
-from tests.clusters.builders import ready_node
+from tests.clusters.builders import cluster, ready_node
+from tests.hub import eventually
 from tests.people import make_operator, make_viewer
 
 pytestmark = pytest.mark.django_db
@@ -44,6 +48,8 @@ class TestCreate:
             (("create", "a b"), "name: "),
             (("create", "grown", "--max-nodes", "3"), "provider: is needed for a cluster that grows"),
             (("create", "new", "--min-nodes", "2"), "min_nodes: is 2, more than max_nodes, 0"),
+            (("create", "new", "--idle-s", "-1"), "idle_s: must be between 0 and 2592000"),
+            (("create", "new", "--max-nodes", "1001"), "max_nodes: must be between 0 and 1000"),
             (("drain", "gone"), "name: there is no"),
         ],
     )
@@ -69,6 +75,25 @@ class TestWait:
         code, told = refused("wait", "local", "--nodes", "2", "--timeout-minutes", "0")
         assert code == 1
         assert told.splitlines() == ["1 of 2 nodes are ready.", "The nodes were not ready within 0 minutes."]
+
+    @pytest.mark.django_db(transaction=True)
+    def test_goes_on_until_a_node_is_ready(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(command, "POLL_INTERVAL_S", 0.05)
+        cluster("local")
+        out = io.StringIO()
+
+        def wait() -> None:
+            try:
+                call_command("cluster", "wait", "local", "--nodes", "1", stdout=out, stderr=out)
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(wait)
+            eventually(out.getvalue, 20, "it has counted the nodes")
+            ready_node("alpha")
+            waiting.result(20)
+        assert out.getvalue().splitlines() == ["0 of 1 nodes are ready.", "1 of 1 nodes are ready."]
 
 
 class TestVerbs:

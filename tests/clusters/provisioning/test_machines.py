@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 from django.utils import timezone
 
-from clusters.models import Lease, ProvidedMachine
-from clusters.provisioning import machines
+from clusters.models import ClusterEvent, Lease, ProvidedMachine
+from clusters.provisioning import machines, provider_requests
 from clusters.provisioning.states import TRANSITIONS, MachineState
 from tests.clusters.builders import workspace
 from tests.clusters.provisioning.builders import LATER, Provider, tend, up, wanted
@@ -85,6 +85,24 @@ class TestBusy:
             machine, MachineState.PROVISIONING, timezone.now(), calling_until=timezone.now() + LATER
         )
         assert not machines.release(machine, "idle", timezone.now())
+
+    def test_of_two_who_release_it_one_does(self, provider: Provider) -> None:
+        machine = wanted()
+        up(provider, machine)
+        other = ProvidedMachine.objects.get(pk=machine.pk)
+        assert machines.release(machine, "idle", timezone.now())
+        assert not machines.release(other, "lost", timezone.now())
+        assert ClusterEvent.objects.get(kind="shrinks").message == f"{machine.name} is released: idle."
+
+    def test_its_provider_is_called_once_however_often_the_call_is_started(self, provider: Provider) -> None:
+        machine = wanted()
+        for _ in range(2):
+            provider_requests.provision(machine.pk)
+        machine.refresh_from_db()
+        machines.release(machine, "idle", timezone.now())
+        for _ in range(2):
+            provider_requests.release(machine.pk)
+        assert [call["verb"] for call in provider.calls] == ["provision", "release"]
 
     def test_leases_are_not_touched_by_releasing(self, provider: Provider) -> None:
         machine = wanted()

@@ -11,10 +11,12 @@ from django.utils import timezone
 from clusters.enrolment.node_tokens import enrol_node, node_for_token
 from clusters.leases import acquire, nodes_of
 from clusters.models import Gpu, Lease, Node
-from clusters.provisioning import node_admin
+from clusters.provisioning import machines, node_admin
 from clusters.provisioning.node_admin import NodeBusy
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, workspace
+from tests.clusters.provisioning.builders import Provider, up, wanted
 from tests.people import api_client, client_of, make_contributor, make_operator, make_owner
+from workspaces.authentication.confirmation import CONFIRMED_AT, CONFIRMED_FOR_S
 from workspaces.models import AuditEvent
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +50,15 @@ class TestDrain:
         node_admin.drain(node, who)
         assert len(journal(node)) == 1
 
+    def test_one_that_its_provider_releases_is_not_resumed(self, provider: Provider) -> None:
+        machine = wanted()
+        node = up(provider, machine)
+        machines.release(machine, "idle", timezone.now())
+        answer = api_client(make_operator()).post(f"/api/v1/nodes/{node.name}/resume/")
+        assert answer.status_code == 409
+        assert "is being released by its provider and no longer takes runs" in answer.json()["detail"]
+        assert Node.objects.get(pk=node.pk).drained_at is not None
+
     def test_the_page_says_when_nothing_runs_there_any_more(self) -> None:
         node, who = ready_node("alpha", "GPU-a"), make_operator()
         lease = hold(node)
@@ -56,6 +67,21 @@ class TestDrain:
         assert "Draining since" in page
         lease.delete()
         assert "Drained: nothing runs here." in client_of(who).get("/nodes/alpha/").content.decode()
+
+
+class TestMarks:
+    def test_are_set_and_removed_and_the_journal_says_by_whom(self) -> None:
+        node, who = ready_node("alpha"), make_operator()
+        client = api_client(who)
+        for verb in ("monitor-only", "low-priority"):
+            for is_on in (True, False):
+                client.post(f"/api/v1/nodes/alpha/{verb}/", {"on": is_on}, JSON)
+        assert [message for _, message in journal(node)] == [
+            f"Made monitor-only by {who}: it never takes a run.",
+            f"Opened to runs by {who}.",
+            f"Marked as low-priority by {who}: it may disappear.",
+            f"Low priority removed by {who}.",
+        ]
 
 
 class TestRemove:
@@ -149,6 +175,16 @@ class TestButtons:
         assert client_of(make_operator()).get(reverse(f"node-{verb}", args=["alpha"])).status_code == 405
         answer = client_of(make_operator()).post(reverse(f"node-{verb}", args=["alpha"]), follow=True)
         assert "alpha" in answer.content.decode()
+
+    def test_it_is_removed_only_by_who_typed_the_password_a_short_time_ago(self) -> None:
+        ready_node("alpha")
+        client = client_of(make_operator())
+        session = client.session
+        session[CONFIRMED_AT] -= CONFIRMED_FOR_S + 1
+        session.save()
+        answer = client.post(reverse("node-remove", args=["alpha"]))
+        assert (answer.status_code, "Confirm your password" in answer.content.decode()) == (403, True)
+        assert Node.objects.get().removed_at is None
 
     def test_a_refusal_is_shown(self) -> None:
         hold(ready_node("alpha", "GPU-a"))

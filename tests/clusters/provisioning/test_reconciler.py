@@ -3,9 +3,12 @@ down."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db import DatabaseError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -31,6 +34,12 @@ SOON = timedelta(seconds=15)
 
 def latest_message(kind: str) -> str:
     return "\n".join(event.message for event in ClusterEvent.objects.filter(kind=kind))
+
+
+def refuse_updates(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    if sql.startswith("UPDATE"):
+        raise DatabaseError("the disk is full")
+    return execute(sql, *rest)
 
 
 def released(provider: Provider) -> list[str]:
@@ -82,6 +91,28 @@ class TestLife:
         assert tend(machine, later=timedelta(minutes=5)) == "releasing"
         tend(machine)
         assert released(provider) == [machine.name]
+
+    def test_one_whose_node_no_longer_exists_is_released(self, provider: Provider) -> None:
+        machine = wanted()
+        up(provider, machine).delete()
+        assert tend(machine) == "releasing"
+        assert "is released: its node no longer exists." in latest_message("shrinks")
+
+    def test_one_that_cannot_be_reconciled_holds_up_no_other(
+        self, provider: Provider, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        odd, machine = wanted(), wanted()
+        ProvidedMachine.objects.filter(pk=odd.pk).update(state="of-a-later-hub")
+        assert tend(machine) == "joining"
+        assert f"Machine {odd.name} could not be reconciled" in caplog.text
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_database_that_fails_is_an_error_of_the_whole_pass(self, provider: Provider) -> None:
+        machine = wanted()
+        with connection.execute_wrapper(refuse_updates), pytest.raises(DatabaseError):
+            tend(machine)
+        assert provider.calls == []
+        assert tend(machine) == "joining"
 
     def test_a_node_that_is_revoked_is_released(self, provider: Provider) -> None:
         machine = wanted()
@@ -188,14 +219,23 @@ class TestLies:
         with pytest.raises(EnrolmentError, match="has expired"):
             come(provider, machine)
 
-    def test_a_smaller_machine_than_was_asked_for_is_released(self, provider: Provider) -> None:
-        machine = wanted(growing(node_gpus=8))
+    @pytest.mark.parametrize(
+        ("size", "shortage"),
+        [
+            ({"node_gpus": 8}, "has 4 GPUs, but nodes of this cluster must have 8"),
+            ({"node_slots": 8}, "has 6 process slots, but nodes of this cluster must have 8"),
+        ],
+    )
+    def test_a_smaller_machine_than_was_asked_for_is_released(
+        self, provider: Provider, size: dict[str, Any], shortage: str
+    ) -> None:
+        machine = wanted(growing(**size))
         tend(machine)
-        node = come(provider, machine, gpus=4)
+        node = come(provider, machine, gpus=4, slots=6)
         assert tend(machine) == "joining", "its driver may need a while"
-        report(node, 4, at=timezone.now() + timedelta(seconds=61))
+        report(node, 4, at=timezone.now() + timedelta(seconds=61), slots=6)
         assert tend(machine, later=timedelta(seconds=61)) == "releasing"
-        assert "has 4 GPUs, but nodes of this cluster must have 8" in latest_message("trouble")
+        assert shortage in latest_message("trouble")
         tend(machine)
         tend(machine, later=SOON)
         node.refresh_from_db()

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import DatabaseError, connection
 
+from clusters import tasks
 from clusters.models import Node, TelemetryChunk, TelemetrySlice
 from clusters.telemetry import compaction, expiry, latest, series, slice_codec
-from clusters.telemetry.chunks import read_chunk, span_s
+from clusters.telemetry.chunks import chunk_bytes, empty_chunk, read_chunk, span_s
 from tests.clusters.builders import ready_node
 from tests.clusters.telemetry.builders import gpu_block, host_block, stored
 from workspaces.set_aside import CORRUPT, sentences
@@ -142,6 +146,20 @@ class TestFold:
         assert (rows(10), len(rows(60))) == ([HOUR], 1)
         assert compaction.fold(node.pk, LATER) == 0
 
+    def test_nothing_is_computed_while_the_shortest_step_is_of_a_newer_version(self, node: Node) -> None:
+        newer = b"\x02 of a newer hub"
+        TelemetryChunk.objects.create(node=node, subject=GPU, step_s=10, start=HOUR, data=newer)
+        stored(node, gpu_block(HOUR, GPU, [7]))
+        compaction.fold(node.pk, LATER)
+        assert [bytes(row.data) for row in TelemetryChunk.objects.all()] == [newer]
+        assert list(TelemetrySlice.objects.values_list("start", "set_aside")) == [(HOUR, 2)]
+
+
+def refuse_deletes(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    if sql.startswith("DELETE"):
+        raise DatabaseError("the disk is full")
+    return execute(sql, *rest)
+
 
 class TestTick:
     def test_a_node_is_folded_once_it_has_enough_to_be_worth_it(self, node: Node) -> None:
@@ -149,6 +167,41 @@ class TestTick:
         assert compaction.fold_due_nodes(HOUR + 1190) == 0
         assert compaction.fold_due_nodes(HOUR + 1200 + compaction.SPREAD_S) == 1
         assert rows(10) == [HOUR]
+
+    def test_a_node_that_cannot_be_folded_holds_up_no_other(
+        self, node: Node, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        beta = ready_node("beta")
+        half = empty_chunk(HOUR, 10, 3, ["utilization_pct"])
+        half.count[:] = 1
+        TelemetryChunk.objects.create(node=node, subject=GPU, step_s=10, start=HOUR, data=chunk_bytes(half))
+        for one in (node, beta):
+            stored(one, gpu_block(HOUR, GPU, range(60)))
+        assert compaction.fold_due_nodes(LATER) == 1
+        assert set(TelemetrySlice.objects.values_list("node", flat=True)) == {node.pk}
+        assert f"The telemetry of node {node.pk} could not be folded" in caplog.text
+
+    def test_a_database_that_fails_ends_it_and_nothing_is_lost(self, node: Node) -> None:
+        stored(node, gpu_block(HOUR, GPU, range(60)))
+        with connection.execute_wrapper(refuse_deletes), pytest.raises(DatabaseError):
+            compaction.fold_due_nodes(LATER)
+        assert (TelemetrySlice.objects.count(), TelemetryChunk.objects.count()) == (60, 0)
+        assert compaction.fold_due_nodes(LATER) == 1
+
+    def test_what_it_has_no_time_for_is_left_to_the_next_one(
+        self, node: Node, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stored(node, gpu_block(HOUR, GPU, range(60)))
+        with monkeypatch.context() as patched:
+            patched.setattr(compaction, "TICK_BUDGET_S", -1.0)
+            assert compaction.fold_due_nodes(LATER) == 0
+        assert compaction.fold_due_nodes(LATER) == 1
+
+    def test_none_begins_while_another_one_is_at_work(self, node: Node) -> None:
+        stored(node, gpu_block(HOUR, GPU, range(60)))
+        with compaction._tick_lock:
+            assert compaction.fold_due_nodes(LATER) == 0
+        assert compaction.fold_due_nodes(LATER) == 1
 
     def test_what_comes_from_the_future_waits(self, node: Node) -> None:
         stored(node, gpu_block(LATER, GPU, [1]))
@@ -190,6 +243,13 @@ class TestExpiry:
             expiry.expire(HOUR + days * 86400)
             remaining.append(TelemetrySlice.objects.count())
         assert remaining == [1, 1, 0]
+
+    def test_is_what_the_workers_task_does(self, node: Node) -> None:
+        recent = int(time.time()) // 10 * 10
+        for start in (recent, recent - 1000 * 86400):
+            stored(node, gpu_block(start, GPU, [1]))
+        tasks.expire_telemetry()
+        assert list(TelemetrySlice.objects.values_list("start", flat=True)) == [recent]
 
     def test_more_than_one_batch_goes(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(expiry, "BATCH", 7)

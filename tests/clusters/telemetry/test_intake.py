@@ -142,6 +142,23 @@ class TestWaiting:
         slice_writer.write()
         assert take(node, host_block(START, [1])) == START + 10
 
+    def test_a_bucket_that_waits_already_is_not_replaced(self, node: Node) -> None:
+        for data in (b"first", b"second"):
+            slice_writer.put(node.pk, {START: data})
+        slice_writer.write()
+        assert [bytes(row.data) for row in TelemetrySlice.objects.all()] == [b"first"]
+
+    def test_only_the_latest_that_were_stored_are_remembered(
+        self, node: Node, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(slice_writer, "MAX_REMEMBERED", 2)
+        take(node, host_block(START, [1, 2, 3]))
+        slice_writer.write()
+        assert list(slice_writer.stored_starts(node.pk)) == [START + 10, START + 20]
+        take(node, host_block(START, [9]))
+        slice_writer.write()
+        assert stored()[START] == {"": [1.0]}
+
 
 @pytest.mark.django_db(transaction=True)
 def test_a_node_that_was_removed_keeps_back_nothing_of_the_others() -> None:
@@ -189,6 +206,15 @@ class TestEvents:
             "gpu_lost": "GPU 0 is lost, and runs on it fail. GPU is lost.",
             "gpu_back": "GPU 0 responds again.",
         }
+
+    @pytest.mark.parametrize(
+        ("detail", "message"),
+        [("2 errors in its memory.", "GPU 0: 2 errors in its memory."), ("", "GPU 0: memory errors.")],
+    )
+    def test_memory_errors_are_those_of_their_gpu(self, node: Node, detail: str, message: str) -> None:
+        event = GpuEvent(1, START, "ecc", "GPU-a", detail=detail)
+        intake.ingest_telemetry(node, report_with(events=(event,)), NOW)
+        assert NodeEvent.objects.values_list("kind", "message").get(gpu="GPU-a") == ("ecc", message)
 
     def test_times_that_no_clock_shows_are_now(self, node: Node) -> None:
         events = (self.xid(1, at=math.nan), self.xid(2, at=1e300), self.xid(3, at=START + 3600))

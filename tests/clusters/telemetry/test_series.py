@@ -4,6 +4,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from django.db import connection
 
@@ -83,6 +84,27 @@ class TestRead:
                 numbers[first + each - 1] + 1 for first in range(0, 360, each)
             ]
 
+    def test_a_chunk_that_cannot_be_read_leaves_a_gap(self, caplog: pytest.LogCaptureFixture) -> None:
+        node = ready_node("alpha", GPU)
+        stored(node, gpu_block(START, GPU, [10.0] * 720))
+        compaction.fold(node.pk, START + 8000)
+        TelemetryChunk.objects.filter(step_s=10, start=START).update(data=b"\x01broken")
+        node_series = series.read_node(
+            node, None, start=START, end=START + 7200, points=720, now=START + 7200, **METRICS
+        )
+        mean = node_series.gpus[GPU]["utilization_pct"].mean
+        assert np.isnan(mean[:360]).all()
+        assert mean[360:].tolist() == [10] * 360
+        assert f"The chunk from {START} on with a step of 10 s cannot be read" in caplog.text
+
+    def test_a_node_of_whose_slices_none_can_be_read_has_no_curves(self) -> None:
+        node = ready_node("alpha", GPU)
+        TelemetrySlice.objects.create(node=node, start=START, data=b"\x01broken")
+        node_series = series.read_node(
+            node, None, start=START, end=START + 60, points=6, now=START + 60, **METRICS
+        )
+        assert (node_series.gpus, node_series.host) == ({}, {})
+
     def test_another_nodes_numbers_are_not_its_own(self) -> None:
         node, other = ready_node("alpha", GPU), ready_node("beta", "GPU-b")
         stored(other, gpu_block(START, "GPU-b", [1, 2]), host_block(START, [3, 4]))
@@ -133,6 +155,16 @@ class TestHeat:
             f"GPU-{number}": [10.0 * number] * 30 for number in range(3)
         }
 
+    @pytest.mark.parametrize("data", [b"\x01broken", b"\x01" + b"\xff" * 100_000])
+    def test_a_chunk_that_cannot_be_read_takes_nothing_from_other_gpus(
+        self, data: bytes, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        nodes = self.fleet()
+        compaction.fold(nodes[1].pk, START + 7200)
+        TelemetryChunk.objects.filter(node=nodes[1]).update(data=data)
+        assert self.heat_of(nodes[:2], "fan_pct") == {"GPU-0": [3] * 6}
+        assert "The chunk of 'GPU-1' from" in caplog.text
+
     def test_a_metric_that_lies_far_into_its_chunk_is_found_too(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -157,6 +189,23 @@ class TestLatest:
             {GPU: {"power_w": (200, 220)}},
             {"cpu_pct": (7, 8)},
         )
+
+    def test_a_slice_that_cannot_be_read_is_logged_and_hides_no_other_node(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        one, two = ready_node("alpha", GPU), ready_node("beta")
+        TelemetrySlice.objects.create(node=one, start=START, data=b"\x01broken")
+        stored(two, host_block(START, [7]))
+        assert list(latest.for_nodes([one, two], START + 10)) == [two.pk]
+        assert f"The slice of node {one.pk} at {START} cannot be read" in caplog.text
+
+    def test_of_very_many_nodes_is_read_in_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(latest, "BATCH", 2)
+        nodes = [ready_node(f"box-{number}") for number in range(4)]
+        for number, node in enumerate(nodes):
+            stored(node, host_block(START, [number]))
+        newest = latest.for_nodes(nodes[:3], START + 10)
+        assert [bucket.host["cpu_pct"][0] for bucket in newest.values()] == [0, 1, 2]
 
     def test_what_is_old_is_not_the_latest(self) -> None:
         node = ready_node("alpha", GPU)

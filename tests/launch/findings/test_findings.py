@@ -121,6 +121,14 @@ class TestCounts:
         spec = make_spec(tensorflow(4), resources=Resources(node_count=1, gpus_per_node=2))
         assert one(spec, "distribution.worker_count").level == "warning"
 
+    def test_tensorflow_workers_that_do_not_divide(self) -> None:
+        spec = make_spec(tensorflow(5), resources=Resources(node_count=2))
+        answer = one(spec, "distribution.worker_count")
+        assert (answer.level, answer.message) == (
+            "hint",
+            "5 workers on 2 nodes: some nodes get more than others",
+        )
+
     def test_keras_under_several_workers(self) -> None:
         assert "TF_USE_LEGACY_KERAS=1" in one(make_spec(tensorflow(2)), "environment_variables").message
         told = make_spec(tensorflow(2), environment_variables={"TF_USE_LEGACY_KERAS": Variable(value="1")})

@@ -111,6 +111,15 @@ class TestLightning:
         )
         assert (answer.level, "wait for 4 node(s)" in answer.message) == ("error", True)
 
+    def test_uses_no_more_devices_than_a_node_has(self) -> None:
+        answer = one(
+            script("--max_epochs 50 --devices 4 --num_nodes 2", pytorch(None, 2), gpus=2), "arguments[2]"
+        )
+        assert (answer.level, answer.message) == (
+            "error",
+            "4 devices are more than the 2 GPU(s) of a node",
+        )
+
     def test_flags_of_version_1(self) -> None:
         line = "--max_epochs 50 --gpus 2 --accelerator ddp --num_nodes 2"
         assert "Lightning 1" in one(script(line, pytorch(None, 2), gpus=2), "arguments").message
@@ -235,6 +244,8 @@ class TestVariables:
 
     def test_secrets_among_arguments_are_hinted_at(self) -> None:
         assert one(script("--api_key abcdef"), "arguments[0]").level == "hint"
+        answer = one(script("--db postgres://me:pass@db/x"), "arguments[1]")
+        assert (answer.level, "me:pass" in answer.message) == ("hint", False)
         assert found(script("--api_key $TRAINHUB_TOKEN --pad_token <pad> --max_tokens 5")) == []
 
 
