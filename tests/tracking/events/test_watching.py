@@ -21,7 +21,7 @@ from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
 from workspaces import process_caches
 from workspaces.access import Principal
-from workspaces.stored_files import blob_writer
+from workspaces.stored_files import blob_writer, blobs
 
 pytestmark = pytest.mark.django_db
 TB = f"logs/tb/{NAME}"
@@ -151,6 +151,21 @@ class TestOver:
         process_caches.clear_all()
         pending_attempts.read_pending()
         assert (steps(run), Metric.objects.get().count, EventFile.objects.count()) == ([0, 1, 2], 3, 1)
+
+    def test_one_whose_bytes_are_lost_keeps_none_of_the_others_back(
+        self, who: Principal, tmp_path: Path
+    ) -> None:
+        node, run = running(who)
+        lost = output(f"a/{NAME}", event_file(*curve("loss", 3)), tmp_path)
+        fine = output(f"b/{NAME}.v2", event_file(*curve("acc", 3)), tmp_path)
+        settled(node, run, lost, fine)
+        blobs.path(lost.sha256).unlink()
+        pending_attempts.read_pending()
+        assert {file.name: (file.is_whole, file.error) for file in EventFile.objects.all()} == {
+            f"outputs/a/{NAME}": (True, ""),
+            f"outputs/b/{NAME}.v2": (True, ""),
+        }
+        assert Metric.objects.get().count == 3
 
     def test_a_last_record_that_nobody_finished_is_left(self, who: Principal) -> None:
         node, run = running(who)
