@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection
+from django.db.models import Model
 
 from jobs.models import Run
 from tests.mlflow.raw import MlflowCaller, error_response, job_with_token
-from tracking.models import RunInput
+from tracking.models import Param, RunInput
 
 INVALID = "INVALID_PARAMETER_VALUE"
 MISSING = "RESOURCE_DOES_NOT_EXIST"
@@ -138,11 +139,9 @@ class TestInputs:
 
 
 @contextmanager
-def broken_inputs() -> Iterator[None]:
-    """The table of inputs is not there: each of its queries fails in the database."""
-    table, elsewhere = (
-        connection.ops.quote_name(name) for name in (RunInput._meta.db_table, "inputs_elsewhere")
-    )
+def missing_table(model: type[Model]) -> Iterator[None]:
+    """The table of the model is not there: each of its queries fails in the database."""
+    table, elsewhere = map(connection.ops.quote_name, (model._meta.db_table, "elsewhere"))
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE {table} RENAME TO {elsewhere}")
     try:
@@ -152,15 +151,33 @@ def broken_inputs() -> Iterator[None]:
             cursor.execute(f"ALTER TABLE {elsewhere} RENAME TO {table}")
 
 
-async def test_a_database_that_fails_lets_the_client_try_again(me: MlflowCaller) -> None:
-    path, args = "experiments/search-datasets", {"experiment_ids": ["0"]}
-    broken = broken_inputs()
-    await sync_to_async(broken.__enter__)()
-    try:
-        response = await me.send(path, args)
-    finally:
-        await sync_to_async(broken.__exit__)(None, None, None)
-    error = error_response(response)
-    assert (error.status, error.code) == (503, "TEMPORARILY_UNAVAILABLE")
-    assert "database does not answer as it should; try again" in error.message
-    assert await me.call(path, args) == {}
+class TestAFault:
+    @pytest.mark.parametrize(
+        ("model", "path", "args"),
+        [
+            (RunInput, "experiments/search-datasets", {}),
+            (Param, "runs/search", {"order_by": ["params.lr"]}),
+        ],
+    )
+    async def test_of_the_database_lets_the_client_try_again(
+        self, me: MlflowCaller, model: type[Model], path: str, args: dict[str, Any]
+    ) -> None:
+        await me.run()
+        args = {"experiment_ids": ["0"], **args}
+        missing = missing_table(model)
+        await sync_to_async(missing.__enter__)()
+        try:
+            response = await me.send(path, args)
+        finally:
+            await sync_to_async(missing.__exit__)(None, None, None)
+        error = error_response(response)
+        assert (error.status, error.code) == (503, "TEMPORARILY_UNAVAILABLE")
+        assert "database does not answer as it should; try again" in error.message
+        assert (await me.send(path, args)).status_code == 200
+
+    async def test_of_a_row_that_is_no_longer_what_was_stored_is_the_hubs_own(self, me: MlflowCaller) -> None:
+        await me.call("runs/log-inputs", {"run_id": await me.run(), "datasets": [dataset("digits")]})
+        await RunInput.objects.aupdate(tags=[])
+        error = await me.expect_error("experiments/search-datasets", {"experiment_ids": ["0"]})
+        assert (error.status, error.code) == (500, "INTERNAL_ERROR")
+        assert error.message == "TrainHub itself failed; the operator finds the traceback in the server log."

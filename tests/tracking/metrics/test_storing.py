@@ -283,3 +283,17 @@ class TestTogether:
         assert fine == [None] * 10
         assert isinstance(refused, IntegrityError)
         assert await asyncio.to_thread(values, run, "a") == [1.0] * 10
+
+    async def test_a_request_that_is_cancelled_is_stored_and_breaks_nothing(self) -> None:
+        run, errors = await asyncio.to_thread(logged_run), []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        first, second = (
+            asyncio.create_task(
+                point_writer.append_soon(run.pk, run.experiment_id, [Point("a", value, int(value), 0)])
+            )
+            for value in (1.0, 2.0)
+        )
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert (await asyncio.to_thread(values, run, "a"), errors) == ([1.0, 2.0], [])
