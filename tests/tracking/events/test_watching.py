@@ -14,7 +14,8 @@ from jobs.logs.lanes import build_lanes
 from jobs.models import Attempt, Run
 from tests.jobs.builders import Played, alive, ended, running, two_nodes
 from tests.tracking.events.files import NAME, bare, curve, event, event_file, new, old, session
-from tracking.events import event_reader, pending_attempts
+from tracking.events import event_reader, image_store, pending_attempts
+from tracking.events.image_store import StepImage, StoredImage
 from tracking.metrics.curve_reader import curve_history
 from tracking.metrics.point_writer import Point, append
 from tracking.models import EventFile, Metric, Param
@@ -223,6 +224,32 @@ class TestTrouble:
         assert (steps(run), EventFile.objects.get().read_bytes) == ([], 0)
         pending_attempts.read_pending()
         assert (steps(run), Metric.objects.get().count) == ([0, 1, 2], 3)
+
+    def test_a_piece_that_another_worker_stores_first_is_there_once(
+        self, who: Principal, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        node, run = running(who)
+        send(node, run, event_file(*curve("loss", 3)))
+        write = image_store.write
+
+        def write_second(run: Run, attempt: int, images: Sequence[StepImage]) -> list[StoredImage]:
+            monkeypatch.setattr(image_store, "write", write)
+            event_reader.read_attempt(Attempt.objects.get(), is_over=False)
+            return write(run, attempt, images)
+
+        monkeypatch.setattr(image_store, "write", write_second)
+        pending_attempts.read_pending()
+        pending_attempts.read_pending()
+        assert (steps(run), Metric.objects.get().count) == ([0, 1, 2], 3)
+
+    def test_a_round_leaves_the_files_to_one_that_is_still_reading(self, who: Principal) -> None:
+        node, run = running(who)
+        send(node, run, event_file(*curve("loss", 3)))
+        with pending_attempts._busy:
+            pending_attempts.read_pending()
+            assert steps(run) == []
+        pending_attempts.read_pending()
+        assert steps(run) == [0, 1, 2]
 
     def test_of_the_database_is_tried_again(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
         node, run = running(who)
