@@ -35,10 +35,6 @@ class Caller:
     job: Run | None = None
     scope: TokenScope = TokenScope.WRITE
 
-    @property
-    def name(self) -> str:
-        return self.user.get_username() if self.user else "unknown"
-
     def may(self, required: Role) -> bool:
         return self.role.covers(required)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 from typing import Any
 from urllib.parse import urlencode
 
@@ -72,7 +73,15 @@ class TestFilter:
         refused(client.get("/api/v1/runs/?order=nonsense"), 400, "order", "not an attribute")
         refused(client.get("/api/v1/runs/?column=experiment"), 400, "column", "metrics, params or tags")
         refused(client.get("/api/v1/runs/?order=metrics.acc&cursor=x"), 400, "cursor", "start again")
+        many = urlencode({"column": [f"metrics.m{number}" for number in range(51)]}, doseq=True)
+        refused(client.get(f"/api/v1/runs/?{many}"), 400, "column", "at most 50 columns")
         refused(client.get("/api/v1/runs/?fliter=starred"), 400, "fliter", "not a known parameter")
+
+    @pytest.mark.parametrize("skip", [-1, 1_000_001])
+    def test_a_cursor_that_is_too_far_is_refused(self, client: Client, skip: int) -> None:
+        cursor = base64.urlsafe_b64encode(f"skip={skip}".encode()).decode()
+        answer = client.get(f"/api/v1/runs/?{urlencode({'order': 'metrics.acc', 'cursor': cursor})}")
+        refused(answer, 400, "cursor", "is too far; narrow the list with a filter")
 
     def test_another_workspaces_runs_are_not_there(self, client: Client) -> None:
         run_with_data("secret", workspace=make_workspace("other"), metrics={"acc": 1})
@@ -120,6 +129,15 @@ class TestMarks:
         refused(
             client.put(address, {"value": "v" * 9000}, content_type="application/json"), 400, "value", "8000"
         )
+
+    def test_one_tag_too_many_is_refused(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("jobs.tags.MAX_TAGS", 1)
+        run = run_with_data("a", tags={"team": "x"})
+        answer = client.put(
+            f"/api/v1/runs/{run.number}/tags/stage/", {"value": "1"}, content_type="application/json"
+        )
+        assert (answer.status_code, "a run may have 1 tags" in answer.json()["detail"]) == (400, True)
+        assert list(RunTag.objects.values_list("key", flat=True)) == ["team"]
 
 
 class TestBulk:

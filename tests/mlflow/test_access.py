@@ -8,7 +8,15 @@ from asgiref.sync import sync_to_async
 from jobs import external, lifecycle
 from jobs.models import Run
 from jobs.states import Reason, RunState
-from tests.mlflow.raw import MlflowCaller, job_with_token, open_client, other_workspace_token, viewer_token
+from tests.mlflow.raw import (
+    ROOT,
+    MlflowCaller,
+    error_response,
+    job_with_token,
+    open_client,
+    other_workspace_token,
+    viewer_token,
+)
 
 NOW = 1_700_000_000_000
 WRITES: tuple[tuple[str, dict[str, object]], ...] = (
@@ -89,6 +97,22 @@ class TestNobody:
             assert (await client.get("/health")).text == "OK"
             assert (await client.get("/version")).text == "3.17.2"
             assert (await client.get("/api/3.0/mlflow/server-info")).json()["workspaces_enabled"] is False
+
+
+class TestANameAndAPassword:
+    """As MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD."""
+
+    async def test_are_a_token_under_any_name(self, me: MlflowCaller) -> None:
+        run = await me.run()
+        response = await me.client.get(f"{ROOT}/runs/get", params={"run_id": run}, auth=("anybody", me.token))
+        assert response.status_code == 200
+        assert response.json()["run"]["info"]["run_id"] == run
+
+    @pytest.mark.parametrize("text", ["", "%%%", "//79", "Y2FybDo=", "Y2FybA==", "Y2FybDpzZWNyZXQ="])
+    async def test_that_hold_no_token_are_nobody(self, me: MlflowCaller, text: str) -> None:
+        headers = {"Authorization": f"Basic {text}"}
+        error = error_response(await me.client.get(f"{ROOT}/experiments/search", headers=headers))
+        assert (error.status, error.code) == (401, "UNAUTHENTICATED")
 
 
 class TestAJob:

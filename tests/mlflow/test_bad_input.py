@@ -12,6 +12,7 @@ from tracking.mlflow import run_tags
 
 INVALID = "INVALID_PARAMETER_VALUE"
 NOW = 1_700_000_000_000
+MANY_RUNS = [f"{number:032x}" for number in range(101)]
 
 
 def metric(**changes: Any) -> dict[str, Any]:
@@ -156,6 +157,25 @@ class TestOtherQuestions:
     ) -> None:
         result = await me.expect_error(path, args)
         assert (result.status, result.code) == (400, INVALID)
+
+    @pytest.mark.parametrize(
+        ("path", "args", "words"),
+        [
+            ("runs/search", {"experiment_ids": [0]}, "'experiment_ids'"),
+            ("runs/search", {"experiment_ids": ["0"], "max_results": True}, "'max_results'"),
+            ("runs/search", {"experiment_ids": ["0"], "max_results": [1]}, "'max_results'"),
+            ("runs/search", {"experiment_ids": ["0"], "max_results": "1" * 41}, "'max_results'"),
+            ("runs/search", {"experiment_ids": ["0"], "run_view_type": 4}, "ACTIVE_ONLY, DELETED_ONLY, ALL"),
+            ("experiments/search-datasets", {"experiment_ids": ["1"] * 21}, "more than 20 experiment_ids"),
+            ("metrics/get-history-bulk", {"run_id": MANY_RUNS, "metric_key": "loss"}, "at most 100 runs"),
+        ],
+    )
+    async def test_are_refused_with_the_field_and_what_it_takes(
+        self, me: MlflowCaller, path: str, args: dict[str, Any], words: str
+    ) -> None:
+        error = await me.expect_error(path, args)
+        assert (error.status, error.code) == (400, INVALID)
+        assert words in error.message
 
     async def test_a_run_is_no_part_of_what_is_part_of_it(self, me: MlflowCaller) -> None:
         outer = await me.run()

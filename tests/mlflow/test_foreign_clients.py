@@ -115,6 +115,27 @@ class TestLongNames:
         assert [item["value"] for item in results["metrics"]] == [1.0, 2.0]
 
 
+class TestOldClients:
+    async def test_name_a_run_by_its_uuid(self, me: MlflowCaller) -> None:
+        run = await me.run()
+        assert (await me.call("runs/get", {"run_uuid": run}))["run"]["info"]["run_id"] == run
+        await me.call("runs/set-tag", {"run_uuid": run, "key": "a", "value": "1"})
+        assert {"key": "a", "value": "1"} in (await me.call("runs/get", {"run_id": run}))["run"]["data"][
+            "tags"
+        ]
+
+    async def test_send_the_numbers_of_choices(self, me: MlflowCaller) -> None:
+        run = await me.run()
+        info = (await me.call("runs/update", {"run_id": run, "status": 4}))["run_info"]
+        assert info["status"] == "FAILED"
+        await me.call("runs/delete", {"run_id": run})
+        pages = [
+            await me.call("runs/search", {"experiment_ids": ["0"], "run_view_type": view})
+            for view in (1, "2", 3)
+        ]
+        assert [len(page.get("runs", [])) for page in pages] == [0, 1, 1]
+
+
 class TestTheLatestPoint:
     @pytest.mark.parametrize("at_once", [True, False])
     async def test_is_the_greatest_of_equal_step_and_time(self, me: MlflowCaller, at_once: bool) -> None:

@@ -1,4 +1,4 @@
-"""The Parameters tab of a run's page."""
+"""The tabs Parameters and Metrics of a run's page."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jobs.models import Run
 from jobs.states import RunState
 from tests.people import client_of, make_viewer
 from tests.tracking.builders import logged_run
+from tests.tracking.curves.builders import log
 from tracking import params
 from tracking.models import RunInput
 
@@ -40,6 +41,14 @@ class TestParameters:
         listing = page.get(url.replace("&amp;", "&")).content.decode()
         assert (">one<" in listing, ">two<" in listing) == (True, False)
 
+    def test_a_value_beyond_what_a_filter_takes_leads_nowhere(self, page: Client) -> None:
+        run = logged_run()
+        params.put(run.pk, run.experiment_id, {"prompt": "x" * 201, "text": "y" * 200})
+        text = tab(page, run)
+        assert "x" * 201 in text
+        assert 'title="Runs with the same prompt"' not in text
+        assert 'title="Runs with the same text"' in text
+
     def test_what_a_script_said_cannot_be_taken_for_a_page(self, page: Client) -> None:
         run = logged_run()
         params.put(run.pk, run.experiment_id, {"note": "<script>alert(1)</script>"})
@@ -66,3 +75,17 @@ class TestParameters:
         assert "mlflow.log_params" in tab(page, run)
         Run.objects.filter(pk=run.pk).update(state=RunState.COMPLETED)
         assert page.get(f"/runs/{run.number}/params/").status_code == 404
+
+
+class TestMetrics:
+    def test_draws_the_run_and_the_runs_that_are_part_of_it(self, page: Client, valkey: str) -> None:
+        run = logged_run()
+        log(logged_run("fold 1", parent=run), loss=[1.0])
+        answer = page.get(f"/runs/{run.number}/metrics/")
+        assert answer.status_code == 200
+        curves = answer.context["curves"]["runs"]
+        assert [(item["name"], len(item["metrics"])) for item in curves] == [("night", 0), ("fold 1", 1)]
+        for name in ("listing", "series", "csv"):
+            address = answer.context[name]
+            assert address.startswith(f"/api/v1/runs/{run.pk}/metrics"), name
+            assert address in answer.content.decode().replace("&amp;", "&"), name

@@ -106,6 +106,14 @@ class TestPage:
         assert "The note was changed since you opened it" in page
         assert "mine</textarea>" in page
 
+    def test_a_note_with_characters_that_cannot_be_stored_is_refused(self) -> None:
+        run, client = logged_run(), client_of(make_contributor())
+        sent = {"note": "a\0b", "seen": _seen(client, run.number)}
+        page = client.post(f"/runs/{run.number}/notes/save/", sent, follow=True)
+        assert page.status_code == 200
+        assert "The note has characters that cannot be stored; remove them." in page.content.decode()
+        assert note_of(run) == ""
+
     def test_a_note_that_is_too_long_is_refused_and_kept_for_shortening(self) -> None:
         run, client = logged_run(), client_of(make_contributor())
         sent = {"note": "x" * 100_001, "seen": _seen(client, run.number)}

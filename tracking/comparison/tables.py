@@ -80,8 +80,9 @@ def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, str]]) -> Comp
     rows = [_row(key, runs, values[key]) for key in sorted(values, key=str.casefold)]
     if len(rows) <= MAX_ROWS:
         return ComparisonTable(tuple(rows))
-    differing = [row for row in rows if row.differs][:MAX_ROWS]
-    return ComparisonTable(tuple(differing), len(rows) - len(differing))
+    # The sort is stable, so that the rows of each kind stay in the order of their names.
+    visible = sorted(rows, key=lambda row: not row.differs)[:MAX_ROWS]
+    return ComparisonTable(tuple(visible), len(rows) - len(visible))
 
 
 def _row(name: str, runs: Sequence[Run], values: Mapping[str, str]) -> ComparisonRow:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -19,8 +20,10 @@ from tests.tracking.artifacts.raw import (
     store_files,
 )
 from tests.tracking.builders import logged_run
-from tracking.artifacts import pages
+from tracking.artifacts import file_views, pages
+from tracking.artifacts.previews import isolation
 from tracking.models import LoggedModel, LoggedModelFile
+from workspaces.stored_files import blobs
 
 FIGURE = {
     "data": [{"type": "bar", "y": [1]}],
@@ -82,6 +85,37 @@ class TestBytes:
         refused = await got(client, at, "figures", "f.json")
         assert (refused.status_code, refused.headers["content-type"]) == (400, "application/problem+json")
 
+    async def test_a_figure_beyond_the_limit_is_to_be_downloaded(
+        self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(isolation, "MAX_JSON_BYTES", 10)
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"f.json": json.dumps(FIGURE)})
+        refusal = await got(client, at, "figures", "f.json")
+        assert (refusal.status_code, "too large to be drawn here" in refusal.text) == (400, True)
+
+    async def test_a_figure_that_takes_too_long_may_be_tried_again(
+        self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(isolation, "MAX_INLINE_BYTES", 10)
+        monkeypatch.setattr(isolation, "MAX_WALL_S", 0.001)
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"f.json": json.dumps(FIGURE)})
+        refusal = await got(client, at, "figures", "f.json")
+        assert (refusal.status_code, refusal.headers["retry-after"]) == (503, "5")
+        assert "parsing it takes too long at the moment. Try again" in refusal.json()["detail"]
+        preview = (await got(client, at, "previews", "f.json")).json()
+        assert (preview["kind"], preview["text"]) == ("text", json.dumps(FIGURE))
+        assert preview["sentence"] == "Shown as plain text: parsing it takes too long at the moment."
+
+    async def test_a_sound_is_one_by_its_name(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"a.wav": "RIFF", "a.txt": "words"})
+        sound = await got(client, at, "sounds", "a.wav")
+        assert (sound.headers["content-type"], sound.text) == ("audio/wav", "RIFF")
+        refusal = await got(client, at, "sounds", "a.txt")
+        assert (refusal.status_code, "not a sound that can be played" in refusal.text) == (400, True)
+
     async def test_of_another_workspace_are_not_there(self, client: httpx.AsyncClient) -> None:
         at = await logged_run_client()
         await store_files(at.run, 0, **{"a.png": "1"})
@@ -92,7 +126,58 @@ class TestBytes:
 
 
 @pytest.mark.django_db(transaction=True)
+class TestHtml:
+    async def test_stands_in_a_frame_and_gets_plotly_from_the_hub(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        script = '<script src="https://cdn.plot.ly/plotly-2.35.2.min.js"></script>'
+        await store_files(at.run, 0, **{"f.html": f"<p>a</p>{script}"})
+        answer = await got(client, at, "pages", "f.html")
+        assert answer.headers["content-security-policy"].startswith(
+            "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline' http://hub:8000/static/"
+        )
+        assert "<p>a</p>" in answer.text
+        assert "cdn.plot.ly" not in answer.text
+        assert f'src="/static/{file_views.PLOTLY}"' in answer.text
+
+    async def test_is_no_page_of_a_tab(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"f.html": "<p>a</p>", "f.txt": "a"})
+        address = f"/api/v1/artifacts/pages/{at.root}/f.html"
+        answer = await client.get(address, headers={**at.viewer, "Sec-Fetch-Dest": "document"})
+        assert (answer.status_code, "shown in the tab Media only" in answer.text) == (400, True)
+        assert "is not HTML" in (await got(client, at, "pages", "f.txt")).text
+
+    async def test_that_is_too_large_is_a_sentence(
+        self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(file_views, "MAX_PAGE_BYTES", 5)
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"f.html": "<p>secret</p>"})
+        answer = await got(client, at, "pages", "f.html")
+        assert (answer.status_code, "secret" in answer.text) == (200, False)
+        assert "is not shown here; download it" in answer.text
+        assert "script-src 'none'" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.django_db(transaction=True)
 class TestZip:
+    async def test_of_too_many_names_is_refused(
+        self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(file_views, "MAX_SELECTED", 1)
+        at = await logged_run_client()
+        await store_files(at.run, 0, a="1", b="2")
+        answer = await got(client, at, "zip", "", name=["a", "b"])
+        assert (answer.status_code, "choose at most 1, or the whole folder" in answer.text) == (400, True)
+
+    async def test_with_a_file_whose_bytes_are_lost_names_it(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        await store_files(at.run, 0, a="1", b="lost in a zip")
+        blobs.path(hashlib.sha256(b"lost in a zip").hexdigest()).unlink()
+        answer = await got(client, at, "zip", "")
+        assert (answer.status_code, "The bytes of 'b'" in answer.text) == (404, True)
+        assert "missing on the hub" in answer.text
+
     async def test_of_a_folder_has_its_files_below_it(self, client: httpx.AsyncClient) -> None:
         at = await logged_run_client()
         await store_files(at.run, 0, **{"a/x": "1", "a/b/y": "2", "ab": "3"})

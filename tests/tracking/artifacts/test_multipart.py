@@ -169,6 +169,44 @@ class TestBadInput:
         body = [{"part_number": 1, "etag": part.headers["etag"]}]
         assert (await sending.ask("complete", path="other.bin", parts=body)).status_code == 404
 
+    @pytest.mark.parametrize(
+        ("parts", "words"),
+        [
+            (None, "give a list of {part_number, etag}"),
+            (["1"], "give a list of {part_number, etag}"),
+            ([{"part_number": "first"}], "part_number must be a whole number"),
+            ([{"etag": "0"}], "part_number must be a whole number"),
+            ([{"part_number": 2}], "name each of the parts 1 to 1 once"),
+            ([], "name each of the parts 1 to 1 once"),
+        ],
+    )
+    async def test_a_list_of_parts_that_is_none_is_named(
+        self, parts: object, words: str, client: httpx.AsyncClient
+    ) -> None:
+        sending = await started(client, 10)
+        part = await sending.part(1)
+        answer = await sending.ask("complete", parts=parts)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+        assert words in answer.json()["message"]
+        assert (await sending.complete(part)).status_code == 200
+
+    async def test_a_part_of_a_complete_upload_is_refused(self, client: httpx.AsyncClient) -> None:
+        sending = await started(client, 10)
+        await sending.complete(await sending.part(1))
+        answer = await sending.part(1, b"something else")
+        assert (answer.status_code, answer.json()["message"]) == (400, "The upload is complete.")
+        assert (await sending.stored()).content == sending.content
+
+    @pytest.mark.parametrize("upload", ["../parts", "f" * 32, "../" * 10 + "ab"])
+    async def test_an_upload_that_is_not_there_cannot_be_aborted(
+        self, upload: str, client: httpx.AsyncClient
+    ) -> None:
+        sending = await started(client, 10)
+        answer = await sending.ask("abort", upload_id=upload)
+        assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+        assert "start it again" in answer.json()["message"]
+        assert folder(sending).exists()
+
     @pytest.mark.parametrize("parts", [0, -1, 50_001, "x", None, 1.5])
     async def test_a_number_of_parts_that_is_none_is_named(
         self, parts: object, client: httpx.AsyncClient

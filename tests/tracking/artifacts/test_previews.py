@@ -99,6 +99,12 @@ class TestTables:
             [["why", "0.5"], ["how", "null"]],
         )
 
+    def test_of_mlflow_name_the_files_of_their_images(self) -> None:
+        image = {"type": "image", "filepath": "images/cat.png", "compressed_filepath": "images/cat.webp"}
+        table = seen("eval.json", {"columns": ["image"], "data": [[image], [{"type": "image"}]]}).table
+        assert table is not None
+        assert table.rows == [["images/cat.png"], ['{"type": "image"}']]
+
     @pytest.mark.parametrize(("path", "sign"), [("a.csv", ","), ("a.csv", ";"), ("a.tsv", "\t")])
     def test_of_text_show_their_first_rows(self, path: str, sign: str) -> None:
         preview_result = seen(
@@ -138,3 +144,9 @@ class TestImages:
     @pytest.mark.parametrize("path", ["a.png", "a.JPG", "a.svg", "a.webp"])
     def test_are_images_by_their_name(self, path: str) -> None:
         assert seen(path, b"\x89PNG").kind == "image"
+
+    def test_that_are_too_large_are_not_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(file_preview, "MAX_IMAGE_BYTES", 3)
+        assert seen("a.png", b"\x89PNG") == FilePreview(
+            "", sentence="The image is too large to be shown here."
+        )

@@ -143,3 +143,16 @@ class TestDeleting:
         await store_files(at.run, 0, a="1", b="2")
         assert (await client.delete(f"{at.url}/", headers=at.contributor)).status_code == 200
         assert await stored_paths() == []
+
+    async def test_files_of_a_logged_model_leaves_those_of_its_run(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        model = await create_model(at.run)
+        await store_files(at.run, 0, **{"data/x": "1"})
+        url = f"{ARTIFACTS}/{at.run.experiment_id}/models/{model.pk}/artifacts"
+        for name in ("data/x", "data/y", "MLmodel"):
+            await client.put(f"{url}/{name}", headers=at.contributor, content=b"1")
+        assert (await client.delete(f"{url}/data", headers=at.contributor)).status_code == 200
+        root = f"{at.run.experiment_id}/models/{model.pk}/artifacts"
+        response = (await client.get(ARTIFACTS, params={"path": root}, headers=at.viewer)).json()
+        assert [item["path"] for item in response["files"]] == ["MLmodel"]
+        assert await stored_paths() == ["data/x"]

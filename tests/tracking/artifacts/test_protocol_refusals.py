@@ -11,6 +11,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 from asgiref.sync import sync_to_async
+from django.utils import timezone
 from starlette.applications import Starlette
 from starlette.convertors import CONVERTOR_TYPES
 
@@ -22,6 +23,7 @@ from tests.people import make_contributor, principal_of
 from tests.tracking.artifacts.raw import (
     ARTIFACTS,
     bearer_headers,
+    create_model,
     limited_disk,
     logged_run_client,
     store_files,
@@ -98,8 +100,51 @@ class TestPaths:
             ).status_code == 200
         assert await stored_paths() == ["100% #1.txt", "a b/c+d", "größe 模型.txt"]
 
+    async def test_below_another_experiment_lead_nowhere(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        await store_files(at.run, 0, a="1")
+        for experiment in (0, at.run.experiment_id + 1):
+            url = f"{ARTIFACTS}/{experiment}/{at.run.pk}/artifacts/a"
+            answer = await client.get(url, headers=at.viewer)
+            assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+            assert f"is not in the experiment {experiment}" in answer.json()["message"]
+
+    async def test_below_the_default_experiment_may_call_it_0(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client(experiment="default")
+        model = await create_model(at.run)
+        for owner in (at.run.pk, f"models/{model.pk}"):
+            url = f"{ARTIFACTS}/0/{owner}/artifacts/a"
+            assert (await client.put(url, headers=at.contributor, content=b"1")).status_code == 200
+            assert (await client.get(url, headers=at.viewer)).content == b"1"
+
+    async def test_of_a_folder_or_of_everything_are_no_file(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        await store_files(at.run, 0, **{"a/x": "1"})
+        for url, words in ((f"{at.url}/a", "refers to a directory"), (at.url, "name a file below")):
+            answer = await client.get(url, headers=at.viewer)
+            assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+            assert words in answer.json()["message"]
+
+    async def test_that_stand_twice_in_an_address_are_refused(self, client: httpx.AsyncClient) -> None:
+        at = await logged_run_client()
+        answer = await client.get(ARTIFACTS, params={"path": [at.root, "b"]}, headers=at.viewer)
+        assert (answer.status_code, answer.json()["message"]) == (400, "path: give it once, as text.")
+
 
 class TestAccess:
+    async def test_a_deleted_run_takes_no_file_and_gives_those_it_has(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        at = await logged_run_client(deleted_at=timezone.now())
+        await store_files(at.run, 0, a="1")
+        for answer in (
+            await client.put(f"{at.url}/a", headers=at.contributor, content=b"2"),
+            await client.delete(f"{at.url}/a", headers=at.contributor),
+        ):
+            assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+            assert "is deleted; restore it before you log to it" in answer.json()["message"]
+        assert (await client.get(f"{at.url}/a", headers=at.viewer)).content == b"1"
+
     async def test_another_workspace_sees_nothing(self, client: httpx.AsyncClient) -> None:
         at = await logged_run_client()
         await store_files(at.run, 0, a="1")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from datetime import timedelta
 from typing import Any
 
@@ -93,6 +94,14 @@ class TestGrouped:
             "",
         ]
 
+    def test_a_group_of_which_no_run_has_a_number_has_no_band(self, api: Client) -> None:
+        runs = [
+            trained(params={"lr": "1"}, curves={"loss": [math.nan, math.inf]}),
+            trained(params={"lr": "2"}, curves={"loss": [2]}),
+        ]
+        bands = series(api, *runs, keys="loss", group="params.lr")["bands"]
+        assert [band["group"] for band in bands] == ["2"]
+
     def test_by_a_tag_as_well(self, api: Client) -> None:
         runs = [
             trained(tags={"team": "a"}, curves={"loss": [1]}),
@@ -115,6 +124,12 @@ class TestRefusals:
     )
     def test_name_the_parameter(self, api: Client, query: dict[str, str], field: str, words: str) -> None:
         refused(api.get("/api/v1/compare/series/", query), 400, field, words)
+
+    def test_say_how_many_curves_are_too_many(self, api: Client) -> None:
+        runs, keys = [trained() for _ in range(6)], ",".join(map(str, range(200)))
+        answer = api.get("/api/v1/compare/series/", {"runs": named(*runs), "keys": keys})
+        refused(answer, 400, "keys", "more than 1000 curves; request fewer at once")
+        assert series(api, *runs[:5], keys=keys)["lines"] == []
 
     def test_say_what_means_may_be_grouped_by(self, api: Client) -> None:
         run = trained(curves={"a": [1]})

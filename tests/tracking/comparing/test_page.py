@@ -50,6 +50,23 @@ class TestTables:
         assert row.differs
         assert row.cells[0].text == row.cells[1].text
 
+    def test_that_are_too_long_leave_out_equal_values_first(
+        self, db: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(tables, "MAX_ROWS", 2)
+        common = {"a": "1", "b": "1"}
+        runs = [trained(params=common | {"lr": lr, "opt": lr, "seed": lr}) for lr in ("1", "2")]
+        table = tables.params_table(runs)
+        assert ([row.name for row in table.rows], table.omitted) == (["lr", "opt"], 3)
+        alone = tables.params_table(runs[:1])
+        assert ([row.name for row in alone.rows], alone.omitted) == (["a", "b"], 3)
+
+    def test_a_run_that_has_not_started_has_no_duration(self, db: None) -> None:
+        runs = [trained(started_at=None), trained()]
+        cells = {row.name: [cell.text for cell in row.cells] for row in tables.attributes_table(runs).rows}
+        assert cells["Duration"][0] is None
+        assert cells["Duration"][1]
+
     def test_attributes_that_no_run_has_have_no_row(self, db: None) -> None:
         names = [row.name for row in tables.attributes_table([trained(), trained()]).rows]
         assert {"State", "Experiment", "Started"} <= set(names)
@@ -131,6 +148,13 @@ class TestPage:
         colors = re.findall(r'class="cm-run">\s*<i[^>]*--th-chart-(\d)', html)
         assert colors == ["1", "2", "1"]
 
+    @pytest.mark.parametrize("group", ["params.lr", "tags.team"])
+    def test_a_group_that_the_list_would_not_offer_stays_chosen_in_it(
+        self, viewer: Client, group: str
+    ) -> None:
+        runs = [trained(params={"lr": lr}, tags={"team": "a"}, curves={"loss": [1]}) for lr in ("1", "2")]
+        assert f'<option value="{group}" selected>' in page(viewer, *runs, group=group)
+
     def test_what_was_logged_is_text_whatever_it_spells(self, viewer: Client) -> None:
         run = trained("<b>x</b>", params={"<i>": "<script>alert(1)</script>"}, curves={"loss": [1]})
         html = page(viewer, run, sections="params,relations")
@@ -158,3 +182,8 @@ class TestPicker:
     def test_says_when_there_is_no_room(self, viewer: Client) -> None:
         html = viewer.get("/compare/candidates/", {"runs": ",".join(map(str, range(1, 21)))}).content.decode()
         assert "Remove one first" in html
+
+    def test_offers_runs_beside_an_address_that_cannot_be_read(self, viewer: Client) -> None:
+        run = trained("digits")
+        html = viewer.get("/compare/candidates/", {"runs": "1;2"}).content.decode()
+        assert re.findall(r'data-add-run="(\d+)"', html) == [str(run.number)]

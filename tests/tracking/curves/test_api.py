@@ -133,6 +133,15 @@ class TestSeries:
         part = line(api, run, smoothing=0.9, pixels=50, **{"from": 4_000, "to": 4_020})
         assert part["smooth"] == pytest.approx([expected[x] for x in part["x"]])
 
+    def test_are_smoothed_along_the_time_in_the_order_in_which_they_were_logged(
+        self, api: Client, run: Run
+    ) -> None:
+        log(run, loss=[0.0, 1.0, 1.0], odd=[math.nan, math.inf])
+        for axis in ("time", "relative"):
+            assert line(api, run, axis=axis, smoothing=0.5)["smooth"] == pytest.approx([0, 2 / 3, 6 / 7])
+        (drawn,) = series(api, run, keys="odd", smoothing=0.5)["lines"]
+        assert (drawn["y"], drawn["smooth"], len(drawn["marks"])) == ([], [], 2)
+
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -144,6 +153,7 @@ class TestRefusals:
             ({"keys": "a", "pixels": "0"}, "pixels", "from 1 to"),
             ({"keys": "a", "pixels": "many"}, "pixels", "whole number"),
             ({"keys": "a", "smoothing": "1"}, "smoothing", "from 0 to 0.999"),
+            ({"keys": "a", "smoothing": "much"}, "smoothing", "from 0 to 0.999"),
             ({"keys": "a", "smoothing": "nan"}, "smoothing", "from 0 to 0.999"),
             ({"keys": "a", "from": "x"}, "from", "must be a number"),
             ({"keys": "a", "from": "nan"}, "from", "must be a number"),

@@ -61,6 +61,20 @@ class TestCsv:
             str(step) for step in range(45_000)
         ]
 
+    @pytest.mark.parametrize("limit", ["KEYS_AT_ONCE", "POINTS_AT_ONCE"])
+    async def test_of_more_curves_than_are_read_at_once_holds_each_once(
+        self, limit: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(download, limit, 2)
+        run = await sync_to_async(logged_run)()
+        await sync_to_async(log)(run, a=[1.0], b=[2.0], c=[3.0, 4.0, 5.0], d=[6.0], e=[7.0])
+        answer = await fetched(run)
+        assert [(row[0], float(row[3])) for row in rows(answer)[1:]] == [
+            *(("a", 1.0), ("b", 2.0)),
+            *(("c", 3.0), ("c", 4.0), ("c", 5.0)),
+            *(("d", 6.0), ("e", 7.0)),
+        ]
+
     async def test_names_a_wrong_parameter(self) -> None:
         run = await sync_to_async(logged_run)()
         answer = await fetched(run, "?metric=loss")

@@ -100,6 +100,13 @@ class TestHunks:
         result = hunks.diff_texts("", "line\n" * 100, max_lines=10)
         assert (len(result.hunks[0].lines), result.omitted, result.added) == (10, 90, 100)
 
+    def test_are_left_out_as_a_whole_where_there_is_no_room_at_all(self) -> None:
+        old = "".join(f"{number}\n" for number in range(40))
+        new = old.replace("\n3\n", "\nthree\n").replace("\n30\n", "\nthirty\n")
+        result = hunks.diff_texts(old, new, max_lines=8)
+        assert [(hunk.old, len(hunk.lines)) for hunk in result.hunks] == [(1, 8)]
+        assert (result.omitted, result.added, result.removed) == (8, 2, 2)
+
     def test_cut_a_line_that_no_one_would_read(self) -> None:
         result = hunks.diff_texts("", "x" * 10_000 + "\n", max_lines=10)
         assert len(result.hunks[0].lines[0].text) < 600

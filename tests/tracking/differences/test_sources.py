@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 import time
+import zipfile
 
 from tests.jobs.builders import snapshot
 from tracking.comparison.differences import sources
@@ -76,6 +77,23 @@ class TestBounds:
         old, new = snapshot(who, {"a.py": "1\n"}), snapshot(who, {"a.py": "2\n"})
         blobs.path(new.sha256).unlink()
         assert compare_snapshots(old.sha256, new.sha256).missing_side == "this run"
+
+    def test_a_file_whose_bytes_are_spoilt_is_listed_without_its_lines(self, who: Principal) -> None:
+        old, new = snapshot(who, {"a.py": "one\n", "b.py": "1\n"}), snapshot(who, {"a.py": "two\n"})
+        archive = blobs.path(new.sha256)
+        with zipfile.ZipFile(archive) as source:
+            info = source.getinfo("a.py")
+        content = bytearray(archive.read_bytes())
+        # The bytes of a member follow its header of 30 bytes and its name.
+        start = info.header_offset + 30 + len(info.filename)
+        content[start : start + info.compress_size] = bytes(info.compress_size)
+        archive.chmod(0o600)
+        archive.write_bytes(content)
+        difference = compare_snapshots(old.sha256, new.sha256)
+        assert [(file.path, file.kind, file.why) for file in difference.files] == [
+            ("a.py", "changed", "can no longer be read"),
+            ("b.py", "removed", ""),
+        ]
 
 
 def test_the_same_source_is_not_even_opened() -> None:

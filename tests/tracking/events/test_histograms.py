@@ -74,6 +74,8 @@ class TestReading:
             tensor((10**9, 3), numbers=(1.0,)),
             tensor((1, 3), b"short"),
             tensor((0, 3)),
+            tensor((3,), numbers=(0.0, 1.0, 1.0)),
+            tensor((1, 2), numbers=(0.0, 1.0)),
             tensor((-1, 3), numbers=(1.0, 2.0, 3.0)),
             tensor((2, 3), numbers=(5.0, 6.0, 1.0, 0.0, 1.0, 1.0)),
             tensor((1, 3), numbers=(float("nan"), 1.0, 1.0)),

@@ -90,6 +90,12 @@ class TestOtherThings:
         )
         assert data.params == {"lr": "0.1", "layers": "3", "optimizer": "adam", "amp": "True", "odd": "ab"}
 
+    def test_hyperparameters_that_cannot_be_read_leave_the_rest(self) -> None:
+        value = session({"lr": 0.1})
+        value.metadata.plugin_data.content = b"\xff\xff"
+        data = parsed(event(value, old("loss", 1.0)))
+        assert (data.params, [point.key for point in data.points]) == ({}, ["loss"])
+
 
 class TestRecords:
     def test_one_that_is_cut_waits_for_its_rest(self) -> None:

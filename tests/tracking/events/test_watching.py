@@ -14,14 +14,15 @@ from jobs.logs.lanes import build_lanes
 from jobs.models import Attempt, Run
 from tests.jobs.builders import Played, alive, ended, running, two_nodes
 from tests.tracking.events.files import NAME, bare, curve, event, event_file, new, old, session
-from tracking.events import event_reader, pending_attempts
+from tracking.events import event_reader, image_store, pending_attempts
+from tracking.events.image_store import StepImage, StoredImage
 from tracking.metrics.curve_reader import curve_history
 from tracking.metrics.point_writer import Point, append
 from tracking.models import EventFile, Metric, Param
 from trainhub_launch.report import OutputFile
 from workspaces import process_caches
 from workspaces.access import Principal
-from workspaces.stored_files import blob_writer
+from workspaces.stored_files import blob_writer, blobs
 
 pytestmark = pytest.mark.django_db
 TB = f"logs/tb/{NAME}"
@@ -152,6 +153,21 @@ class TestOver:
         pending_attempts.read_pending()
         assert (steps(run), Metric.objects.get().count, EventFile.objects.count()) == ([0, 1, 2], 3, 1)
 
+    def test_one_whose_bytes_are_lost_keeps_none_of_the_others_back(
+        self, who: Principal, tmp_path: Path
+    ) -> None:
+        node, run = running(who)
+        lost = output(f"a/{NAME}", event_file(*curve("loss", 3)), tmp_path)
+        fine = output(f"b/{NAME}.v2", event_file(*curve("acc", 3)), tmp_path)
+        settled(node, run, lost, fine)
+        blobs.path(lost.sha256).unlink()
+        pending_attempts.read_pending()
+        assert {file.name: (file.is_whole, file.error) for file in EventFile.objects.all()} == {
+            f"outputs/a/{NAME}": (True, ""),
+            f"outputs/b/{NAME}.v2": (True, ""),
+        }
+        assert Metric.objects.get().count == 3
+
     def test_a_last_record_that_nobody_finished_is_left(self, who: Principal) -> None:
         node, run = running(who)
         data = event_file(*curve("loss", 3))[:-5]
@@ -208,6 +224,32 @@ class TestTrouble:
         assert (steps(run), EventFile.objects.get().read_bytes) == ([], 0)
         pending_attempts.read_pending()
         assert (steps(run), Metric.objects.get().count) == ([0, 1, 2], 3)
+
+    def test_a_piece_that_another_worker_stores_first_is_there_once(
+        self, who: Principal, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        node, run = running(who)
+        send(node, run, event_file(*curve("loss", 3)))
+        write = image_store.write
+
+        def write_second(run: Run, attempt: int, images: Sequence[StepImage]) -> list[StoredImage]:
+            monkeypatch.setattr(image_store, "write", write)
+            event_reader.read_attempt(Attempt.objects.get(), is_over=False)
+            return write(run, attempt, images)
+
+        monkeypatch.setattr(image_store, "write", write_second)
+        pending_attempts.read_pending()
+        pending_attempts.read_pending()
+        assert (steps(run), Metric.objects.get().count) == ([0, 1, 2], 3)
+
+    def test_a_round_leaves_the_files_to_one_that_is_still_reading(self, who: Principal) -> None:
+        node, run = running(who)
+        send(node, run, event_file(*curve("loss", 3)))
+        with pending_attempts._busy:
+            pending_attempts.read_pending()
+            assert steps(run) == []
+        pending_attempts.read_pending()
+        assert steps(run) == [0, 1, 2]
 
     def test_of_the_database_is_tried_again(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
         node, run = running(who)

@@ -20,6 +20,7 @@ from tests.people import (
 )
 from tests.tracking.history.table_page import bulk, text_of
 from tests.tracking.search.builders import run_with_data
+from tracking.history import saved_views
 from tracking.models import SavedView, Star
 from workspaces.models import AuditEvent
 from workspaces.states import Role
@@ -71,6 +72,13 @@ class TestBulk:
         assert not RunTag.objects.exists()
         audited = AuditEvent.objects.order_by("pk").values_list("verb", flat=True)
         assert list(audited) == ["run.tag", "run.tag", "run.untag", "run.untag"]
+
+    def test_a_tag_that_a_run_does_not_have_is_not_taken_from_it(self, client: Client) -> None:
+        run = run_with_data("a")
+        assert sentences_of(bulk(client, "untag", run.number, key="team")) == [
+            f"Run {run.number}: does not have that tag."
+        ]
+        assert not AuditEvent.objects.filter(verb="run.untag").exists()
 
     @pytest.mark.parametrize(("more", "words"), [
         ({"key": ""}, "1 to 250 characters"), ({"key": "k" * 300}, "1 to 250 characters"),
@@ -195,3 +203,14 @@ class TestViews:
     def test_need_a_name(self, client: Client) -> None:
         for name in ("", " ", "n" * 101):
             assert "needs a name" in sentences_of(client.post("/runs/views/", {"name": name, "query": ""}))[0]
+
+    def test_are_so_many_for_each_person_and_no_more(
+        self, client: Client, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(saved_views, "MAX_VIEWS_PER_PERSON", 1)
+        for name in ("first", "second"):
+            answer = client.post("/runs/views/", {"name": name, "query": "q=a"})
+        assert "You have 1 views; delete one" in sentences_of(answer)[-1]
+        client.post("/runs/views/", {"name": "first", "query": "q=b"})
+        client_of(make_viewer()).post("/runs/views/", {"name": "theirs", "query": "q=c"})
+        assert sorted(SavedView.objects.values_list("name", "query")) == [("first", "q=b"), ("theirs", "q=c")]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobs.models import Experiment
 from tests.people import client_of, make_contributor, make_owner, make_workspace
 from tests.tracking.history.table_page import address
 from tests.tracking.search.builders import run_with_data
@@ -53,6 +54,12 @@ class TestCompletion:
         ("metrics.val_acc > ", []),
         ("duration > ", ["duration > 10min", "duration > 1h"]),
         ("nonsense.", []),
+        ("params.opt IN ", ["params.opt IN ("]),
+        ("starred = ", ["starred = true", "starred = false"]),
+        ("start_time > ", ["start_time > '1d ago'", "start_time > '7d ago'"]),
+        ("kind = '", ["kind = 'job'", "kind = 'external'"]),
+        ("run_name = '", []),
+        ("datasets.name = '", []),
     ])  # fmt: skip
     def test_offers_what_may_come_next(self, text: str, expected: list[str]) -> None:
         assert offered(text)[: max(len(expected), 1)] == expected or (not expected and offered(text) == [])
@@ -94,6 +101,21 @@ class TestKnown:
             ("lr", "opt"),
             ("team",),
         )
+
+    def test_keys_of_older_experiments_are_left_out_where_there_are_many(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(key_catalog, "MAX_KEYS", 1)
+        monkeypatch.setattr(key_catalog, "LATEST_RUNS", 0)
+        for number, name in enumerate(("older", "newer", "newest"), start=1):
+            run = run_with_data(name, params={name: "1"}, experiment=name)
+            Experiment.objects.filter(pk=run.experiment_id).update(updated_at=f"2100-01-0{number}T00:00:00Z")
+        assert key_catalog.workspace_keys(make_workspace()).params == ("newer", "newest")
+
+    def test_a_menu_of_columns_opens_beside_a_filter_that_is_wrong(self) -> None:
+        text = client_of(make_owner()).get("/runs/menu/columns/?filter=metrics.acc+%3E")
+        assert text.status_code == 200
+        assert 'value="params.lr"' in text.content.decode()
 
     def test_menus_show_them_with_what_is_chosen(self) -> None:
         client = client_of(make_contributor())

@@ -12,6 +12,7 @@ from tests.markup import one_line
 from tests.tracking.history.table_page import HTMX, heads, names, rows, table_text, text_of
 from tests.tracking.search.builders import run_with_data
 from tracking.history.number_format import format_number, mean_and_spread, spread_figure
+from tracking.models import UsageEntry
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +66,32 @@ class TestGroups:
         groups = {row[2]: address for row, address in zip(rows(text), addresses(text), strict=True)}
         assert names(text_of(groups["it's"], headers=HTMX)) == ["in"]
         assert names(text_of(groups["none"], headers=HTMX)) == ["none"]
+
+    def test_whose_condition_is_in_the_filter_unfold_without_it_twice(self) -> None:
+        run_with_data("in", params={"opt": "adam"})
+        run_with_data("out", params={"opt": "sgd"})
+        (address,) = addresses(table_text(group="params.opt", filter="params.opt = 'adam'"))
+        assert address.count("params.opt%20%3D") == 1
+        assert names(text_of(address, headers=HTMX)) == ["in"]
+
+    @pytest.mark.parametrize("query", ["filter=metrics.acc+%3E", "column=nonsense"])
+    def test_with_an_address_that_cannot_be_read_are_not_there(self, query: str) -> None:
+        text_of(f"/runs/group/?{query}", status=404, headers=HTMX)
+
+    def test_gpu_hours_are_averaged_and_a_group_without_a_number_has_none(self) -> None:
+        for name, opt, hours in (("a", "adam", 1.0), ("b", "adam", 3.0), ("c", "sgd", None)):
+            run = run_with_data(name, params={"opt": opt})
+            if hours is not None:
+                UsageEntry.objects.create(
+                    workspace=run.workspace,
+                    run=run,
+                    run_number=run.number,
+                    attempt=1,
+                    month="2025-11-01",
+                    gpu_seconds=hours * 3600,
+                )
+        text = table_text(group="params.opt", column=["gpu_hours", "metrics.acc"], order="gpu_hours DESC")
+        assert [row[1:5] for row in rows(text)] == [["2", "adam", "2.0 ± 1.4", ""], ["1", "sgd", "", ""]]
 
     def test_values_longer_than_the_index_unfold_too(self) -> None:
         run_with_data("long", params={"opt": "50%_" * 60})

@@ -22,7 +22,7 @@ from tests.tracking.history.table_page import (
     text_of,
 )
 from tests.tracking.search.builders import put_metric, run_with_data
-from tracking.models import Star
+from tracking.models import Star, UsageEntry
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +110,21 @@ class TestTable:
         run_with_data("a", params={"opt": "adam", "lr": "1"})
         text = table_text(filter="params.opt = 'adam'", column=["params.opt", "params.lr"])
         assert re.findall(r'<td [^>]*data-narrow="([^"]*)"', text) == ["= &#x27;1&#x27;"]
+
+    def test_an_empty_value_is_one_that_can_be_searched_for(self) -> None:
+        run = run_with_data("a", params={"opt": ""}, state=RunState.COMPLETED)
+        UsageEntry.objects.create(
+            workspace=run.workspace,
+            run=run,
+            run_number=run.number,
+            attempt=1,
+            month="2025-11-01",
+            gpu_seconds=5400.0,
+        )
+        text = table_text(column=["params.opt", "gpu_hours", "artifact_uri"])
+        assert rows(text)[0][3:6] == ["", "1.50", ""]
+        narrow = re.findall(r'<td [^>]*data-narrow="([^"]*)"', text)
+        assert [html.unescape(condition) for condition in narrow] == ["= ''", ">= 1.5"]
 
     def test_a_row_takes_less_than_two_kilobytes(self) -> None:
         metrics = {"val_loss": 0.123456789012345, "val_acc": 0.98765432109876}

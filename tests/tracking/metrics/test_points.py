@@ -55,6 +55,12 @@ class TestSlices:
             with pytest.raises(PointsError):
                 read_slice(broken)
 
+    def test_fewer_or_more_points_than_it_says_are_an_error(self) -> None:
+        plain = slice_bytes(group_by_key([Point("a", 1.0, 0, 5), Point("b", 2.0, 1, 6)]))
+        for broken in (plain[:-24], plain + bytes(24)):
+            with pytest.raises(PointsError, match="does not hold 2 points of 2 curves"):
+                read_slice(broken)
+
 
 class TestBlocks:
     @given(POINTS)
@@ -81,3 +87,9 @@ class TestBlocks:
         for broken in (b"", b"\x09", whole[:-4], whole[:15], bytes([9]) + whole[1:]):
             with pytest.raises(PointsError):
                 read_block(broken)
+
+    def test_columns_of_different_lengths_are_an_error(self) -> None:
+        """As of a block whose values were cut off before they were packed."""
+        points = Points(np.arange(300), np.arange(300), np.arange(299.0))
+        with pytest.raises(PointsError, match="does not hold 299 points"):
+            read_block(block_bytes(points))

@@ -169,8 +169,26 @@ class TestFolding:
         assert goes == 2
         assert values(run, "loss") == [float(step) for step in range(400)]
 
+    def test_a_quiet_run_is_folded_to_its_end_in_one_round(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(compaction, "MAX_SLICES_AT_ONCE", 1)
+        run = logged_run()
+        for step in range(3):
+            log(run, ("loss", float(step), step))
+        MetricSlice.objects.update(created_at="2026-01-01T00:00:00Z")
+        compaction.fold_quiet()
+        assert not MetricSlice.objects.exists()
+        assert values(run, "loss") == [0.0, 1.0, 2.0]
+
 
 class TestReading:
+    def test_a_slice_that_cannot_be_read_costs_its_own_points_alone(self) -> None:
+        run = logged_run()
+        for step in range(2):
+            log(run, ("loss", float(step), step))
+        MetricSlice.objects.filter(pk=MetricSlice.objects.order_by("pk")[0].pk).update(data=b"\x01 broken")
+        assert values(run, "loss") == [1.0]
+        assert curve_reader.histories(run.pk, ["loss"])["loss"].value.tolist() == [1.0]
+
     def test_a_batch_that_a_client_sent_twice_is_there_once(self) -> None:
         run = logged_run()
         for _ in range(2):
@@ -265,3 +283,17 @@ class TestTogether:
         assert fine == [None] * 10
         assert isinstance(refused, IntegrityError)
         assert await asyncio.to_thread(values, run, "a") == [1.0] * 10
+
+    async def test_a_request_that_is_cancelled_is_stored_and_breaks_nothing(self) -> None:
+        run, errors = await asyncio.to_thread(logged_run), []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+        first, second = (
+            asyncio.create_task(
+                point_writer.append_soon(run.pk, run.experiment_id, [Point("a", value, int(value), 0)])
+            )
+            for value in (1.0, 2.0)
+        )
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert (await asyncio.to_thread(values, run, "a"), errors) == ([1.0, 2.0], [])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import example, given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from tracking.search.errors import FilterError
 from tracking.search.parser import parse, parse_order, parse_orders
+from tracking.search.time_values import parse_time_ms
 from tracking.search.tree import And, Comparison, Key, Node, Not, Or
 from tracking.search.vocabulary import ATTRIBUTES, ORDER, TEXT, AttributeType, KeyKind
 
@@ -83,6 +85,12 @@ REFUSED = {
     "metrics.acc > 5 % 2": (16, "not allowed here"),
     "state IS NULL": (6, "cannot be compared by IS NULL"),
     "AND": (0, "Expected a key"),
+    "min(metrics.loss > 1": (17, "Expected )"),
+    "metrics.`` = 1": (0, "The key is empty"),
+    "params.opt IN ('a' 'b')": (19, "Expected , or )"),
+    "params.lr IN (1)": (14, "Params are text in a list; write it in quotes: '1'"),
+    "starred = maybe": (10, "starred is true or false"),
+    "starred = 1": (10, "starred is true or false"),
     "number = 5x": (9, "neither a number nor a duration"),
 }
 
@@ -104,6 +112,17 @@ class TestParse:
         assert message in error.value.message
         assert error.value.position == position
         assert f"(at character {position + 1})" in error.value.sentence
+
+    def test_reads_times_in_words(self) -> None:
+        now = datetime(2025, 11, 30, 18, 30, tzinfo=UTC)
+        words = {
+            "now": now,
+            " Today ": datetime(2025, 11, 30, tzinfo=UTC),
+            "yesterday": datetime(2025, 11, 29, tzinfo=UTC),
+        }
+        for word, at in words.items():
+            assert parse_time_ms(word, now) == int(at.timestamp() * 1000)
+        assert parse_time_ms("tomorrow", now) is None
 
     def test_nothing_is_no_filter(self) -> None:
         assert parse("") is None

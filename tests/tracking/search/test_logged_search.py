@@ -7,6 +7,7 @@ import math
 import pytest
 
 from tests.tracking.search.builders import found_names, put_metric, run_with_data
+from tracking.search import prefilter
 
 pytestmark = pytest.mark.django_db
 LONG = "x" * 200
@@ -41,6 +42,8 @@ class TestLogged:
         ("params.lr > 0.01", "a"),
         ("params.lr = 0.001", "b"),
         ("params.lr != 0.001", "a"),
+        ("params.lr < inf", "a b"),
+        ("params.lr > -Infinity", "a b"),
         ("params.lr = '0.001'", ""),
         ("tags.team = 'vision'", "a"),
         ("tags.team IS NULL", "c d"),
@@ -134,6 +137,22 @@ class TestOrder:
         condition = "params.opt IS NOT NULL"
         for order in ("metrics.acc", "metrics.acc DESC", "metrics.loss", "params.lr DESC", "tags.team"):
             assert found_names(condition, order) == [name for name in found_names("", order) if name != "d"]
+
+    @pytest.mark.parametrize(("condition", "order"), [
+        ("metrics.acc != 0.5", "metrics.acc"),
+        ("metrics.acc > 0.1", "metrics.acc DESC"),
+        ("params.opt != 'adam'", "params.opt"),
+        ("params.opt NOT IN ('sgd')", "params.opt DESC"),
+        ("params.opt LIKE '%d%'", "params.opt"),
+        ("tags.team != 'vision'", "tags.team"),
+    ])  # fmt: skip
+    def test_a_condition_on_the_key_of_the_order_finds_as_many_without_a_search_beforehand(
+        self, condition: str, order: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        expected = found_names(condition, order)
+        assert expected
+        monkeypatch.setattr(prefilter, "FEW", 0)
+        assert found_names(condition, order) == expected
 
     def test_the_second_key_decides_between_equals(self) -> None:
         run_with_data("e", metrics={"acc": 0.9, "loss": 0.01})

@@ -64,6 +64,9 @@ class TestPage:
         assert heading == ["experiment", "gpu_hours", "node_hours", "energy_wh", "measured_gpu_hours", "runs"]
         assert row == ["'=cmd()", "2", "1", "1", "2", "1"]
 
+    def test_gives_no_table_by_what_nothing_is_added_up_by(self, viewer: Client) -> None:
+        assert viewer.get("/usage/csv/?by=gpu").status_code == 404
+
 
 class TestApi:
     def test_adds_up_by_what_is_asked_for(self, who: Principal) -> None:
