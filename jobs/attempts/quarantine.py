@@ -3,7 +3,7 @@ gone."""
 
 from __future__ import annotations
 
-from clusters.leases import AttemptKey
+from clusters.offers import AttemptKey
 from jobs.models import Attempt
 
 

@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from clusters import leases
+from clusters import offers
 from clusters.models import Cluster, Lease, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import STARTING, MachineState
@@ -72,8 +72,8 @@ def _decision(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> Dec
     up = {
         machine.node.name: machine for machine in living if machine.node and machine.state == MachineState.UP
     }
-    offers = [node for node in leases.offers(cluster) if not node.is_coming]
-    nodes = _node_states(cluster, offers, up, now)
+    present = [node for node in offers.offers(cluster) if not node.is_coming]
+    nodes = _node_states(cluster, present, up, now)
     starting = sum(machine.state in STARTING for machine in living)
     # A monitor-only node carries no runs, but its machine counts as provided.
     leaving = len(living) - starting - sum(item.is_provided for item in nodes)
@@ -96,14 +96,14 @@ def _bounds(cluster: Cluster) -> Bounds:
 
 
 def _node_states(
-    cluster: Cluster, offers: Sequence[FreeNode], up: dict[str, ProvidedMachine], now: datetime
+    cluster: Cluster, present: Sequence[FreeNode], up: dict[str, ProvidedMachine], now: datetime
 ) -> list[ScalableNode]:
     leases_here = Lease.objects.filter(node__cluster=cluster)
     busy = set(leases_here.filter(released_at=None).values_list("node__name", flat=True))
     # Idle begins at the end of the last lease, not at the last report: a node reports all the time.
     last = dict(leases_here.exclude(released_at=None).values_list("node__name").annotate(Max("released_at")))
     states = []
-    for node in offers:
+    for node in present:
         machine = up.get(node.name)
         idle_s = None
         if machine is not None and node.name not in busy:
@@ -114,7 +114,7 @@ def _node_states(
                 node,
                 is_provided=machine is not None,
                 idle_s=idle_s,
-                is_protected=node.closed == leases.DRAINED,
+                is_protected=node.closed == offers.DRAINED,
             )
         )
     return states

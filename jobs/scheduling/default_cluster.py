@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from clusters import leases
+from clusters import offers
 from clusters.visibility import clusters_of
 from jobs.models import Run
 from jobs.states import RunKind
@@ -23,7 +23,7 @@ def default_cluster(who: Principal) -> str:
 
     Clusters without a node that takes runs count only if there are no others. Returns "" if the workspace has
     no cluster."""
-    nodes = {cluster.name: leases.nodes_of(cluster, who.workspace) for cluster in clusters_of(who.workspace)}
+    nodes = {cluster.name: offers.nodes_of(cluster, who.workspace) for cluster in clusters_of(who.workspace)}
     usable = {name: free for name, free in nodes.items() if any(map(_may_run, free))} or nodes
     if len(usable) < 2:
         return next(iter(usable), "")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from clusters import leases
+from clusters import leases, offers
 from clusters.models import Cluster, Node
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
@@ -101,7 +101,7 @@ class ClusterQueuePlacement:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._line: Line[Run] = Line(leases.offers(cluster))
+        self._line: Line[Run] = Line(offers.offers(cluster))
         self._forbidden: dict[int, Refusal | None] = {}
         self._offers_by_workspace: dict[int, tuple[FreeNode, ...]] = {}
 
@@ -171,7 +171,7 @@ class ClusterQueuePlacement:
 
     def _nodes(self, run: Run) -> tuple[FreeNode, ...]:
         if run.workspace_id not in self._offers_by_workspace:
-            self._offers_by_workspace[run.workspace_id] = leases.offers(
+            self._offers_by_workspace[run.workspace_id] = offers.offers(
                 self._cluster, run.workspace, quarantined_leases()
             )
         return self._offers_by_workspace[run.workspace_id]

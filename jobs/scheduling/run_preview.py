@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from clusters import leases
+from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
@@ -47,7 +47,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     spec = with_cluster(spec, principal)
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
-    nodes = leases.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
+    nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
     draft = draft_plan(spec, nodes)
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
@@ -109,7 +109,7 @@ def _scaling_up(
     if draft.demand.nodes < 2 or not draft.demand.gpus:
         return
     clusters = {
-        cluster.name: own_cluster.get(cluster.name) or leases.nodes_of(cluster, principal.workspace)
+        cluster.name: own_cluster.get(cluster.name) or offers.nodes_of(cluster, principal.workspace)
         for cluster in clusters_of(principal.workspace)
     }
     devices = gpu_names(node.name for nodes in clusters.values() for node in nodes)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusters.gpus.gpu_models import ModelCount, count_models
-from clusters.leases import nodes_of
 from clusters.models import Cluster, Node
+from clusters.offers import nodes_of
 from clusters.visibility import clusters_of
 from jobs import environments
 from jobs.models import Experiment, Run, Snapshot

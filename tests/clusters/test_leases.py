@@ -7,8 +7,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from clusters.leases import acquire, nodes_of, release
+from clusters.leases import acquire, release
 from clusters.models import Gpu, Hearing, Lease, Node
+from clusters.offers import nodes_of
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, slots_wanted, taken, workspace
 from trainhub_launch.scheduler.placement import Demand, Placement, Refusal
 

@@ -6,8 +6,9 @@ import pytest
 from django.db import transaction
 
 from clusters.alerts.unhealthy_gpus import HEALTH_KINDS, faults_of
-from clusters.leases import acquire, offers, release
+from clusters.leases import acquire, release
 from clusters.models import Alert, Cluster, Gpu, NodeEvent
+from clusters.offers import offers
 from clusters.overview import cluster_card, node_cards
 from clusters.states import GpuUsage
 from tests.clusters.alerts.world import World

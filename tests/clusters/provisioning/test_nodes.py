@@ -9,8 +9,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from clusters.enrolment.node_tokens import enrol_node, node_for_token
-from clusters.leases import acquire, nodes_of
+from clusters.leases import acquire
 from clusters.models import Gpu, Lease, Node
+from clusters.offers import nodes_of
 from clusters.provisioning import machines, node_admin
 from clusters.provisioning.node_admin import NodeBusy
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, workspace

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from clusters.leases import acquire, nodes_of
+from clusters.leases import acquire
 from clusters.models import Cluster, Gpu, Lease, Node, ProvidedMachine
+from clusters.offers import nodes_of
 from clusters.provisioning import node_admin
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, taken, workspace
 from tests.people import make_operator

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -27,13 +28,13 @@ from workspaces.states import Role
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
 
 
-def output(*args: str, **options: object) -> str:
+def output(*args: str, **options: Any) -> str:
     out = io.StringIO()
     call_command(*args, stdout=out, stderr=io.StringIO(), **options)
     return out.getvalue()
 
 
-def refusal(*args: str, **options: object) -> str:
+def refusal(*args: str, **options: Any) -> str:
     with pytest.raises(CommandError) as error:
         call_command(*args, **options)
     assert error.value.returncode == 2
