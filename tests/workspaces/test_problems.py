@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.http import Http404
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.urls import include, path
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
@@ -119,6 +119,11 @@ class TestProblems:
             {"field": "[1].count", "message": "Ensure this value is less than or equal to 8."}
         ]
 
+    def test_what_is_wrong_with_an_item_as_a_whole_is_said_of_its_place(self, carl: Client) -> None:
+        body = problem(carl.post("/api/v1/probe/nested/", [{"count": 1}, 3], "application/json"))
+        (error,) = body["errors"]
+        assert (error["field"], "Expected a dictionary" in error["message"]) == ("[1]", True)
+
     @pytest.mark.parametrize(("what", "status"), [("missing", 404), ("throttled", 429)])
     def test_the_usual_refusals(self, carl: Client, what: str, status: int) -> None:
         answer = carl.post(f"/api/v1/probe/{what}/")
@@ -136,6 +141,10 @@ class TestProblems:
 
     def test_an_unknown_address(self, carl: Client) -> None:
         assert problem(carl.get("/api/v1/nothing/"))["status"] == 404
+
+    @pytest.mark.django_db(transaction=True)
+    async def test_an_unknown_address_behind_an_asynchronous_server(self) -> None:
+        assert problem(await AsyncClient().get("/api/v1/nothing/"))["status"] == 404
 
     def test_a_missing_slash_never_turns_a_post_into_a_look(self, carl: Client) -> None:
         answer = carl.post("/api/v1/probe/spec")
