@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.http import Http404
-from django.test import AsyncClient, Client
+from django.test import Client
 from django.urls import include, path
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
@@ -141,10 +141,6 @@ class TestProblems:
 
     def test_an_unknown_address(self, carl: Client) -> None:
         assert problem(carl.get("/api/v1/nothing/"))["status"] == 404
-
-    @pytest.mark.django_db(transaction=True)
-    async def test_an_unknown_address_behind_an_asynchronous_server(self) -> None:
-        assert problem(await AsyncClient().get("/api/v1/nothing/"))["status"] == 404
 
     def test_a_missing_slash_never_turns_a_post_into_a_look(self, carl: Client) -> None:
         answer = carl.post("/api/v1/probe/spec")
