@@ -56,7 +56,7 @@ def gguf(body: bytes, *, version: int = 3, tensors: int = 0, keys: int = 0) -> b
 def tar_member(kind: bytes, target: str = "") -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        member = tarfile.TarInfo("member")
+        member = tarfile.TarInfo("deep/member")
         member.type, member.linkname = kind, target
         archive.addfile(member)
     return buffer.getvalue()
