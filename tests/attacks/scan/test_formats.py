@@ -132,6 +132,7 @@ JUDGED = [
         DANGEROUS,
     ),
     Case("an absolute link in a tar", "a.tar", make.tarred({}, links={"a": "/etc/passwd"}), DANGEROUS),
+    Case("a link in a folder leads out", "a.tar", make.tarred({}, links={"deep/a": "../../etc"}), DANGEROUS),
     Case("a hard link that leads out", "a.tar", tar_member(tarfile.LNKTYPE, "../passwd"), DANGEROUS),
     Case("a link inside a tar", "a.tar", make.tarred({"b.txt": b"x"}, links={"deep/a": "../b.txt"}), CLEAN),
     Case("long values, compressed", "a.pkl.gz", gzip.compress(LONG_PICKLE), DANGEROUS),
