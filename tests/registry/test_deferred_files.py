@@ -32,22 +32,28 @@ def registered(source: str) -> ModelVersion:
     return add_version(make_workspace(), "digits", origin, make_contributor())
 
 
-def upload(model: LoggedModel, *paths: str) -> None:
-    """The client sends the files and says that these are all."""
+def send(model: LoggedModel, *paths: str) -> None:
     for path in paths:
         LoggedModelFile.objects.create(
             model=model, path=path, size_bytes=len(path), sha256=blob(path.encode())
         )
+
+
+def upload(model: LoggedModel, *paths: str) -> None:
+    """The client sends the files and says that these are all."""
+    send(model, *paths)
     LoggedModel.objects.filter(pk=model.pk).update(status=deferred_files.READY)
 
 
 class TestFilling:
     def test_waits_for_the_end_of_the_upload(self) -> None:
         model, version = registered_early()
+        send(model, "MLmodel")
         deferred_files.fill_all()
         deferred_files.fill(version)
+        version.refresh_from_db()
         assert (version.files.count(), version.certificate) == (0, "")
-        upload(model, "MLmodel", "data/model.pkl")
+        upload(model, "data/model.pkl")
         deferred_files.fill_all()
         version.refresh_from_db()
         assert [file.path for file in version.files.all()] == ["MLmodel", "data/model.pkl"]

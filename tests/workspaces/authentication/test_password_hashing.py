@@ -162,6 +162,8 @@ class TestHashers:
         response = client.post("/settings/password/", form)
         assert (response.status_code, response.headers["Retry-After"]) == (429, "2")
         assert b"Many people are signing in" in response.content
+        # The page is still that of a one-time password, without the menu.
+        assert response.context["is_one_time"] is True
         before = user.password
         user.refresh_from_db()
         assert (user.password, user.password_is_one_time) == (before, True)
