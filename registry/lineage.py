@@ -22,10 +22,7 @@ class Measured:
 
     @property
     def short(self) -> str:
-        try:
-            return f"{float(self.value):.6g}"
-        except ValueError:
-            return self.value
+        return f"{float(self.value):.6g}"
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,8 @@ class Origin:
     @property
     def is_pending(self) -> bool:
         """Whether this is a logged model without files that is still being uploaded."""
-        return self.logged_model is not None and not self.files and self.logged_model.status == PENDING
+        model = self.logged_model
+        return self.kind == LOGGED_MODEL and not self.files and model is not None and model.status == PENDING
 
 
 @dataclass(frozen=True)
@@ -203,7 +204,8 @@ def _next(workspace: Workspace, name: str) -> tuple[RegisteredModel, int]:
 
 def _check_files(files: Sequence[File]) -> None:
     if not files:
-        raise RegistryError("path", "holds no files; choose a file, or a folder with files in it")
+        # A copy of a version whose logged model is still being uploaded: nothing would fill the copy later.
+        raise RegistryError("source", "has no files yet; register it once they are uploaded")
     for item in files:
         # Downloads put the certificate's two files beside the version's own, under these names.
         if item.path in (CERTIFICATE, SIGNATURE):

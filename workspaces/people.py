@@ -42,6 +42,8 @@ class Added(NamedTuple):
 def add(who: Principal, username: str, role: Role) -> Added:
     """Creates an account and a membership for a name that is new here; invites the person if the account
     exists. Raises PeopleError."""
+    # As it is stored: "ﬁona" with a ligature is the same name as "fiona".
+    username = User.normalize_username(username)
     user = User.objects.filter(username__iexact=username).first()
     if user is None:
         _check_name(username)
@@ -150,8 +152,7 @@ def _add_new(who: Principal, username: str, user: User | None, encoded: str, rol
     if user is None:
         try:
             with transaction.atomic():
-                name = User.normalize_username(username)
-                user = User.objects.create(username=name, password=encoded, password_is_one_time=True)
+                user = User.objects.create(username=username, password=encoded, password_is_one_time=True)
         except IntegrityError as error:
             raise PeopleError("username", f"{username} was added a moment ago; see the list") from error
     elif not User.objects.filter(pk=user.pk, password_is_one_time=True, memberships=None).update(

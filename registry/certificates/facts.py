@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jobs.models import Run, RunTag, Snapshot
+from jobs.sources.source_files import UNREADABLE
 from registry.certificates.machines import environment_of, node_facts
 from tracking.metrics import curve_reader
 from tracking.models import LoggedModel, Param, RunInput
@@ -173,7 +174,7 @@ def _hashes(snapshot: Snapshot) -> dict[str, dict[str, str]]:
         with zipfile.ZipFile(blobs.path(snapshot.sha256)) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/")]
             return {name: {"sha256": hashlib.sha256(archive.read(name)).hexdigest()} for name in names}
-    except (zipfile.BadZipFile, OSError):
+    except UNREADABLE:
         # A damaged source does not prevent a registration; the certificate then lists its files without
         # hashes.
         return {}

@@ -15,7 +15,7 @@ from django.conf import settings
 
 from jobs.models import Snapshot
 from jobs.sources import snapshots
-from jobs.sources.source_files import SnapshotError
+from jobs.sources.source_files import UNREADABLE, SnapshotError
 from registry.errors import RegistryError
 from registry.exports.notation import read_dynamic, read_inputs
 from registry.exports.options import MLMODEL, Options, examples
@@ -84,10 +84,17 @@ def _files(version: ModelVersion, chosen: str) -> list[ModelFile]:
 
 def _unpack_source(version: ModelVersion, folder: Path) -> None:
     source = source_of(version)
-    if source is not None:
+    if source is None:
+        return
+    try:
         # Its names were checked when it was frozen.
         with zipfile.ZipFile(source) as archive:
             archive.extractall(folder)
+    except UNREADABLE as error:
+        raise RegistryError(
+            "file",
+            f"the source of {version.run} is damaged on the hub's disk; restore {source} from a backup",
+        ) from error
 
 
 def _copy_example(version: ModelVersion, options: Options, folder: Path) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from jobs.models import Snapshot
+from jobs.sources.source_files import UNREADABLE
 from registry.models import ModelVersion
 from workspaces.stored_files import blobs
 
@@ -36,13 +37,17 @@ def script_folder(version: ModelVersion) -> str:
 
 
 def factories(version: ModelVersion) -> list[str]:
-    """Returns "module:function" for each function in the source that needs no argument. The source is read as
-    text and never run."""
+    """Returns "module:function" for each function in the source that needs no argument, and nothing if the
+    stored source is damaged. The source is read as text and never run."""
     source = source_of(version)
     if source is None:
         return []
-    with zipfile.ZipFile(source) as archive:
-        return list(_functions(archive, script_folder(version)))[:MAX_FUNCTIONS]
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return list(_functions(archive, script_folder(version)))[:MAX_FUNCTIONS]
+    except UNREADABLE:
+        # The form can still be filled; `bundle.pack` then refuses the export and says why.
+        return []
 
 
 def _functions(archive: zipfile.ZipFile, folder: str) -> Iterator[str]:

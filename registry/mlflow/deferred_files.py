@@ -51,7 +51,12 @@ def fill(version: ModelVersion) -> None:
         missing = [item.path for item in entries if not blobs.hold(item.sha256)]
         if missing:
             # A certificate would say that the version is complete.
-            log.error("%s gets no files: the stored bytes of %s are missing", version, ", ".join(missing[:5]))
+            log.error(
+                "%s version %s gets no files: the stored bytes of %s are missing",
+                version.model,
+                version.number,
+                ", ".join(missing[:5]),
+            )
             return
         files = ModelFile.objects.bulk_create(
             ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256)

@@ -28,7 +28,7 @@ class Skipped(bytes):
 
 
 class Skimmed:
-    """A file as pickletools reads it: read, readline, tell, and seek back by one byte or to the start."""
+    """A file as pickletools reads it: read, readline and tell; and one step back."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -36,9 +36,7 @@ class Skimmed:
         self._last = b""
         self._pushed = b""
 
-    def read(self, size: int = -1) -> bytes:
-        if size < 0:
-            raise ValueError("it is not read as a whole")
+    def read(self, size: int) -> bytes:
         if size > MAX_CONTENT_BYTES:
             return self._skip(size)
         buffered, self._pushed = self._pushed[:size], self._pushed[size:]
@@ -55,15 +53,9 @@ class Skimmed:
     def tell(self) -> int:
         return self._at
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        if whence == os.SEEK_CUR and offset == -1 and not self._pushed:
-            self._pushed, self._at = self._last, max(self._at - len(self._last), 0)
-        elif whence == os.SEEK_SET and offset == 0:
-            self._source.seek(0)
-            self._at, self._last, self._pushed = 0, b"", b""
-        else:
-            raise io.UnsupportedOperation("only back by one byte, or to the beginning")
-        return self._at
+    def step_back(self) -> None:
+        """Makes the byte that was read last the next one again."""
+        self._pushed, self._at = self._last, self._at - len(self._last)
 
     def _consume(self, data: bytes) -> bytes:
         self._at += len(data)

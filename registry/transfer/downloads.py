@@ -24,6 +24,7 @@ from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs, zip_stream
 
 NOT_THERE = "There is no such model, version or file, or you may not see it."
+STILL_UPLOADED = "The files of this version are still being uploaded; its certificate is issued with them."
 # The line of trainhub_verify.py that `_script` replaces; it must be spelled as it is there.
 UNPINNED = "KNOWN_KEYS: tuple[str, ...] = ()\n"
 
@@ -70,7 +71,10 @@ async def verifier(request: Request) -> Response:
 async def _document(request: Request, name: str) -> Response:
     who = await _caller(request)
     version = await in_thread(_version, who, request.path_params)
-    return certificate_file(name, (await in_thread(_documents, version))[name])
+    data = (await in_thread(_documents, version)).get(name)
+    if data is None:
+        raise not_found(STILL_UPLOADED)
+    return certificate_file(name, data)
 
 
 async def _caller(request: Request) -> Caller:
@@ -120,13 +124,20 @@ def _documents(version: ModelVersion) -> dict[str, bytes]:
     try:
         return documents(version)
     except RegistryError as error:
-        raise Problem(500, "No certificate", f"{error.message}.") from error
+        raise _no_key(error) from error
 
 
 def _script() -> str:
-    keys_text = "".join(f'    "{key.fingerprint}",\n' for key in keys.public_keys())
+    try:
+        keys_text = "".join(f'    "{key.fingerprint}",\n' for key in keys.public_keys())
+    except RegistryError as error:
+        raise _no_key(error) from error
     return (
         Path(trainhub_verify.__file__)
         .read_text()
         .replace(UNPINNED, f"KNOWN_KEYS: tuple[str, ...] = (\n{keys_text})\n")
     )
+
+
+def _no_key(error: RegistryError) -> Problem:
+    return Problem(500, "No signing key", f"{error.message}.")

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from channels.db import database_sync_to_async
 from django.conf import settings
+from django.utils import timezone
 
 from live.origins import same_origin
 from live.publish import publish
@@ -66,6 +68,11 @@ class TestSocket:
         assert await is_refused("a", [HOST, ORIGIN])
         assert await is_refused("a", with_token("th_nonsense"))
         assert await is_refused("a", with_session("nonsense", ORIGIN))
+
+    async def test_is_refused_to_a_token_that_has_expired(self, vera: User) -> None:
+        token = await database_sync_to_async(token_of)(vera)
+        await ApiToken.objects.aupdate(expires_at=timezone.now() - timedelta(seconds=1))
+        assert await is_refused("a", with_token(token))
 
     async def test_is_refused_to_a_stranger(self) -> None:
         key = await database_sync_to_async(lambda: session_of(make_stranger()))()

@@ -5,9 +5,17 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from registry import model_metadata
 from registry.models import ModelVersion
 from registry.registration import register
-from tests.people import api_client, make_contributor, make_stranger, make_viewer, make_workspace
+from tests.people import (
+    api_client,
+    make_contributor,
+    make_owner,
+    make_stranger,
+    make_viewer,
+    make_workspace,
+)
 from tests.registry.builders import run_with
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +54,19 @@ class TestRegister:
         assert (told["model"], told["version"], told["created_by"]) == ("digits", 1, "carl")
         assert (told["run"], told["run_number"]) == (run.pk, 41)
         assert told["files"][0]["url"] == "/api/v1/models/digits/versions/1/files/model.pt"
+
+    def test_an_address_as_source_stands_for_run_and_path(self) -> None:
+        run = run_with("model.pt")
+        body = {"source": f"runs:/{run.pk}/model.pt", "run": run.pk}
+        response = post(api_client(make_contributor()), VERSIONS, body)
+        assert (response.status_code, response.json()["run"], response.json()["path"]) == (
+            201,
+            run.pk,
+            "model.pt",
+        )
+        body["source"] = "s3://bucket/model"
+        response = post(api_client(make_contributor()), VERSIONS, body)
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (400, "source")
 
     def test_a_viewer_may_not(self) -> None:
         run = run_with("model.pt")
@@ -114,6 +135,25 @@ class TestRead:
         client = api_client(make_viewer())
         assert client.get("/api/v1/models/").json() == []
         assert client.get("/api/v1/models/voices/").status_code == 404
+
+
+class TestStage:
+    def test_is_changed_and_a_wrong_word_is_refused_with_those_there_are(self) -> None:
+        registered()
+        client, address = api_client(make_contributor()), f"{VERSIONS}1/"
+        response = client.patch(address, {"stage": "staging"}, content_type="application/json")
+        assert response.json()["stage"] == "Staging"
+        response = client.patch(address, {"stage": "prod"}, content_type="application/json")
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (400, "stage")
+        assert "Production" in response.json()["detail"]
+
+    def test_one_that_is_protected_is_an_owners(self) -> None:
+        model_metadata.protect(registered().model, ["production"], make_owner())
+        body = {"stage": "Production"}
+        for person, status in ((make_contributor(), 403), (make_owner(), 200)):
+            response = api_client(person).patch(f"{VERSIONS}1/", body, content_type="application/json")
+            assert response.status_code == status
+        assert ModelVersion.objects.get().stage == "Production"
 
 
 class TestAliases:

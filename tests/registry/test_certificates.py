@@ -4,20 +4,17 @@ import json
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings as hub_settings
 from django.core.management import call_command
 
 from jobs import outputs
 from jobs.models import Run, RunTag
 from registry.certificates import issuance, keys
 from registry.certificates.facts import plain
-from registry.errors import RegistryError
-from registry.models import ModelVersion, RegisteredModel
+from registry.models import ModelVersion
 from registry.registration import register
 from registry.verifying import trainhub_verify
 from registry.verifying.trainhub_verify import (
@@ -28,11 +25,13 @@ from registry.verifying.trainhub_verify import (
     canonical_json,
     verify,
 )
-from tests.people import make_contributor, make_workspace
-from tests.registry.builders import blob, run_with
+from tests.jobs.builders import running, snapshot
+from tests.people import make_contributor, make_workspace, principal_of
+from tests.registry.builders import add_output, blob, run_with
 from tests.registry.downloads import folder_of, verified, zip_of
 from tracking.metrics.point_writer import Point, append
 from tracking.models import Param, RunInput
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 
@@ -102,6 +101,34 @@ class TestManifest:
         assert told is not None
         assert told["origin"]["run"]["git"]["repository"] == "https://git.example/a/b.git"
         assert "secret" not in str(told)
+
+    def test_tells_the_machines_and_the_environment_as_far_as_they_are_still_known(self) -> None:
+        _, run = running(principal_of(make_contributor()))
+        attempt = run.attempts.get()
+        attempt.placement[0]["gpus"] = ["GPU-gone"]
+        attempt.save(update_fields=["placement"])
+        run.spec["environment"] = {"name": "of-an-earlier-version", "version": "1"}
+        run.save()
+        add_output(run, "saved/w.pt")
+        origin = issuance.manifest_of(registered(run))["origin"]["run"]
+        assert origin["environment"] == {"name": "of-an-earlier-version", "version": "1"}
+        assert [(node["name"], node["gpus"]) for node in origin["nodes"]] == [
+            ("alpha", [{"uuid": "GPU-gone"}])
+        ]
+
+    @pytest.mark.parametrize("at", [0, 40, -30], ids=["start", "content", "end"])
+    def test_a_source_that_is_damaged_on_the_disk_is_listed_without_hashes(self, at: int) -> None:
+        run = run_with("saved/w.pt")
+        source = snapshot(principal_of(make_contributor()), {"train.py": "print('hello')\n" * 50})
+        run.spec = {"source": {"type": "snapshot", "id": source.sha256}, "script": "train.py"}
+        run.save()
+        file = blobs.path(source.sha256)
+        data = bytearray(file.read_bytes())
+        data[at : at + 4 or None] = b"\xff" * 4
+        file.chmod(0o600)
+        file.write_bytes(data)
+        origin = issuance.manifest_of(registered(run))["origin"]["run"]
+        assert origin["snapshot"]["files"] == [{"path": "train.py", "size_bytes": 750}]
 
     def test_has_one_form_only(self) -> None:
         version = registered()
@@ -228,40 +255,6 @@ class TestScript:
         (folder / "w.pt").write_bytes(b"saved/w.pT")
         done = self.run(script, folder, "--key", key.fingerprint)
         assert (done.returncode, "w.pt differs" in done.stdout) == (1, True)
-
-
-class TestKeys:
-    def test_is_made_once_and_is_for_this_account_alone(self) -> None:
-        first = keys.current().fingerprint
-        path = Path(hub_settings.DATA_DIR) / "keys"
-        assert keys.current().fingerprint == first
-        assert [oct(item.stat().st_mode & 0o777) for item in (path, path / keys.PRIVATE)] == [
-            "0o700",
-            "0o600",
-        ]
-
-    def test_of_several_that_make_it_at_once_one_holds(self) -> None:
-        with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda _: keys.current().fingerprint, range(16)))
-        assert len(set(found)) == 1
-        assert [key.fingerprint for key in keys.public_keys()] == found[:1]
-
-    def test_what_the_old_key_signed_stays_good(self, tmp_path: Path) -> None:
-        before = registered()
-        old = keys.current().fingerprint
-        call_command("model", "rotate-key")
-        after = registered()
-        assert [key.is_current for key in keys.public_keys()] == [True, False]
-        assert verified(folder_of(before, tmp_path / "before")).key == old
-        assert verified(folder_of(after, tmp_path / "after")).key == keys.current().fingerprint != old
-
-    def test_a_damaged_one_is_told_and_nothing_is_half_registered(self) -> None:
-        keys.current()
-        (Path(hub_settings.DATA_DIR) / "keys" / keys.PRIVATE).write_text("no key")
-        with pytest.raises(RegistryError, match="restore it from a backup") as caught:
-            registered()
-        assert caught.value.field == "certificate"
-        assert not RegisteredModel.objects.exists()
 
 
 class TestIssuedLater:

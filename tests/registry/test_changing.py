@@ -70,6 +70,18 @@ class TestProtected:
         client_of(make_owner()).post("/models/digits/protect/", {"protected": "production, staging"})
         assert RegisteredModel.objects.get().protected == ["production", "staging"]
 
+    @pytest.mark.parametrize(
+        ("names", "words"),
+        [("production v7", "looks like a version"), (" ".join(f"a{n}" for n in range(51)), "may hold 50")],
+    )
+    def test_a_list_that_is_refused_changes_nothing_and_says_why(self, names: str, words: str) -> None:
+        model = made()
+        page = client_of(make_owner()).post("/models/digits/protect/", {"protected": names}, follow=True)
+        assert "Nothing was changed" in page.content.decode()
+        assert words in page.content.decode()
+        model.refresh_from_db()
+        assert model.protected == []
+
     def test_on_the_page_too(self) -> None:
         model = made()
         model_metadata.protect(model, ["production"], make_owner())
@@ -101,11 +113,43 @@ class TestTags:
         version.refresh_from_db()
         assert (version.tags, version.description) == ({}, "")
 
+    def test_a_prompt_is_no_model(self) -> None:
+        made()
+        response = patch(api_client(make_contributor()), MODEL, {"tags": {"mlflow.prompt.is_prompt": "true"}})
+        assert (response.status_code, "does not store prompts" in response.json()["detail"]) == (400, True)
+
+    def test_one_is_set_and_deleted_on_the_page(self) -> None:
+        version, client = made().versions.get(), client_of(make_contributor())
+        client.post("/models/digits/versions/1/change/", {"tag": " dataset = digits = 8x8 "})
+        version.refresh_from_db()
+        assert version.tags == {"dataset": "digits = 8x8"}
+        client.post("/models/digits/versions/1/change/", {"remove_tag": "dataset"})
+        version.refresh_from_db()
+        assert version.tags == {}
+
     def test_there_is_an_end_to_them(self) -> None:
         version = made().versions.get()
         ModelVersion.objects.update(tags={str(number): "" for number in range(1000)})
         with pytest.raises(RegistryError, match="1000"):
             model_metadata.set_tag(version, "one more", "")
+
+
+class TestDescription:
+    @pytest.mark.parametrize(
+        ("text", "words"), [("x" * 100_001, "use at most 100000"), ("a\x00b", "the character NUL")]
+    )
+    def test_one_that_cannot_be_stored_is_refused_by_the_api_and_on_both_pages(
+        self, text: str, words: str
+    ) -> None:
+        model = made()
+        for address in (MODEL, VERSION):
+            response = patch(api_client(make_contributor()), address, {"description": text})
+            assert response.status_code == 400
+        client = client_of(make_contributor())
+        for address in ("/models/digits/describe/", "/models/digits/versions/1/change/"):
+            assert words in client.post(address, {"description": text}, follow=True).content.decode()
+        model.refresh_from_db()
+        assert (model.description, model.versions.get().description) == ("", "")
 
 
 class TestNames:
@@ -174,6 +218,17 @@ class TestStages:
         stages.move(first, "staging", make_contributor())
         stages.move(second, "Staging", make_contributor(), archive=True)
         assert [version.stage for version in model.versions.order_by("number")] == ["Archived", "Staging"]
+
+    def test_are_changed_on_the_page_and_a_protected_one_by_owners_alone(self) -> None:
+        model, address = made(), "/models/digits/versions/1/change/"
+        client_of(make_contributor()).post(address, {"stage": "Staging"})
+        assert model.versions.get().stage == "Staging"
+        model_metadata.protect(model, ["production"], make_owner())
+        page = client_of(make_contributor()).post(address, {"stage": "Production"}, follow=True)
+        assert "is protected: ask an owner" in page.content.decode()
+        assert model.versions.get().stage == "Staging"
+        client_of(make_owner()).post(address, {"stage": "Production"})
+        assert model.versions.get().stage == "Production"
 
     @pytest.mark.parametrize(("stage", "archive"), [("Prod", False), ("Archived", True)])
     def test_a_word_that_is_none_is_refused(self, stage: str, archive: bool) -> None:

@@ -3,12 +3,24 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from clusters.models import Node
+from registry import forms
 from registry.aliases import set_alias
 from registry.models import ModelAlias, ModelVersion, RegisteredModel
 from registry.registration import register
 from registry.views import versions
-from tests.people import client_of, make_contributor, make_person, make_stranger, make_viewer, make_workspace
-from tests.registry.builders import run_with
+from tests.jobs.builders import running
+from tests.people import (
+    client_of,
+    make_contributor,
+    make_person,
+    make_stranger,
+    make_viewer,
+    make_workspace,
+    principal_of,
+)
+from tests.registry.builders import add_output, run_with
+from tracking.metrics.point_writer import Point, append
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
@@ -62,6 +74,17 @@ class TestVersionPage:
         client_of(make_contributor()).post(f"/models/digits/versions/{version.number}/change/", sent)
         version.refresh_from_db()
         assert (version.description, version.tags) == ("best so far", {})
+
+    def test_shows_the_last_values_of_metrics_and_the_driver_of_the_machine(self) -> None:
+        played, run = running(principal_of(make_contributor()))
+        Node.objects.filter(pk=played.node.pk).update(driver="550.54.15")
+        add_output(run, "model.pt")
+        append(run.pk, run.experiment_id, [Point("loss", 1 / 3, 3, 1), Point("grad", float("nan"), 3, 1)])
+        register(make_workspace(), "digits", run, "model.pt", make_contributor())
+        page = text_of(client_of(make_viewer()), "/models/digits/versions/1/")
+        assert '<td class="th-num" title="0.3333333333333333">0.333333</td>' in page
+        assert '<td class="th-num" title="NaN">nan</td>' in page
+        assert "driver 550.54.15" in page
 
     def test_of_many_files_shows_some_the_dangerous_ones_among_them(
         self, monkeypatch: pytest.MonkeyPatch
@@ -163,6 +186,15 @@ class TestRegisterForm:
         answer = client_of(make_contributor()).post("/register/", typed)
         assert (answer.status_code, answer.headers["Location"]) == (302, "/models/digits/versions/1/")
         assert ModelVersion.objects.get().description == "x"
+
+    def test_a_run_of_a_link_is_offered_though_it_is_older_than_those_listed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(forms, "MAX_RUNS", 1)
+        old = run_with("model.pt")
+        run_with("model.pt", number=42)
+        page = text_of(client_of(make_contributor()), f"/register/?run={old.pk}")
+        assert f'value="{old.pk}" selected' in page
 
     @pytest.mark.parametrize(
         ("wrong", "sentence"),

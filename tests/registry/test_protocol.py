@@ -13,14 +13,17 @@ from jobs.tokens import attempt_token as job_token
 from registry.aliases import set_alias
 from registry.models import ModelVersion, RegisteredModel
 from registry.registration import register
+from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
 from tests.people import make_contributor, make_owner, make_person, make_viewer, make_workspace, token_of
 from tests.registry.builders import run_with
+from tracking.mlflow.protocol.errors import EXISTS, INVALID, MISSING
 from trainhub.asgi import application
 from workspaces.states import Role
 from workspaces.tokens import digest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = "/api/2.0/mlflow"
+ARTIFACTS = "../mlflow-artifacts/artifacts"
 
 
 async def call(token: str, method: str, path: str, body: dict[str, Any] | None = None) -> Response:
@@ -108,6 +111,98 @@ class TestPeople:
             answer = await call(who["stranger"], "GET", path, body)
             assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
         assert (await call(who["stranger"], "GET", "model-versions/search")).json() == {"model_versions": []}
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("method", "path", "body", "code", "words"),
+        [
+            (
+                "POST",
+                "registered-models/rename",
+                {"name": "digits", "new_name": "empty"},
+                EXISTS,
+                "(name=empty)",
+            ),
+            (
+                "GET",
+                "registered-models/alias",
+                {"name": "empty", "alias": "latest"},
+                MISSING,
+                "Latest version",
+            ),
+            (
+                "GET",
+                "registered-models/alias",
+                {"name": "digits", "alias": "2"},
+                INVALID,
+                "alias 2 not found",
+            ),
+            ("GET", "model-versions/get", {"name": "digits", "version": "two"}, INVALID, "got 'two'"),
+            (
+                "GET",
+                "model-versions/get",
+                {"name": "digits", "version": "9" * 10},
+                INVALID,
+                "must be an integer",
+            ),
+            ("GET", "model-versions/get", {"name": "digits"}, INVALID, "must be an integer"),
+        ],
+    )
+    async def test_name_what_is_wrong(
+        self, method: str, path: str, body: dict[str, Any], code: str, words: str
+    ) -> None:
+        who = await told()
+        await call(who["owner"], "POST", "registered-models/create", {"name": "empty"})
+        response = await call(who["owner"], method, path, body)
+        assert response.json()["error_code"] == code
+        assert words in response.json()["message"]
+
+    async def test_latest_is_the_newest_version_without_being_an_alias(self) -> None:
+        who = await told()
+        body = {"name": "digits", "alias": "latest"}
+        response = await call(who["viewer"], "GET", "registered-models/alias", body)
+        assert response.json()["model_version"]["version"] == "2"
+
+    async def test_a_search_by_a_tag_that_no_version_has_finds_none_but_those_that_are_no_prompts(
+        self,
+    ) -> None:
+        who = await told()
+        for filter_string, count in (
+            ("name = 'digits' AND version_number = 1", 1),
+            ("tags.`team` = 'vision'", 0),
+            ("tags.`mlflow.prompt.is_prompt` != 'true'", 2),
+        ):
+            response = await call(who["viewer"], "GET", "model-versions/search", {"filter": filter_string})
+            assert len(response.json().get("model_versions", [])) == count, filter_string
+
+
+class TestFiles:
+    async def test_of_a_version_are_listed_with_its_papers_and_found_by_path(self) -> None:
+        who = await told()
+        response = await call(who["viewer"], "GET", ARTIFACTS, {"path": "models/digits/1"})
+        assert [(item["path"], item["is_dir"]) for item in response.json()["files"]] == [
+            (CERTIFICATE, False),
+            (SIGNATURE, False),
+            ("w.pt", False),
+        ]
+        response = await call(who["viewer"], "GET", f"{ARTIFACTS}/models/digits/1/{CERTIFICATE}")
+        assert response.json()["model"]["number"] == 1
+
+    @pytest.mark.parametrize(
+        ("path", "name"), [("1/other.pt", "'other.pt'"), ("3/w.pt", "'3'"), ("one/w.pt", "'one'")]
+    )
+    async def test_what_is_not_there_is_named(self, path: str, name: str) -> None:
+        who = await told()
+        response = await call(who["viewer"], "GET", f"{ARTIFACTS}/models/digits/{path}")
+        assert (response.status_code, response.json()["error_code"]) == (404, MISSING)
+        assert name in response.json()["message"]
+
+    async def test_do_not_change(self) -> None:
+        who = await told()
+        response = await call(who["owner"], "PUT", f"{ARTIFACTS}/models/digits/1/w.pt")
+        assert response.json()["error_code"] == INVALID
+        assert "register a new version instead" in response.json()["message"]
 
 
 class TestJob:

@@ -35,6 +35,7 @@ from registry.scanning.verdicts import entry, verdict
 from tests.attacks.scan.builders import Calls, evil, plain, torch_zip
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import add_output, run_with
+from workspaces.stored_files import blobs
 
 EVIL, PLAIN = evil(), plain()
 STRANGE = pickle.dumps(Calls(timedelta, 1))
@@ -132,6 +133,30 @@ class TestVersion:
         found = versions.verdicts(list(version.files.all()))
         assert {item["verdict"] for item in found.values()} == {NOT_SCANNED}
         assert "too long" in found["a.pkl"]["note"]
+
+    def test_a_process_that_hangs_is_ended_and_its_files_are_not_scanned(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # Python itself takes longer to start.
+        monkeypatch.setattr(versions, "MAX_S", 0.05)
+        version = self.version(a=PLAIN)
+        (entry,) = versions.verdicts(list(version.files.all())).values()
+        assert (entry["verdict"], entry["note"][:25]) == (NOT_SCANNED, "The scanner took too long")
+
+    def test_a_file_without_bytes_is_not_scanned_and_the_others_are(self) -> None:
+        version = self.version(a=PLAIN, b=EVIL)
+        blobs.path(version.files.get(path="a.pkl").sha256).unlink()
+        versions.scan(version.pk)
+        version.refresh_from_db()
+        assert version.scan is not None
+        assert version.scan["a.pkl"]["note"] == "Its bytes are missing on the hub."
+        assert version.scan["b.pkl"]["verdict"] == DANGEROUS
+
+    def test_one_that_was_deleted_before_its_turn_holds_up_nothing(self) -> None:
+        version = self.version(a=PLAIN)
+        number = version.pk
+        version.delete()
+        assert versions.scan(number) is True
 
     def test_one_at_a_time_so_that_the_worker_keeps_its_other_threads(self) -> None:
         version = self.version(good=PLAIN)

@@ -154,6 +154,14 @@ class TestRefused:
         assert refused(f"runs:/{run.pk}/w.pt", run_id="f" * 32).field == "run_id"
         assert refused(f"runs:/{run.pk}/w.pt", model_id="m-x").field == "model_id"
 
+    def test_a_logged_model_whose_upload_ended_without_such_files(self) -> None:
+        run = run_with()
+        model = LoggedModel.objects.create(
+            experiment=run.experiment, run=run, name="net", status="LOGGED_MODEL_READY"
+        )
+        message = refused(f"models:/{model.pk}").message
+        assert "names the logged model 'net' (LOGGED_MODEL_READY), which has no such files" in message
+
     def test_an_experiment_that_is_another(self) -> None:
         run = run_with("w.pt")
         assert refused(f"mlflow-artifacts:/{run.experiment_id + 1}/{run.pk}/artifacts/w.pt").field == "source"

@@ -9,6 +9,7 @@ from django.conf import settings
 from httpx import ASGITransport, AsyncClient, Response
 
 from registry.models import ModelVersion, RegisteredModel
+from registry.transfer import forms
 from tests.people import make_contributor, make_viewer, token_of
 from tests.registry.builders import blob
 from trainhub.asgi import application
@@ -17,6 +18,7 @@ from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ADDRESS = "/api/v1/models/digits/versions/upload"
+PART = b'--b\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n'
 FILES = [("files", ("net/weights.bin", b"w" * 300_000)), ("files", ("README.md", b"# read me"))]
 
 
@@ -78,6 +80,38 @@ class TestUpload:
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "files")
         assert kept() == before
         assert await versions() == 0
+
+    @pytest.mark.parametrize(
+        ("body", "words"),
+        [
+            (b"no form at all", "cannot be read"),
+            (b"--b\r\nX-Long: " + b"x" * 20_000, "header"),
+            (PART % (b"files", b'; filename="\xff"', b"x"), "a file's name is not UTF-8"),
+            (PART % (b"description", b"", b"x" * 300_000), "description: is longer than 262144 bytes"),
+            (PART % (b"description", b"", b"x") + b"--b--\r\n", "choose at least one file"),
+        ],
+        ids=["no form", "long header", "name in another encoding", "long field", "no files"],
+    )
+    async def test_a_form_that_cannot_be_taken_says_what_is_wrong(self, body: bytes, words: str) -> None:
+        before = kept()
+        headers = {"Content-Type": "multipart/form-data; boundary=b"}
+        response = await send(files=None, content=body, headers=headers)
+        assert (response.status_code, words in response.json()["detail"]) == (400, True), response.json()
+        assert kept() == before
+        assert await versions() == 0
+
+    async def test_more_files_than_a_version_may_have_are_refused(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(forms, "MAX_FILES", 1)
+        before = kept()
+        response = await send()
+        assert (response.status_code, "are more than 1" in response.json()["detail"]) == (400, True)
+        assert kept() == before
+
+    async def test_a_browser_is_led_to_the_page_of_the_version(self) -> None:
+        response = await send(headers={"Accept": "text/html"})
+        assert (response.status_code, response.headers["location"]) == (303, "/models/digits/versions/1/")
 
     async def test_what_was_there_before_stays_when_an_upload_is_refused(self) -> None:
         known = await sync_to_async(blob)(b"somebody's own")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,31 @@ class TestWriter:
             (data_dir / name).write_bytes(CONTENT)
             assert blob_writer.store_file(data_dir / name) == SHA256
         assert files(data_dir) == [blobs.path(SHA256)]
+
+
+class TestFileSystemWithoutHardLinks:
+    """Such as exFAT, and some network file systems."""
+
+    @pytest.fixture(autouse=True)
+    def no_links(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def refuse(*_: object) -> None:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(os, "link", refuse)
+
+    def test_a_blob_gets_its_name_and_is_not_replaced(self, data_dir: Path) -> None:
+        inodes = set()
+        for name in ("first", "second"):
+            (data_dir / name).write_bytes(CONTENT)
+            assert blob_writer.store_file(data_dir / name) == SHA256
+            inodes.add(blobs.path(SHA256).stat().st_ino)
+        assert files(data_dir) == [blobs.path(SHA256)]
+        assert len(inodes) == 1
+
+
+class TestDrop:
+    def test_a_file_that_is_gone_already_frees_nothing(self) -> None:
+        assert blobs.drop(blobs.path(SHA256), unkept_since=2.0**40) is None
 
 
 class TestPath:

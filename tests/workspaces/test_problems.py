@@ -119,6 +119,11 @@ class TestProblems:
             {"field": "[1].count", "message": "Ensure this value is less than or equal to 8."}
         ]
 
+    def test_what_is_wrong_with_an_item_as_a_whole_is_said_of_its_place(self, carl: Client) -> None:
+        body = problem(carl.post("/api/v1/probe/nested/", [{"count": 1}, 3], "application/json"))
+        (error,) = body["errors"]
+        assert (error["field"], "Expected a dictionary" in error["message"]) == ("[1]", True)
+
     @pytest.mark.parametrize(("what", "status"), [("missing", 404), ("throttled", 429)])
     def test_the_usual_refusals(self, carl: Client, what: str, status: int) -> None:
         answer = carl.post(f"/api/v1/probe/{what}/")

@@ -7,7 +7,7 @@ from django.test import Client
 
 from tests.people import PASSWORD, client_of, make_person, make_workspace, token_of
 from workspaces import tokens
-from workspaces.models import ApiToken, AuditEvent, Membership, User
+from workspaces.models import ApiToken, AuditEvent, Invitation, Membership, User
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
@@ -64,6 +64,19 @@ class TestMembers:
         assert "data-new-password" not in page
         assert "stan is invited. They become a member when they accept." in page
         assert not Membership.objects.filter(user=stan).exists()
+
+    def test_who_is_invited_already_is_not_invited_with_another_role(self, owner: User) -> None:
+        stan, client = make_person("stan"), client_of(owner)
+        said(client, "/settings/members/", username="stan", role="viewer")
+        page = said(client, "/settings/members/", username="stan", role="owner")
+        assert "stan is invited already; withdraw the invitation to offer another role" in page
+        assert Invitation.objects.get(user=stan).role == Role.VIEWER
+
+    def test_a_name_in_another_spelling_of_unicode_is_the_same_name(self, owner: User) -> None:
+        make_person("fiona")
+        page = said(client_of(owner), "/settings/members/", username="ﬁona", role="viewer")
+        assert "fiona is invited." in page
+        assert User.objects.filter(username__endswith="ona").count() == 1
 
     @pytest.mark.parametrize(
         ("name", "sentence"),

@@ -93,6 +93,13 @@ class TestCommand:
         with pytest.raises(CommandError, match="user: there is no user oliva"):
             call_command("token", "create", "oliva")
 
+    @pytest.mark.parametrize("days", [-1, 3651])
+    def test_refuses_a_lifetime_that_cannot_be(self, owner: User, days: int) -> None:
+        with pytest.raises(CommandError, match="days: must be from 1 to 3650, or 0") as refused:
+            call_command("token", "create", "olivia", days=days)
+        assert refused.value.returncode == 2
+        assert not ApiToken.objects.exists()
+
     def test_refuses_a_stranger(self, stranger: User) -> None:
         with pytest.raises(CommandError, match="user: stan is not a member of any workspace"):
             call_command("token", "create", "stan")

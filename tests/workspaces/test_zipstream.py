@@ -81,6 +81,13 @@ class TestArchive:
         with pytest.raises(FileNotFoundError):
             Archive([ZipEntry("a", tmp_path / "gone")])
 
+    def test_ends_with_an_error_if_a_file_becomes_shorter_meanwhile(self, tmp_path: Path) -> None:
+        (tmp_path / "log.txt").write_bytes(b"0123456789")
+        archive = Archive([ZipEntry("log.txt", tmp_path / "log.txt")])
+        (tmp_path / "log.txt").write_bytes(b"01234")
+        with pytest.raises(OSError, match="has become shorter"):
+            whole(archive)
+
 
 class TestZip64:
     def test_files_beyond_4_gib_are_found(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -19,22 +18,11 @@ class ApiProblems:
     """Replaces error pages of Django below /api/ (an unknown address, a broken request) by problem
     details."""
 
-    sync_capable = True
-    async_capable = True
-
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
-        self._is_async = iscoroutinefunction(get_response)
-        if self._is_async:
-            markcoroutinefunction(self)
 
-    def __call__(self, request: HttpRequest) -> object:
-        if self._is_async:
-            return self._acall(request)
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
         return _as_problem(request, self._get_response(request))
-
-    async def _acall(self, request: HttpRequest) -> HttpResponseBase:
-        return _as_problem(request, await self._get_response(request))  # type: ignore[misc]
 
 
 def _as_problem(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:

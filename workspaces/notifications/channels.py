@@ -55,12 +55,9 @@ def of(who: Principal) -> QuerySet[Channel]:
 
 
 def create(who: Principal, scope: str, kind: str, fields: Mapping[str, JsonValue]) -> Channel:
-    """Creates a channel. Raises ChannelError, and NotAllowed if the role does not suffice."""
-    if scope not in SCOPES:
-        raise ChannelError("scope", f"must be one of {', '.join(SCOPES)}")
+    """Creates a channel. The caller has checked that `scope` and `kind` are among SCOPES and KINDS, and how
+    long the texts are. Raises ChannelError, and NotAllowed if the role does not suffice."""
     _must(who, scope)
-    if kind not in KINDS:
-        raise ChannelError("kind", f"must be one of {', '.join(KINDS)}")
     owner = who.user if scope == OWN else None
     if Channel.objects.filter(workspace=who.workspace, user=owner).count() >= MOST:
         raise ChannelError("name", f"there are {MOST} channels already; delete one first")
@@ -143,11 +140,6 @@ def _set(channel: Channel, fields: Mapping[str, JsonValue]) -> None:
     for name in CHANGEABLE:
         if name in fields:
             setattr(channel, name, fields[name])
-    channel.name = channel.name.strip()
-    if not channel.name or len(channel.name) > 100:
-        raise ChannelError("name", "must have 1 to 100 characters")
-    if len(channel.secret) > 200:
-        raise ChannelError("secret", "must have at most 200 characters")
     channel.events = _events(channel.events)
     channel.target = channel.target.strip()
     if channel.kind == MAIL:

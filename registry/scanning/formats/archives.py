@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import IO
+from typing import IO, cast
 
 from registry.scanning.formats import keras, skops
 from registry.scanning.formats.source import Source, Unreadable
@@ -102,10 +102,8 @@ def _tar_members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 def _extracted(archive: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
-    opened = archive.extractfile(item)
-    if opened is None:
-        raise Unreadable("A member of it cannot be opened.")
-    return opened
+    # None is only for members without content, such as folders; this one is a regular file.
+    return cast("IO[bytes]", archive.extractfile(item))
 
 
 # A function of its own binds `item`; a lambda in the loop would open the loop's last member.

@@ -198,7 +198,7 @@ def _tags(node: Any) -> Iterator[str]:
     waiting = [node]
     while waiting:
         item = waiting.pop()
-        if item is None or id(item) in visited:
+        if id(item) in visited:
             continue
         visited.add(id(item))
         if item.tag.startswith((_PYTHON_TAG, "!!python", "!python")):

@@ -137,8 +137,6 @@ class _Onnx:
         self.defined.add((domain, name))
 
     def _tensor(self, tensor: Field) -> None:
-        if tensor.is_number:
-            return
         for field in self._in(tensor):
             if field.number == _TENSOR_EXTERNAL:
                 # Each entry of external_data has its key in field 1 and its value in field 2.

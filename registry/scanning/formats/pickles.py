@@ -53,15 +53,15 @@ def _read(source: Source) -> tuple[Pickle, bool, str]:
     """Returns what all pickles of the file do together, whether the whole file was read, and why not."""
     pickle = Pickle()
     with source.open() as file:
-        stream = cast("IO[bytes]", Skimmed(file))
+        stream = Skimmed(file)
         count, is_torch = 0, False
         while not (is_torch and count == TORCH_PICKLES):
             if count and not stream.read(1):
                 return pickle, not is_torch, "it ends before its weights" if is_torch else ""
             if count:
-                stream.seek(-1, 1)
+                stream.step_back()
             try:
-                follow(stream, pickle)
+                follow(cast("IO[bytes]", stream), pickle)
             except BrokenPickle as error:
                 is_between = bool(count) or JOBLIB_ARRAY in pickle.imports
                 return pickle, False, RAW_DATA if is_between else f": {error}"

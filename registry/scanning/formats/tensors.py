@@ -99,9 +99,12 @@ def scan_safetensors(source: Source) -> Verdict:
         if not 2 <= size <= MAX_SAFETENSORS_HEADER:
             raise Unreadable("Its header has an impossible length.")
         text = read_fully(file, size)
-    header = json.loads(text)
-    if len(text) < size or not isinstance(header, dict):
+    # Before it is parsed: half a header is no JSON, and the parser's message would not say why.
+    if len(text) < size:
         raise Unreadable("Its header is cut off.")
+    header = json.loads(text)
+    if not isinstance(header, dict):
+        raise Unreadable("Its header is not a JSON object.")
     end = 0
     tensors = sorted(
         (item for name, item in header.items() if name != "__metadata__"),

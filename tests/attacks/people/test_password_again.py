@@ -13,9 +13,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from clusters.models import Cluster, JoinToken
-from tests.people import PASSWORD, client_of, make_operator, make_person
+from tests.people import PASSWORD, client_of, make_operator, make_person, make_workspace
 from workspaces.authentication import confirmation
-from workspaces.models import ApiToken, Channel, Membership, User
+from workspaces.models import ApiToken, Channel, Invitation, Membership, User
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
@@ -91,6 +91,29 @@ class TestChanges:
             list(model.objects.values())
             for model in (ApiToken, Membership, Channel, JoinToken, Cluster, User)
         ] == before
+
+    def test_an_invitation_is_accepted_after_the_password_alone(self, old: Client, person: User) -> None:
+        invitation = Invitation.objects.create(workspace=make_workspace("lab"), user=person, role="viewer")
+        response = old.post(f"/invitations/{invitation.pk}/accept/")
+        assert response.status_code == 403
+        assert not Membership.objects.filter(workspace=invitation.workspace).exists()
+        answered(old, response.content.decode())
+        assert Membership.objects.get(workspace=invitation.workspace).user == person
+
+    @pytest.mark.parametrize(
+        ("referer", "back"),
+        [
+            ("http://testserver/clusters/lab/?tab=nodes", "/clusters/lab/?tab=nodes"),
+            ("http://testserver/clusters/lab/", "/clusters/lab/"),
+            ("http://testserver", "/"),
+            ("http://evil.example/clusters/lab/", "/settings/"),
+        ],
+    )
+    def test_the_way_back_leads_to_the_page_before_if_it_is_one_of_ours(
+        self, old: Client, referer: str, back: str
+    ) -> None:
+        response = old.post("/settings/tokens/", {"name": "laptop"}, headers={"referer": referer})
+        assert f'href="{back}"' in response.content.decode()
 
     def test_looking_at_these_pages_asks_for_nothing(self, old: Client) -> None:
         for path in (

@@ -16,6 +16,7 @@ class TestInputs:
             ("x: 3 double -1.5..2.5", Input("x", (3,), "float64", -1.5, 2.5)),
             ("scale: scalar half", Input("scale", (), "float16")),
             ("mask: 2x4 bool", Input("mask", (2, 4), "bool")),
+            ("pixels: 2x4 uint8 0..255", Input("pixels", (2, 4), "uint8", 0, 255)),
         ],
     )
     def test_is_read_as_it_is_written(self, line: str, read: Input) -> None:
@@ -31,6 +32,7 @@ class TestInputs:
             ("1x1x1x1x1x1x1x1x1", "over 8 axes"),
             ("4 int64 9..0", "the wrong way round"),
             ("4 int8 0..999", "do not fit the type int8"),
+            ("4 uint8 0..256", "do not fit the type uint8"),
             ("x" * 65 + ": 4", "too long a name"),
             ("١x2 float32", "write SHAPE TYPE"),
         ],
@@ -39,6 +41,10 @@ class TestInputs:
         with pytest.raises(RegistryError, match=why) as refused:
             read_inputs([line])
         assert refused.value.field == "inputs"
+
+    def test_there_is_an_end_to_them(self) -> None:
+        with pytest.raises(RegistryError, match="has 17 inputs, and at most 16"):
+            read_inputs(["1"] * 17)
 
     def test_names_are_given_once(self) -> None:
         with pytest.raises(RegistryError, match="the same name"):
@@ -66,6 +72,13 @@ class TestDynamicAxes:
         with pytest.raises(RegistryError, match="write AXIS=NAME") as refused:
             read_dynamic([line])
         assert refused.value.field == "dynamic"
+
+    @pytest.mark.parametrize(
+        ("lines", "words"), [(["0", " ", "2"], "every input"), (["ids: 0", "", "ids: 1"], "ids")]
+    )
+    def test_of_one_input_stand_on_one_line(self, lines: list[str], words: str) -> None:
+        with pytest.raises(RegistryError, match=f"has two lines for {words}; write its axes on one"):
+            read_dynamic(lines)
 
     @pytest.mark.parametrize(
         ("dynamic", "inputs", "why"),

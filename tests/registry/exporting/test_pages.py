@@ -123,6 +123,16 @@ class TestVersionPage:
         ):
             assert words in page, words
 
+    def test_equal_outputs_differ_by_0_and_the_largest_difference_is_infinite(self) -> None:
+        export, played = started()
+        (difference,) = FOUND["differences"]
+        sizes = {"max_absolute": 0, "max_relative": float("inf")}
+        ends(export, played, {**FOUND, "differences": [difference | sizes]})
+        settle_all()
+        page = text_of(client_of(make_viewer()), PART)
+        for cell in ("0", "infinite"):
+            assert f'<td class="th-num">{cell}</td>' in page
+
     def test_the_version_made_says_what_it_was_compared_with(self) -> None:
         export, played = started()
         ends(export, played, FOUND)

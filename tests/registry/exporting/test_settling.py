@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from registry.models import Export, ModelVersion
 from tests.people import make_contributor
 from tests.registry.exporting.builders import FOUND, REFUSAL, ends, run_of, started
 from workspaces.models import AuditEvent
+from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
 
@@ -49,6 +51,7 @@ class TestDone:
 
     def test_waits_while_the_run_goes_on(self) -> None:
         export, _ = started()
+        finish_export(export.pk)
         assert settled(export).state == "waiting"
 
     def test_whoever_asked_may_be_gone_by_then(self) -> None:
@@ -100,8 +103,32 @@ class TestRefused:
         assert "without a model" in export.message
         assert ModelVersion.objects.count() == 1
 
+    def test_where_the_bytes_of_the_model_are_gone_from_the_hub(self) -> None:
+        export, played = started()
+        ends(export, played, FOUND)
+        blobs.path(run_of(export).artifacts.get(path="onnx/model.onnx").sha256).unlink()
+        assert settled(export).state == "refused"
+        assert export.message == (
+            "The run has completed, but the bytes of model.onnx are no longer on the hub; run the job again."
+        )
+
 
 class TestPromptness:
+    def test_one_that_fails_on_the_disk_keeps_no_other_waiting(
+        self, caplog: pytest.LogCaptureFixture, settings: Any, tmp_path: Path
+    ) -> None:
+        settings.DATA_DIR = tmp_path
+        export, played = started()
+        ends(export, played, FOUND)
+        report = blobs.path(run_of(export).artifacts.get(path="export-report.json").sha256)
+        report.unlink()
+        # As on a disk that fails: there is a file, and it cannot be read.
+        report.symlink_to("/proc/self/mem")
+        other = Export.objects.create(version=export.version, run=None)
+        assert settled(export).state == "waiting"
+        assert settled(other).state == "refused"
+        assert f"Export {export.pk} could not be settled." in caplog.text
+
     def test_the_end_of_the_run_has_it_settled_at_once(
         self, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
     ) -> None:

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +16,6 @@ from registry.exports.export_start import start
 from registry.exports.options import Options, candidates, check
 from registry.exports.sources import factories
 from registry.models import Export
-from tests.jobs.builders import node
 from tests.people import make_contributor, make_viewer, principal_of
 from tests.registry.exporting.builders import TYPED, run_of, version, with_example
 from workspaces.stored_files import blobs
@@ -25,6 +26,20 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def cluster(db: None) -> None:
     Cluster.objects.get_or_create(name="local")
+
+
+@pytest.fixture
+def own_blobs(settings: Any, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path
+
+
+def overwritten(data: bytes) -> bytes:
+    """As a failing disk leaves a zip: all names are there, and the content of the first file is damaged."""
+    return data[:40] + b"\xff" * 4 + data[44:]
+
+
+def cut_off(data: bytes) -> bytes:
+    return data[: len(data) // 2]
 
 
 def packed(export: Export) -> zipfile.ZipFile:
@@ -86,6 +101,38 @@ class TestStart:
         with packed(start(found, TYPED, principal_of(make_contributor()))) as archive:
             assert not any(name.startswith("source/") for name in archive.namelist())
 
+    @pytest.mark.usefixtures("own_blobs")
+    @pytest.mark.parametrize("damage", [overwritten, cut_off])
+    def test_a_source_that_is_damaged_on_the_disk_is_named_and_nothing_is_started(
+        self, damage: Callable[[bytes], bytes]
+    ) -> None:
+        damaged = version()
+        assert damaged.run is not None
+        file = blobs.path(damaged.run.spec["source"]["id"])
+        file.chmod(0o600)
+        file.write_bytes(damage(file.read_bytes()))
+        with pytest.raises(RegistryError, match="is damaged on the hub's disk; restore "):
+            start(damaged, TYPED, principal_of(make_contributor()))
+        assert not Export.objects.exists()
+        # The form is still shown.
+        assert factories(damaged) == ([] if damage is cut_off else ["model:make_model"])
+
+    def test_a_source_that_is_too_large_to_pack_is_told_at_the_file(self, settings: Any) -> None:
+        large = version()
+        settings.MAX_SNAPSHOT_BYTES = 1000
+        with pytest.raises(RegistryError, match="the source of the export cannot be packed") as refused:
+            start(large, TYPED, principal_of(make_contributor()))
+        assert refused.value.field == "file"
+
+    def test_an_example_whose_bytes_are_gone_is_told_at_its_field(self) -> None:
+        with_batch = version()
+        options = replace(TYPED, inputs=(), example=with_example(with_batch))
+        assert with_batch.run is not None
+        blobs.path(with_batch.run.artifacts.get(path="batch.npz").sha256).unlink()
+        with pytest.raises(RegistryError, match="no longer on the hub; choose another file") as refused:
+            start(with_batch, options, principal_of(make_contributor()))
+        assert refused.value.field == "example"
+
     def test_the_very_same_is_not_started_twice_at_once(self) -> None:
         found, who = version(), principal_of(make_contributor())
         start(found, TYPED, who)
@@ -130,6 +177,10 @@ class TestCheck:
             check(replace(TYPED, **change), version())
         assert refused.value.field == field
 
+    def test_without_any_file_that_could_be_it_the_files_are_listed(self) -> None:
+        with pytest.raises(RegistryError, match=r"has no file that PyTorch writes .* it has: notes\.txt"):
+            check(replace(TYPED, file=""), version("notes.txt", path="saved/notes.txt"))
+
     def test_a_program_brings_its_own_example(self) -> None:
         check(Options(file="model.pt2"), version("model.pt2"))
 
@@ -144,5 +195,9 @@ class TestOffers:
         ]
 
     def test_functions_of_the_source_that_need_no_argument(self) -> None:
-        node()
-        assert factories(version()) == ["model:make_model"]
+        with_source = version()
+        assert factories(with_source) == ["model:make_model"]
+        assert with_source.run is not None
+        with_source.run.delete()
+        with_source.refresh_from_db()
+        assert factories(with_source) == []

@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 from django.db import close_old_connections, transaction
 
+from workspaces import tasks
 from workspaces.authentication import login_throttle
 from workspaces.authentication.delays import TooManyAttempts
 from workspaces.authentication.login_throttle import count_attempt, record_success, take_back
@@ -126,6 +127,12 @@ class TestAddress:
         fail(times=5)
         assert wait_s("vera", f"::ffff:{HERE}", 1000) == 5
 
+    @pytest.mark.parametrize("address", ["", "unix:"])
+    def test_all_that_come_through_a_unix_socket_are_one_address(self, address: str) -> None:
+        fail(times=5, address=address)
+        assert wait_s("vera", address, 1000) == 5
+        assert wait_s("vera", HERE, 1000) == 0
+
 
 class TestInstallation:
     def test_compares_no_more_than_a_few_passwords_a_second_however_many_addresses_try(self) -> None:
@@ -162,6 +169,14 @@ def test_rows_that_say_nothing_any_more_are_deleted() -> None:
     record_success(count_attempt("carl", HERE, 1000), 1000)
     assert login_throttle.forget_old(2000) == 3
     assert SignInAttempts.objects.count() == 1
+
+
+def test_the_worker_deletes_them_after_their_time() -> None:
+    now = time.time()
+    fail("vera", now=now - 3600)
+    fail("carl", now=now)
+    tasks.forget_sign_in_attempts()
+    assert {row.pk for row in SignInAttempts.objects.all()} == set(login_throttle._keys("carl", HERE))
 
 
 @pytest.mark.django_db(transaction=True)

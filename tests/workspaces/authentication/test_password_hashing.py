@@ -4,13 +4,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, check_password, make_password
 from django.test import Client
 from pytest_django import Settings
 
-from tests.people import PASSWORD, make_person
+from tests.people import PASSWORD, client_of, make_owner, make_person
 from trainhub import settings as hub_settings
 from workspaces.authentication import password_hashing
 from workspaces.authentication.delays import HashingBusy
@@ -23,6 +24,8 @@ from workspaces.models import SignInAttempts, User
 from workspaces.states import Role
 
 SHORT = PBKDF2PasswordHasher().encode(PASSWORD, "salt", 1000)
+
+NEW_PASSWORD = "another Password 1"
 
 COMPUTED: list[str] = []
 
@@ -41,6 +44,17 @@ class CountedPBKDF2(BoundedPBKDF2PasswordHasher):
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         COMPUTED.append("pbkdf2_sha256")
         return super().encode(password, salt, iterations)
+
+
+class OneHash(HashingSlots):
+    """Has a slot for one hash; then everybody else is at it."""
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        with super().one():
+            yield
+        self._slots.acquire()
+        self._slots.acquire()
 
 
 @pytest.fixture
@@ -124,6 +138,35 @@ class TestHashers:
             assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
             assert b"Many people are signing in" in answer.content
         assert {row.count for row in SignInAttempts.objects.all()} == {0.0}
+
+    @pytest.mark.django_db
+    @pytest.mark.usefixtures("occupied")
+    def test_while_all_slots_are_taken_nobody_is_added_and_the_owner_is_asked_to_come_back(self) -> None:
+        form = {"username": "nora", "role": "viewer"}
+        response = client_of(make_owner()).post("/settings/members/", form)
+        assert response.status_code == 400
+        assert b"Many people are signing in" in response.content
+        assert not User.objects.filter(username="nora").exists()
+
+    @pytest.mark.django_db
+    def test_a_new_password_that_cannot_be_hashed_now_leaves_the_old_one_as_it_was(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        user = make_person("vera", Role.VIEWER)
+        user.set_password(PASSWORD)
+        user.password_is_one_time = True
+        user.save()
+        client = client_of(user)
+        monkeypatch.setattr(password_hashing, "slots", OneHash(2, most_waiting=0, patience_s=0))
+        form = {"old_password": PASSWORD, "new_password1": NEW_PASSWORD, "new_password2": NEW_PASSWORD}
+        response = client.post("/settings/password/", form)
+        assert (response.status_code, response.headers["Retry-After"]) == (429, "2")
+        assert b"Many people are signing in" in response.content
+        # The page is still that of a one-time password, without the menu.
+        assert response.context["is_one_time"] is True
+        before = user.password
+        user.refresh_from_db()
+        assert (user.password, user.password_is_one_time) == (before, True)
 
 
 @pytest.mark.django_db

@@ -13,6 +13,7 @@ from django.utils import timezone
 from tests.people import PASSWORD, client_of, token_of
 from trainhub.tasks import clear_sessions
 from workspaces import process_caches, tokens
+from workspaces.authentication import sessions
 from workspaces.authentication.browsers import MAX_LENGTH, browser_name
 from workspaces.models import AuditEvent, BrowserSession, User
 
@@ -93,6 +94,22 @@ class TestList:
         assert after.session_key != before.session_key
         assert after.pk == before.pk
         assert page(client).count("Firefox on Linux") == 2, "its name and the label of its button"
+
+    def test_after_a_sign_in_with_a_new_password_only_the_new_one_is_noted(self, viewer: User) -> None:
+        client = signed_in(viewer)
+        viewer.set_password("another Password 1")
+        viewer.save()
+        client.post("/sign-in/", {"username": viewer.username, "password": "another Password 1"})
+        assert BrowserSession.objects.get() == row_of(client)
+
+    def test_what_a_process_remembers_of_them_stays_small(
+        self, viewer: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sessions, "MAX_NOTED", 2)
+        for _ in range(5):
+            signed_in(viewer)
+        assert len(sessions._noted) <= 2
+        assert BrowserSession.objects.count() == 5
 
     def test_one_that_began_before_the_upgrade_is_noted_at_its_next_request(self, viewer: User) -> None:
         client = signed_in(viewer)

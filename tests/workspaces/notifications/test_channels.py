@@ -20,6 +20,7 @@ from tests.people import (
     make_workspace,
 )
 from workspaces.models import AuditEvent, Channel, Delivery
+from workspaces.notifications import channels
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
@@ -86,6 +87,7 @@ class TestPage:
         assert add(client_of(make_contributor()), kind="mail", target="ann@example.org").status_code == 302
         answer = add(client_of(make_contributor()), kind="mail", target="nobody")
         assert "must be an email address" in answer.content.decode()
+        assert "ann@example.org" in text(client_of(make_contributor()))
 
     def test_changing_one_keeps_what_is_left_empty(self) -> None:
         client = client_of(make_contributor())
@@ -100,6 +102,26 @@ class TestPage:
             "s3cret",
             ["run.failed"],
         )
+
+    def test_a_new_address_is_tried_at_once_and_a_wrong_one_is_told_at_its_field(self) -> None:
+        client = client_of(make_contributor())
+        add(client)
+        Channel.objects.update(paused_at=timezone.now(), failing_since=timezone.now(), failures=9)
+        form = {"name": "ops", "target": "ftp://example.org/", "events": ["run.failed"]}
+        address = f"{PAGE}{Channel.objects.get().pk}/"
+        response = client.post(address, form)
+        assert response.status_code == 400
+        assert "must be an http:// or https:// address" in response.content.decode()
+        client.post(address, {**form, "target": "https://hooks.example.org/new"})
+        channel = Channel.objects.get()
+        assert (channel.target, channel.paused_at, channel.failures) == (
+            "https://hooks.example.org/new",
+            None,
+            0,
+        )
+
+    def test_there_are_personal_ones_and_those_of_the_workspace_and_no_others(self) -> None:
+        assert add(client_of(make_owner()), "everybody").status_code == 404
 
     def test_a_test_goes_out_and_takes_a_paused_one_up_again(self) -> None:
         client = client_of(make_contributor())
@@ -183,6 +205,35 @@ class TestApi:
             API, {"name": "ops", "target": "ssh://x"}, "application/json"
         )
         assert (answer.status_code, answer.json()["errors"][0]["field"]) == (400, "target")
+
+    @pytest.mark.parametrize(
+        ("changed", "field", "words"),
+        [
+            ({"kind": "mail", "target": "ann@example.org"}, "kind", "has no mail server"),
+            ({"events": []}, "events", "choose at least one of"),
+            ({"scope": "everybody"}, "scope", "is not a valid choice"),
+            ({"kind": "pigeon"}, "kind", "is not a valid choice"),
+            ({"name": "  "}, "name", "may not be blank"),
+            ({"name": "x" * 101}, "name", "no more than 100"),
+            ({"secret": "x" * 201}, "secret", "no more than 200"),
+        ],
+    )
+    def test_what_cannot_be_is_refused_at_its_field(
+        self, changed: dict[str, Any], field: str, words: str
+    ) -> None:
+        channel = {"name": "ops", "target": URL, **changed}
+        response = api_client(make_contributor()).post(API, channel, "application/json")
+        assert (response.status_code, response.json()["errors"][0]["field"]) == (400, field)
+        assert words in response.json()["detail"]
+        assert not Channel.objects.exists()
+
+    def test_there_is_an_end_to_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(channels, "MOST", 1)
+        program, channel = api_client(make_contributor()), {"name": "ops", "target": URL}
+        assert program.post(API, channel, "application/json").status_code == 201
+        response = program.post(API, channel, "application/json")
+        assert (response.status_code, Channel.objects.count()) == (400, 1)
+        assert "there are 1 channels already; delete one first" in response.json()["detail"]
 
     def test_the_workspaces_are_for_owners(self) -> None:
         asked = {"name": "ops", "target": URL, "scope": "workspace"}

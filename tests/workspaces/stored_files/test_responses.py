@@ -196,6 +196,34 @@ class TestZips:
         assert (part.status_code, part.content) == (206, b"PK\3\4")
 
 
+def test_a_log_that_is_cut_while_it_is_sent_ends_the_answer_early(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    log.write_bytes(b"0123456789")
+
+    async def cut(_: Request) -> Response:
+        return StoredFileResponse(log, etag='"twenty"', size=20)
+
+    app = Starlette(routes=[Route("/", cut)])
+    with served(app) as (host, port), pytest.raises(httpx.RemoteProtocolError):
+        httpx.get(f"http://{host}:{port}/")
+
+
+def test_a_file_that_was_deleted_a_moment_ago_is_not_found(tmp_path: Path) -> None:
+    async def gone(_: Request) -> Response:
+        return StoredFileResponse(tmp_path / "gone", etag='"gone"')
+
+    with served(Starlette(routes=[Route("/", gone)])) as (host, port):
+        response = httpx.get(f"http://{host}:{port}/")
+    assert (response.status_code, "deleted a moment ago" in response.json()["detail"]) == (404, True)
+
+
+def test_what_a_process_remembers_of_verified_files_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "MAX_REMEMBERED", 2)
+    for number in range(5):
+        stored(str(number).encode())
+    assert len(verification._verified) <= 2
+
+
 def test_a_file_is_sent_as_it_was_when_it_grows_meanwhile(tmp_path: Path) -> None:
     log = tmp_path / "log.txt"
     log.write_bytes(b"0123456789")

@@ -98,6 +98,18 @@ def test_on_a_full_disk_nothing_of_the_piece_stays_and_the_upload_goes_on_later(
     assert blobs.path(SHA256).read_bytes() == DATA
 
 
+def test_of_very_many_uploads_the_oldest_are_hashed_again_at_their_end(
+    part: Part, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resumable, "MAX_HASHES", 2)
+    others = [Part(part.path.with_name(f"{SHA256}.{number}"), SHA256, len(DATA)) for number in range(5)]
+    for item in (part, *others):
+        append(item, 0, DATA[:10])
+    assert len(resumable._hashes) <= 2
+    assert append(part, 10, DATA[10:]) == len(DATA)
+    assert blobs.exists(SHA256)
+
+
 def test_forgotten_parts_go_and_one_that_is_written_to_stays(part: Part) -> None:
     other = Part(part.path.with_name(f"{SHA256}.node-2"), SHA256, len(DATA))
     for item in (part, other):
