@@ -1,4 +1,4 @@
-"""Reads the TensorBoard event files of runs into their metrics, histograms and images while the files
+"""Reads the TensorBoard event files of runs into their metrics, histograms, images and sounds while the files
 grow.
 
 The read offset changes in the transaction that stores the data: after a crash nothing is missing or stored
@@ -21,7 +21,7 @@ from jobs.logs import log_store
 from jobs.models import Artifact, Attempt, AttemptNode, Member, Run
 from tracking import params
 from tracking.artifacts import file_hints
-from tracking.events import histogram_store, image_store, records, writers
+from tracking.events import histogram_store, media_store, records, writers
 from tracking.events.records import DamagedEvents
 from tracking.events.writers import Ranks
 from tracking.metrics.point_writer import append
@@ -116,7 +116,7 @@ def _read_file(attempt: Attempt, row: EventFile, path: Path, prefix: str, is_ove
         try:
             complete, length = records.complete_records(piece)
             if not complete:
-                # Records longer than a piece are graphs and large images, which contain nothing to read.
+                # Records longer than a piece are graphs and large images or sounds, which are not read.
                 length = records.first_record_length(piece)
                 if length <= len(piece) or _size(path) < row.read_bytes + length:
                     _mark_end(row, is_over=is_over)
@@ -170,7 +170,7 @@ def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bo
     run = attempt.run
     end = row.read_bytes + length
     # Before the transaction, which must not wait for the disk.
-    images = image_store.write(run, attempt.number, data.images)
+    media = media_store.write(run, attempt.number, data.media)
     with transaction.atomic():
         # Compare-and-set on the offset: points and offset change together or not at all, so that no point is
         # lost or stored twice.
@@ -179,8 +179,8 @@ def _store(attempt: Attempt, row: EventFile, data: EventData, length: int) -> bo
         params.put(run.pk, run.experiment_id, _new_params(run, data.params))
         append(run.pk, run.experiment_id, data.points)
         histogram_store.append(run, attempt.number, data.histograms)
-        image_store.add(run, attempt.number, images)
-        if data.histograms or images:
+        media_store.add(run, attempt.number, media)
+        if data.histograms or media:
             file_hints.files_changed(run.pk)
     row.read_bytes = end
     return True

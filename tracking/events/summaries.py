@@ -1,5 +1,5 @@
-"""Extracts scalars, histograms and images, in TensorBoard's old and new formats, and hyperparameters from
-events."""
+"""Extracts scalars, histograms, images and sounds, in TensorBoard's old and new formats, and hyperparameters
+from events."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tensorboard.plugins.hparams import plugin_data_pb2
 from tensorboard.plugins.scalar import metadata as scalars
 from tensorboard.util import tensor_util
 
+from tracking.events.event_media import read_media
 from tracking.events.histogram_store import HistogramPoint
 from tracking.events.histograms import read_histogram
-from tracking.events.image_store import StepImage
-from tracking.events.images import read_images
+from tracking.events.media_store import StepMedia
 from tracking.events.records import DamagedEvents
 from tracking.metrics.points import Point
 
@@ -34,11 +34,11 @@ class EventData:
     points: list[Point] = field(default_factory=list)
     params: dict[str, str] = field(default_factory=dict)
     histograms: list[HistogramPoint] = field(default_factory=list)
-    images: list[StepImage] = field(default_factory=list)
+    media: list[StepMedia] = field(default_factory=list)
 
 
 def parse_records(records: Iterable[bytes], prefix: str) -> EventData:
-    """Returns the points, histograms, images and params of these records; `prefix` is added to every tag.
+    """Returns the points, histograms, media and params of these records; `prefix` is added to every tag.
     Raises DamagedEvents."""
     data = EventData()
     for record in records:
@@ -62,7 +62,7 @@ def _add_value(data: EventData, event: Any, value: Any, prefix: str) -> None:
     if buckets is not None:
         data.histograms.append(HistogramPoint(key, event.step, buckets))
         return
-    data.images += read_images(value, key, event.step)
+    data.media += read_media(value, key, event.step)
     number = _number(value)
     if number is not None:
         data.points.append(Point(key, number, event.step, _ms(event.wall_time)))

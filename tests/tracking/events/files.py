@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from google.protobuf import struct_pb2
 from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.plugins.audio import metadata as audio_metadata
 from tensorboard.plugins.histogram.summary_v2 import histogram_pb
 from tensorboard.plugins.hparams import metadata as hparams
 from tensorboard.plugins.hparams import plugin_data_pb2
@@ -70,6 +71,23 @@ def images(tag: str, *contents: bytes) -> Any:
         tensor=make_tensor_proto([b"1", b"1", *contents]),
         metadata=image_metadata.create_summary_metadata(
             display_name=None, description=None, converted_to_tensor=True
+        ),
+    )
+
+
+def sound(tag: str, content: bytes = b"RIFF") -> Any:
+    """As torch.utils.tensorboard writes it."""
+    clip = summary_pb2.Summary.Audio(sample_rate=16000, num_channels=1, encoded_audio_string=content)
+    return summary_pb2.Summary.Value(tag=tag, audio=clip)
+
+
+def sounds(tag: str, *contents: bytes) -> Any:
+    """As TensorFlow 2 writes sounds of one step: each with a label."""
+    return summary_pb2.Summary.Value(
+        tag=tag,
+        tensor=make_tensor_proto([[content, b""] for content in contents]),
+        metadata=audio_metadata.create_summary_metadata(
+            display_name=None, description=None, encoding=audio_metadata.Encoding.Value("WAV")
         ),
     )
 

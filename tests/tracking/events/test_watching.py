@@ -14,8 +14,8 @@ from jobs.logs.lanes import build_lanes
 from jobs.models import Attempt, Run
 from tests.jobs.builders import Played, alive, ended, running, two_nodes
 from tests.tracking.events.files import NAME, bare, curve, event, event_file, new, old, session
-from tracking.events import event_reader, image_store, pending_attempts
-from tracking.events.image_store import StepImage, StoredImage
+from tracking.events import event_reader, media_store, pending_attempts
+from tracking.events.media_store import StepMedia, StoredMedia
 from tracking.metrics.curve_reader import curve_history
 from tracking.metrics.point_writer import Point, append
 from tracking.models import EventFile, Metric, Param
@@ -230,14 +230,14 @@ class TestTrouble:
     ) -> None:
         node, run = running(who)
         send(node, run, event_file(*curve("loss", 3)))
-        write = image_store.write
+        write = media_store.write
 
-        def write_second(run: Run, attempt: int, images: Sequence[StepImage]) -> list[StoredImage]:
-            monkeypatch.setattr(image_store, "write", write)
+        def write_second(run: Run, attempt: int, images: Sequence[StepMedia]) -> list[StoredMedia]:
+            monkeypatch.setattr(media_store, "write", write)
             event_reader.read_attempt(Attempt.objects.get(), is_over=False)
             return write(run, attempt, images)
 
-        monkeypatch.setattr(image_store, "write", write_second)
+        monkeypatch.setattr(media_store, "write", write_second)
         pending_attempts.read_pending()
         pending_attempts.read_pending()
         assert (steps(run), Metric.objects.get().count) == ([0, 1, 2], 3)

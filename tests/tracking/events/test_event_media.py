@@ -1,5 +1,5 @@
-"""Images of event files: how they are read, stored as files of the run, and thinned out, and what hostile
-ones do."""
+"""Images and sounds of event files: how they are read, stored as files of the run, and thinned out, and what
+hostile ones do."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from jobs.models import Artifact, Run
 from tests.jobs.builders import running
-from tests.tracking.events.files import NAME, event, event_file, image, images, new, text
-from tracking.events import image_store, pending_attempts
-from tracking.events.image_store import MAX_SERIES, MAX_STEPS, StepImage
-from tracking.events.images import MAX_PER_STEP, read_images
+from tests.tracking.events.files import NAME, event, event_file, image, images, new, sound, sounds, text
+from tracking.events import media_store, pending_attempts
+from tracking.events.event_media import MAX_PER_STEP, read_media
+from tracking.events.media_store import MAX_SERIES, MAX_STEPS, StepMedia
 from tracking.events.thinning import surplus_steps
 from tracking.media.media_grid import media_grid
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
-PNG, JPEG = b"\x89PNG\r\n\x1a\n one", b"\xff\xd8\xff two"
+PNG, JPEG, WAVE = b"\x89PNG\r\n\x1a\n one", b"\xff\xd8\xff two", b"RIFF\x00\x00\x00\x00WAVE three"
 
 
 def paths(run: Run) -> list[str]:
@@ -29,12 +29,25 @@ def paths(run: Run) -> list[str]:
 class TestReading:
     @pytest.mark.parametrize("value", [image("cats", PNG), images("cats", PNG)])
     def test_both_formats(self, value: Any) -> None:
-        assert [(item.path, item.content) for item in read_images(value, "cats", 7)] == [
+        assert [(item.path, item.content) for item in read_media(value, "cats", 7)] == [
             ("tensorboard-images/cats/step_7.png", PNG)
         ]
 
+    @pytest.mark.parametrize("value", [sound("speech", WAVE), sounds("speech", WAVE)])
+    def test_sounds_in_both_formats(self, value: Any) -> None:
+        assert [(item.path, item.content) for item in read_media(value, "speech", 7)] == [
+            ("tensorboard-sounds/speech/step_7.wav", WAVE)
+        ]
+
+    def test_of_several_sounds_the_labels_are_left_out(self) -> None:
+        clips = read_media(sounds("speech", WAVE, WAVE), "speech", 7)
+        assert [item.path for item in clips] == [
+            "tensorboard-sounds/speech/step_7.wav",
+            "tensorboard-sounds/speech/1/step_7.wav",
+        ]
+
     def test_several_of_one_step_are_series_of_their_own(self) -> None:
-        found = read_images(images("cats", PNG, JPEG, *[PNG] * MAX_PER_STEP), "cats", 7)
+        found = read_media(images("cats", PNG, JPEG, *[PNG] * MAX_PER_STEP), "cats", 7)
         assert len(found) == MAX_PER_STEP
         assert [item.path for item in found][:2] == [
             "tensorboard-images/cats/step_7.png",
@@ -48,14 +61,16 @@ class TestReading:
             text("note", "\x89PNG"),
             image("a", b"<svg onload='alert(1)'/>"),
             image("a", b""),
+            image("a", WAVE),
+            sound("a", PNG),
             images("a"),
         ],
     )
     def test_what_is_none_or_of_another_kind_is_left_out(self, value: Any) -> None:
-        assert read_images(value, "a", 1) == []
+        assert read_media(value, "a", 1) == []
 
     def test_a_step_before_zero_is_left_out(self) -> None:
-        assert read_images(image("a", PNG), "a", -1) == []
+        assert read_media(image("a", PNG), "a", -1) == []
 
     @pytest.mark.parametrize(
         ("key", "folder"),
@@ -67,7 +82,7 @@ class TestReading:
         ],
     )
     def test_a_tag_leads_nowhere_else(self, key: str, folder: str) -> None:
-        assert StepImage(key, 0, 1, ".png", PNG).folder == folder
+        assert StepMedia(key, 0, 1, ".png", PNG).folder == folder
 
 
 class TestThinning:
@@ -101,18 +116,18 @@ class TestStoring:
     def test_many_steps_are_thinned_out(self, who: Principal) -> None:
         run = running(who)[1]
         for start in range(0, 300, 50):
-            self._store(run, [StepImage("cats", 0, step, ".png", PNG) for step in range(start, start + 50)])
+            self._store(run, [StepMedia("cats", 0, step, ".png", PNG) for step in range(start, start + 50)])
         assert len(paths(run)) == MAX_STEPS
 
     def test_of_many_tags_the_first_stay(self, who: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(image_store, "MAX_SERIES", 3)
+        monkeypatch.setattr(media_store, "MAX_SERIES", 3)
         run = running(who)[1]
-        self._store(run, [StepImage(f"tag {number}", 0, 1, ".png", PNG) for number in range(5)])
-        self._store(run, [StepImage("one more", 0, 1, ".png", PNG), StepImage("tag 1", 0, 2, ".png", PNG)])
+        self._store(run, [StepMedia(f"tag {number}", 0, 1, ".png", PNG) for number in range(5)])
+        self._store(run, [StepMedia("one more", 0, 1, ".png", PNG), StepMedia("tag 1", 0, 2, ".png", PNG)])
         assert len({path.split("/")[1] for path in paths(run)}) == 3
         assert "tensorboard-images/tag 1/step_2.png" in paths(run)
         assert MAX_SERIES > 3
 
     @staticmethod
-    def _store(run: Run, images_: list[StepImage]) -> None:
-        image_store.add(run, run.attempt, image_store.write(run, run.attempt, images_))
+    def _store(run: Run, images_: list[StepMedia]) -> None:
+        media_store.add(run, run.attempt, media_store.write(run, run.attempt, images_))
