@@ -59,6 +59,13 @@ PAGES = (
     "/settings/notifications/",
     "/settings/notifications/add/own/",
     "/settings/notifications/{channel}/",
+    "/people/",
+    "/people/?q=nothing+like+this",
+    "/people/1/",
+    "/workspaces/",
+    "/audit/",
+    "/audit/?from=yesterday",
+    "/sign-in/link/no-such-link/",
     "/invitations/",
     "/search/?q=classifier",
     "/search/?q=nothing+like+this",
@@ -72,6 +79,7 @@ PAGES = (
 NOT_PAGES = frozenset(
     {
         "alert-count",
+        "audit-csv",
         "cluster-life",
         "cluster-queue",
         "compare-candidates",
