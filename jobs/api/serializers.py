@@ -104,12 +104,6 @@ class RunSerializer(serializers.Serializer[Any]):
         return "" if run.kind == RunKind.EXTERNAL else stored_framework(run.spec)
 
 
-class RunPageSerializer(serializers.Serializer[object]):
-    next = serializers.URLField(allow_null=True)
-    previous = serializers.URLField(allow_null=True)
-    results = RunSerializer(many=True)
-
-
 class MemberSerializer(serializers.Serializer[object]):
     """A planned process of an attempt, with its present state."""
 

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import catalog, log_search, run_deletion, run_detail, run_list, run_series
+from jobs.api import catalog, log_search, run_deletion, run_detail, run_series, run_submission
 
 urlpatterns = [
     path("snapshots/", catalog.SnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),
     path("examples/", catalog.ExampleList.as_view()),
-    path("runs/preview/", run_list.RunPreview.as_view()),
+    path("runs/preview/", run_submission.RunPreview.as_view()),
     path("runs/deleted/", run_deletion.DeletedRunList.as_view()),
     path("runs/<str:run>/restore/", run_deletion.RunRestore.as_view()),
     path("runs/<str:run>/purge/", run_deletion.RunPurge.as_view()),

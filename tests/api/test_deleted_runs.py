@@ -44,3 +44,9 @@ def test_a_run_that_went_with_its_experiment_while_it_waited_is_listed(api: Clie
     answer = api.get(f"{RUNS}deleted/")
     assert answer.status_code == 200
     assert [row["number"] for row in answer.json()["results"]] == [run.number]
+
+
+def test_an_unknown_order_is_refused(api: Client) -> None:
+    answer = api.get(f"{RUNS}deleted/?order=size")
+    assert answer.status_code == 400
+    assert answer.json()["errors"][0]["field"] == "order"

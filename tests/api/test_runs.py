@@ -267,6 +267,12 @@ class TestParts:
         run = builders.queued(who)
         assert viewer_api.get(f"{RUNS}{run.pk}/logs/").json() == {"attempt": 0, "logs": []}
         assert viewer_api.get(f"{RUNS}{run.pk}/members/").json() == []
+        answer = viewer_api.get(f"{RUNS}{run.pk}/members/?attempt=1")
+        assert answer.json()["errors"][0]["message"] == "there is none yet; the run waits for its first"
+
+    def test_an_attempt_is_chosen_by_its_number(self, viewer_api: Client, who: Principal) -> None:
+        run = builders.launched(who)
+        assert len(viewer_api.get(f"{RUNS}{run.pk}/members/?attempt=1").json()) == 1
 
     @pytest.mark.parametrize("attempt", ["0", "2", "-1", "x", "", "9" * 40])
     @pytest.mark.parametrize("path", ["members/", "logs/", "outputs/"])

@@ -196,6 +196,9 @@ class TestBadSpecs:
         answer = api.post(RUNS, body, "application/json")
         assert (answer.status_code, answer.headers["Content-Type"]) == (400, "application/problem+json")
 
+    def test_are_refused_as_a_list_of_what_is_no_text(self, api: Client) -> None:
+        refused(api.post(RUNS, '["\\ud800"]', "application/json"), 400, "spec", "is not valid Unicode text")
+
     def test_are_refused_as_forms(self, api: Client) -> None:
         assert api.post(RUNS, {"script": "train.py"}).status_code == 415
 

@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from jobs import causes
-from jobs.api import run_list
+from jobs.api.run_submission import RunSubmission
 from jobs.api.selection import ORDERS, PARAMETERS, RunPages, filter_runs
 from jobs.api.serializers import RunSerializer
 from jobs.models import Run
@@ -75,7 +75,7 @@ _COLUMN = OpenApiParameter(
 )
 
 
-class FilteredRunList(run_list.RunList):
+class FilteredRunList(RunSubmission):
     @extend_schema(
         operation_id="runs_list",
         responses=MatchingRunPageSerializer,

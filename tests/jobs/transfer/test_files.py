@@ -60,6 +60,21 @@ class TestUploads:
         again = await Upload(client, url, headers, data).put(0, 1000)
         assert (again.status_code, again.headers["upload-complete"]) == (200, "true")
 
+    async def test_a_file_that_the_node_has_sent_for_its_attempt_is_not_read_again(
+        self, client: httpx.AsyncClient
+    ) -> None:
+        alpha, headers = await enrolled()
+        who, _ = await contributor()
+        await claimed(who, alpha)
+        data = os.urandom(100)
+        sha256 = hashlib.sha256(data).hexdigest()
+        url = f"/api/v1/uploads/{sha256}"
+        await Upload(client, url, headers, data).put(0, 100)
+        # Other bytes: they would be refused if they were compared with the hash.
+        again = await Upload(client, url, headers, bytes(100)).put(0, 100)
+        assert (again.status_code, again.headers["upload-complete"]) == (200, "true")
+        assert blobs.path(sha256).read_bytes() == data
+
     async def test_a_piece_at_the_wrong_offset_names_the_right_one(self, client: httpx.AsyncClient) -> None:
         _, headers = await enrolled()
         data = os.urandom(1000)

@@ -1,3 +1,5 @@
+"""The API that takes runs: submission and preview."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -7,15 +9,11 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import causes
 from jobs.api.base import JobsView
 from jobs.api.schema import RUN_SPEC
-from jobs.api.selection import PARAMETERS, RunPages, filter_runs
 from jobs.api.serializers import (
     PreviewSerializer,
     RunDetailSerializer,
-    RunPageSerializer,
-    RunSerializer,
     SubmittedRunSerializer,
     plan_json,
 )
@@ -31,15 +29,8 @@ KEY = "Idempotency-Key"
 CLONED_FROM = "cloned_from"
 
 
-class RunList(JobsView):
-    @extend_schema(operation_id="runs_list", parameters=PARAMETERS, responses=RunPageSerializer)
-    def get(self, request: Request) -> Response:
-        """The workspace's runs, newest first."""
-        pages = RunPages()
-        page = pages.paginate_queryset(
-            causes.annotate_lines(filter_runs(self.runs(request), request)), request, view=self
-        )
-        return pages.get_paginated_response(RunSerializer(page or [], many=True).data)
+class RunSubmission(JobsView):
+    """Takes submitted runs; `tracking.api.runs` lists runs at the same address."""
 
     @extend_schema(
         request=RUN_SPEC,
