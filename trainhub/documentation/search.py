@@ -15,6 +15,8 @@ MAX_WORDS = 10
 SNIPPET = 180
 # How much more a word in a heading counts than one in the text.
 HEADING_WEIGHT = 20
+# A long section must not come first for repeating a word.
+MAX_MENTIONS = 5
 _HEADING = re.compile(r"^(#{1,4}) +(.+)$")
 _MARKS = re.compile(r"\[([^\]]+)\]\([^)]*\)|[`*|#]")
 
@@ -69,7 +71,14 @@ def _score(section: DocumentSection, words: list[str]) -> int:
     heading, text = f"{section.document.title} {section.heading}".lower(), section.text.lower()
     if not text.strip() or any(word not in heading and word not in text for word in words):
         return 0
-    return sum(HEADING_WEIGHT * heading.count(word) + text.count(word) for word in words)
+    return sum(
+        HEADING_WEIGHT * _count(word, heading) + min(_count(word, text), MAX_MENTIONS) for word in words
+    )
+
+
+def _count(word: str, text: str) -> int:
+    """Returns how often a word of the text begins with `word`: "a" is in nearly every other word."""
+    return len(re.findall(rf"(?<!\w){re.escape(word)}", text))
 
 
 def _snippet(text: str, words: list[str]) -> str:
