@@ -132,8 +132,13 @@ def is_invited(user: object) -> bool:
 def lacking(who: Principal, needed: Role) -> str:
     """Returns the message for a person whose role does not suffice."""
     if who.workspace.archived_at is not None:
-        return f"{who.workspace} is archived and can only be read. An operator can restore it."
+        return archived(who.workspace)
     return f"This needs the role {needed}; you are {who.role} of {who.workspace}. Ask one of its owners."
+
+
+def archived(workspace: Workspace) -> str:
+    """Returns the message for a change in an archived workspace."""
+    return f"{workspace} is archived and can only be read. An operator can restore it."
 
 
 def needs(role: Role) -> Callable[[Guarded[P]], Open[P]]:

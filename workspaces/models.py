@@ -124,12 +124,14 @@ class AuditEvent(models.Model):
 
     at = models.DateTimeField(auto_now_add=True, db_index=True)
     actor = models.CharField(max_length=150)
-    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="audit_events")
+    # A workspace that is gone would take its events out of the chain.
+    workspace = models.ForeignKey(Workspace, models.PROTECT, null=True, related_name="audit_events")
     verb = models.CharField(max_length=64)
     subject = models.CharField(max_length=200)
     detail = models.JSONField(default=dict)
     position = models.BigIntegerField(null=True, unique=True, editable=False)
-    seal = models.CharField(max_length=64, blank=True, editable=False)
+    # The default in the database is for a hub of the version before, which does not know this column.
+    seal = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
 
 
 class AuditAnchor(models.Model):

@@ -21,7 +21,7 @@ from trainhub_launch.findings import Finding
 from trainhub_launch.spec import ExampleSource, RunSpec, SnapshotSource
 from trainhub_launch.spec_reader import read_spec
 from workspaces import audit
-from workspaces.access import Principal, lacking
+from workspaces.access import Principal, archived, lacking
 from workspaces.models import Workspace
 from workspaces.states import Role
 
@@ -93,6 +93,9 @@ def submit_with_findings(
         existing = _existing_run(workspace, idempotency_key, frozen, principal)
         if existing is not None:
             return Submission(existing, is_repeat=True)
+        if workspace.archived_at is not None:
+            # Since the principal was read: nothing may begin in it after its runs were counted.
+            raise PermissionDenied(archived(workspace))
         run = _create(workspace, frozen, reviewed, principal, key=idempotency_key, cloned_from=cloned_from)
     return Submission(run, reviewed.findings)
 

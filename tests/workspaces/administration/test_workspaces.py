@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.core.exceptions import PermissionDenied
 from django.test import Client
 
 from jobs.models import Run
@@ -21,6 +22,7 @@ from tests.people import (
     principal_of,
 )
 from workspaces.access import membership_principal
+from workspaces.administration import workspace_changes
 from workspaces.models import AuditEvent, Invitation, Membership, User, Workspace
 from workspaces.states import Role
 
@@ -130,6 +132,15 @@ class TestArchive:
             "Default was not archived: 1 run has not ended in it; wait for the end, or cancel first." in text
         )
         assert make_workspace().archived_at is None
+
+    def test_a_submission_that_overtakes_it_starts_nothing(self, operator: User) -> None:
+        make_workspace("other")
+        who = principal_of(make_contributor())
+        workspace_changes.archive(operator, make_workspace())
+        assert who.role == Role.CONTRIBUTOR, "read before the workspace was archived"
+        with pytest.raises(PermissionDenied, match="Default is archived and can only be read"):
+            queued(who)
+        assert not Run.objects.exists()
 
     def test_not_the_only_one(self, page: Client) -> None:
         text = said(page, f"/workspaces/{make_workspace().pk}/archive/")
