@@ -25,6 +25,7 @@ from tests.people import (
     principal_of,
 )
 from workspaces import audit
+from workspaces.audit_trail import views
 from workspaces.audit_trail.entries import KINDS, WORDS
 from workspaces.models import AuditEvent
 from workspaces.states import Role
@@ -66,15 +67,24 @@ class TestPage:
 
     def test_csv_has_everything_that_matches_and_no_formula(self, events: None) -> None:
         answer = client_of(make_operator()).get("/audit/csv/?kind=token")
-        lines = list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
+        lines = list(csv.DictReader(io.StringIO(answer.content.decode())))
         assert [(line["actor"], line["workspace"], line["subject"]) for line in lines] == [
             ("otto", "other", "'=cmd()")
         ]
         assert client_of(make_operator()).get("/audit/csv/?kind=x").status_code == 400
 
+    def test_csv_of_too_much_says_what_to_do(self, events: None, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(views, "MAX_CSV_EVENTS", 3)
+        answer = client_of(make_operator()).get("/audit/csv/")
+        assert (answer.status_code, answer.content.decode()) == (
+            400,
+            "from: more than 3 events match; choose fewer days\n",
+        )
+        assert client_of(make_operator()).get("/audit/csv/?kind=run").status_code == 200
+
     def test_csv_without_a_match_has_a_header(self) -> None:
         answer = client_of(make_operator()).get("/audit/csv/?actor=nobody")
-        assert answer.getvalue().startswith(b"at,actor,workspace")
+        assert answer.content.startswith(b"at,actor,workspace")
 
 
 class TestApi:
