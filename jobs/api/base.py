@@ -51,6 +51,9 @@ class JobsView(APIView):
 
     def run(self, request: Request, run: str) -> Run:
         """Returns a run of the workspace by its id or its number. Raises Http404."""
+        if "\x00" in run:
+            # PostgreSQL stores no such text, and refuses to compare with it.
+            raise Http404
         key = {"number": int(run)} if run.isdecimal() and len(run) <= MAX_NUMBER_DIGITS else {"pk": run}
         instance = self.runs(request).select_related("experiment", "created_by").filter(**key).first()
         if instance is None:

@@ -62,10 +62,12 @@ def index(tmp_path: Path) -> Iterator[str]:
 
 
 class _Onlooker(threading.Thread):
-    """What command lines and variables of pip's processes hold while an environment is built."""
+    """What command lines and variables of pip's processes below `folder` hold while an environment is built.
+    Other tests build environments at the same time."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path) -> None:
         super().__init__(daemon=True)
+        self.folder = str(folder).encode()
         self.over = threading.Event()
         self.seen: set[tuple[bytes, bool]] = set()
 
@@ -73,9 +75,11 @@ class _Onlooker(threading.Thread):
         while not self.over.wait(0.02):
             for one in proc.list_processes():
                 words = proc.read(f"/proc/{one.pid}/cmdline") or b""
-                if b"\0pip\0" in words:
-                    variables = proc.read(f"/proc/{one.pid}/environ") or b""
-                    self.seen.add((words, PASSWORD.encode() in variables))
+                if b"\0pip\0" in words and self.folder in words:
+                    variables = proc.read(f"/proc/{one.pid}/environ")
+                    # Nothing of a process that has ended meanwhile.
+                    if variables:
+                        self.seen.add((words, PASSWORD.encode() in variables))
 
 
 @needs_root
@@ -94,7 +98,7 @@ def test_only_the_download_has_the_password_and_no_log_or_command_line_shows_it(
         name="tiny", version="1", kind="venv", requirements=("tinylib",), index_urls=(index,)
     )
     start_agent(settings(hub, open_folder / "node", run_as=nobody(), python="/usr/bin/python3"))
-    onlooker = _Onlooker()
+    onlooker = _Onlooker(open_folder)
     onlooker.start()
 
     key = hub.give(script(hub, "import tinylib\nprint(tinylib.VERSION)\n", environment=spec))

@@ -70,8 +70,13 @@ class TestBulk:
         assert set(RunTag.objects.values_list("value", flat=True)) == {"new"}
         bulk(client, "untag", *(run.number for run in runs), key="team")
         assert not RunTag.objects.exists()
-        audited = AuditEvent.objects.order_by("pk").values_list("verb", flat=True)
-        assert list(audited) == ["run.tag", "run.tag", "run.untag", "run.untag"]
+        audited = AuditEvent.objects.filter(verb__startswith="run.").order_by("pk")
+        assert list(audited.values_list("verb", flat=True)) == [
+            "run.tag",
+            "run.tag",
+            "run.untag",
+            "run.untag",
+        ]
 
     def test_a_tag_that_a_run_does_not_have_is_not_taken_from_it(self, client: Client) -> None:
         run = run_with_data("a")
