@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.db.models import Prefetch
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -85,11 +86,13 @@ def deactivate(request: WorkspaceRequest, pk: int) -> HttpResponse:
         messages.error(request, "You cannot deactivate yourself; ask another operator.")
         return redirect("person", pk)
     try:
-        accounts.deactivate(request.principal.user, user)
+        # Together, because the page of a deactivated person does not offer to cancel runs any more.
+        with transaction.atomic():
+            accounts.deactivate(request.principal.user, user)
+            canceled = active_work.cancel_runs_of(user, request.principal.user) if form.cancels_runs else 0
     except AccountError as error:
         messages.error(request, f"{error.message}.")
         return redirect("person", pk)
-    canceled = active_work.cancel_runs_of(user, request.principal.user) if form.cancels_runs else 0
     ended = (
         f" {canceled} of their runs {'is' if canceled == 1 else 'are'} being canceled." if canceled else ""
     )

@@ -11,6 +11,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,6 +25,9 @@ from workspaces.models import AuditAnchor, AuditEvent
 
 log = logging.getLogger(__name__)
 FIRST_SEAL = "0" * 64
+HEAD = re.compile(r"(\d+) ([0-9a-f]{64}) \S+")
+# A line that a full disk has cut off.
+CUT_OFF_HEAD = re.compile(r"\d*( [0-9a-f]{0,64}( [-:\dTZ]*)?)?")
 BATCH = 500
 
 
@@ -154,9 +158,12 @@ def _append_head(head: Head) -> None:
     """Adds a line to the file of heads. An error is logged: the next batch names a later head."""
     line = f"{head.position} {head.seal} {timezone.now():%Y-%m-%dT%H:%M:%SZ}\n"
     try:
-        descriptor = os.open(_file(), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(_file(), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.write(descriptor, line.encode())
+            size = os.fstat(descriptor).st_size
+            # A line that was cut off, as on a full disk, must not swallow this one.
+            is_cut_off = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            os.write(descriptor, ("\n" if is_cut_off else "").encode() + line.encode())
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -170,11 +177,10 @@ def _read_heads(result: Verification) -> dict[int, str]:
     heads: dict[int, str] = {}
     try:
         for number, line in enumerate(_lines(_file()), 1):
-            fields = line.split(" ")
-            if len(fields) != 3 or not fields[0].isdecimal() or len(fields[1]) != len(FIRST_SEAL):
+            if match := HEAD.fullmatch(line):
+                heads[int(match[1])] = match[2]
+            elif not CUT_OFF_HEAD.fullmatch(line):
                 result.problems.append(f"Line {number} of {_file().name} is not a head.")
-            else:
-                heads[int(fields[0])] = fields[1]
     except FileNotFoundError:
         if AuditEvent.objects.exclude(position=None).exists():
             result.problems.append(
@@ -188,7 +194,6 @@ def _read_heads(result: Verification) -> dict[int, str]:
 def _lines(path: Path) -> Iterator[str]:
     with path.open(encoding="ascii") as file:
         for line in file:
-            # A last line without its end was cut off by a crash; the next one follows it.
             yield line.rstrip("\n")
 
 

@@ -19,8 +19,10 @@ from workspaces.authentication.password_hashing import equalize_failure
 from workspaces.models import User
 
 T = TypeVar("T")
-# Names and addresses whose failures were recorded within the last minute; of more the rest goes unrecorded.
-_recorded_failures: TTLCache[tuple[str, str], bool] = TTLCache(1000, 60.0)
+# Names and addresses whose failures were recorded within the last minute. Further ones go unrecorded: an
+# attack with ever new names must not fill the disk.
+MAX_RECORDED = 100
+_recorded_failures: TTLCache[tuple[str, str], bool] = TTLCache(MAX_RECORDED, 60.0)
 _recorded_lock = threading.Lock()
 process_caches.register(_recorded_failures.clear)
 
@@ -58,7 +60,8 @@ def _record_failure(name: str, address: str) -> None:
     it."""
     key = (name.lower()[:150], address)
     with _recorded_lock:
-        if key in _recorded_failures:
+        _recorded_failures.expire()
+        if key in _recorded_failures or len(_recorded_failures) >= MAX_RECORDED:
             return
         _recorded_failures[key] = True
     audit.record("somebody", "person.sign_in_failed", name[:150], address=address)

@@ -164,6 +164,27 @@ class TestAge:
         assert chain.delete_old(timezone.now() + timedelta(days=10_000)) == 0
 
 
+def test_a_head_that_a_full_disk_has_cut_off_swallows_none(heads: Path) -> None:
+    record(1)
+    chain.seal_new()
+    heads.write_text(heads.read_text()[:-40])
+    record(1)
+    chain.seal_new()
+    assert [line.split()[0] for line in heads.read_text().splitlines()] == ["1", "2"]
+    assert problems() == []
+    AuditEvent.objects.filter(position=2).delete()
+    assert problems() == ["The events 2 to 2, the last ones, are missing."]
+
+
+def test_a_new_file_of_heads_begins_with_the_next_batch(heads: Path) -> None:
+    record(2)
+    chain.seal_new()
+    heads.rename(heads.with_suffix(".old"))
+    record(1)
+    chain.seal_new()
+    assert problems() == []
+
+
 def test_a_full_disk_stops_nothing(heads: Path, settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
     settings.AUDIT_HEADS = str(heads / "no" / "folder")
     record(1)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
 from workspaces.administration import accounts, active_work, password_links
 from workspaces.administration.accounts import AccountError
@@ -60,10 +61,12 @@ class Command(BaseCommand):
 
     def _deactivate(self, options: dict[str, Any]) -> None:
         user = _user(options["name"])
-        accounts.deactivate(WHO, user)
+        with transaction.atomic():
+            accounts.deactivate(WHO, user)
+            canceled = active_work.cancel_runs_of(user, user) if options["cancel_runs"] else 0
         self.stderr.write(f"{user} is deactivated.")
-        if options["cancel_runs"]:
-            self.stderr.write(f"{active_work.cancel_runs_of(user, user)} of their runs are being canceled.")
+        if canceled:
+            self.stderr.write(f"{canceled} of their runs {'is' if canceled == 1 else 'are'} being canceled.")
 
     def _activate(self, options: dict[str, Any]) -> None:
         user = _user(options["name"])
