@@ -34,4 +34,5 @@ def seal_audit_trail() -> None:
 
 @shared_task(ignore_result=True)
 def delete_old_audit_events() -> None:
-    chain.delete_old(timezone.now())
+    while chain.delete_old(timezone.now()):
+        pass

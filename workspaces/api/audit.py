@@ -73,11 +73,11 @@ class AuditList(APIView):
         who = cast("PrincipalRequest", request).principal
         events = entries.visible_events(who)
         try:
-            wanted = entries.read_filter(request.query_params)
+            criteria = entries.read_filter(request.query_params)
         except entries.FilterError as error:
             raise ApiProblem(
                 400, f"{error.field}: {error.message}", [(error.field, error.message)]
             ) from error
         pages = AuditPages()
-        page = pages.paginate_queryset(entries.filter_events(events, wanted), request, view=self)
+        page = pages.paginate_queryset(entries.filter_events(events, criteria), request, view=self)
         return pages.get_paginated_response(AuditEventSerializer(page or [], many=True).data)

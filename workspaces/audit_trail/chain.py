@@ -29,6 +29,7 @@ HEAD = re.compile(r"(\d+) ([0-9a-f]{64}) \S+")
 # A line that a full disk has cut off.
 CUT_OFF_HEAD = re.compile(r"\d*( [0-9a-f]{0,64}( [-:\dTZ]*)?)?")
 BATCH = 500
+MAX_DELETED = 10_000
 
 
 @dataclass(frozen=True)
@@ -101,20 +102,22 @@ def compute_seal(previous: str, event: AuditEvent) -> str:
 
 @transaction.atomic
 def delete_old(now: datetime) -> int:
-    """Deletes the sealed events that are older than AUDIT_KEEP_DAYS, from the beginning of the chain on, and
-    returns how many. The chain then begins at the last one of them, which the file of heads gets, too."""
+    """Deletes sealed events that are older than AUDIT_KEEP_DAYS, from the beginning of the chain on, at most
+    MAX_DELETED so that other writers need not wait long, and returns how many. The chain then begins at the
+    last one of them, which the file of heads gets, too."""
     if not settings.AUDIT_KEEP_DAYS:
         return 0
     cutoff = now.timestamp() - settings.AUDIT_KEEP_DAYS * 86400
     start = _locked_start()
     sealed = AuditEvent.objects.filter(position__gt=start.position)
-    kept = sealed.filter(at__gte=datetime.fromtimestamp(cutoff, UTC)).order_by("position").first()
-    old = sealed if kept is None else sealed.filter(position__lt=kept.position)
-    last = old.order_by("-position").first()
+    first_recent = sealed.filter(at__gte=datetime.fromtimestamp(cutoff, UTC)).order_by("position").first()
+    old = sealed if first_recent is None else sealed.filter(position__lt=first_recent.position)
+    # Positions have no gaps.
+    last = old.filter(position__lte=start.position + MAX_DELETED).order_by("-position").first()
     if last is None:
         return 0
     AuditAnchor.objects.update(position=last.position, seal=last.seal)
-    count = old.delete()[0]
+    count = old.filter(position__lte=last.position).delete()[0]
     AuditEvent.objects.create(actor="hub", verb="audit.expired", subject=f"{count} events", detail={})
     _append_head(Head(last.position or 0, last.seal))
     return count

@@ -152,18 +152,18 @@ def visible_events(who: Principal) -> QuerySet[AuditEvent]:
     return events.filter(workspace=who.workspace)
 
 
-def filter_events(events: QuerySet[AuditEvent], wanted: AuditFilter) -> QuerySet[AuditEvent]:
+def filter_events(events: QuerySet[AuditEvent], criteria: AuditFilter) -> QuerySet[AuditEvent]:
     """Returns those of the events that match, the newest first."""
-    if wanted.actor:
-        events = events.filter(actor=wanted.actor)
-    if wanted.kind:
-        events = events.filter(verb__startswith=wanted.kind)
-    if wanted.text:
-        events = events.filter(subject__icontains=wanted.text)
-    if wanted.begin is not None:
-        events = events.filter(at__gte=_midnight(wanted.begin))
-    if wanted.end is not None:
-        events = events.filter(at__lt=_midnight(wanted.end) + timedelta(days=1))
+    if criteria.actor:
+        events = events.filter(actor=criteria.actor)
+    if criteria.kind:
+        events = events.filter(verb__startswith=criteria.kind)
+    if criteria.text:
+        events = events.filter(subject__icontains=criteria.text)
+    if criteria.begin is not None:
+        events = events.filter(at__gte=_midnight(criteria.begin))
+    if criteria.end is not None:
+        events = events.filter(at__lt=_midnight(criteria.end) + timedelta(days=1))
     return events.order_by("-pk")
 
 

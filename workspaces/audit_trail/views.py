@@ -37,17 +37,17 @@ class AuditRow:
 def audit_page(request: WorkspaceRequest) -> HttpResponse:
     events = entries.visible_events(request.principal)
     try:
-        wanted, problem = entries.read_filter(request.GET), None
+        criteria, problem = entries.read_filter(request.GET), None
     except FilterError as error:
-        wanted, problem = AuditFilter(), error
-    page = Paginator(entries.filter_events(events, wanted), PAGE_SIZE).get_page(request.GET.get("page"))
+        criteria, problem = AuditFilter(), error
+    page = Paginator(entries.filter_events(events, criteria), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "page": page,
         "rows": [
             AuditRow(event, entries.action_text(event.verb), entries.detail_text(event.detail))
             for event in page
         ],
-        "wanted": wanted,
+        "criteria": criteria,
         "problem": problem,
         "kinds": KINDS.items(),
         "shows_workspaces": request.principal.user.is_operator,

@@ -27,6 +27,7 @@ from tests.people import (
 from workspaces import audit
 from workspaces.audit_trail import views
 from workspaces.audit_trail.entries import KINDS, WORDS
+from workspaces.authentication import password_check
 from workspaces.models import AuditEvent
 from workspaces.states import Role
 
@@ -89,7 +90,7 @@ class TestPage:
 
 class TestApi:
     @pytest.mark.parametrize(
-        ("query", "found"),
+        ("query", "expected"),
         [
             ("?kind=run", ["run 7"]),
             ("?actor=otto", ["=cmd()"]),
@@ -98,8 +99,8 @@ class TestApi:
             (f"?from={timezone.now():%Y-%m-%d}&kind=node", ["alpha"]),
         ],
     )
-    def test_filters(self, events: None, query: str, found: list[str]) -> None:
-        assert subjects(api_client(make_operator()), query) == found
+    def test_filters(self, events: None, query: str, expected: list[str]) -> None:
+        assert subjects(api_client(make_operator()), query) == expected
 
     def test_is_read_page_by_page(self) -> None:
         olivia = make_operator()
@@ -142,6 +143,13 @@ class TestWhatIsRecorded:
         assert events[0].detail == {"address": "127.0.0.1"}
         assert "Firefox" in events[1].detail["browser"]
         assert "wrong" not in str(list(events.values()))
+
+    def test_of_many_failed_names_only_some(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(password_check, "MAX_RECORDED", 2)
+        for name in ("ada", "bob", "cyd"):
+            Client().post("/sign-in/", {"username": name, "password": "wrong"})
+        failures = AuditEvent.objects.filter(verb="person.sign_in_failed").order_by("pk")
+        assert list(failures.values_list("subject", flat=True)) == ["ada", "bob"]
 
 
 def recorded_verbs() -> set[str]:

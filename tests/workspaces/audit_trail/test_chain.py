@@ -151,6 +151,16 @@ class TestAge:
         subjects = AuditEvent.objects.order_by("position").values_list("subject", flat=True)
         assert list(subjects) == ["run 2", "2 events"]
 
+    def test_many_are_deleted_in_parts(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(chain, "MAX_DELETED", 2)
+        settings.AUDIT_KEEP_DAYS = 30
+        record(3)
+        AuditEvent.objects.update(at=timezone.now() - timedelta(days=31))
+        chain.seal_new()
+        assert [chain.delete_old(timezone.now()) for _ in range(3)] == [2, 1, 0]
+        chain.seal_new()
+        assert problems() == []
+
     def test_what_is_not_sealed_yet_stays(self, settings: Settings) -> None:
         settings.AUDIT_KEEP_DAYS = 30
         record(1)
