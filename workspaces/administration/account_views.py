@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from workspaces.access import WorkspaceRequest, operators_only
 from workspaces.administration import accounts, active_work, password_links
-from workspaces.administration.accounts import AccountError
+from workspaces.administration.errors import AdministrationError
 from workspaces.administration.forms import ChoosePasswordForm, DeactivateForm
 from workspaces.authentication.confirmation import requires_password
 from workspaces.authentication.delays import HashingBusy
@@ -52,7 +52,7 @@ def create_link(request: WorkspaceRequest, pk: int) -> HttpResponse:
     user = _user(pk)
     try:
         link, address = password_links.create_link(request.principal.user, user)
-    except AccountError as error:
+    except AdministrationError as error:
         messages.error(request, f"{error.message}.")
         return redirect("person", pk)
     return _person(request, user, link=link, link_address=address)
@@ -65,7 +65,7 @@ def set_operator(request: WorkspaceRequest, pk: int) -> HttpResponse:
     user, is_operator = _user(pk), request.POST.get("is_operator") == "yes"
     try:
         accounts.set_operator(request.principal.user, user, is_operator=is_operator)
-    except AccountError as error:
+    except AdministrationError as error:
         messages.error(request, f"{error.message}.")
     else:
         messages.success(request, f"{user} is {'now' if is_operator else 'no longer'} an operator.")
@@ -90,7 +90,7 @@ def deactivate(request: WorkspaceRequest, pk: int) -> HttpResponse:
         with transaction.atomic():
             accounts.deactivate(request.principal.user, user)
             canceled = active_work.cancel_runs_of(user, request.principal.user) if form.cancels_runs else 0
-    except AccountError as error:
+    except AdministrationError as error:
         messages.error(request, f"{error.message}.")
         return redirect("person", pk)
     ended = (

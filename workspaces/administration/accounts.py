@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from workspaces import audit, tokens
 from workspaces.access import access_changed
+from workspaces.administration.errors import AdministrationError
 from workspaces.authentication import sessions
 from workspaces.models import Channel, Invitation, Membership, PasswordLink, User
 from workspaces.states import Role
@@ -17,25 +18,16 @@ from workspaces.states import Role
 DEACTIVATED = "The account of this person was deactivated."
 
 
-class AccountError(Exception):
-    """An account cannot be changed as requested; `field` is what has to be different."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-        self.message = message
-
-
 @transaction.atomic
 def set_operator(who: User | str, user: User, *, is_operator: bool) -> bool:
     """Makes `user` an operator, or takes that away; returns False if nothing had to change. Raises
-    AccountError for the only operator and for a deactivated account."""
+    AdministrationError for the only operator and for a deactivated account."""
     _lock_operators()
     current = User.objects.select_for_update().get(pk=user.pk)
     if current.is_operator == is_operator:
         return False
     if is_operator and not current.is_active:
-        raise AccountError("user", f"{user} is deactivated; activate the account first")
+        raise AdministrationError("user", f"{user} is deactivated; activate the account first")
     if not is_operator:
         _keep_an_operator(current)
     User.objects.filter(pk=user.pk).update(is_operator=is_operator)
@@ -48,7 +40,7 @@ def set_operator(who: User | str, user: User, *, is_operator: bool) -> bool:
 def deactivate(who: User | str, user: User) -> bool:
     """Ends every way in for a person: sign-in, sessions, open pages, API tokens, invitations and links.
     Returns False if the account is deactivated already. Memberships, runs and everything else that the person
-    made remain. Raises AccountError for the only operator, and for the only owner of a workspace."""
+    made remain. Raises AdministrationError for the only operator, and for the only owner of a workspace."""
     _lock_operators()
     current = User.objects.select_for_update().get(pk=user.pk)
     if not current.is_active:
@@ -87,7 +79,7 @@ def _lock_operators() -> None:
 
 def _keep_an_operator(user: User) -> None:
     if not User.objects.filter(is_operator=True, is_active=True).exclude(pk=user.pk).exists():
-        raise AccountError("user", f"{user} is the only operator; make somebody else operator first")
+        raise AdministrationError("user", f"{user} is the only operator; make somebody else operator first")
 
 
 def _keep_owners(user: User) -> None:
@@ -99,7 +91,7 @@ def _keep_owners(user: User) -> None:
             workspace=membership.workspace, role=Role.OWNER, user__is_active=True
         ).exclude(user=user)
         if not others.exists():
-            raise AccountError(
+            raise AdministrationError(
                 "user",
                 f"{user} is the only owner of {membership.workspace}; make somebody else owner of it first",
             )

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from workspaces import audit, tokens
 from workspaces.access import access_changed
-from workspaces.administration.accounts import AccountError
+from workspaces.administration.errors import AdministrationError
 from workspaces.authentication import sessions
 from workspaces.models import PasswordLink, User
 
@@ -27,9 +27,9 @@ LIFETIME = timedelta(days=1)
 def create_link(who: User | str, user: User) -> tuple[PasswordLink, str]:
     """Creates a link for `user` and returns it with its address, which is stored nowhere. Earlier links of
     the person stop working. `who`: the operator who asked for it, or a name such as "command line". Raises
-    AccountError for an account that is deactivated."""
+    AdministrationError for an account that is deactivated."""
     if not User.objects.select_for_update().filter(pk=user.pk, is_active=True).exists():
-        raise AccountError("user", f"{user} is deactivated; activate the account first")
+        raise AdministrationError("user", f"{user} is deactivated; activate the account first")
     PasswordLink.objects.filter(user=user).delete()
     text = tokens.new_token(PREFIX)
     link = PasswordLink.objects.create(

@@ -14,29 +14,21 @@ from django.utils.text import slugify
 from workspaces import audit
 from workspaces.access import access_changed
 from workspaces.administration.active_work import active_runs_in
+from workspaces.administration.errors import AdministrationError
 from workspaces.models import Invitation, Membership, User, Workspace
 from workspaces.states import Role
 
 MAX_SLUG, MAX_NAME = 50, 100
 
 
-class WorkspaceError(Exception):
-    """A workspace cannot be made or changed as requested; `field` is the field that it concerns."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-        self.message = message
-
-
 def create(who: User | str, name: str, slug: str = "", *, owner: User) -> Workspace:
     """Makes a workspace with `owner` as its first owner. `slug`: its name in the API and at the command line;
-    by default made from `name`. Raises WorkspaceError."""
+    by default made from `name`. Raises AdministrationError."""
     title = _checked_name(name)
     chosen = slug.strip() or slugify(title)[:MAX_SLUG].strip("-")
     _check_slug(chosen)
     if not owner.is_active:
-        raise WorkspaceError("owner", f"{owner} is deactivated; choose somebody else")
+        raise AdministrationError("owner", f"{owner} is deactivated; choose somebody else")
     try:
         with transaction.atomic():
             workspace = Workspace.objects.create(slug=chosen, name=title)
@@ -44,13 +36,15 @@ def create(who: User | str, name: str, slug: str = "", *, owner: User) -> Worksp
             audit.record(who, "workspace.created", chosen, workspace, name=title, owner=owner.get_username())
             access_changed(owner)
     except IntegrityError as error:
-        raise WorkspaceError("slug", f"there is a workspace {chosen!r} already; choose another") from error
+        raise AdministrationError(
+            "slug", f"there is a workspace {chosen!r} already; choose another"
+        ) from error
     return workspace
 
 
 @transaction.atomic
 def rename(who: User | str, workspace: Workspace, name: str) -> None:
-    """Changes the name that pages show; the slug stays. Raises WorkspaceError."""
+    """Changes the name that pages show; the slug stays. Raises AdministrationError."""
     title = _checked_name(name)
     if Workspace.objects.filter(pk=workspace.pk).exclude(name=title).update(name=title):
         audit.record(who, "workspace.renamed", workspace.slug, workspace, name=title)
@@ -59,17 +53,19 @@ def rename(who: User | str, workspace: Workspace, name: str) -> None:
 @transaction.atomic
 def archive(who: User | str, workspace: Workspace) -> bool:
     """Makes a workspace readable only; returns False if it is archived already. Its open invitations are
-    withdrawn. Raises WorkspaceError while runs in it have not ended, and for the only workspace."""
+    withdrawn. Raises AdministrationError while runs in it have not ended, and for the only workspace."""
     # Runs are created under the same lock, so that none begins while it is counted.
     current = Workspace.objects.select_for_update().get(pk=workspace.pk)
     if current.archived_at is not None:
         return False
     if not Workspace.objects.filter(archived_at=None).exclude(pk=workspace.pk).exists():
-        raise WorkspaceError("workspace", "it is the only one that is not archived; make another one first")
+        raise AdministrationError(
+            "workspace", "it is the only one that is not archived; make another one first"
+        )
     active = active_runs_in(workspace)
     if active:
         count = "1 run has" if active == 1 else f"{active} runs have"
-        raise WorkspaceError("workspace", f"{count} not ended in it; wait for the end, or cancel first")
+        raise AdministrationError("workspace", f"{count} not ended in it; wait for the end, or cancel first")
     Workspace.objects.filter(pk=workspace.pk).update(archived_at=timezone.now())
     Invitation.objects.filter(workspace=workspace).delete()
     audit.record(who, "workspace.archived", workspace.slug, workspace)
@@ -104,7 +100,7 @@ def _access_of_members_changed(workspace: Workspace) -> None:
 def _checked_name(name: str) -> str:
     title = " ".join(name.split())
     if not title or len(title) > MAX_NAME:
-        raise WorkspaceError("name", f"must have 1 to {MAX_NAME} characters")
+        raise AdministrationError("name", f"must have 1 to {MAX_NAME} characters")
     return title
 
 
@@ -112,6 +108,6 @@ def _check_slug(slug: str) -> None:
     try:
         validate_slug(slug)
     except ValidationError as error:
-        raise WorkspaceError("slug", "use letters, digits, hyphens and underscores only") from error
+        raise AdministrationError("slug", "use letters, digits, hyphens and underscores only") from error
     if len(slug) > MAX_SLUG:
-        raise WorkspaceError("slug", f"must have at most {MAX_SLUG} characters")
+        raise AdministrationError("slug", f"must have at most {MAX_SLUG} characters")

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from workspaces.access import WorkspaceRequest, operators_only
 from workspaces.administration import workspace_changes
+from workspaces.administration.errors import AdministrationError
 from workspaces.administration.forms import RenameForm, WorkspaceForm
-from workspaces.administration.workspace_changes import WorkspaceError
 from workspaces.authentication.confirmation import requires_password
 from workspaces.models import Membership, Workspace
 from workspaces.states import Role
@@ -34,7 +34,7 @@ def create(request: WorkspaceRequest) -> HttpResponse:
             made = workspace_changes.create(
                 user, fields["name"], fields["slug"], owner=fields["owner"] or user
             )
-        except WorkspaceError as error:
+        except AdministrationError as error:
             form.add_error(error.field, _sentence(error))
         else:
             messages.success(
@@ -51,7 +51,7 @@ def rename(request: WorkspaceRequest, pk: int) -> HttpResponse:
     workspace, form = _workspace(pk), RenameForm(request.POST)
     try:
         workspace_changes.rename(request.principal.user, workspace, str(form.data.get("name", "")))
-    except WorkspaceError as error:
+    except AdministrationError as error:
         messages.error(request, f"The name {error.message}.")
     else:
         messages.success(request, f"{workspace.slug} is renamed.")
@@ -65,7 +65,7 @@ def archive(request: WorkspaceRequest, pk: int) -> HttpResponse:
     workspace = _workspace(pk)
     try:
         workspace_changes.archive(request.principal.user, workspace)
-    except WorkspaceError as error:
+    except AdministrationError as error:
         messages.error(request, f"{workspace} was not archived: {error.message}.")
     else:
         messages.success(request, f"{workspace} is archived: its members can read it and change nothing.")
@@ -92,7 +92,7 @@ def join(request: WorkspaceRequest, pk: int) -> HttpResponse:
     return redirect("workspaces")
 
 
-def _sentence(error: WorkspaceError) -> str:
+def _sentence(error: AdministrationError) -> str:
     return f"{error.message[:1].upper()}{error.message[1:]}."
 
 

@@ -15,7 +15,8 @@ from rest_framework.views import APIView
 from workspaces import people
 from workspaces.access import Principal, lacking, must_operate
 from workspaces.administration import workspace_changes
-from workspaces.administration.workspace_changes import MAX_NAME, MAX_SLUG, WorkspaceError
+from workspaces.administration.errors import AdministrationError
+from workspaces.administration.workspace_changes import MAX_NAME, MAX_SLUG
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.models import Membership, User, Workspace
@@ -130,7 +131,7 @@ class WorkspaceList(_WorkspaceView):
         try:
             owner = _owner(fields["owner"]) if fields["owner"] else who
             made = workspace_changes.create(who, fields["name"], fields["slug"], owner=owner)
-        except WorkspaceError as error:
+        except AdministrationError as error:
             raise _problem(error) from error
         return Response(WorkspaceSerializer(self.workspace(request, made.slug)).data, status=201)
 
@@ -157,7 +158,7 @@ class WorkspaceDetail(_WorkspaceView):
             if "is_archived" in fields:
                 to = workspace_changes.archive if fields["is_archived"] else workspace_changes.restore
                 to(who, workspace)
-        except WorkspaceError as error:
+        except AdministrationError as error:
             raise _problem(error) from error
         return Response(WorkspaceSerializer(self.workspace(request, slug)).data)
 
@@ -240,9 +241,9 @@ def _membership(who: Principal, username: str) -> Membership:
 def _owner(username: str) -> User:
     owner = User.objects.filter(username=username).first()
     if owner is None:
-        raise WorkspaceError("owner", f"there is no user {username}; user names are case-sensitive")
+        raise AdministrationError("owner", f"there is no user {username}; user names are case-sensitive")
     return owner
 
 
-def _problem(error: WorkspaceError | people.PeopleError) -> ApiProblem:
+def _problem(error: AdministrationError | people.PeopleError) -> ApiProblem:
     return ApiProblem(400, f"{error.field}: {error.message}", [(error.field, error.message)])

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from workspaces.administration import accounts, active_work, password_links
-from workspaces.administration.accounts import AccountError
+from workspaces.administration.errors import AdministrationError
 from workspaces.models import User
 
 # The name under which the audit trail has what was done here.
@@ -39,7 +39,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, f"_{options['verb']}")(options)
-        except AccountError as error:
+        except AdministrationError as error:
             raise CommandError(f"{error.field}: {error.message}", returncode=2) from error
 
     def _list(self, _: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from workspaces.administration import workspace_changes
-from workspaces.administration.workspace_changes import WorkspaceError
+from workspaces.administration.errors import AdministrationError
 from workspaces.models import User, Workspace
 
 # The name under which the audit trail has what was done here.
@@ -35,7 +35,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, f"_{options['verb']}")(options)
-        except WorkspaceError as error:
+        except AdministrationError as error:
             raise CommandError(f"{error.field}: {error.message}", returncode=2) from error
 
     def _list(self, _: dict[str, Any]) -> None:
@@ -48,7 +48,9 @@ class Command(BaseCommand):
     def _create(self, options: dict[str, Any]) -> None:
         owner = User.objects.filter(username=options["owner"]).first()
         if owner is None:
-            raise WorkspaceError("owner", f"there is no user {options['owner']}; see `manage.py person list`")
+            raise AdministrationError(
+                "owner", f"there is no user {options['owner']}; see `manage.py person list`"
+            )
         self.stdout.write(workspace_changes.create(WHO, options["name"], options["slug"], owner=owner).slug)
 
     def _rename(self, options: dict[str, Any]) -> None:
@@ -64,5 +66,5 @@ class Command(BaseCommand):
 def _workspace(slug: str) -> Workspace:
     workspace = Workspace.objects.filter(slug=slug).first()
     if workspace is None:
-        raise WorkspaceError("slug", f"there is no workspace {slug}; see `manage.py workspace list`")
+        raise AdministrationError("slug", f"there is no workspace {slug}; see `manage.py workspace list`")
     return workspace
