@@ -29,6 +29,7 @@ routes = [
     Route("/api/v1/node/wheel/{name:str}", join_routes.wheel, methods=["GET"]),
     Route("/api/v1/node/enrol/", join_routes.enrol, methods=["POST"]),
     Route("/api/v1/node/claim/", node_routes.claim, methods=["POST"]),
+    Route("/api/v1/node/secrets/", node_routes.secrets, methods=["POST"]),
     report,
     Route("/api/v1/node/config/", node_routes.config, methods=["GET"]),
     Route("/api/v1/snapshots/{sha256:str}", downloads.snapshot, methods=["GET"]),

@@ -90,6 +90,7 @@ ALERT_HOLD_SECONDS = env.number("ALERT_HOLD_SECONDS", 60)
 ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 
 AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 730)
+SECRETS_KEYRING = installation.secrets_keyring()
 AUDIT_HEADS = env.text("AUDIT_HEADS", str(DATA_DIR / "audit-heads.log"))
 
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")

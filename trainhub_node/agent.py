@@ -16,6 +16,7 @@ from trainhub_launch.states import Phase
 from trainhub_node import proc, records
 from trainhub_node.attempts import attempt_list, crash_cleanup
 from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.attempts.run_secrets import RunSecrets
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.environments import builder_account
@@ -48,6 +49,7 @@ class Agent:
         self._watch = FileWatch()
         owner = settings.run_as.uid if settings.run_as else None
         self._attempts = Attempts(settings)
+        run_secrets = RunSecrets(self._hub)
         self._uploads = OutputUploads(self._hub, self._attempts, on_change=self._watch.notify, owner=owner)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
@@ -63,11 +65,13 @@ class Agent:
             telemetry=self._telemetry,
             advance=self._advance,
             owner=owner,
+            run_secrets=run_secrets,
         )
         self._starter = Starter(
             settings,
             self._hub,
             self._attempts,
+            run_secrets,
             on_change=self._watch.notify,
             request_report=self._uplink.report_now,
         )
@@ -129,6 +133,8 @@ class Agent:
         if Phase.DONE in state.agent()["phase_at"]:
             return
         child = state.child()
+        if child is not None and tracked.lacks_secrets:
+            self._starter.refetch_secrets(tracked.rundir)
         if state.is_over:
             self._starter.reap(tracked.rundir)
             self._uploads.submit(tracked.rundir)

@@ -10,11 +10,37 @@ from django.core.checks import CheckMessage, Tags, Warning, register
 from django.db import DatabaseError
 
 from workspaces import set_aside
+from workspaces.models import Secret
+from workspaces.secrets import store
 
 HINT = (
     "They are kept. Rows of a newer version are used again after an upgrade to that version "
     "(docs/metrics.md)."
 )
+
+
+KEYRING_HINT = (
+    "Restore the file of SECRETS_KEYRING; if it is lost, run `manage.py secrets new-keyring` and type these "
+    "again (docs/secrets.md)."
+)
+# A warning names this many secrets; `manage.py secrets check` names all.
+MAX_NAMES = 20
+
+
+@register(Tags.database)
+def unreadable_secrets(databases: Collection[str] | None = None, **_: Any) -> list[CheckMessage]:
+    if "default" not in (databases or ()):
+        return []
+    try:
+        broken = store.unreadable(Secret.objects.select_related("workspace").order_by("workspace_id", "name"))
+    except DatabaseError:
+        return []  # before the first migration there is no table
+    if not broken:
+        return []
+    names = ", ".join(f"{secret.name} ({secret.workspace.slug})" for secret, _ in broken[:MAX_NAMES])
+    more = f" and {len(broken) - MAX_NAMES} more" if len(broken) > MAX_NAMES else ""
+    text = f"These secrets cannot be decrypted, and runs that need them fail: {names}{more}."
+    return [Warning(text, hint=KEYRING_HINT, id="workspaces.W002")]
 
 
 @register(Tags.database)

@@ -142,6 +142,58 @@ class AuditAnchor(models.Model):
     seal = models.CharField(max_length=64)
 
 
+class Secret(models.Model):
+    """A value that only runs and webhooks get to see. `user` None: the workspace's, otherwise that person's
+    in this workspace.
+
+    `sealed`: the value, encrypted (workspaces.secrets.keyring). `version` counts the values that it had.
+    `is_masked`: whether logs can be masked for it."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="secrets")
+    user = models.ForeignKey(User, models.CASCADE, null=True, blank=True, related_name="secrets")
+    name = models.CharField(max_length=64)
+    sealed = models.BinaryField()
+    version = models.PositiveIntegerField(default=1)
+    is_masked = models.BooleanField(default=True)
+    changed_by = models.CharField(max_length=150)
+    created_at = models.DateTimeField(auto_now_add=True)
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["workspace", "name"], condition=models.Q(user=None), name="one_secret_per_workspace"
+            ),
+            models.UniqueConstraint(
+                fields=["workspace", "user", "name"],
+                condition=models.Q(user__isnull=False),
+                name="one_secret_per_person",
+            ),
+        ]
+
+
+class SecretUse(models.Model):
+    """That one run on one node, or one webhook, got the value of a secret. `subject`: the run's id or the
+    channel's name."""
+
+    secret = models.ForeignKey(Secret, models.CASCADE, related_name="uses")
+    kind = models.CharField(max_length=16)
+    subject = models.CharField(max_length=100)
+    node = models.CharField(max_length=100, blank=True)
+    count = models.PositiveIntegerField(default=1)
+    first_at = models.DateTimeField(default=timezone.now)
+    last_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["-last_at", "-pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["secret", "kind", "subject", "node"], name="one_row_per_use_of_a_secret"
+            )
+        ]
+
+
 class Channel(models.Model):
     """A way to notify people outside of the pages. `target` is a webhook's URL or a mail address.
 

@@ -9,6 +9,7 @@ from workspaces.administration import workspace_views as workspaces
 from workspaces.audit_trail import views as audit
 from workspaces.authentication import views as authentication
 from workspaces.notifications import views as notifications
+from workspaces.secrets import views as secrets
 
 urlpatterns = [
     path("sign-in/", authentication.SignIn.as_view(), name="sign-in"),
@@ -25,6 +26,10 @@ urlpatterns = [
     path("settings/notifications/<int:pk>/", notifications.changed, name="channel-change"),
     path("settings/notifications/<int:pk>/test/", notifications.tested, name="channel-test"),
     path("settings/notifications/<int:pk>/delete/", notifications.channel_deleted, name="channel-delete"),
+    path("settings/secrets/", secrets.secrets, name="secrets"),
+    path("settings/secrets/store/", secrets.secret_store, name="secret-store"),
+    path("settings/secrets/<int:pk>/", secrets.secret, name="secret"),
+    path("settings/secrets/<int:pk>/delete/", secrets.secret_delete, name="secret-delete"),
     path("settings/members/", views.member_add, name="member-add"),
     path("settings/members/<int:pk>/role/", views.member_role, name="member-role"),
     path("settings/members/<int:pk>/remove/", views.member_remove, name="member-remove"),

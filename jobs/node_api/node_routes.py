@@ -1,4 +1,4 @@
-"""The three routes that a node calls: its configuration for wake-ups, claims and reports."""
+"""The routes that a node calls: its configuration for wake-ups, claims, secrets and reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from clusters import brokers, wakeups
 from clusters.brokers.errors import BrokerUnavailable
 from clusters.node_reports import hub_uptime
-from jobs.node_api import claims, fast_ack, report_decoder, reports
+from jobs.node_api import claims, fast_ack, report_decoder, reports, run_secrets
 from jobs.node_api.auth import require_node, require_session
 from jobs.node_api.node_session import NodeSession
 from trainhub_launch.errors import WireError
@@ -81,6 +81,24 @@ async def claim(request: Request) -> Response:
     except claims.Refused as refusal:
         raise Problem(409, "Refused", str(refusal)) from refusal
     return JSONResponse(order.to_json())
+
+
+@problem_responses
+async def secrets(request: Request) -> Response:
+    """Returns the values of the secrets that a claimed order names."""
+    node = await require_node(request)
+    data = await read_body(request, MAX_CLAIM_BYTES)
+    try:
+        body = json.loads(data)
+        run, attempt, nonce = str(body["run"]), int(body["attempt"]), str(body["nonce"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Problem(400, "Not a claim", "Send JSON with run, attempt and nonce.") from error
+    try:
+        values = await in_turn(run_secrets.take, node, run, attempt, nonce)
+    except claims.Refused as refusal:
+        raise Problem(409, "Refused", str(refusal)) from refusal
+    answer = {"values": values, "masked": run_secrets.masked_texts(values)}
+    return JSONResponse(answer, headers={"Cache-Control": "no-store"})
 
 
 @problem_responses

@@ -25,7 +25,11 @@ from trainhub_launch.planner.validation import sort_findings, validate
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal
+from workspaces.secrets import store as secrets
 from workspaces.states import Role
+
+# Names of secrets that a finding lists.
+MAX_SECRET_NAMES = 20
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)
-    findings += _secrets(spec)
+    findings += _secrets(spec, principal)
     findings += check_interpreters(spec, draft.idle, nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
     findings += [
@@ -116,14 +120,24 @@ def _scaling_up(
     yield from scaling_up(draft.demand, draft.spec.resources.cluster, clusters, devices)
 
 
-def _secrets(spec: RunSpec) -> Iterator[Finding]:
-    for name, variable in spec.environment_variables.items():
-        if variable.secret is not None:
-            message = (
-                "named secrets are not supported yet; let the script read the value from a file on "
-                "the node instead"
-            )
-            yield Finding("error", f"environment_variables.{name}", message)
+def _secrets(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
+    variables = spec.environment_variables.items()
+    used = {name: variable.secret for name, variable in variables if variable.secret is not None}
+    if not used:
+        return
+    existing = secrets.resolve(principal.workspace, principal.user, set(used.values()))
+    for name, secret in used.items():
+        if secret not in existing:
+            yield Finding("error", f"environment_variables.{name}", _no_secret(secret, principal))
+
+
+def _no_secret(name: str, principal: Principal) -> str:
+    names = sorted({secret.name for secret in secrets.visible(principal)})
+    there = ", ".join(names[:MAX_SECRET_NAMES]) or "none yet"
+    return (
+        f"there is no secret {name!r} in {principal.workspace} that you can use; store it under Settings, "
+        f"Secrets. There are: {there}"
+    )
 
 
 def _priority(spec: RunSpec, principal: Principal) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from jobs.wizard.source_form import SourceForm, read_source
 from jobs.wizard.text_values import split_arguments
 from trainhub_launch.frameworks.form import FormCard
 from workspaces.access import Principal
+from workspaces.secrets import store as secrets
 
 Context = dict[str, Any]
 
@@ -184,5 +185,6 @@ def _environment(form: EnvironmentForm, who: Principal) -> Context:
         "experiments": choices.experiment_choices(who.workspace),
         # Without JavaScript the blank row is the only way to add one; the script clones it.
         "variable_rows": [*form.variable_rows(), ("", "", "value")],
+        "secret_names": list(dict.fromkeys(secret.name for secret in secrets.visible(who))),
         "tag_rows": [*form.tag_rows(), ("", "")],
     }

@@ -75,7 +75,12 @@ class EnvironmentForm(StepForm[EnvironmentPart]):
                 raise forms.ValidationError(
                     f"Environment variables: {name} must not contain a NUL character."
                 )
-            variables[name] = Variable(secret=value) if kind == "secret" else Variable(value=value)
+            if kind == "secret" and not value.strip():
+                raise forms.ValidationError(
+                    f"Environment variables: choose a secret for {name}; new ones are stored under Settings, "
+                    "Secrets."
+                )
+            variables[name] = Variable(secret=value.strip()) if kind == "secret" else Variable(value=value)
         return variables
 
     def clean_tags(self) -> dict[str, str]:

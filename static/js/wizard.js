@@ -42,6 +42,14 @@ mount("wizard-rows", (list) => {
     add.before(row);
     row.querySelector("input").focus();
   });
+  // A variable is a value or the name of a secret: only the field of its kind is shown and sent.
+  list.addEventListener("change", (event) => {
+    if (!event.target.matches('[data-role="kind"]')) return;
+    for (const field of event.target.closest(".wz-row").querySelectorAll("[data-kind]")) {
+      field.hidden = field.disabled = field.dataset.kind !== event.target.value;
+    }
+    changed();
+  });
   list.addEventListener("click", (event) => {
     const button = event.target.closest('[data-role="remove"]');
     if (!button) return;

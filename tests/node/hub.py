@@ -41,6 +41,9 @@ class FakeHub:
         self.offered: set[Key] = set()
         self.nonces: dict[Key, str] = {}
         self.claims: list[dict[str, Any]] = []
+        self.secrets: dict[str, str] = {}
+        self.secret_requests: list[dict[str, Any]] = []
+        self.refuses_secrets = False
         self.blobs: dict[str, bytes] = {}
         self.slow_snapshots: set[str] = set()
         self.parts: dict[str, bytearray] = defaultdict(bytearray)
@@ -140,6 +143,13 @@ class FakeHub:
             return 503, {"title": "Later", "status": 503, "detail": "Not every node of the run is ready."}
         return 200, self.finals[key].to_json()
 
+    def give_secrets(self, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        self.secret_requests.append(request)
+        key = request["run"], request["attempt"]
+        if self.refuses_secrets or self.nonces.get(key) != request["nonce"]:
+            return 409, {"title": "Refused", "status": 409, "detail": "There is no secret api any more."}
+        return 200, {"values": self.secrets, "masked": list(self.secrets.values())}
+
     def is_ready(self, key: Key) -> bool:
         return key in self.facts and self.facts[key].phase == "ready"
 
@@ -200,6 +210,9 @@ class _Handler(BaseHTTPRequestHandler):
         with self.hub.changed:
             if self.path == "/api/v1/node/claim/":
                 status, answer = self.hub.claim(json.loads(body))
+                self._answer(status, json.dumps(answer).encode())
+            elif self.path == "/api/v1/node/secrets/":
+                status, answer = self.hub.give_secrets(json.loads(body))
                 self._answer(status, json.dumps(answer).encode())
             else:
                 self._report(Report.from_wire(msgpack.unpackb(body)))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from trainhub_launch.expand import references
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.findings.words import options, words
 from trainhub_launch.plan import LaunchPlan
@@ -37,8 +38,8 @@ _ELSEWHERE = (
     "curves here"
 )
 _REMEDY = (
-    "it would be kept and shown with the run; give the name of a secret, or let the script read it "
-    "from a file"
+    "it would be kept and shown with the run; store it under Settings, Secrets, and give the name of the "
+    "secret instead"
 )
 
 
@@ -65,6 +66,16 @@ def variable_findings(
     for field, word in words(spec):
         if _SECRET_VALUE.search(word):
             yield Finding("hint", field, f"looks like a secret: {_REMEDY}")
+        for name in references(word):
+            if name in spec.environment_variables and spec.environment_variables[name].secret is not None:
+                yield Finding("error", field, _in_process_list(name))
+
+
+def _in_process_list(name: str) -> str:
+    return (
+        f"${name} is a secret, and arguments can be read by everybody on the node; let the script read the "
+        f"variable {name} itself"
+    )
 
 
 def _overridden(spec: RunSpec, contract: LaunchPlan, overridable: Collection[str]) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from trainhub_launch.eventfiles import is_event_file
+from trainhub_node.attempts.log_mask import LogMask, changed_spans
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.run_files import open_run_file
@@ -47,10 +48,14 @@ class LogTail:
 
     # Each log is opened anew for each read: a rotated or replaced file is noticed, and no descriptors pile
     # up.
-    def read(self, name: str, offset: int, max_bytes: int) -> bytes:
-        """Returns up to `max_bytes` bytes of the log from `offset` on; fewer, or none, at its end."""
-        if name not in self._user_logs:
-            fd = os.open(self._rundir.log(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    def read(self, name: str, offset: int, max_bytes: int, mask: LogMask, *, is_final: bool) -> bytes:
+        """Returns up to `max_bytes` bytes of the log from `offset` on, masked; fewer, or none, at its end.
+        Unless the log is final, the beginning of a secret at its end is held back until the rest is
+        written."""
+        is_own = name not in self._user_logs
+        if is_own:
+            # The masked bytes are written back: also the file on the node shows no secret for long.
+            fd = os.open(self._rundir.log(name), os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:
             try:
                 fd = open_run_file(self._rundir.work, name, self._owner)
@@ -60,9 +65,18 @@ class LogTail:
                 self._rejected.add(name)
                 return b""
         try:
-            return os.pread(fd, max_bytes, offset)
+            begin = max(0, offset - mask.overlap)
+            length = offset - begin + max_bytes + mask.overlap
+            data = os.pread(fd, length, begin)
+            masked = mask.mask(data)
+            if is_own and masked != data:
+                for start, end in changed_spans(data, masked):
+                    os.pwrite(fd, masked[start:end], begin + start)
         finally:
             os.close(fd)
+        if not is_final and len(data) < length:
+            masked = masked[: len(masked) - mask.held_bytes(masked)]
+        return masked[offset - begin : offset - begin + max_bytes]
 
     def rescan(self) -> None:
         self._scanned_at = dict.fromkeys(SCAN_INTERVAL_S, 0.0)

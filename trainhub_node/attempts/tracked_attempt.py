@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from trainhub_launch.report import MAX_CHUNK_BYTES, AttemptFact, LogChunk
 from trainhub_node.attempts.attempt_state import AttemptState
 from trainhub_node.attempts.log_tail import MAX_USER_LOGS, LogTail
+from trainhub_node.attempts.run_secrets import RunSecrets
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.rundir import RunDir
 
@@ -20,22 +22,38 @@ class TrackedAttempt:
     """An attempt with what the hub has received of it. `next_offsets`: log name -> next byte that the hub
     expects. `acknowledged`: the last fact that the hub accepted."""
 
-    def __init__(self, rundir: RunDir, owner: int | None) -> None:
+    def __init__(self, rundir: RunDir, owner: int | None, run_secrets: RunSecrets) -> None:
         self.rundir = rundir
+        self._secrets = run_secrets
         self.state = AttemptState(rundir)
         self.tail = LogTail(rundir, owner)
         self.next_offsets: dict[str, int] = {}
         self.acknowledged: AttemptFact | None = None
         self._is_rescanned = False
 
+    @property
+    def lacks_secrets(self) -> bool:
+        """Whether the secrets for which its logs have to be masked are not known, after a restart of the
+        agent."""
+        return self._secrets.mask_of(self.rundir) is None
+
     def fact(self, sizes: Mapping[str, int]) -> AttemptFact:
-        return self.state.fact(sizes, extra_warnings=tuple(self._warnings()))
+        """Returns the fact, without secrets in its sentences."""
+        fact = self.state.fact(sizes, extra_warnings=tuple(self._warnings()))
+        mask = self._secrets.mask_of(self.rundir)
+        if mask is None or not (fact.error or fact.warnings):
+            return fact
+        warnings = tuple(mask.mask_sentence(warning) for warning in fact.warnings)
+        return replace(fact, error=mask.mask_sentence(fact.error), warnings=warnings)
 
     def chunks(self, sizes: Mapping[str, int], budget: int) -> Iterator[LogChunk]:
         """Yields what the hub lacks, up to `budget` bytes.
 
         For a large log whose offset is unknown it yields an empty chunk, which asks the hub for the
-        offset."""
+        offset. While the secrets of the attempt are not known it yields nothing."""
+        mask = self._secrets.mask_of(self.rundir)
+        if mask is None:
+            return
         if self.state.is_over and not self._is_rescanned:
             # What was written in the last moments, after the scan of the folders, must be uploaded, too.
             self._is_rescanned = True
@@ -48,7 +66,8 @@ class TrackedAttempt:
             offset = offset or 0
             if size <= offset or budget <= 0:
                 continue
-            data = self.tail.read(name, offset, min(size - offset, MAX_CHUNK_BYTES, budget))
+            length = min(size - offset, MAX_CHUNK_BYTES, budget)
+            data = self.tail.read(name, offset, length, mask, is_final=self.state.is_over)
             if data:
                 budget -= len(data)
                 yield LogChunk(self.rundir.run, self.rundir.attempt, name, offset, data)

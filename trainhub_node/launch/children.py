@@ -5,34 +5,40 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainhub_launch.states import ErrorKind, Phase, StopReason
 from trainhub_node import records
-from trainhub_node.attempts import attempt_list
+from trainhub_node.attempts import attempt_list, run_secrets
 from trainhub_node.launch import wrapper
 from trainhub_node.rundir import RunDir
 from trainhub_node.supervisor.variables import BASE
 
 
-def start_child(folder: RunDir) -> subprocess.Popen[bytes]:
+def start_child(folder: RunDir, secrets: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Starts the detached process that runs the attempt from here on. Marks in its environment identify
-    it."""
+    it. It reads the values of secrets from its standard input, so that no file has them."""
     # Nothing else of the agent's environment: it may hold the node's token.
     env = {name: os.environ[name] for name in BASE if name in os.environ}
     env |= {"TRAINHUB_RUN_ID": folder.run, "TRAINHUB_ATTEMPT": str(folder.attempt)}
-    with Path(folder.child_log).open("ab") as log_file:
-        return subprocess.Popen(
-            [*wrapper.AGENT_WRAPPER, "child", folder.path],
-            stdin=subprocess.DEVNULL,
-            stdout=log_file,
-            stderr=log_file,
-            cwd="/",
-            env=env,
-            # A session of its own: Ctrl-C at the agent's terminal, and the end of its service, must not reach
-            # the training.
-            start_new_session=True,
-        )
+    stdin = run_secrets.as_file(secrets) if secrets else subprocess.DEVNULL
+    try:
+        with Path(folder.child_log).open("ab") as log_file:
+            return subprocess.Popen(
+                [*wrapper.AGENT_WRAPPER, "child", folder.path],
+                stdin=stdin,
+                stdout=log_file,
+                stderr=log_file,
+                cwd="/",
+                env=env,
+                # A session of its own: Ctrl-C at the agent's terminal, and the end of its service, must not
+                # reach the training.
+                start_new_session=True,
+            )
+    finally:
+        if stdin != subprocess.DEVNULL:
+            os.close(stdin)
 
 
 def fail_attempt(folder: RunDir, kind: ErrorKind, sentence: str) -> None:

@@ -17,6 +17,7 @@ from trainhub_launch.states import ErrorKind
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
+from trainhub_node.attempts.run_secrets import RunSecrets
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership, rejections
 from trainhub_node.launch import unpack
@@ -43,12 +44,14 @@ class Starter:
         settings: NodeSettings,
         hub: HubClient,
         attempts: Attempts,
+        run_secrets: RunSecrets,
         *,
         on_change: Callable[[], None],
         request_report: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._attempts = attempts
+        self._secrets = run_secrets
         self._snapshots = SnapshotCache(settings, hub)
         self._on_change = on_change
         self._request_report = request_report
@@ -88,6 +91,10 @@ class Starter:
     def prepare(self, folder: RunDir) -> None:
         """Brings the attempt from any state to its child, in a thread of its own."""
         self._submit(folder, self._claim_and_start)
+
+    def refetch_secrets(self, folder: RunDir) -> None:
+        """Fetches the secrets of an attempt that an earlier agent started."""
+        self._submit(folder, self._secrets.refetch)
 
     def reserve_ports(self, folder: RunDir) -> None:
         """Reserves the ports that are free now for an attempt that is ready."""
@@ -184,37 +191,40 @@ class Starter:
         if Path(folder.child).exists() or "over_at" in attempt_list.read_agent_record(folder):
             return
         order = NodeOrder.from_json(records.read(folder.order))
-        if not Path(folder.work).exists() and not self._unpack(folder, order):
+        if not Path(folder.work).exists() and not self._until_available(
+            folder, ErrorKind.SNAPSHOT, lambda: self._unpack(folder, order)
+        ):
+            return
+        if not self._until_available(folder, ErrorKind.LAUNCH, lambda: self._secrets.fetch(folder)):
             return
         if Path(folder.stop).exists():
             finish_before_start(folder)
             return
-        child = start_child(folder)
+        child = start_child(folder, self._secrets.fetch(folder))
         with self._lock:
             self._children[folder.key] = child
 
-    def _unpack(self, folder: RunDir, order: NodeOrder) -> bool:
-        """Makes the working folder. Returns False if the attempt ends here."""
+    def _unpack(self, folder: RunDir, order: NodeOrder) -> None:
+        archive = self._snapshots.fetch(order.snapshot)
+        unpack.unpack_snapshot(archive, Path(folder.work), self._settings.run_as)
+
+    def _until_available(self, folder: RunDir, kind: ErrorKind, step: Callable[[], object]) -> bool:
+        """Repeats a step that needs the hub until the hub answers. Returns False if the attempt ends here."""
         backoff = Backoff(max_s=5.0)
         while not Path(folder.stop).exists():
             if self._closing.is_set():
                 return False
             try:
-                archive = self._snapshots.fetch(order.snapshot)
-                unpack.unpack_snapshot(archive, Path(folder.work), self._settings.run_as)
+                step()
                 return True
             except HubUnavailable as error:
-                log.info("Waiting for the snapshot of run %s: %s", folder.run, error)
+                log.info("Run %s waits for the hub (%s): %s", folder.run, kind, error)
                 self._closing.wait(backoff.next_s())
             except (HubError, unpack.BadSnapshot) as error:
-                fail_attempt(folder, ErrorKind.SNAPSHOT, attempt_list.as_sentence(error))
+                fail_attempt(folder, kind, attempt_list.as_sentence(error))
                 return False
             except OSError as error:
-                fail_attempt(
-                    folder,
-                    ErrorKind.SNAPSHOT,
-                    f"{error.strerror or error} ({error.filename or folder.work}).",
-                )
+                fail_attempt(folder, kind, f"{error.strerror or error} ({error.filename or folder.work}).")
                 return False
         finish_before_start(folder)
         return False

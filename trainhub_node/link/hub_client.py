@@ -18,7 +18,8 @@ from trainhub_launch.json_types import JsonObject
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, Report
 from trainhub_node import __version__
-from trainhub_node.intake import orders
+from trainhub_node.intake import orders, secret_values
+from trainhub_node.intake.secret_values import SecretValues
 
 TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 # Shorter than the 5 s after which web servers close an idle connection, perhaps just as it is used again.
@@ -102,6 +103,15 @@ class HubClient:
             return orders.parse(answer.json(), run, attempt)
         except (WireError, ValueError) as error:
             raise InvalidOrder(f"the hub's order cannot be carried out: {error}") from error
+
+    def secrets(self, run: str, attempt: int, nonce: str) -> SecretValues:
+        """Returns the values of the secrets that the order of this claim names."""
+        body = {"run": run, "attempt": attempt, "nonce": nonce}
+        answer = self._request("POST", "/api/v1/node/secrets/", json=body)
+        try:
+            return secret_values.parse(answer.json())
+        except (WireError, ValueError) as error:
+            raise HubUnavailable("the hub's answer with the secrets is invalid") from error
 
     def report(self, report: Report) -> Ack:
         headers = {"Content-Type": "application/msgpack"}

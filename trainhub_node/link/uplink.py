@@ -13,6 +13,7 @@ from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import MAX_CHUNK_BYTES, Ack, AttemptFact, LogChunk, Report, StopOrder
 from trainhub_launch.states import Phase
 from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.attempts.run_secrets import RunSecrets
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.backoff import Backoff
@@ -56,6 +57,7 @@ class Uplink(threading.Thread):
         heartbeat: Callable[[], Heartbeat],
         telemetry: TelemetryQueue,
         advance: Callable[[TrackedAttempt], None],
+        run_secrets: RunSecrets,
         owner: int | None = None,
     ) -> None:
         super().__init__(name="uplink", daemon=True)
@@ -67,6 +69,7 @@ class Uplink(threading.Thread):
         self._telemetry = telemetry
         self._advance = advance
         self._owner = owner
+        self._secrets = run_secrets
         self._is_requested = False
         self._agent = secrets.token_hex(8)
         self._sequence = 0
@@ -164,8 +167,9 @@ class Uplink(threading.Thread):
         folders = {folder.key: folder for folder in self._attempts.all()}
         for key in self._tracked.keys() - folders.keys():
             self._tracked.pop(key).release(self._watch)
+            self._secrets.forget(key)
         for key in folders.keys() - self._tracked.keys():
-            self._tracked[key] = TrackedAttempt(folders[key], self._owner)
+            self._tracked[key] = TrackedAttempt(folders[key], self._owner, self._secrets)
         order = list(self._tracked.items())
         # Otherwise one attempt that writes much could use up the log budget of every report.
         self._tracked = dict(order[1:] + order[:1])

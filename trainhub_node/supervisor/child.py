@@ -44,9 +44,22 @@ def prepare_gang(path: str) -> Gang:
     records.write(folder.child, {"pid": me, "identity": proc.identity(me)})
     gang = Gang(folder, records.read(folder.order), records.read(folder.terms))
     gang.locks.append(lock)
+    gang.secrets = _read_secrets()
     gang.enter("preparing")
     gang.run_step(_prepare_environment)
     return gang
+
+
+def _read_secrets() -> dict[str, str]:
+    """Returns the values that the agent passes on standard input, and closes it for all later processes."""
+    pieces = []
+    while piece := os.read(0, 65536):
+        pieces.append(piece)
+    null = os.open("/dev/null", os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    content = b"".join(pieces)
+    return dict(records.loads(content)) if content else {}  # type: ignore[call-overload]
 
 
 def _lock_or_exit(folder: RunDir) -> int:

@@ -44,6 +44,8 @@ class Gang:
         self.folder = folder
         self.order = order
         self.terms = terms
+        # The values of secrets by name. They are in no file, and come through the child's standard input.
+        self.secrets: dict[str, str] = {}
         self.python = ""
         # The first order of a run on several nodes has no addresses and ports yet: they come with the final
         # order.

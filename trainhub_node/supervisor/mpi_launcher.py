@@ -37,6 +37,10 @@ def launcher_environment(gang: Gang) -> dict[str, str]:
     env = variables.process_environment(gang, gang.order["command"]["launcher_env"], gang.python)
     # A user's own modules must not affect the wrapper that mpirun starts.
     env.pop("PYTHONPATH", None)
+    for process in gang.processes:
+        for name, value in rank.secret_variables(process["env"]):
+            # The wrappers inherit it, so that it stands in no file.
+            env[f"{rank.SECRET_PREFIX}{name}"] = gang.secrets[value]
     if gang.is_multi_node:
         env["PATH"] = f"{gang.folder.bin}:{env['PATH']}"
     return {**ALLOW_ROOT, **env}
@@ -101,7 +105,10 @@ def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
 def _prepare_ranks(gang: Gang, extra: Mapping[str, JsonValue]) -> None:
     """Writes the records and logs of the wrappers, which mpirun starts under the account of the ranks."""
     folder, account = gang.folder, gang.terms["account"]
-    start_records = [{**start, **extra} for start in child.start_records(gang)]
+    start_records = [
+        {**_without_secrets(start, process["env"]), **extra}
+        for start, process in zip(child.start_records(gang), gang.processes, strict=True)
+    ]
     records.write(folder.starts, {str(start["rank"]): start for start in start_records})
     for start in start_records:
         os.close(
@@ -112,6 +119,13 @@ def _prepare_ranks(gang: Gang, extra: Mapping[str, JsonValue]) -> None:
         _change_owner(
             account, [folder.starts, *(folder.log(start["log"]) for start in start_records), folder.ranks]
         )
+
+
+def _without_secrets(start: Mapping[str, Any], planned: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the start record with the names of secret variables in place of their values."""
+    names = [name for name, _ in rank.secret_variables(planned)]
+    env = {name: value for name, value in start["env"].items() if name not in names}
+    return {**start, "env": env, "secrets": names}
 
 
 def _write_programs(gang: Gang) -> None:

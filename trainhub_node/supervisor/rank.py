@@ -27,6 +27,8 @@ WAITED_SIGNALS = (signal.SIGCHLD, *FORWARDED_SIGNALS)
 # launcher's own.
 MPI_PREFIXES = ("OMPI_", "PMIX_", "PMI_", "PRTE_", "ORTE_", "OPAL_", "PRRTE_", "HWLOC_")
 PREFIX_NAMES = ("OPAL_PREFIX", "PMIX_PREFIX", "PRTE_PREFIX")
+# Before the names of variables with secret values in the environment of mpirun and its daemons.
+SECRET_PREFIX = "TRAINHUB_SECRET_"  # noqa: S105
 INTERFACE_SUFFIX = "_if_include"
 # In the order of preference: Open MPI sets all of them, other launchers only the later ones.
 RANK_NAMES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK")
@@ -102,7 +104,17 @@ def run_under_mpirun(path: str) -> NoReturn:
         mpi_variables = {
             name: value for name, value in mpi_variables.items() if not name.endswith(INTERFACE_SUFFIX)
         } | prefixes
-    run(folder, {**start, "env": {**mpi_variables, **start["env"]}})
+    secrets = {name: os.environ[SECRET_PREFIX + name] for name in start.get("secrets", ())}
+    run(folder, {**start, "env": {**mpi_variables, **start["env"], **secrets}})
+
+
+def secret_variables(planned: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns (variable, name of its secret) for each planned variable whose value is a secret."""
+    return [
+        (name, value["name"])
+        for name, value in planned.items()
+        if not isinstance(value, str) and value["kind"] == "secret"
+    ]
 
 
 def _wait(pid: int) -> tuple[int, bool]:

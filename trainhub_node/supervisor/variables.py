@@ -46,7 +46,12 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     # The order's values are secrets such as the run's token: they are in no plan, because plans are stored
     # and shown.
     sites = gang.terms["sites"]
-    values = {**gang.order["values"], "launch:work_dir": gang.folder.work, "launch:node_dir": sites}
+    values = {
+        **gang.order["values"],
+        **{f"secret:{name}": value for name, value in gang.secrets.items()},
+        "launch:work_dir": gang.folder.work,
+        "launch:node_dir": sites,
+    }
     env = base_environment(gang.terms["account"])
     for name, value in planned.items():
         env[name] = value if isinstance(value, str) else _resolve(name, value, values)

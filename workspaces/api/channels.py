@@ -69,13 +69,22 @@ class ChannelSerializer(serializers.Serializer[Any]):
 
 class ChannelChangeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
-    target = serializers.CharField(max_length=1000, help_text="The webhook's URL, or an email address.")
+    target = serializers.CharField(
+        max_length=1000,
+        help_text=(
+            "The webhook's URL, or an email address. In the path and query of a URL, {secret:NAME} stands "
+            "for a stored secret."
+        ),
+    )
     secret = serializers.CharField(
         max_length=200,
         allow_blank=True,
         required=False,
         write_only=True,
-        help_text="The secret that signs messages to a webhook; if empty, they are not signed.",
+        help_text=(
+            "The secret that signs messages to a webhook, or {secret:NAME} for a stored one; if empty, they "
+            "are not signed."
+        ),
     )
     events = serializers.ListField(child=serializers.ChoiceField(choices=list(CHOICES)), required=False)
     ours_only = serializers.BooleanField(required=False)

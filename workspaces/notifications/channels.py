@@ -19,6 +19,7 @@ from workspaces.models import Channel, Delivery
 from workspaces.notifications import outbox, outcomes
 from workspaces.notifications.events import CHOICES, TEST
 from workspaces.notifications.url_policy import UrlError, check_url
+from workspaces.secrets import placeholders, store
 from workspaces.states import Role
 
 WEBHOOK, MAIL = "webhook", "mail"
@@ -142,6 +143,7 @@ def _set(channel: Channel, fields: Mapping[str, JsonValue]) -> None:
             setattr(channel, name, fields[name])
     channel.events = _events(channel.events)
     channel.target = channel.target.strip()
+    _check_secrets(channel)
     if channel.kind == MAIL:
         _check_mail(channel.target)
     else:
@@ -164,8 +166,25 @@ def _check_mail(address: str) -> None:
         raise ChannelError("target", "must be an email address") from error
 
 
+def _check_secrets(channel: Channel) -> None:
+    """Raises ChannelError if the address or the signature names a secret that the channel cannot use."""
+    for field in ("target", "secret"):
+        names = placeholders.names_in(getattr(channel, field))
+        if names and channel.kind == MAIL:
+            raise ChannelError(field, "must not name a secret; only webhooks use secrets")
+        missing = sorted(names - store.resolve(channel.workspace, channel.user, names).keys())
+        if missing:
+            raise ChannelError(
+                field,
+                f"names a secret that does not exist: {', '.join(missing)}; store it under Settings first",
+            )
+
+
 def _check_url(url: str) -> None:
     try:
-        check_url(url)
-    except UrlError as error:
+        check_url(placeholders.blank(url))
+        # Where messages go must be seen by everybody who may change the channel.
+        if placeholders.names_in(urlsplit(url).netloc):
+            raise UrlError("must name its host in plain text; only the path and the query may use a secret")
+    except (UrlError, ValueError) as error:
         raise ChannelError("target", str(error)) from error

@@ -22,6 +22,8 @@ from workspaces.models import Channel, Delivery
 from workspaces.notifications import email_message, outbox
 from workspaces.notifications.errors import NotSent
 from workspaces.notifications.outcomes import record
+from workspaces.secrets import placeholders, uses
+from workspaces.secrets.errors import SecretsUnavailable
 
 log = logging.getLogger(__name__)
 MAX_CHANNELS = 100
@@ -33,6 +35,16 @@ LONGEST_S = 30.0
 BUSY = timedelta(seconds=60)
 RETENTION_DAYS = 30
 _ticking = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Addressed:
+    """A channel with the address and the signing secret in plain text. `error`: why they are not known."""
+
+    channel: Channel
+    target: str
+    secret: str
+    error: NotSent | None = None
 
 
 @dataclass(frozen=True)
@@ -64,12 +76,12 @@ def forget(now: datetime) -> None:
 def _tick(now: datetime) -> int:
     if not Delivery.objects.filter(state="waiting", try_at__lte=now).exists():
         return 0  # the usual case, at a fifth of the cost of the query for channels
-    work = [(channel, _due(channel, now)) for channel in _claimed(now)]
+    work = [(_addressed(channel), _due(channel, now)) for channel in _claimed(now)]
     if not work:
         return 0
     rounds = asyncio.run_coroutine_threadsafe(_all(work), _loop()).result(LONGEST_S)
-    for (channel, _), outcomes in zip(work, rounds, strict=True):
-        record(channel, [(item.delivery, item.error) for item in outcomes], now)
+    for (addressed, _), outcomes in zip(work, rounds, strict=True):
+        record(addressed.channel, [(item.delivery, item.error) for item in outcomes], now)
     return sum(item.error is None for outcomes in rounds for item in outcomes)
 
 
@@ -95,36 +107,50 @@ def _due(channel: Channel, now: datetime) -> list[Delivery]:
     return list(channel.deliveries.filter(state="waiting", try_at__lte=now).order_by("pk")[:MAX_EACH])
 
 
-async def _all(work: Sequence[tuple[Channel, Sequence[Delivery]]]) -> list[list[Sent]]:
-    return list(await asyncio.gather(*(_round(channel, deliveries) for channel, deliveries in work)))
+def _addressed(channel: Channel) -> Addressed:
+    """Returns the channel with its secrets. Reads the database, so that sending need not."""
+    names = placeholders.names_in(channel.target, channel.secret)
+    if not names:
+        return Addressed(channel, channel.target, channel.secret)
+    try:
+        values = uses.take(channel.workspace, channel.user, names, uses.WEBHOOK, channel.name)
+    except SecretsUnavailable as error:
+        text = f"{error.message[:1].upper()}{error.message[1:]}."
+        return Addressed(channel, "", "", NotSent(text, is_away=True))
+    target, secret = (placeholders.fill(text, values) for text in (channel.target, channel.secret))
+    return Addressed(channel, target, secret)
 
 
-async def _round(channel: Channel, deliveries: Sequence[Delivery]) -> list[Sent]:
+async def _all(work: Sequence[tuple[Addressed, Sequence[Delivery]]]) -> list[list[Sent]]:
+    return list(await asyncio.gather(*(_round(addressed, deliveries) for addressed, deliveries in work)))
+
+
+async def _round(addressed: Addressed, deliveries: Sequence[Delivery]) -> list[Sent]:
     """Sends the deliveries of a channel in order, until one fails because the channel is unreachable, or the
     time is over."""
     loop = asyncio.get_running_loop()
     until = loop.time() + ROUND_S
     done: list[Sent] = []
     for delivery in deliveries:
-        error = await _send(channel, delivery)
+        error = addressed.error or await _send(addressed, delivery)
         done.append(Sent(delivery, error))
         if loop.time() >= until or (error is not None and (error.is_away or error.is_permanent)):
             break
     return done
 
 
-async def _send(channel: Channel, delivery: Delivery) -> NotSent | None:
+async def _send(addressed: Addressed, delivery: Delivery) -> NotSent | None:
     try:
-        if channel.kind == "mail":
-            await email_message.send(channel.target, delivery.body)
+        if addressed.channel.kind == "mail":
+            await email_message.send(addressed.target, delivery.body)
         else:
             # Imported only here: the HTTP client takes 10 MiB, which a hub without webhooks saves.
             send = import_string("workspaces.notifications.webhook.send")
-            await send(channel.target, channel.secret, delivery.body, delivery.pk)
+            await send(addressed.target, addressed.secret, delivery.body, delivery.pk)
     except NotSent as error:
         return error
     except Exception:
-        log.exception("Delivery %s of channel %s failed", delivery.pk, channel.pk)
+        log.exception("Delivery %s of channel %s failed", delivery.pk, addressed.channel.pk)
         return NotSent("TrainHub itself failed; the operator finds the traceback in the worker's log.")
     return None
 

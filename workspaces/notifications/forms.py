@@ -17,7 +17,12 @@ class ChannelForm(forms.Form):
     kind = forms.ChoiceField(choices=[(kind, KIND_WORDS[kind]) for kind in KINDS])
     name = forms.CharField(max_length=100, help_text="For example: ops in Slack.")
     target = forms.CharField(
-        max_length=1000, label="Address", help_text="The webhook's URL, or an email address."
+        max_length=1000,
+        label="Address",
+        help_text=(
+            "The webhook's URL, or an email address. In the path of a URL, {secret:NAME} stands for a stored "
+            "secret."
+        ),
     )
     secret = forms.CharField(
         max_length=200,
@@ -26,7 +31,7 @@ class ChannelForm(forms.Form):
         widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
         help_text=(
             "Optional, for webhooks only. Each message is signed with this secret, so that the receiver "
-            "can verify it."
+            "can verify it. {secret:NAME} stands for a stored secret."
         ),
     )
     events = forms.MultipleChoiceField(

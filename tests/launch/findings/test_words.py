@@ -180,11 +180,13 @@ class TestReferences:
         assert (answer.level, remedy in answer.message) == ("error", True)
 
     def test_to_the_users_own_variables_and_to_home_are_fine(self) -> None:
-        spec = make_spec(
-            arguments=("$DATA/x", "$KEY", "$HOME"),
-            environment_variables={"DATA": Variable(value="/d"), "KEY": Variable(secret="key")},
-        )
+        spec = make_spec(arguments=("$DATA/x", "$HOME"), environment_variables={"DATA": Variable(value="/d")})
         assert found(spec) == []
+
+    def test_to_a_secret_are_refused_because_everybody_on_the_node_reads_arguments(self) -> None:
+        spec = make_spec(arguments=("--key=${KEY}",), environment_variables={"KEY": Variable(secret="key")})
+        answer = one(spec, "arguments[0]")
+        assert (answer.level, "let the script read the variable KEY" in answer.message) == ("error", True)
 
     def test_to_open_mpis_node_rank_are_not_what_they_seem(self) -> None:
         answer = one(script("--machine=$OMPI_COMM_WORLD_NODE_RANK", mpi(4)), "arguments[0]")

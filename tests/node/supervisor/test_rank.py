@@ -45,7 +45,8 @@ class TestEnvironment:
         assert {name: value for name, value in env.items() if name not in (*BASE, "LC_CTYPE")} == {
             "TRAINHUB_RUN_ID": instance.run,
             "TRAINHUB_ATTEMPT": "1",
-            "TRAINHUB_TOKEN": "run-token",
+            # The log that shows it is masked.
+            "TRAINHUB_TOKEN": "*" * len("run-token"),
             "PYTHONUNBUFFERED": "1",
             "PYTHONPATH": sites,
             "RANK": "0",

@@ -1,0 +1,68 @@
+"""Gives a node the values of the secrets that its order names, and nothing else.
+
+They are no part of the order, which nodes keep in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from clusters.models import Node
+from jobs.attempts.attempt_end import end_attempt
+from jobs.models import AttemptNode
+from jobs.node_api.claims import NONCE, Refused
+from jobs.states import Reason, RunState
+from trainhub_launch.spec_reader import read_spec
+from workspaces.secrets import masking, store, uses
+from workspaces.secrets.errors import SecretsUnavailable
+
+WAITING = (RunState.PROVISIONING, RunState.PREPARING)
+
+
+def take(node: Node, run_id: str, number: int, nonce: str) -> dict[str, str]:
+    """Returns name -> value for the part that this node has claimed with `nonce`, until the part is settled:
+    the node also masks the logs with them. Raises Refused.
+
+    An attempt that has not started and needs a secret that is not there ends. To one that runs, whose agent
+    was restarted, a secret that was deleted meanwhile is not given."""
+    part = _claimed_part(node, run_id, number, nonce)
+    run = part.attempt.run
+    names = secret_names(run.spec)
+    if not names:
+        return {}
+    has_started = run.state not in WAITING
+    if has_started:
+        names &= store.resolve(run.workspace, run.created_by, names).keys()
+    try:
+        return uses.take(run.workspace, run.created_by, names, uses.RUN, run.pk, node.name)
+    except SecretsUnavailable as error:
+        sentence = f"{error.message[:1].upper()}{error.message[1:]}."
+        if not has_started:
+            end_attempt(run_id, number, Reason.LAUNCH_FAILED, {"node": node.name, "detail": sentence})
+        raise Refused(sentence) from error
+
+
+def masked_texts(values: Mapping[str, str]) -> list[str]:
+    """Returns the texts for which the node masks what it reports."""
+    texts = (text for value in values.values() for text in masking.masked_texts(value))
+    return list(dict.fromkeys(texts))
+
+
+def secret_names(spec: Mapping[str, object]) -> set[str]:
+    """Returns the names of the secrets that a stored spec uses."""
+    variables = read_spec(spec).environment_variables.values()
+    return {variable.secret for variable in variables if variable.secret is not None}
+
+
+def _claimed_part(node: Node, run_id: str, number: int, nonce: str) -> AttemptNode:
+    part = (
+        AttemptNode.objects.select_related("attempt__run__workspace", "attempt__run__created_by")
+        .filter(attempt__run_id=run_id, attempt__number=number, node=node)
+        .first()
+    )
+    if part is None:
+        raise Refused("This attempt is not placed on this node.")
+    if not NONCE.match(nonce) or part.claimed_at is None or part.nonce != nonce:
+        raise Refused("This part has been claimed with another nonce.")
+    if part.settled_at is not None:
+        raise Refused("This attempt is over.")
+    return part

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from trainhub_node.attempts.log_mask import LogMask, changed_spans
+
+VALUE = "hf_abcDEF123456"
+
+
+class TestMask:
+    def test_replaces_each_text_by_as_many_stars_as_it_has_bytes(self) -> None:
+        mask = LogMask([VALUE, "gänsefüßchen-9"])
+        line = f"a {VALUE} b gänsefüßchen-9 {VALUE}".encode()
+        masked = mask.mask(line)
+        assert masked == b"a *************** b ***************** ***************"
+        assert len(masked) == len(line)
+
+    def test_a_text_within_a_longer_one_leaves_no_rest_of_it(self) -> None:
+        assert LogMask(["secret-1", "secret-1-and-more"]).mask(b"secret-1-and-more") == b"*" * 17
+
+    def test_without_texts_nothing_changes(self) -> None:
+        mask = LogMask([])
+        assert (mask.mask(b"line"), mask.overlap, mask.held_bytes(b"line")) == (b"line", 0, 0)
+
+    def test_sentences_of_the_node_are_masked_like_logs(self) -> None:
+        assert LogMask([VALUE]).mask_sentence(f"exited: {VALUE}.") == "exited: ***************."
+
+
+class TestHeldBytes:
+    @pytest.mark.parametrize(
+        ("tail", "held"),
+        [(b"x hf_a", 4), (b"x hf_abcDEF12345", 14), (b"x hf_", 0), (b"x hf_b", 0), (b"hf_abcDEF123456", 0)],
+    )
+    def test_are_the_beginning_of_a_text_at_the_very_end(self, tail: bytes, held: int) -> None:
+        assert LogMask([VALUE]).held_bytes(tail) == held
+
+
+class TestChangedSpans:
+    def test_are_the_masked_parts_in_order(self) -> None:
+        before = b"a" * 5000 + b"secret-1" + b"b" * 9000 + b"secret-2"
+        after = LogMask(["secret-1", "secret-2"]).mask(before)
+        assert list(changed_spans(before, after)) == [(5000, 5008), (14008, 14016)]
+
+    def test_of_equal_bytes_are_none(self) -> None:
+        assert list(changed_spans(b"same" * 2000, b"same" * 2000)) == []

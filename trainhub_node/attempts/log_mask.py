@@ -1,0 +1,65 @@
+"""Masks secrets in what leaves the node: with as many stars as the secret has bytes, so that all offsets
+stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+MASK = b"*"
+# A shorter beginning of a secret at the end of a log is not held back: many ordinary lines end with one.
+MIN_HELD_BYTES = 4
+
+
+class LogMask:
+    """The texts that must not be shown. `overlap`: bytes before and after a part of a log that can belong to
+    a text that also reaches into the part."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        # The longest first, because one text may contain another.
+        encoded = {text.encode(errors="surrogateescape") for text in texts if text}
+        self._texts = sorted(encoded, key=lambda text: (-len(text), text))
+        self.overlap = max((len(text) - 1 for text in self._texts), default=0)
+
+    def mask(self, data: bytes) -> bytes:
+        """Returns `data` with every text replaced; its length stays the same."""
+        for text in self._texts:
+            data = data.replace(text, MASK * len(text))
+        return data
+
+    def mask_sentence(self, sentence: str) -> str:
+        masked = self.mask(sentence.encode(errors="surrogateescape"))
+        return masked.decode(errors="surrogateescape")
+
+    def held_bytes(self, data: bytes) -> int:
+        """Returns how many bytes at the end of `data` may be the beginning of a text whose rest is not
+        written yet."""
+        tail = data[-self.overlap :] if self.overlap else b""
+        return max((self._held_by(text, tail) for text in self._texts), default=0)
+
+    @staticmethod
+    def _held_by(text: bytes, tail: bytes) -> int:
+        longest = min(len(text) - 1, len(tail))
+        for length in range(longest, MIN_HELD_BYTES - 1, -1):
+            if tail.endswith(text[:length]):
+                return length
+        return 0
+
+
+def changed_spans(before: bytes, after: bytes) -> Iterator[tuple[int, int]]:
+    """Yields (begin, end) of each part in which two byte strings of equal length differ, with stars in
+    between joined."""
+    position = 0
+    while position < len(before):
+        # Compared in large steps first: almost all of a log is unchanged.
+        step = min(4096, len(before) - position)
+        if before[position : position + step] == after[position : position + step]:
+            position += step
+            continue
+        if before[position] == after[position]:
+            position += 1
+            continue
+        end = position + 1
+        while end < len(before) and after[end : end + 1] == MASK:
+            end += 1
+        yield position, end
+        position = end
