@@ -33,6 +33,7 @@ for _name in (
     os.environ.pop(_name, None)
 os.environ["DATA_DIR"] = str(_data)
 os.environ["NODE_DIR"] = str(_data / "node")
+os.environ["SECRETS_KEYRING"] = str(_data / "keyring" / "keys")
 os.environ["SECRET_KEY"] = "of-tests-only"
 
 # Only now: trainhub.installation reads DATA_DIR once, when it is imported.

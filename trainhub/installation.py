@@ -30,8 +30,6 @@ NODE_WHEELS = DATA_DIR / "wheels"
 BROWSER_HOST = "trainhub.localhost"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 ANY_ADDRESS = ("", "0.0.0.0", "::")  # noqa: S104 - compared with, never bound by itself
-
-
 REDIS_KINDS = ("redis", "rediss", "unix")
 BROKER_KINDS = ("redis", "rediss", "redis+socket", "amqp", "amqps")
 
@@ -62,8 +60,7 @@ OWN_CERTIFICATE = Certificate(TLS_DIR / "server.pem", TLS_DIR / "server-key.pem"
 
 
 def secrets_keyring() -> Path:
-    """Returns SECRETS_KEYRING, or a file beside the data folder: whoever gets hold of a backup of that folder
-    must not be able to read its secrets."""
+    """Returns SECRETS_KEYRING, or a file beside the data folder, so that no backup of the folder has it."""
     # With an account of its own the hub's DATA_DIR is the part `hub` of the installation's.
     is_part = DATA_DIR.name == "hub" and (DATA_DIR.parent / "run").is_dir()
     data = DATA_DIR.parent if is_part else DATA_DIR
@@ -175,8 +172,7 @@ def api_url() -> str:
 
 
 def is_for_browsers_only(url: str) -> bool:
-    """Returns whether the host of `url` is below localhost, which browsers resolve but other programs often
-    do not."""
+    """Returns whether the host of `url` is below localhost, which many programs cannot resolve."""
     return (urlsplit(url).hostname or "").endswith(".localhost")
 
 
@@ -260,8 +256,7 @@ def rabbitmq_api_url() -> str:
 
 
 def hub_ca() -> Path | None:
-    """Returns the certificate of the authority that the running hub made for itself; None if it needs
-    none."""
+    """Returns the certificate of the running hub's own authority; None if it has none."""
     path = services().get("hub_ca")
     return Path(path) if path else None
 
@@ -277,8 +272,7 @@ def broker_of(url: str) -> str:
 
 
 def secret_key() -> str:
-    """Returns SECRET_KEY, or the key that `up` has stored. Before the first `up` it is a new one, only for
-    this process."""
+    """Returns SECRET_KEY, or the key that `up` has stored; before the first `up`, one for this process."""
     key = env.secret("SECRET_KEY")
     if key:
         return key

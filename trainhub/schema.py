@@ -118,6 +118,9 @@ def _refusals(path: str, method: str, operation: Mapping[str, object]) -> list[H
         statuses += [HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE]
     if path.endswith(("/uploads/{sha256}", "/versions/upload", "/snapshots/")) and method in ("post", "put"):
         statuses.append(HTTPStatus.INSUFFICIENT_STORAGE)
+    if path.endswith("/secrets/{name}/") and method == "put":
+        # Without the keys no value can be stored.
+        statuses.append(HTTPStatus.SERVICE_UNAVAILABLE)
     if method == "get" and not path.endswith("/"):
         statuses += [HTTPStatus.PRECONDITION_FAILED, HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE]
     return [*statuses, HTTPStatus.NOT_ACCEPTABLE, HTTPStatus.INTERNAL_SERVER_ERROR]

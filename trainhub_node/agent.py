@@ -16,7 +16,6 @@ from trainhub_launch.states import Phase
 from trainhub_node import proc, records
 from trainhub_node.attempts import attempt_list, crash_cleanup
 from trainhub_node.attempts.attempt_list import Attempts, Key
-from trainhub_node.attempts.run_secrets import RunSecrets
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.environments import builder_account
@@ -24,6 +23,7 @@ from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.outputs import OutputUploads
+from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.launch.starter import Starter
 from trainhub_node.link import wakeups
 from trainhub_node.link.hub_client import HubClient
@@ -65,7 +65,8 @@ class Agent:
             telemetry=self._telemetry,
             advance=self._advance,
             owner=owner,
-            run_secrets=run_secrets,
+            mask_of=run_secrets.mask_of,
+            on_settled=run_secrets.forget,
         )
         self._starter = Starter(
             settings,

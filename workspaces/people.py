@@ -18,7 +18,7 @@ from django.utils import timezone
 from workspaces import audit
 from workspaces.access import Principal, access_changed
 from workspaces.authentication.delays import HashingBusy
-from workspaces.models import ApiToken, Invitation, Membership, User
+from workspaces.models import ApiToken, Invitation, Membership, Secret, User
 from workspaces.states import Role
 
 
@@ -100,12 +100,13 @@ def change_role(who: Principal, membership: Membership, role: Role) -> None:
 
 @transaction.atomic
 def remove(who: Principal, membership: Membership) -> None:
-    """Ends a membership and every token of that person for this workspace. The account remains. Raises
-    PeopleError for the only owner."""
+    """Ends a membership, every token of that person for this workspace and their own secrets in it. The
+    account remains. Raises PeopleError for the only owner."""
     _keep_an_owner(membership)
     _withdraw_invitations_by(membership)
     tokens = ApiToken.objects.filter(workspace=who.workspace, user=membership.user, revoked_at=None)
     tokens.update(revoked_at=timezone.now())
+    Secret.objects.filter(workspace=who.workspace, user=membership.user).delete()
     membership.delete()
     access_changed(membership.user)
     audit.record(who.user, "member.removed", str(membership.user), who.workspace)

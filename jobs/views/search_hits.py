@@ -64,6 +64,7 @@ ACTIONS = (
     Action("People", "accounts users operators deactivate reset password", "people", for_operators=True),
     Action("Audit trail", "log history who did what", "audit", role=Role.OWNER),
     Action("Workspaces", "create rename archive team", "workspaces", for_operators=True),
+    Action("Secrets", "settings tokens passwords keys credentials", "secrets"),
     Action("Notifications", "settings channels webhook mail", "channels"),
     Action("Change the password", "settings account", "password"),
     Action("Deleted runs", "restore undo trash", "deleted-runs"),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from trainhub_launch.report import MAX_CHUNK_BYTES, AttemptFact, LogChunk
 from trainhub_node.attempts.attempt_state import AttemptState
+from trainhub_node.attempts.log_mask import LogMask
 from trainhub_node.attempts.log_tail import MAX_USER_LOGS, LogTail
-from trainhub_node.attempts.run_secrets import RunSecrets
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.rundir import RunDir
 
@@ -20,11 +20,14 @@ LOW_DISK_BYTES = 64 * 1024 * 1024
 
 class TrackedAttempt:
     """An attempt with what the hub has received of it. `next_offsets`: log name -> next byte that the hub
-    expects. `acknowledged`: the last fact that the hub accepted."""
+    expects. `acknowledged`: the last fact that the hub accepted. `mask_of` returns the mask of its logs, None
+    while that is not known."""
 
-    def __init__(self, rundir: RunDir, owner: int | None, run_secrets: RunSecrets) -> None:
+    def __init__(
+        self, rundir: RunDir, owner: int | None, mask_of: Callable[[RunDir], LogMask | None]
+    ) -> None:
         self.rundir = rundir
-        self._secrets = run_secrets
+        self._mask_of = mask_of
         self.state = AttemptState(rundir)
         self.tail = LogTail(rundir, owner)
         self.next_offsets: dict[str, int] = {}
@@ -35,12 +38,12 @@ class TrackedAttempt:
     def lacks_secrets(self) -> bool:
         """Whether the secrets for which its logs have to be masked are not known, after a restart of the
         agent."""
-        return self._secrets.mask_of(self.rundir) is None
+        return self._mask_of(self.rundir) is None
 
     def fact(self, sizes: Mapping[str, int]) -> AttemptFact:
         """Returns the fact, without secrets in its sentences."""
         fact = self.state.fact(sizes, extra_warnings=tuple(self._warnings()))
-        mask = self._secrets.mask_of(self.rundir)
+        mask = self._mask_of(self.rundir)
         if mask is None or not (fact.error or fact.warnings):
             return fact
         warnings = tuple(mask.mask_sentence(warning) for warning in fact.warnings)
@@ -51,7 +54,7 @@ class TrackedAttempt:
 
         For a large log whose offset is unknown it yields an empty chunk, which asks the hub for the
         offset. While the secrets of the attempt are not known it yields nothing."""
-        mask = self._secrets.mask_of(self.rundir)
+        mask = self._mask_of(self.rundir)
         if mask is None:
             return
         if self.state.is_over and not self._is_rescanned:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from trainhub_launch.states import ErrorKind, Phase, StopReason
 from trainhub_node import records
-from trainhub_node.attempts import attempt_list, run_secrets
-from trainhub_node.launch import wrapper
+from trainhub_node.attempts import attempt_list
+from trainhub_node.launch import run_secrets, wrapper
 from trainhub_node.rundir import RunDir
 from trainhub_node.supervisor.variables import BASE
 

@@ -17,13 +17,13 @@ from trainhub_launch.states import ErrorKind
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
-from trainhub_node.attempts.run_secrets import RunSecrets
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership, rejections
 from trainhub_node.launch import unpack
 from trainhub_node.launch.cache import SnapshotCache
 from trainhub_node.launch.children import fail_attempt, finish_before_start, start_child
 from trainhub_node.launch.claims import Claims
+from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings

@@ -13,12 +13,13 @@ from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import MAX_CHUNK_BYTES, Ack, AttemptFact, LogChunk, Report, StopOrder
 from trainhub_launch.states import Phase
 from trainhub_node.attempts.attempt_list import Attempts, Key
-from trainhub_node.attempts.run_secrets import RunSecrets
+from trainhub_node.attempts.log_mask import LogMask
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake.rejections import accepts_key
 from trainhub_node.link.hub_client import HubClient, HubError, RequestRejected, TokenRejected
+from trainhub_node.rundir import RunDir
 from trainhub_node.telemetry.heartbeat import has_changed
 from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
 
@@ -44,8 +45,9 @@ class AckHandlers(Protocol):
 
 
 class Uplink(threading.Thread):
-    """The thread that sends reports. `advance` is called before each report with every tracked attempt.
-    `owner`: see `open_run_file`."""
+    """The thread that sends reports. `advance` is called before each report with every tracked attempt,
+    `on_settled` after the last report about one. `mask_of`: see TrackedAttempt; `owner`: see
+    `open_run_file`."""
 
     def __init__(
         self,
@@ -57,7 +59,8 @@ class Uplink(threading.Thread):
         heartbeat: Callable[[], Heartbeat],
         telemetry: TelemetryQueue,
         advance: Callable[[TrackedAttempt], None],
-        run_secrets: RunSecrets,
+        mask_of: Callable[[RunDir], LogMask | None],
+        on_settled: Callable[[Key], None],
         owner: int | None = None,
     ) -> None:
         super().__init__(name="uplink", daemon=True)
@@ -69,7 +72,8 @@ class Uplink(threading.Thread):
         self._telemetry = telemetry
         self._advance = advance
         self._owner = owner
-        self._secrets = run_secrets
+        self._mask_of = mask_of
+        self._on_settled = on_settled
         self._is_requested = False
         self._agent = secrets.token_hex(8)
         self._sequence = 0
@@ -167,9 +171,9 @@ class Uplink(threading.Thread):
         folders = {folder.key: folder for folder in self._attempts.all()}
         for key in self._tracked.keys() - folders.keys():
             self._tracked.pop(key).release(self._watch)
-            self._secrets.forget(key)
+            self._on_settled(key)
         for key in folders.keys() - self._tracked.keys():
-            self._tracked[key] = TrackedAttempt(folders[key], self._owner, self._secrets)
+            self._tracked[key] = TrackedAttempt(folders[key], self._owner, self._mask_of)
         order = list(self._tracked.items())
         # Otherwise one attempt that writes much could use up the log budget of every report.
         self._tracked = dict(order[1:] + order[:1])

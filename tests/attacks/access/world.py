@@ -33,7 +33,7 @@ from tests.registry.builders import run_with
 from tracking.models import LoggedModel, SavedView
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
-from workspaces.models import ApiToken, BrowserSession, Channel, Invitation, Membership, User
+from workspaces.models import ApiToken, BrowserSession, Channel, Invitation, Membership, Secret, User
 from workspaces.states import Role
 
 Values = dict[str, Any]
@@ -167,6 +167,9 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     alert = Alert.objects.create(
         key="node_clock:1", kind="node_clock", node=Node.objects.get(), severity="warning", state="firing"
     )
+    secret = Secret.objects.create(
+        workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
+    )
     by_prefix: dict[str, Values] = {
         "/invitations/": {"pk": to_me.pk},
         "/api/v1/invitations/": {"pk": to_me.pk},
@@ -175,6 +178,8 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/settings/sessions/": {"pk": _session_of(who.user).pk},
         "/settings/notifications/": {"pk": channel.pk},
         "/settings/members/": {"pk": member.pk},
+        "/settings/secrets/": {"pk": secret.pk},
+        "/api/v1/secrets/": {"name": secret.name},
         "/clusters/invitations/": {"pk": invitation.pk},
         "/experiments/": {"pk": old.pk},
         "/runs/views/": {"pk": view.pk},

@@ -59,6 +59,8 @@ PAGES = (
     "/settings/notifications/",
     "/settings/notifications/add/own/",
     "/settings/notifications/{channel}/",
+    "/settings/secrets/",
+    "/settings/secrets/{secret}/",
     "/people/",
     "/people/?q=nothing+like+this",
     "/people/1/",

@@ -67,6 +67,7 @@ def run() -> int:
     """Runs agent and hub until a signal or the hub's end. Returns the exit code."""
     account = accounts.hub_account()
     ownership.prepare(account)
+    ownership.give_keyring(account)
     accounts.check_passable(account)
     notice = preflight.account_notice()
     preflight.lock()

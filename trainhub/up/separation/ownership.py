@@ -44,6 +44,25 @@ def prepare(account: Account) -> None:
         ) from error
 
 
+def give_keyring(account: Account) -> None:
+    """Makes the folder of the keys for secrets, and gives it with its file to the hub's account. A place of
+    the operator's own (SECRETS_KEYRING) stays as it is."""
+    if env.text("SECRETS_KEYRING", ""):
+        return
+    file = installation.secrets_keyring()
+    try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        # The file first: the folder is root's and private until then.
+        for path in (file, file.parent):
+            if os.path.lexists(path) and path.lstat().st_uid == 0:
+                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
+    except OSError as error:
+        raise Stop(
+            f"The folder of the keys for secrets, {file.parent}, cannot be made ready: {error.strerror}. Set "
+            "SECRETS_KEYRING to a file in a folder of the hub's account."
+        ) from error
+
+
 def is_separate(data: Path) -> bool:
     """Returns whether the hub's part of this folder has been given to an account."""
     try:
