@@ -110,6 +110,8 @@ def remove_if_asked() -> bool:
     if not files.REMOVE.exists():
         return False
     shutil.rmtree(installation.DATA_DIR)
+    # The keys of its secrets lie beside it, and are made with the first secret.
+    shutil.rmtree(installation.secrets_keyring().parent, ignore_errors=True)
     return True
 
 

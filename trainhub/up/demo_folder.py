@@ -17,6 +17,7 @@ REAL = (
     "NODE_BROKER_URL",
     "RABBITMQ_API_URL",
     "SECRET_KEY",
+    "SECRETS_KEYRING",
     "NODE_DIR",
     "RUN_AS",
     "OPEN",
