@@ -39,11 +39,16 @@ class Caller:
         return self.role.covers(required)
 
     def may_write(self, run: Run) -> bool:
-        """Returns whether the caller may write to the run: a job to itself and its children, a contributor to
-        all runs."""
-        if run.workspace_id != self.workspace.pk or not self.may(Role.CONTRIBUTOR):
+        """Returns whether the caller may write to the run: a job to itself and its children, a token that
+        only logs to runs of its person, a contributor to all runs."""
+        if run.workspace_id != self.workspace.pk or not self.may(Role.CONTRIBUTOR) or not self.may_read(run):
             return False
         return self.job is None or self.job.pk in (run.pk, run.parent_id)
+
+    def may_read(self, run: Run) -> bool:
+        """Returns whether the caller may read a run of the workspace: all, but with a token that only logs
+        those of its person."""
+        return not self.scope.only_logs or (self.user is not None and run.created_by_id == self.user.pk)
 
 
 _lock = threading.Lock()

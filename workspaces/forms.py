@@ -22,7 +22,7 @@ ROLE_HELP = (
     "A viewer can read everything here, a contributor can also run programs on the nodes, and an "
     "owner can also manage people."
 )
-SCOPE_CHOICES = [(TokenScope.WRITE.value, "read and write"), (TokenScope.READ.value, "read only")]
+SCOPE_CHOICES = [(scope.value, scope.words) for scope in reversed(TokenScope)]
 NO_END = "none"
 LIFETIME_CHOICES = [*((str(days), f"in {days} days") for days in LIFETIMES_DAYS), (NO_END, "never")]
 
@@ -114,7 +114,7 @@ class TokenForm(forms.Form):
         required=False,
         empty_value=TokenScope.WRITE,
         label="Access",
-        help_text="Read access is enough for dashboards and reports.",
+        help_text="Reading is enough for dashboards, logging for MLflow on another machine.",
     )
     expires = forms.ChoiceField(
         choices=LIFETIME_CHOICES,

@@ -108,7 +108,7 @@ class ApiToken(models.Model):
     digest = models.CharField(max_length=64, unique=True)
     hint = models.CharField(max_length=12, help_text="First characters, to recognise it.")
     scope = models.CharField(
-        max_length=8, choices=[(scope.value, scope.value) for scope in TokenScope], default=TokenScope.WRITE
+        max_length=8, choices=[(scope.value, scope.words) for scope in TokenScope], default=TokenScope.WRITE
     )
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

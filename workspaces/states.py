@@ -16,8 +16,28 @@ class Role(StrEnum):
 
 
 class TokenScope(StrEnum):
-    """What a program may do with an API token: read changes nothing, write does whatever its person's role
-    allows."""
+    """What a program may do with an API token (workspaces.authentication.token_calls). Read changes nothing;
+    log only logs runs of its own, and register also registers their models; submit also runs programs; write
+    does whatever its person's role allows."""
 
     READ = "read"
+    LOG = "log"
+    REGISTER = "register"
+    SUBMIT = "submit"
     WRITE = "write"
+
+    @property
+    def words(self) -> str:
+        """What people choose on the settings page."""
+        return {
+            TokenScope.READ: "read",
+            TokenScope.LOG: "log runs",
+            TokenScope.REGISTER: "log runs, register models",
+            TokenScope.SUBMIT: "submit runs",
+            TokenScope.WRITE: "everything",
+        }[self]
+
+    @property
+    def only_logs(self) -> bool:
+        """Whether such a token reaches runs of its person only."""
+        return self in (TokenScope.LOG, TokenScope.REGISTER)

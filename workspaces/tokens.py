@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 from datetime import datetime, timedelta
 
@@ -11,6 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from workspaces.access import Principal, access_changed, membership_principal
+from workspaces.authentication import token_calls
 from workspaces.models import ApiToken, User, Workspace
 from workspaces.states import TokenScope
 
@@ -21,14 +21,13 @@ WORKSPACE_HEADER = "X-TrainHub-Workspace"
 USE_IS_NOTED_EVERY = timedelta(minutes=1)
 LIFETIMES_DAYS = (30, 90, 365)
 DEFAULT_LIFETIME_DAYS = 90
-SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
-# Requests that only ask a question which is too long for an address.
-READS_BY_POST = re.compile(
-    r"/api/v1/runs/preview/"
-    r"|/(ajax-)?api/[23]\.0/(preview/)?mlflow/"
-    r"(runs/search|experiments/search|experiments/search-datasets|logged-models/search"
-    r"|registered-models/get-latest-versions)"
-)
+# What a token of each scope is for, as the end of "This token may only …".
+PURPOSES = {
+    TokenScope.READ: "read",
+    TokenScope.LOG: "log runs of its own with MLflow's client",
+    TokenScope.REGISTER: "log runs of its own with MLflow's client and register their models",
+    TokenScope.SUBMIT: "read, log, and submit, cancel and clone runs",
+}
 
 
 class TokenRefused(Exception):
@@ -50,9 +49,9 @@ class TokenExpired(TokenRefused):
         )
 
 
-class TokenOnlyReads(TokenRefused):
-    def __init__(self) -> None:
-        super().__init__("This token may only read; make one with the scope write under Settings.")
+class TokenIsLimited(TokenRefused):
+    def __init__(self, scope: TokenScope) -> None:
+        super().__init__(f"This token may only {PURPOSES[scope]}; make one with more access under Settings.")
 
 
 class TokenOfOtherWorkspace(TokenRefused):
@@ -120,12 +119,9 @@ def authenticate(text: str) -> Principal | None:
 
 
 def require_scope(scope: TokenScope, method: str, path: str) -> None:
-    """Checks what a token may do. Raises TokenOnlyReads if a token that may only read would change
-    something."""
-    if scope is TokenScope.WRITE or method in SAFE_METHODS:
-        return
-    if method != "POST" or READS_BY_POST.fullmatch(path) is None:
-        raise TokenOnlyReads
+    """Checks what a token may do. Raises TokenIsLimited if its scope does not include the request."""
+    if not token_calls.may_call(scope, method, path):
+        raise TokenIsLimited(scope)
 
 
 def require_workspace(workspace: Workspace, requested: str) -> None:

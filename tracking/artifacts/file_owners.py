@@ -16,7 +16,7 @@ from jobs.models import Artifact, Run
 from tracking.artifacts import file_hints
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller
-from tracking.mlflow.lookup import DEFAULT_NAME
+from tracking.mlflow.lookup import DEFAULT_NAME, check_model_readable, check_readable
 from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowError
 from tracking.models import LoggedModel, LoggedModelFile
 from workspaces.states import Role
@@ -157,7 +157,7 @@ def run_files(caller: Caller, run_id: str) -> RunFiles:
     )
     if run is None:
         raise MlflowError(MISSING, f"Run with id={run_id[:64]} not found.")
-    return RunFiles(run)
+    return RunFiles(check_readable(caller, run))
 
 
 def model_files(caller: Caller, model_id: str) -> ModelFiles:
@@ -167,6 +167,7 @@ def model_files(caller: Caller, model_id: str) -> ModelFiles:
     model = models.filter(pk=model_id, deleted_at=None).first() if MODEL.match(model_id) else None
     if model is None:
         raise MlflowError(MISSING, f"Logged model with ID '{model_id[:64]}' not found.")
+    check_model_readable(caller, model.run)
     return ModelFiles(model)
 
 

@@ -15,6 +15,9 @@ from workspaces.states import Role
 # The experiment id that clients send when the user has not chosen one.
 DEFAULT_ID = "0"
 DEFAULT_NAME = RunSpec.experiment
+ONLY_OWN = (
+    "This token only logs, and reaches runs that its person has created; use one with more access for others."
+)
 # Tag on a job's run: the experiment that its script has set.
 EXPERIMENT_TAG = "mlflow.client.experiment"
 
@@ -93,7 +96,22 @@ def run(caller: Caller, run_id: str) -> Run:
     row: Run | None = rows.select_related("experiment").defer("spec", "preview").first()
     if row is None:
         raise run_missing(run_id)
-    return row
+    return check_readable(caller, row)
+
+
+def check_readable(caller: Caller, run: Run) -> Run:
+    """Returns the run, which is one of the caller's workspace. Raises MlflowError for a token that only logs
+    and a run of somebody else."""
+    if not caller.may_read(run):
+        raise MlflowError(DENIED, ONLY_OWN)
+    return run
+
+
+def check_model_readable(caller: Caller, run: Run | None) -> None:
+    """Raises MlflowError for a token that only logs and a logged model of a run that is not its person's;
+    `run` None: the model belongs to no run."""
+    if caller.scope.only_logs and (run is None or not caller.may_read(run)):
+        raise MlflowError(DENIED, ONLY_OWN)
 
 
 def writable_run(caller: Caller, run_id: str) -> Run:
@@ -118,6 +136,8 @@ def run_missing(run_id: str) -> MlflowError:
 
 
 def _denial(caller: Caller, run: Run) -> str:
+    if caller.may(Role.CONTRIBUTOR) and not caller.may_read(run):
+        return ONLY_OWN
     if caller.job is not None and caller.may(Role.CONTRIBUTOR):
         return (
             f"The token of run {caller.job.number} writes to that run and to what it has logged; run "

@@ -14,7 +14,16 @@ from workspaces.http.threads import in_thread
 # Clients may log this long to a run that another process has deleted.
 CACHE_S = 3.0
 MAX_CACHED_RUNS = 10_000
-_FIELDS = ("id", "number", "workspace_id", "experiment_id", "parent_id", "kind", "deleted_at")
+_FIELDS = (
+    "id",
+    "number",
+    "workspace_id",
+    "experiment_id",
+    "parent_id",
+    "kind",
+    "created_by_id",
+    "deleted_at",
+)
 
 _lock = threading.Lock()
 _cache: TTLCache[str, Run] = TTLCache(MAX_CACHED_RUNS, CACHE_S)

@@ -101,7 +101,10 @@ def _nest(caller: Caller, run: Run, parent_id: str) -> None:
 
 
 def _run_or_none(caller: Caller, run_id: str) -> Run | None:
-    return Run.objects.filter(pk=run_id, workspace=caller.workspace).defer("spec", "preview").first()
+    row: Run | None = (
+        Run.objects.filter(pk=run_id, workspace=caller.workspace).defer("spec", "preview").first()
+    )
+    return row if row is None or caller.may_read(row) else None
 
 
 def _ancestors(run: Run) -> Iterator[Run]:

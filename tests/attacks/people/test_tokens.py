@@ -57,8 +57,7 @@ class TestReadOnly:
         answer = getattr(reader, method)(path, CHANNEL, content_type="application/json")
         assert answer.status_code == 403, answer.content
         assert (
-            answer.json()["detail"]
-            == "This token may only read; make one with the scope write under Settings."
+            answer.json()["detail"] == "This token may only read; make one with more access under Settings."
         )
         assert not Channel.objects.exists()
 
@@ -69,7 +68,7 @@ class TestReadOnly:
         "path", ["/api/v1/runs/preview/../", "/x/api/v1/runs/preview/", "/api/2.0/mlflow/runs/search/x"]
     )
     def test_no_address_that_only_resembles_a_question_is_one(self, path: str) -> None:
-        with pytest.raises(tokens.TokenOnlyReads):
+        with pytest.raises(tokens.TokenIsLimited):
             tokens.require_scope(TokenScope.READ, "POST", path)
 
     @pytest.mark.parametrize("root", ["/api/2.0/mlflow", "/ajax-api/2.0/mlflow"])
@@ -79,7 +78,7 @@ class TestReadOnly:
 
     @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "PROPFIND"])
     def test_every_other_method_is_a_change(self, method: str) -> None:
-        with pytest.raises(tokens.TokenOnlyReads):
+        with pytest.raises(tokens.TokenIsLimited):
             tokens.require_scope(TokenScope.READ, method, "/api/2.0/mlflow/runs/create")
 
 

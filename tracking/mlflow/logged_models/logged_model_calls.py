@@ -112,12 +112,13 @@ def log_params(caller: Caller, args: CallArgs) -> None:
 
 
 def logged_model(caller: Caller, model_id: str, *, include_deleted: bool = False) -> LoggedModel:
-    rows = LoggedModel.objects.select_related("experiment").filter(
+    rows = LoggedModel.objects.select_related("experiment", "run").filter(
         experiment__workspace=caller.workspace, pk=model_id
     )
     row = rows.first() if include_deleted else rows.filter(deleted_at=None).first()
     if row is None:
         raise MlflowError(MISSING, f"Logged model with ID '{model_id[:100]}' not found.")
+    lookup.check_model_readable(caller, row.run)
     return row
 
 

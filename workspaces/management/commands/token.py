@@ -15,7 +15,7 @@ LONGEST_DAYS = 3650
 
 class Command(BaseCommand):
     help = (
-        "API tokens: `token create USER [--name NAME] [--workspace SLUG] [--scope read] [--days DAYS]` "
+        "API tokens: `token create USER [--name NAME] [--workspace SLUG] [--scope SCOPE] [--days DAYS]` "
         "prints a new one, this one time."
     )
 
@@ -36,7 +36,10 @@ class Command(BaseCommand):
             "--scope",
             choices=list(TokenScope),
             default=TokenScope.WRITE,
-            help="read: it cannot change anything",
+            help=(
+                "read: changes nothing; log: only logs runs of its own with MLflow; register: also registers "
+                "their models; submit: also submits runs; write: whatever the person may do"
+            ),
         )
         create.add_argument(
             "--days",
