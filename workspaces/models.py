@@ -116,6 +116,25 @@ class ApiToken(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
 
 
+class DeviceLogin(models.Model):
+    """The request of a program for a token, which a person allows or refuses in a browser (RFC 8628). Only
+    the SHA-256 of the program's code is stored; `user_code` is what the person compares. `state`: pending,
+    allowed or refused. The row is deleted with the answer to the program."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    user_code = models.CharField(max_length=8, unique=True)
+    name = models.CharField(max_length=100)
+    scope = models.CharField(max_length=8)
+    address = models.CharField(max_length=64, blank=True)
+    state = models.CharField(max_length=8, default="pending")
+    user = models.ForeignKey(User, models.CASCADE, null=True, related_name="+")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="+")
+    interval_s = models.PositiveIntegerField()
+    polled_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(db_index=True)
+
+
 class AuditEvent(models.Model):
     """One action: who did what to which object. Rows are only added; what they say is never changed.
 

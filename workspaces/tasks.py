@@ -8,6 +8,7 @@ from django.utils import timezone
 from workspaces.administration import password_links
 from workspaces.audit_trail import chain
 from workspaces.authentication import login_throttle
+from workspaces.device_login import device_requests
 from workspaces.notifications import delivery
 
 
@@ -25,6 +26,7 @@ def forget_deliveries() -> None:
 def forget_sign_in_attempts() -> None:
     login_throttle.forget_old()
     password_links.delete_expired()
+    device_requests.delete_expired()
 
 
 @shared_task(ignore_result=True)

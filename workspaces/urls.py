@@ -8,6 +8,7 @@ from workspaces.administration import account_views as accounts
 from workspaces.administration import workspace_views as workspaces
 from workspaces.audit_trail import views as audit
 from workspaces.authentication import views as authentication
+from workspaces.device_login import views as device_login
 from workspaces.notifications import views as notifications
 from workspaces.secrets import views as secrets
 
@@ -30,6 +31,8 @@ urlpatterns = [
     path("settings/secrets/store/", secrets.secret_store, name="secret-store"),
     path("settings/secrets/<int:pk>/", secrets.secret, name="secret"),
     path("settings/secrets/<int:pk>/delete/", secrets.secret_delete, name="secret-delete"),
+    path("device/", device_login.device, name="device"),
+    path("device/answer/", device_login.answer, name="device-answer"),
     path("settings/members/", views.member_add, name="member-add"),
     path("settings/members/<int:pk>/role/", views.member_role, name="member-role"),
     path("settings/members/<int:pk>/remove/", views.member_remove, name="member-remove"),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import audit, channels, invitations, secrets, views, workspaces
+from workspaces.api import audit, channels, device_login, invitations, secrets, views, workspaces
 
 urlpatterns = [
     path("me/", views.Me.as_view()),
@@ -14,6 +14,8 @@ urlpatterns = [
     path("invitations/", invitations.InvitationList.as_view()),
     path("invitations/<int:pk>/accept/", invitations.InvitationAccept.as_view()),
     path("invitations/<int:pk>/decline/", invitations.InvitationDecline.as_view()),
+    path("device-login/", device_login.DeviceLoginStart.as_view()),
+    path("device-login/token/", device_login.DeviceLoginToken.as_view()),
     path("secrets/", secrets.SecretList.as_view()),
     path("secrets/<str:name>/", secrets.SecretDetail.as_view()),
     path("notification-channels/", channels.ChannelList.as_view()),

@@ -88,6 +88,7 @@ WORDS = {
     "session.others_ended": "ended the other sessions of",
     "token.all_revoked": "revoked all tokens of",
     "token.created": "created the token",
+    "token.device_refused": "refused a token to the program",
     "token.revoked": "revoked the token",
     "workspace.archived": "archived the workspace",
     "workspace.created": "created the workspace",

@@ -61,6 +61,8 @@ PAGES = (
     "/settings/notifications/{channel}/",
     "/settings/secrets/",
     "/settings/secrets/{secret}/",
+    "/device/",
+    "/device/?code=BCDF-GHJK",
     "/people/",
     "/people/?q=nothing+like+this",
     "/people/1/",
