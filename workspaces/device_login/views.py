@@ -46,7 +46,7 @@ def answer(request: WorkspaceRequest) -> HttpResponse:
         return _page(request, error=delay.message, status=429)
     is_allowed = request.POST.get("answer") == "allow"
     if waiting is None or not device_requests.answer(request.principal, waiting, is_allowed=is_allowed):
-        return _page(request, error=UNKNOWN, status=404)
+        return _page(request, error=UNKNOWN, status=400)
     if is_allowed:
         messages.success(
             request, f"{waiting.name} gets its token within seconds. It is listed under Settings, API tokens."

@@ -88,12 +88,12 @@ class TestRefused:
     def test_nobody_can_answer_twice(self, program: Client) -> None:
         codes = begin(program)
         answer(client_of(make_contributor()), codes, "refuse")
-        assert answer(client_of(make_owner()), codes).status_code == 404
+        assert answer(client_of(make_owner()), codes).status_code == 400
 
     def test_after_ten_minutes_nobody_can_allow_it(self, program: Client) -> None:
         codes = begin(program)
         DeviceLogin.objects.update(expires_at=timezone.now())
-        assert answer(client_of(make_contributor()), codes).status_code == 404
+        assert answer(client_of(make_contributor()), codes).status_code == 400
         assert ask(program, codes).json()["error"] == "expired_token"
 
     def test_a_person_who_has_left_meanwhile_gives_no_token(self, program: Client) -> None:
