@@ -7,6 +7,7 @@ from workspaces import views
 from workspaces.administration import account_views as accounts
 from workspaces.administration import workspace_views as workspaces
 from workspaces.audit_trail import views as audit
+from workspaces.authentication import token_views
 from workspaces.authentication import views as authentication
 from workspaces.device_login import views as device_login
 from workspaces.notifications import views as notifications
@@ -22,6 +23,12 @@ urlpatterns = [
     path("settings/confirm/", authentication.confirm_password, name="confirm-password"),
     path("settings/tokens/", views.token_create, name="token-create"),
     path("settings/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
+    path("settings/tokens/all/", token_views.workspace_tokens, name="workspace-tokens"),
+    path(
+        "settings/tokens/all/<int:pk>/revoke/",
+        token_views.workspace_token_revoke,
+        name="workspace-token-revoke",
+    ),
     path("settings/notifications/", notifications.listed, name="channels"),
     path("settings/notifications/add/<slug:scope>/", notifications.added, name="channel-add"),
     path("settings/notifications/<int:pk>/", notifications.changed, name="channel-change"),

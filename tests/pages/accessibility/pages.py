@@ -59,6 +59,7 @@ PAGES = (
     "/settings/notifications/",
     "/settings/notifications/add/own/",
     "/settings/notifications/{channel}/",
+    "/settings/tokens/all/",
     "/settings/secrets/",
     "/settings/secrets/{secret}/",
     "/device/",
