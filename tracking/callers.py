@@ -21,6 +21,8 @@ from workspaces.states import Role, TokenScope
 
 # A script logs hundreds of times a second, so its token is cached. A revoked token may work this long.
 CACHE_S = 1.0
+# Sent by MLflow's client after `mlflow.set_workspace`, or with MLFLOW_WORKSPACE.
+MLFLOW_WORKSPACE_HEADER = "x-mlflow-workspace"
 MAX_CACHED_CALLERS = 10_000
 
 
@@ -61,23 +63,35 @@ async def caller_of(scope: Scope) -> Caller | None:
 
     Raises TokenRefused for an expired token, and for a read-only token in a request that changes something.
     """
-    # MLflow's client sends MLFLOW_TRACKING_TOKEN as a bearer token, or name and password as Basic.
-    text = bearer(scope) or _basic(scope)
+    text = token_text(scope)
     if text is None:
         principal = await principal_of_scope(scope)
         return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
-    key = tokens.digest(text)
+    requested = requested_workspace(scope)
+    key = f"{tokens.digest(text)} {requested}"
     with _lock:
         caller = _cache.get(key)
     if caller is None:
-        caller = await in_thread(_authenticate, text)
+        caller = await in_thread(_authenticate, text, requested)
         if caller is None:
             return None
         with _lock:
             _cache[key] = caller
-    # On every request, also for cached callers, because it depends on the request's method and headers.
-    require_token_use(caller.workspace, caller.scope, scope)
+    # On every request, also for cached callers, because it depends on the request's method and address.
+    require_token_use(caller.scope, scope)
     return caller
+
+
+def token_text(scope: Scope) -> str | None:
+    """Returns the token of the request, or None. MLflow's client sends MLFLOW_TRACKING_TOKEN as a bearer
+    token, or name and password as Basic."""
+    return bearer(scope) or _basic(scope)
+
+
+def requested_workspace(scope: Scope) -> str:
+    """Returns the short name of the workspace that the request names, by our header or by that of MLflow's
+    client; "" for none."""
+    return header(scope, tokens.WORKSPACE_HEADER.lower()) or header(scope, MLFLOW_WORKSPACE_HEADER)
 
 
 @process_caches.register
@@ -86,17 +100,16 @@ def clear_cache() -> None:
         _cache.clear()
 
 
-def _authenticate(text: str) -> Caller | None:
+def _authenticate(text: str, requested: str) -> Caller | None:
     if text.startswith(JOB_PREFIX):
         attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
         # A job's token expires with its attempt.
         attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()
-        return (
-            None
-            if attempt is None
-            else Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
-        )
-    principal = tokens.authenticate(text)
+        if attempt is None:
+            return None
+        tokens.require_workspace(attempt.run.workspace, requested)
+        return Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
+    principal = tokens.authenticate(text, requested)
     return (
         None
         if principal is None

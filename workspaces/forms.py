@@ -23,6 +23,7 @@ ROLE_HELP = (
     "owner can also manage people."
 )
 SCOPE_CHOICES = [(scope.value, scope.words) for scope in reversed(TokenScope)]
+THIS, ALL = "this", "all"
 NO_END = "none"
 LIFETIME_CHOICES = [*((str(days), f"in {days} days") for days in LIFETIMES_DAYS), (NO_END, "never")]
 
@@ -116,6 +117,13 @@ class TokenForm(forms.Form):
         label="Access",
         help_text="Reading is enough for dashboards, logging for MLflow on another machine.",
     )
+    workspaces = forms.ChoiceField(
+        choices=[(THIS, "this workspace"), (ALL, "all of mine")],
+        initial=THIS,
+        required=False,
+        label="Acts in",
+        help_text="With all of yours, each request has to name one.",
+    )
     expires = forms.ChoiceField(
         choices=LIFETIME_CHOICES,
         initial=str(DEFAULT_LIFETIME_DAYS),
@@ -123,6 +131,10 @@ class TokenForm(forms.Form):
         label="Expires",
         help_text="The token is refused after this time.",
     )
+
+    @property
+    def is_for_all(self) -> bool:
+        return bool(self.cleaned_data["workspaces"] == ALL)
 
     @property
     def lifetime(self) -> timedelta | None:

@@ -99,11 +99,11 @@ class Invitation(models.Model):
 
 
 class ApiToken(models.Model):
-    """A person's token for one workspace; only its SHA-256 is stored. A token without `expires_at` does not
-    expire."""
+    """A person's token for one workspace, or (`workspace` None) for all of theirs, of which each request
+    names one. Only its SHA-256 is stored. A token without `expires_at` does not expire."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="api_tokens")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="api_tokens")
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     hint = models.CharField(max_length=12, help_text="First characters, to recognise it.")

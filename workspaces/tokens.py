@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from workspaces.access import Principal, access_changed, membership_principal
@@ -62,6 +62,15 @@ class TokenOfOtherWorkspace(TokenRefused):
         )
 
 
+class TokenNamesNoWorkspace(TokenRefused):
+    def __init__(self, requested: str) -> None:
+        problem = f"they are not a member of {requested[:50]!r}" if requested else "the request names none"
+        super().__init__(
+            f"This token acts in any workspace of its person, which the header {WORKSPACE_HEADER} has to "
+            f"name, and {problem}."
+        )
+
+
 def new_token(prefix: str) -> str:
     """Returns a new token of 32 random bytes. Its prefix shows people (and secret scanners) what it is."""
     return f"{prefix}_{secrets.token_urlsafe(32)}"
@@ -75,14 +84,14 @@ def digest(text: str) -> str:
 
 def issue(
     user: User,
-    workspace: Workspace,
+    workspace: Workspace | None,
     name: str,
     *,
     scope: TokenScope = TokenScope.WRITE,
     lifetime: timedelta | None = None,
 ) -> tuple[ApiToken, str]:
-    """Creates a token of `user` for `workspace`. Returns it with its text, which is stored nowhere.
-    `lifetime` None: it does not expire."""
+    """Creates a token of `user` for `workspace`, None for all of theirs. Returns it with its text, which is
+    stored nowhere. `lifetime` None: it does not expire."""
     text = new_token(PREFIX)
     expires_at = None if lifetime is None else timezone.now() + lifetime
     token = ApiToken.objects.create(
@@ -97,25 +106,57 @@ def issue(
     return token, text
 
 
-def authenticate(text: str) -> Principal | None:
+def authenticate(text: str, requested: str = "") -> Principal | None:
     """Returns the person to whom this token belongs; None if it is unknown or revoked, or its person has left
-    or was deactivated.
+    or was deactivated. `requested`: the workspace that the request names, "" for none.
 
-    Raises TokenExpired. `require_scope` checks what the token may do."""
+    Raises TokenExpired, and TokenRefused if the token does not act in the requested workspace.
+    `require_scope` checks what the token may do."""
+    now = timezone.now()
+    token = _valid(text, now)
+    if token is None:
+        return None
+    workspace = token.workspace
+    if workspace is None and requested.isprintable():
+        workspace = Workspace.objects.filter(slug=requested).first()
+    scope = TokenScope(token.scope)
+    principal = membership_principal(token.user, workspace, scope) if workspace is not None else None
+    if principal is None and token.workspace is None:
+        raise TokenNamesNoWorkspace(requested)
+    if principal is not None:
+        require_workspace(principal.workspace, requested)
+        _note_use(token, now)
+    return principal
+
+
+def own(who: Principal) -> QuerySet[ApiToken]:
+    """Returns the tokens with which programs act as this person in the workspace, those for all workspaces
+    included."""
+    here = Q(workspace=who.workspace) | Q(workspace=None)
+    return ApiToken.objects.filter(here, user=who.user, revoked_at=None)
+
+
+def workspaces_of(text: str, method: str, path: str) -> list[Workspace] | None:
+    """Returns the workspaces in which this token acts, by name; None if it is unknown or
+    its person belongs to none. Raises TokenRefused if
+    it has expired or may not make this request."""
+    token = _valid(text, timezone.now())
+    if token is None:
+        return None
+    require_scope(TokenScope(token.scope), method, path)
+    rows = Workspace.objects.filter(memberships__user=token.user).order_by("slug")
+    return list(rows if token.workspace is None else rows.filter(pk=token.workspace.pk)) or None
+
+
+def _valid(text: str, now: datetime) -> ApiToken | None:
     token = (
         ApiToken.objects.select_related("user", "workspace")
         .filter(digest=digest(text), revoked_at=None, user__is_active=True)
         .first()
     )
-    if token is None:
-        return None
-    now = timezone.now()
-    if token.expires_at is not None and token.expires_at <= now:
+    if token is not None and token.expires_at is not None and token.expires_at <= now:
         raise TokenExpired(token.expires_at)
-    principal = membership_principal(token.user, token.workspace, TokenScope(token.scope))
-    if principal is not None:
-        _note_use(token, now)
-    return principal
+    return token
 
 
 def require_scope(scope: TokenScope, method: str, path: str) -> None:

@@ -14,7 +14,7 @@ from workspaces.authentication.confirmation import requires_password
 from workspaces.authentication.sessions import own_sessions
 from workspaces.forms import MemberForm, RoleForm, TokenForm
 from workspaces.http.secret_pages import never_store
-from workspaces.models import ApiToken, Invitation, Membership
+from workspaces.models import Invitation, Membership
 from workspaces.notifications import channels
 from workspaces.settings_sections import SECTIONS
 from workspaces.states import Role
@@ -34,10 +34,18 @@ def token_create(request: WorkspaceRequest) -> HttpResponse:
         return _settings(request, token_form=form)
     who = request.principal
     fields = form.cleaned_data
+    workspace = None if form.is_for_all else who.workspace
     token, text = tokens.issue(
-        who.user, who.workspace, fields["name"], scope=fields["scope"], lifetime=form.lifetime
+        who.user, workspace, fields["name"], scope=fields["scope"], lifetime=form.lifetime
     )
-    audit.record(who.user, "token.created", token.name, who.workspace, scope=token.scope)
+    audit.record(
+        who.user,
+        "token.created",
+        token.name,
+        who.workspace,
+        scope=token.scope,
+        acts_in_all=form.is_for_all,
+    )
     return _settings(request, new_token=text)
 
 
@@ -45,9 +53,7 @@ def token_create(request: WorkspaceRequest) -> HttpResponse:
 @require_POST
 @requires_password
 def token_revoke(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    token = get_object_or_404(
-        ApiToken, pk=pk, user=request.principal.user, workspace=request.principal.workspace
-    )
+    token = get_object_or_404(tokens.own(request.principal), pk=pk)
     tokens.revoke(token)
     audit.record(request.principal.user, "token.revoked", token.name, request.principal.workspace)
     messages.success(request, f"Token {token.name} is revoked.")
@@ -109,7 +115,7 @@ def member_remove(request: WorkspaceRequest, pk: int) -> HttpResponse:
 def _settings(request: WorkspaceRequest, **extra: object) -> HttpResponse:
     who = request.principal
     rows = list(channels.of(who))
-    own = ApiToken.objects.filter(user=who.user, workspace=who.workspace, revoked_at=None)
+    own = tokens.own(who)
     context = {
         "principal": who,
         "browser_sessions": own_sessions(who.user),

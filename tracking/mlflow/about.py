@@ -18,7 +18,7 @@ from tracking.mlflow.protocol.http import json_response, mlflow_errors, require_
 VERSION = "3.17.2"
 SERVER = {
     "store_type": "SqlStore",
-    "workspaces_enabled": False,
+    "workspaces_enabled": True,
     "trace_archival_enabled": False,
     "multipart_uploads_enabled": False,
     "multipart_downloads_enabled": False,
@@ -44,7 +44,7 @@ OUT_OF_SCOPE = {
     "prompt-optimization": "prompts",
     "prompts": "prompts",
     "webhooks": "webhooks",
-    "workspaces": "MLflow's workspaces",
+    "workspaces": "changes of workspaces",
     "jobs": "MLflow's jobs",
     "demo": "the demo",
     "genai": "evaluation",

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from starlette.routing import BaseRoute, Mount, Route, Router
 
-from tracking.mlflow import about, experiment_search, experiments, histories, inputs, logging_calls, runs
+from tracking.mlflow import (
+    about,
+    experiment_search,
+    experiments,
+    histories,
+    inputs,
+    logging_calls,
+    runs,
+    workspaces,
+)
 from tracking.mlflow.logged_models import logged_model_calls, logged_model_search
 from tracking.mlflow.protocol.http import Handler, handler_for
 from workspaces.states import Role
@@ -67,6 +76,11 @@ _CALLS: list[tuple[str, str, Handler]] = [
         handler_for(logged_model_calls.delete_logged_model_tag, role=WRITE_ROLE),
     ),
     ("POST", "logged-models/{model_id}/params", handler_for(logged_model_calls.log_params, role=WRITE_ROLE)),
+    ("GET", "workspaces", workspaces.list_workspaces),
+    ("GET", "workspaces/{name}", workspaces.get_workspace),
+    ("POST", "workspaces", about.unsupported),
+    ("PATCH", "workspaces/{name}", about.unsupported),
+    ("DELETE", "workspaces/{name}", about.unsupported),
     ("GET", "server-info", about.server_info),
 ]
 

@@ -23,11 +23,9 @@ class TokenAuthentication(BaseAuthentication):
         if scheme.lower() != SCHEME.lower():
             return None
         try:
-            principal = tokens.authenticate(text.strip())
+            requested = request.headers.get(tokens.WORKSPACE_HEADER, "")
+            principal = tokens.authenticate(text.strip(), requested)
             if principal is not None:
-                tokens.require_workspace(
-                    principal.workspace, request.headers.get(tokens.WORKSPACE_HEADER, "")
-                )
                 tokens.require_scope(principal.scope, request.method or "", request.path)
         except tokens.TokenExpired as error:
             raise AuthenticationFailed(error.message) from error

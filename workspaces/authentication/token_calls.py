@@ -58,7 +58,9 @@ TABLE = (
         frozenset({READ, LOG, REGISTER, SUBMIT, WRITE}),
         SAFE_METHODS,
         re.compile(
-            r"/version|/health|" + _MLFLOW + r"(server-info|runs/get|metrics/get-history|experiments/get"
+            r"/version|/health|"
+            + _MLFLOW
+            + r"(server-info|workspaces(/[^/]+)?|runs/get|metrics/get-history|experiments/get"
             r"|experiments/get-by-name|logged-models/[^/]+)|" + _FILES + r"artifacts(/(?!models/).*)?"
         ),
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.db.models import F
+from django.db.models import F, Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -22,9 +22,10 @@ MAX_ROWS = 500
 @needs(Role.OWNER)
 def workspace_tokens(request: WorkspaceRequest) -> HttpResponse:
     # The one used last comes first; those that were never used come last.
-    rows = ApiToken.objects.filter(workspace=request.principal.workspace, revoked_at=None).select_related(
-        "user"
-    )
+    workspace = request.principal.workspace
+    # Those that act in all workspaces of a member act here, too.
+    here = Q(workspace=workspace) | Q(workspace=None, user__memberships__workspace=workspace)
+    rows = ApiToken.objects.filter(here, revoked_at=None).select_related("user")
     ordered = list(rows.order_by(F("last_used_at").desc(nulls_last=True), "-created_at")[: MAX_ROWS + 1])
     context = {
         "rows": ordered[:MAX_ROWS],

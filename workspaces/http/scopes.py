@@ -15,7 +15,7 @@ from starlette.types import Scope
 from live.origins import header, same_origin
 from workspaces import tokens
 from workspaces.access import Principal, session_principal
-from workspaces.models import User, Workspace
+from workspaces.models import User
 from workspaces.states import TokenScope
 
 
@@ -37,9 +37,11 @@ async def principal_of_scope(scope: Scope) -> Principal | None:
     token = bearer(scope)
     if token is not None:
         try:
-            authenticated: Principal | None = await database_sync_to_async(tokens.authenticate)(token)
+            authenticated: Principal | None = await database_sync_to_async(tokens.authenticate)(
+                token, header(scope, tokens.WORKSPACE_HEADER.lower())
+            )
             if authenticated is not None:
-                require_token_use(authenticated.workspace, authenticated.scope, scope)
+                require_token_use(authenticated.scope, scope)
         except tokens.TokenRefused:
             if scope["type"] == "websocket":
                 return None
@@ -52,10 +54,9 @@ async def principal_of_scope(scope: Scope) -> Principal | None:
     return principal
 
 
-def require_token_use(workspace: Workspace, token_scope: TokenScope, scope: Scope) -> None:
-    """Raises TokenRefused if a token of this workspace and scope may not make the request of an ASGI scope. A
-    socket only reads."""
-    tokens.require_workspace(workspace, header(scope, tokens.WORKSPACE_HEADER.lower()))
+def require_token_use(token_scope: TokenScope, scope: Scope) -> None:
+    """Raises TokenRefused if a token of this scope may not make the request of an ASGI scope. A socket only
+    reads."""
     method = scope.get("method", "GET") if scope["type"] == "http" else "GET"
     tokens.require_scope(token_scope, method, scope["path"])
 

@@ -33,6 +33,11 @@ class Command(BaseCommand):
             help="the workspace in which it acts; by default the one that the person joined first",
         )
         create.add_argument(
+            "--all-workspaces",
+            action="store_true",
+            help="acts in any workspace of the person; each request names one in a header",
+        )
+        create.add_argument(
             "--scope",
             choices=list(TokenScope),
             default=TokenScope.WRITE,
@@ -71,8 +76,9 @@ class Command(BaseCommand):
                 f"days: must be from 1 to {LONGEST_DAYS}, or 0 for a token that does not expire", returncode=2
             )
         lifetime = timedelta(days=days) if days else None
+        workspace = None if options["all_workspaces"] else who.workspace
         token, text = tokens.issue(
-            user, who.workspace, options["name"], scope=TokenScope(options["scope"]), lifetime=lifetime
+            user, workspace, options["name"], scope=TokenScope(options["scope"]), lifetime=lifetime
         )
         audit.record("command line", "token.created", token.name, who.workspace, user=user.get_username())
         if token.expires_at is not None:
