@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
@@ -13,6 +14,7 @@ from django.views.decorators.debug import sensitive_variables
 from workspaces.access import is_invited, membership_principal
 from workspaces.authentication import password_check
 from workspaces.authentication.delays import AuthenticationDelayed
+from workspaces.mail.invitation_links import find_invitation
 from workspaces.models import User
 from workspaces.states import Role, TokenScope
 from workspaces.tokens import DEFAULT_LIFETIME_DAYS, LIFETIMES_DAYS
@@ -24,6 +26,7 @@ ROLE_HELP = (
 )
 SCOPE_CHOICES = [(TokenScope.WRITE.value, "read and write"), (TokenScope.READ.value, "read only")]
 NO_END = "none"
+INVITATION_PATH = "/sign-in/invitation/"
 LIFETIME_CHOICES = [*((str(days), f"in {days} days") for days in LIFETIMES_DAYS), (NO_END, "never")]
 
 
@@ -62,10 +65,16 @@ class SignInForm(AuthenticationForm):
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
-        if membership_principal(user) is None and not is_invited(user):
+        if membership_principal(user) is None and not is_invited(user) and not self._opens_invitation():
             raise ValidationError(
                 "You are not a member of any workspace here. Ask an owner to add you, then sign in again."
             )
+
+    def _opens_invitation(self) -> bool:
+        """Returns whether the person goes on to the page of a link that invites them."""
+        path = urlsplit(str(self.data.get("next", ""))).path
+        text = path.removeprefix(INVITATION_PATH).strip("/")
+        return text != path.strip("/") and find_invitation(text) is not None
 
 
 class ChangePasswordForm(PasswordChangeForm):

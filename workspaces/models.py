@@ -5,18 +5,38 @@ from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
 
+# Django finds models only in this module, and in what it imports.
+from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC0414
+from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
+from workspaces.mail.models import OutgoingMail as OutgoingMail  # noqa: PLC0414
 from workspaces.states import Role, TokenScope
 
 
 class User(AbstractUser):
+    """A person's account. `email` is empty, or an address that its person has confirmed."""
+
+    display_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     is_operator = models.BooleanField(
         default=False, help_text="May manage clusters, nodes and people of this installation."
     )
     password_is_one_time = models.BooleanField(
         default=False, help_text="Set by an owner; to be replaced at the first sign-in."
     )
+
+    class Meta(AbstractUser.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                Lower("email"), condition=~models.Q(email=""), name="one_person_per_mail_address"
+            )
+        ]
+
+    @property
+    def full_label(self) -> str:
+        """The user name, with the name that the person has given themselves: `Ada Lovelace (ada)`."""
+        return f"{self.display_name} ({self.username})" if self.display_name else self.username
 
 
 class SignInAttempts(models.Model):
@@ -44,12 +64,13 @@ class BrowserSession(models.Model):
 
 class PasswordLink(models.Model):
     """A link by which its person chooses a password, once, until `expires_at`. Only its SHA-256 is stored;
-    the row is deleted when the link is used."""
+    the row is deleted when the link is used. `is_by_mail`: the person asked for it on the sign-in page."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="password_links")
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
+    is_by_mail = models.BooleanField(default=False, db_default=False)
 
 
 class Workspace(models.Model):

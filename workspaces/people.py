@@ -18,7 +18,7 @@ from django.utils import timezone
 from workspaces import audit
 from workspaces.access import Principal, access_changed
 from workspaces.authentication.delays import HashingBusy
-from workspaces.models import ApiToken, Invitation, Membership, User
+from workspaces.models import ApiToken, Invitation, InvitationLink, Membership, User
 from workspaces.states import Role
 
 
@@ -115,6 +115,7 @@ def _withdraw_invitations_by(membership: Membership) -> None:
     """Deletes the invitations of a person who is no longer an owner, who could otherwise return, or bring
     others, by one of them."""
     Invitation.objects.filter(workspace=membership.workspace, invited_by=membership.user).delete()
+    InvitationLink.objects.filter(workspace=membership.workspace, invited_by=membership.user).delete()
 
 
 def _keep_an_owner(membership: Membership) -> None:

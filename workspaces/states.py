@@ -21,3 +21,20 @@ class TokenScope(StrEnum):
 
     READ = "read"
     WRITE = "write"
+
+
+class MailKind(StrEnum):
+    """Why the hub itself sends a mail to somebody."""
+
+    CONFIRM = "confirm"
+    CHANGED = "changed"
+    RESET = "reset"
+    INVITE = "invite"
+
+
+class MailState(StrEnum):
+    """FAILED: given up, or there was nobody to send it to."""
+
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"

@@ -8,6 +8,8 @@ from workspaces.administration import account_views as accounts
 from workspaces.administration import workspace_views as workspaces
 from workspaces.audit_trail import views as audit
 from workspaces.authentication import views as authentication
+from workspaces.mail import invitation_views as invitation_links
+from workspaces.mail import profile_views as profiles
 from workspaces.notifications import views as notifications
 
 urlpatterns = [
@@ -18,6 +20,16 @@ urlpatterns = [
     path("settings/sessions/end-others/", authentication.sessions_end_others, name="sessions-end-others"),
     path("settings/sessions/<int:pk>/end/", authentication.session_end, name="session-end"),
     path("settings/confirm/", authentication.confirm_password, name="confirm-password"),
+    path("settings/profile/", profiles.profile, name="profile"),
+    path("settings/profile/mail/", profiles.mail_request, name="mail-request"),
+    path("settings/profile/mail/remove/", profiles.mail_remove, name="mail-remove"),
+    path("settings/invitations/", invitation_links.invitations, name="invitation-links"),
+    path("settings/invitations/create/", invitation_links.invitation_create, name="invitation-link-create"),
+    path(
+        "settings/invitations/<int:pk>/withdraw/",
+        invitation_links.invitation_link_withdraw,
+        name="invitation-link-withdraw",
+    ),
     path("settings/tokens/", views.token_create, name="token-create"),
     path("settings/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
     path("settings/notifications/", notifications.listed, name="channels"),
@@ -51,5 +63,8 @@ urlpatterns = [
     path("people/<int:pk>/operator/", accounts.set_operator, name="person-operator"),
     path("people/<int:pk>/deactivate/", accounts.deactivate, name="person-deactivate"),
     path("people/<int:pk>/activate/", accounts.activate, name="person-activate"),
+    path("sign-in/forgot/", profiles.password_forgot, name="password-forgot"),
+    path("sign-in/mail/<str:text>/", profiles.mail_confirm, name="mail-confirm"),
+    path("sign-in/invitation/<str:text>/", invitation_links.invitation_open, name="invitation-link"),
     path("sign-in/link/<str:text>/", accounts.choose_password, name="password-link"),
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
@@ -35,6 +36,9 @@ class SignIn(LoginView):
 
     def get_form_kwargs(self) -> dict[str, object]:
         return {**super().get_form_kwargs(), "label_suffix": ""}
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**super().get_context_data(**kwargs), "sends_mail": bool(settings.EMAIL_URL)}
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if request.headers.get("HX-Request"):
