@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
+from urllib.parse import urlsplit
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
@@ -13,15 +15,20 @@ from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils import timezone
 
 from live.publish import publish_on_commit
 from live.topics import access_topic
-from workspaces.models import Invitation, Membership, User, Workspace
+from workspaces.models import Invitation, InvitationLink, Membership, User, Workspace
 from workspaces.states import Role, TokenScope
 
 P = ParamSpec("P")
 # Name in a session of the workspace (its primary key) in which the person acts.
 SESSION_WORKSPACE = "workspace"
+INVITATION_LINKS = "/sign-in/invitation/"
+NO_WORKSPACE = (
+    "You are not a member of any workspace here. Ask an owner to add you, {name}, then sign in again."
+)
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,21 @@ def is_invited(user: object) -> bool:
     """Returns whether `user` has an invitation, and may therefore open the page of invitations without any
     membership."""
     return isinstance(user, User) and Invitation.objects.filter(user=user).exists()
+
+
+def may_enter(user: User, next_address: str) -> bool:
+    """Returns whether a person who signs in finds anything here: a workspace, an invitation, or at
+    `next_address` the page of a link that invites them."""
+    return membership_principal(user) is not None or is_invited(user) or _is_invitation_link(next_address)
+
+
+def _is_invitation_link(address: str) -> bool:
+    path = urlsplit(address).path
+    if not path.startswith(INVITATION_LINKS):
+        return False
+    # As workspaces.tokens.digest does it, which needs this module.
+    digest = hashlib.sha256(path.removeprefix(INVITATION_LINKS).strip("/").encode()).hexdigest()
+    return InvitationLink.objects.filter(digest=digest, expires_at__gt=timezone.now()).exists()
 
 
 def lacking(who: Principal, needed: Role) -> str:

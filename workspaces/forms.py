@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
@@ -11,10 +10,9 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
-from workspaces.access import is_invited, membership_principal
+from workspaces.access import NO_WORKSPACE, may_enter
 from workspaces.authentication import password_check
 from workspaces.authentication.delays import AuthenticationDelayed
-from workspaces.mail.invitation_links import find_invitation
 from workspaces.models import User
 from workspaces.states import Role, TokenScope
 from workspaces.tokens import DEFAULT_LIFETIME_DAYS, LIFETIMES_DAYS
@@ -26,7 +24,6 @@ ROLE_HELP = (
 )
 SCOPE_CHOICES = [(TokenScope.WRITE.value, "read and write"), (TokenScope.READ.value, "read only")]
 NO_END = "none"
-INVITATION_PATH = "/sign-in/invitation/"
 LIFETIME_CHOICES = [*((str(days), f"in {days} days") for days in LIFETIMES_DAYS), (NO_END, "never")]
 
 
@@ -65,16 +62,8 @@ class SignInForm(AuthenticationForm):
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
-        if membership_principal(user) is None and not is_invited(user) and not self._opens_invitation():
-            raise ValidationError(
-                "You are not a member of any workspace here. Ask an owner to add you, then sign in again."
-            )
-
-    def _opens_invitation(self) -> bool:
-        """Returns whether the person goes on to the page of a link that invites them."""
-        path = urlsplit(str(self.data.get("next", ""))).path
-        text = path.removeprefix(INVITATION_PATH).strip("/")
-        return text != path.strip("/") and find_invitation(text) is not None
+        if not may_enter(user, str(self.data.get("next", ""))):
+            raise ValidationError(NO_WORKSPACE.format(name=user.get_username()))
 
 
 class ChangePasswordForm(PasswordChangeForm):

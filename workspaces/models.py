@@ -9,6 +9,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 # Django finds models only in this module, and in what it imports.
+from workspaces.authentication.models import ExternalAccount as ExternalAccount  # noqa: PLC0414
 from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC0414
 from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
 from workspaces.mail.models import OutgoingMail as OutgoingMail  # noqa: PLC0414
@@ -89,11 +90,15 @@ class Workspace(models.Model):
 
 
 class Membership(models.Model):
+    """`is_from_groups`: a group of the person at a provider or a proxy gave it, and the next sign-in without
+    that group takes it away."""
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
     role = models.CharField(
         max_length=16, choices=[(role.value, role.value) for role in Role], default=Role.VIEWER
     )
+    is_from_groups = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [

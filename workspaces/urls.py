@@ -8,6 +8,7 @@ from workspaces.administration import account_views as accounts
 from workspaces.administration import workspace_views as workspaces
 from workspaces.audit_trail import views as audit
 from workspaces.authentication import views as authentication
+from workspaces.authentication.external import oidc_views as oidc
 from workspaces.mail import invitation_views as invitation_links
 from workspaces.mail import profile_views as profiles
 from workspaces.notifications import views as notifications
@@ -63,6 +64,9 @@ urlpatterns = [
     path("people/<int:pk>/operator/", accounts.set_operator, name="person-operator"),
     path("people/<int:pk>/deactivate/", accounts.deactivate, name="person-deactivate"),
     path("people/<int:pk>/activate/", accounts.activate, name="person-activate"),
+    path("sign-in/oidc/", oidc.oidc_begin, name="oidc-begin"),
+    path("sign-in/oidc/callback/", oidc.oidc_callback, name="oidc-callback"),
+    path("settings/profile/connect/", oidc.oidc_connect, name="oidc-connect"),
     path("sign-in/forgot/", profiles.password_forgot, name="password-forgot"),
     path("sign-in/mail/<str:text>/", profiles.mail_confirm, name="mail-confirm"),
     path("sign-in/invitation/<str:text>/", invitation_links.invitation_open, name="invitation-link"),

@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlsplit
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -90,6 +91,12 @@ def ask_for_password(request: WorkspaceRequest) -> HttpResponse | None:
     return confirmation_page(request, form, request.get_full_path(), _previous_page(request))
 
 
+def has_password(user: User) -> bool:
+    """Returns whether the person can confirm a change with a password. Others sign in again by their
+    provider."""
+    return bool(settings.SIGN_IN.has_passwords) and user.has_usable_password()
+
+
 def confirm(request: HttpRequest) -> None:
     """Records that the password was typed now. The session gets a new key, so that a copy of the old cookie
     becomes useless."""
@@ -112,6 +119,8 @@ def confirmation_page(
         "fields": fields,
         "back": back,
         "is_alone": not hasattr(request, "principal"),
+        "has_password": has_password(cast("User", request.user)),
+        "provider": settings.SIGN_IN.oidc.name if settings.SIGN_IN.oidc.issuer else "",
     }
     response = render(request, "workspaces/confirm_password.html", context, status=status)
     never_store(response)

@@ -10,6 +10,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
@@ -89,6 +91,9 @@ def invitation_open(request: HttpRequest, text: str) -> HttpResponse:
         return _gone(request)
     if isinstance(request.user, User):
         return _accept(cast("WorkspaceRequest", request), request.user, invitation)
+    if not settings.SIGN_IN.has_passwords:
+        # A new account is made by signing in at the provider.
+        return redirect(f"{reverse('sign-in')}?{urlencode({'next': request.path})}")
     form = NewAccountForm(invitation.address, request.POST or None)
     if form.is_valid():
         try:

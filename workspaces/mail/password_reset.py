@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from workspaces.administration import password_links
 from workspaces.authentication import login_throttle
+from workspaces.authentication.confirmation import has_password
 from workspaces.mail.mail_addresses import person_with
 from workspaces.models import OutgoingMail, PasswordLink, User
 from workspaces.states import MailKind, MailState
@@ -34,6 +35,9 @@ def person_to_write_to(mail: OutgoingMail) -> User | None:
     none with a confirmed address, or they have had enough mails."""
     user = person_with(mail.recipient) or User.objects.filter(username=mail.recipient).first()
     if user is None or not user.is_active or not user.email:
+        return None
+    if not has_password(user):
+        # Who comes by a provider must not keep a way in that the provider does not know of.
         return None
     since = timezone.now() - timedelta(hours=1)
     sent = OutgoingMail.objects.filter(

@@ -18,7 +18,7 @@ from workspaces.http.secret_pages import never_store
 from workspaces.mail import mail_addresses, password_reset
 from workspaces.mail.errors import MailError
 from workspaces.mail.forms import ForgotForm, MailForm, ProfileForm, sentence
-from workspaces.models import MailConfirmation, User
+from workspaces.models import ExternalAccount, MailConfirmation, User
 from workspaces.states import Role
 
 
@@ -88,8 +88,9 @@ def mail_confirm(request: HttpRequest, text: str) -> HttpResponse:
 def password_forgot(request: HttpRequest) -> HttpResponse:
     """Asks for a link for a new password by mail. The answer does not depend on who has an account."""
     form = ForgotForm(request.POST or None, label_suffix="")
-    context = {"form": form, "is_alone": True, "sends_mail": bool(settings.EMAIL_URL)}
-    if settings.EMAIL_URL and form.is_valid():
+    sends_mail = bool(settings.EMAIL_URL) and settings.SIGN_IN.has_passwords
+    context = {"form": form, "is_alone": True, "sends_mail": sends_mail}
+    if sends_mail and form.is_valid():
         try:
             password_reset.request_reset(form.cleaned_data["name"], client_address(request))
         except TooManyAttempts as delay:
@@ -106,7 +107,18 @@ def password_forgot(request: HttpRequest) -> HttpResponse:
 
 def _profile(request: WorkspaceRequest, **extra: object) -> HttpResponse:
     user = request.principal.user
+    oidc = settings.SIGN_IN.oidc
+    accounts = list(ExternalAccount.objects.filter(user=user).order_by("pk"))
     context = {
+        "provider": oidc.name if oidc.issuer else "",
+        "accounts": [
+            {
+                "label": oidc.name if account.issuer == oidc.issuer else account.issuer,
+                "created_at": account.created_at,
+            }
+            for account in accounts
+        ],
+        "is_connected": any(account.issuer == oidc.issuer for account in accounts),
         "person": user,
         "confirmation": MailConfirmation.objects.filter(user=user).first(),
         "sends_mail": bool(settings.EMAIL_URL),

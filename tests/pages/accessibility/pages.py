@@ -94,6 +94,7 @@ NOT_PAGES = frozenset(
         "invitation",
         "metrics",
         "model-exports",
+        "oidc-callback",
         "palette",
         "run-by-id",
         "run-header",

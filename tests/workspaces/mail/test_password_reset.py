@@ -8,10 +8,12 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from tests.people import PASSWORD, client_of, make_contributor, make_operator
 from tests.workspaces.mail.mailbox import Mailbox, path_in
 from workspaces.administration import password_links
+from workspaces.authentication.external.configuration import ExternalSignIn
 from workspaces.mail import outgoing_mails, password_reset
 from workspaces.models import AuditEvent, OutgoingMail, PasswordLink, User
 
@@ -24,8 +26,10 @@ TOKEN = re.compile(r'value="[A-Za-z0-9]{64}"|X-CSRFToken": "[A-Za-z0-9]{64}"')
 @pytest.fixture
 def carl() -> User:
     user = make_contributor()
-    User.objects.filter(pk=user.pk).update(email=ADDRESS)
-    return User.objects.get(pk=user.pk)
+    user.email = ADDRESS
+    user.set_password("the old one 123")
+    user.save()
+    return user
 
 
 def ask(name: str, client: Client | None = None) -> str:
@@ -93,13 +97,29 @@ class TestAnswer:
         assert rows[0] == rows[1]
 
     def test_says_that_a_hub_without_mail_sends_none(self, carl: User) -> None:
-        assert "This hub sends no mail" in Client().get("/sign-in/forgot/").content.decode()
+        assert "This hub sends no mail for new passwords" in Client().get("/sign-in/forgot/").content.decode()
         ask("carl")
         assert not OutgoingMail.objects.exists()
         assert "Forgot the password?" not in Client().get("/sign-in/").content.decode()
 
     def test_a_name_with_nul_is_refused(self, mailbox: Mailbox) -> None:
         assert "Null characters are not allowed" in ask("carl\x00")
+
+
+class TestPersonWithoutPassword:
+    def test_gets_no_mail(self, carl: User, mailbox: Mailbox) -> None:
+        """A provider that no longer knows somebody would otherwise have kept nobody out."""
+        carl.set_unusable_password()
+        carl.save()
+        ask("carl")
+        assert send() == 0
+
+    def test_nobody_gets_one_where_passwords_are_not_accepted(
+        self, carl: User, mailbox: Mailbox, settings: Settings
+    ) -> None:
+        settings.SIGN_IN = ExternalSignIn(has_passwords=False)
+        assert "sends no mail for new passwords" in ask("carl")
+        assert not OutgoingMail.objects.exists()
 
 
 class TestLimits:
