@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import F
@@ -19,7 +20,15 @@ from django.utils import timezone
 
 from live.publish import publish_on_commit
 from live.topics import access_topic
-from workspaces.models import Invitation, InvitationLink, Membership, User, Workspace
+from workspaces.models import (
+    Invitation,
+    InvitationLink,
+    Membership,
+    Passkey,
+    TotpDevice,
+    User,
+    Workspace,
+)
 from workspaces.states import Role, TokenScope
 
 P = ParamSpec("P")
@@ -190,9 +199,26 @@ def needs(role: Role) -> Callable[[Guarded[P]], Open[P]]:
 
 
 def must_operate(user: User) -> None:
-    """Raises PermissionDenied unless the user is an operator of the installation."""
+    """Raises PermissionDenied unless the user is an operator of the installation, with a second factor if it
+    wants one of its operators."""
     if not user.is_operator:
         raise PermissionDenied("This is for the operators of this installation; ask one of them.")
+    if not may_operate(user):
+        raise PermissionDenied(
+            "Operators of this installation need a second factor. Set one up under Settings, Second factor."
+        )
+
+
+def may_operate(user: User) -> bool:
+    """Returns whether the user is an operator, with a second factor if the installation wants that."""
+    needs_factor = settings.SIGN_IN.operators_need_second_factor
+    return user.is_operator and (not needs_factor or has_second_factor(user))
+
+
+def has_second_factor(user: User) -> bool:
+    """Returns whether the person has an app for one-time codes or a passkey."""
+    has_app = TotpDevice.objects.filter(user=user).exclude(confirmed_at=None).exists()
+    return has_app or Passkey.objects.filter(user=user).exists()
 
 
 def operators_only(view: Guarded[P]) -> Open[P]:

@@ -10,6 +10,9 @@ from django.utils import timezone
 
 # Django finds models only in this module, and in what it imports.
 from workspaces.authentication.models import ExternalAccount as ExternalAccount  # noqa: PLC0414
+from workspaces.authentication.models import Passkey as Passkey  # noqa: PLC0414
+from workspaces.authentication.models import RecoveryCode as RecoveryCode  # noqa: PLC0414
+from workspaces.authentication.models import TotpDevice as TotpDevice  # noqa: PLC0414
 from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC0414
 from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
 from workspaces.mail.models import OutgoingMail as OutgoingMail  # noqa: PLC0414

@@ -27,6 +27,7 @@ def external_sign_in() -> ExternalSignIn:
         groups=_groups(),
         makes_accounts=env.boolean("SIGN_IN_NEW_ACCOUNTS", True),
         has_passwords=has_passwords,
+        operators_need_second_factor=env.boolean("OPERATORS_NEED_SECOND_FACTOR", False),
     )
 
 

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from workspaces.access import lacking
+from workspaces.access import lacking, may_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.api.workspaces import ROLES
@@ -56,9 +56,9 @@ class _InvitationLinkView(APIView):
         it. Raises Http404 for a workspace that the caller cannot see, and ApiProblem."""
         who = cast("PrincipalRequest", request).principal
         workspace = Workspace.objects.filter(slug=slug).first()
-        if workspace is None or (workspace != who.workspace and not who.user.is_operator):
+        if workspace is None or (workspace != who.workspace and not may_operate(who.user)):
             raise Http404
-        if not who.user.is_operator and not who.may(Role.OWNER):
+        if not may_operate(who.user) and not who.may(Role.OWNER):
             raise ApiProblem(403, lacking(who, Role.OWNER))
         return workspace
 

@@ -23,6 +23,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from workspaces.access import WorkspaceRequest
 from workspaces.authentication.delays import AuthenticationDelayed
+from workspaces.authentication.factors.proof import CODE_DIGITS, accept_proof
+from workspaces.authentication.factors.totp import has_totp
 from workspaces.authentication.password_check import is_password_of
 from workspaces.http.secret_pages import never_store
 from workspaces.models import User
@@ -45,18 +47,32 @@ class ConfirmPasswordForm(forms.Form):
     def __init__(self, request: HttpRequest, user: User, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, label_suffix="")
         self._request, self._user = request, user
+        self._has_app = has_totp(user)
         self.retry_after_s = 0
+        if self._has_app:
+            words = "Password, or code of your app" if has_password(user) else "Code of your app"
+            self.fields[FIELD].label = words
 
     def clean_confirm_password(self) -> str:
         password = str(self.cleaned_data[FIELD])
         try:
-            is_right = is_password_of(self._request, self._user, password)
+            is_right = self._is_right(password)
         except AuthenticationDelayed as delay:
             self.retry_after_s = delay.retry_after_s
             raise ValidationError(delay.message) from delay
         if not is_right:
-            raise ValidationError("This is not your password. Passwords are case-sensitive.")
+            raise ValidationError(
+                "This is neither your password nor a new code of your app."
+                if self._has_app
+                else "This is not your password. Passwords are case-sensitive."
+            )
         return password
+
+    def _is_right(self, text: str) -> bool:
+        # No password is as short as a code.
+        if self._has_app and len("".join(text.split())) == CODE_DIGITS:
+            return accept_proof(self._request, self._user, text, "")
+        return has_password(self._user) and is_password_of(self._request, self._user, text)
 
 
 def is_confirmed(session: Mapping[str, Any]) -> bool:
@@ -112,6 +128,7 @@ def confirmation_page(
         (name, value) for name, values in request.POST.lists() for value in values if name not in dropped
     ]
     status = 429 if form.retry_after_s else 403
+    user = cast("User", request.user)
     # Somebody who answers an invitation may be a member of nothing yet, and then has no pages to go to.
     context = {
         "form": form,
@@ -119,7 +136,7 @@ def confirmation_page(
         "fields": fields,
         "back": back,
         "is_alone": not hasattr(request, "principal"),
-        "has_password": has_password(cast("User", request.user)),
+        "can_type": has_password(user) or has_totp(user),
         "provider": settings.SIGN_IN.oidc.name if settings.SIGN_IN.oidc.issuer else "",
     }
     response = render(request, "workspaces/confirm_password.html", context, status=status)

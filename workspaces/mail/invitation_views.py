@@ -20,6 +20,7 @@ from workspaces.access import (
     WorkspaceRequest,
     choose_workspace,
     lacking,
+    may_operate,
     membership_principal,
     needs,
     principal,
@@ -155,13 +156,13 @@ def _gone(request: HttpRequest) -> HttpResponse:
 
 def _must_invite(who: Principal) -> None:
     """Raises PermissionDenied unless the person is an owner here or an operator."""
-    if not who.user.is_operator and not who.may(Role.OWNER):
+    if not may_operate(who.user) and not who.may(Role.OWNER):
         raise PermissionDenied(lacking(who, Role.OWNER))
 
 
 def _workspaces_of(who: Principal) -> list[Workspace]:
     """Returns the workspaces to which the person may invite: operators all, an owner the present one."""
-    if not who.user.is_operator:
+    if not may_operate(who.user):
         return [who.workspace]
     return list(Workspace.objects.filter(archived_at=None).order_by("name"))
 

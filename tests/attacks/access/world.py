@@ -41,6 +41,7 @@ from workspaces.models import (
     Invitation,
     InvitationLink,
     Membership,
+    Passkey,
     User,
 )
 from workspaces.states import Role
@@ -180,6 +181,7 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/invitations/": {"pk": to_me.pk},
         "/api/v1/invitations/": {"pk": to_me.pk},
         "/settings/members/invitations/": {"pk": to_her.pk},
+        "/settings/factors/": {"pk": Passkey.objects.create(user=who.user, name="laptop").pk},
         "/settings/invitations/": {"pk": _open_link(who).pk},
         "/settings/tokens/": {"pk": token.pk},
         "/settings/sessions/": {"pk": _session_of(who.user).pk},
