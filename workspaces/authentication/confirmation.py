@@ -33,6 +33,7 @@ P = ParamSpec("P")
 CONFIRMED_AT = "password_confirmed_at"
 CONFIRMED_FOR_S = 10 * 60
 FIELD = "confirm_password"
+VOUCHED = "vouched_by_proxy"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 View = Callable[Concatenate[WorkspaceRequest, P], HttpResponseBase]
 
@@ -82,6 +83,17 @@ def is_confirmed(session: Mapping[str, Any]) -> bool:
     return isinstance(at, float) and 0 <= time.time() - at < CONFIRMED_FOR_S
 
 
+def set_vouched(request: HttpRequest, *, is_vouched: bool) -> None:
+    """Notes whether a trusted proxy has named the person of this request in a header of the request itself.
+    Such a request needs no password: a copy of the cookie does not come through the proxy."""
+    setattr(request, VOUCHED, is_vouched)
+
+
+def is_confirmed_request(request: HttpRequest) -> bool:
+    """Returns whether a change may be made without asking for the password."""
+    return getattr(request, VOUCHED, False) or is_confirmed(request.session)
+
+
 def requires_password(view: View[P]) -> View[P]:
     """Decorates a view behind `needs`: a change is made only if the password was typed recently."""
 
@@ -96,7 +108,7 @@ def requires_password(view: View[P]) -> View[P]:
 def ask_for_password(request: WorkspaceRequest) -> HttpResponse | None:
     """Returns None if the request may proceed, otherwise the page that asks for the password and contains the
     fields of the request."""
-    if request.method in SAFE_METHODS or is_confirmed(request.session):
+    if request.method in SAFE_METHODS or is_confirmed_request(request):
         return None
     form = ConfirmPasswordForm(request, request.user, request.POST if FIELD in request.POST else None)
     if form.is_valid():

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from workspaces.states import Role
 
+# Key in an ASGI scope: the address of the other end of the connection, before any proxy's header is believed.
+PEER = "trainhub.peer"
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 # Group of the provider or of the proxy -> the workspaces (short names) and roles that its members get.
 GroupMapping = Mapping[str, Mapping[str, Role]]
