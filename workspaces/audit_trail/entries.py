@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 
-from workspaces.access import Principal, lacking
+from workspaces.access import Principal, lacking, may_operate
 from workspaces.models import AuditEvent
 from workspaces.states import Role
 
@@ -161,7 +161,7 @@ def visible_events(who: Principal) -> QuerySet[AuditEvent]:
     """Returns the events that this person may see: operators all, owners those of their workspace. Raises
     PermissionDenied for others."""
     events = AuditEvent.objects.select_related("workspace")
-    if who.user.is_operator:
+    if may_operate(who.user):
         return events
     if not who.may(Role.OWNER):
         raise PermissionDenied(lacking(who, Role.OWNER))

@@ -36,7 +36,9 @@ def checked_address(text: str) -> str:
         raise MailError("address", "must be a mail address such as ada@example.org") from error
     if len(address) > MAX_LENGTH:
         raise MailError("address", f"must have at most {MAX_LENGTH} characters")
-    return address
+    # SQLite compares letters outside ASCII with their case, which a domain may contain.
+    local, _, domain = address.rpartition("@")
+    return f"{local}@{domain.lower()}"
 
 
 def person_with(address: str) -> User | None:

@@ -11,10 +11,17 @@ from django.core.management import call_command
 from django.test import Client
 from pytest_django import Settings
 
-from tests.people import PASSWORD, api_client, client_of, make_contributor, make_operator
+from tests.people import PASSWORD, api_client, client_of, make_contributor, make_operator, make_workspace
 from workspaces.authentication import confirmation
 from workspaces.authentication.external.configuration import ExternalSignIn
-from workspaces.authentication.factors import proof, recovery, second_step, secret_box, totp
+from workspaces.authentication.factors import (
+    proof,
+    recovery,
+    second_step,
+    secret_box,
+    setup_views,
+    totp,
+)
 from workspaces.authentication.factors.secret_box import Unreadable
 from workspaces.models import ApiToken, AuditEvent, Passkey, RecoveryCode, TotpDevice, User
 
@@ -251,6 +258,40 @@ class TestConfirmation:
         assert not ApiToken.objects.exists()
 
 
+class TestPasskeys:
+    """What a browser answers rightly is tested in Chromium."""
+
+    def test_are_at_most_twenty(self, carl: User) -> None:
+        Passkey.objects.bulk_create(
+            Passkey(user=carl, name="x", credential_id=f"{number:04}", public_key="AAAA")
+            for number in range(setup_views.MAX_PASSKEYS)
+        )
+        page = client_of(carl)
+        page.post("/settings/factors/passkeys/")
+        answer = page.post("/settings/factors/passkeys/add/", {"name": "one more", "credential": "{}"})
+        assert "You have 20 passkeys; remove one first." in answer.content.decode()
+
+    @pytest.mark.parametrize("credential", ["{}", "x", "x" * 20_001])
+    def test_are_not_made_of_a_wrong_answer(self, carl: User, credential: str) -> None:
+        page = client_of(carl)
+        page.post("/settings/factors/passkeys/")
+        page.post("/settings/factors/passkeys/add/", {"name": "laptop", "credential": credential})
+        assert not Passkey.objects.exists()
+
+    def test_that_are_the_last_factor_take_the_recovery_codes_with_them(self, carl: User) -> None:
+        passkey = Passkey.objects.create(user=carl, name="laptop", credential_id="AAAA", public_key="AAAA")
+        recovery.new_codes(carl)
+        client_of(carl).post(f"/settings/factors/passkeys/{passkey.pk}/remove/")
+        assert not RecoveryCode.objects.exists()
+        assert AuditEvent.objects.filter(verb="factor.removed").count() == 1
+
+    def test_of_a_hub_with_an_ip_address_are_not_offered(self, carl: User, settings: Settings) -> None:
+        settings.PUBLIC_URL = "https://192.0.2.1"
+        text = client_of(carl).get("/settings/factors/").content.decode()
+        assert "Browsers make passkeys for host names only, and this hub&#x27;s address is 192.0.2.1" in text
+        assert client_of(carl).post("/settings/factors/passkeys/").status_code == 302
+
+
 class TestOperators:
     def test_take_a_lost_factor_away(self, carl: User) -> None:
         set_up(carl)
@@ -274,5 +315,9 @@ class TestOperators:
         assert answer.status_code == 403
         assert "Set one up under Settings, Second factor." in answer.content.decode()
         assert api_client(operator).post("/api/v1/workspaces/", {"name": "X"}).status_code == 403
+        other = make_workspace("other")
+        AuditEvent.objects.create(actor="x", verb="run.pin", subject="elsewhere", workspace=other)
+        assert "elsewhere" not in client_of(operator).get("/audit/").content.decode(), "as an owner only"
         set_up(operator)
         assert client_of(operator).get("/people/").status_code == 200
+        assert "elsewhere" in client_of(operator).get("/audit/").content.decode()

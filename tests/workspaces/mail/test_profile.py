@@ -78,6 +78,7 @@ class TestAddress:
         assert Client().get(second).status_code == 200
 
     def test_of_somebody_else_is_refused_whatever_its_case(self, page: Client, mailbox: Mailbox) -> None:
+        assert mail_addresses.checked_address("Carl@BÜCHER.example") == "Carl@bücher.example"
         User.objects.filter(pk=make_owner().pk).update(email="Carl@Example.org")
         answer = page.post("/settings/profile/mail/", {"address": ADDRESS})
         assert answer.status_code == 400

@@ -17,6 +17,7 @@ from workspaces.authentication.external import groups
 from workspaces.models import ExternalAccount, User
 
 MAX_USERNAME, MAX_DISPLAY_NAME, MAX_SUBJECT, MAX_GROUPS = 150, 100, 255, 1000
+MAX_EMAIL = 254
 _NOT_IN_USERNAMES = re.compile(r"[^\w.@+-]+")
 
 
@@ -55,7 +56,8 @@ def make_identity(
         issuer=issuer,
         subject=subject,
         way=way,
-        username=username,
+        # For PostgreSQL, which stores no NUL.
+        username=username.replace("\x00", ""),
         display_name=name if name.isprintable() else "",
         email=_checked_email(email),
         groups=frozenset(group for group in listed if isinstance(group, str)),
@@ -150,4 +152,5 @@ def _checked_email(text: str) -> str:
         validate_email(text)
     except ValidationError:
         return ""
-    return text if len(text) <= 254 else ""
+    local, _, domain = text.rpartition("@")
+    return f"{local}@{domain.lower()}" if len(text) <= MAX_EMAIL else ""
