@@ -29,6 +29,12 @@ for _name in (
     "EMAIL_URL",
     "WEBHOOK_PROXY",
     "WEBHOOK_HOSTS",
+    "OIDC_ISSUER",
+    "REMOTE_USER_HEADER",
+    "SIGN_IN_GROUPS",
+    "SIGN_IN_NEW_ACCOUNTS",
+    "PASSWORD_SIGN_IN",
+    "OPERATORS_NEED_SECOND_FACTOR",
 ):
     os.environ.pop(_name, None)
 os.environ["DATA_DIR"] = str(_data)

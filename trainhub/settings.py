@@ -7,8 +7,9 @@ from typing import Any
 import dj_database_url
 
 from trainhub import __version__, env, installation, mail
+from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
-from trainhub.web import cookies
+from trainhub.web import cookies, sign_in
 from trainhub.worker.periodic_tasks import beat_schedule
 
 BASE_DIR = installation.BASE_DIR
@@ -219,6 +220,12 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
 CELERY_BEAT_SCHEDULE = beat_schedule()
 
 AUTH_USER_MODEL = "workspaces.User"
+SIGN_IN = sign_in.external_sign_in()
+INSTALLED_APPS += sign_in.oidc_apps(SIGN_IN)
+MIDDLEWARE += sign_in.middleware(SIGN_IN)
+SOCIALACCOUNT_PROVIDERS = sign_in.allauth_provider(SIGN_IN)
+SOCIALACCOUNT_ADAPTER = "workspaces.authentication.external.oidc.SettingsAdapter"
+SOCIALACCOUNT_REQUESTS_TIMEOUT = 5
 PASSWORD_HASHERS = [
     "workspaces.authentication.password_hashing.BoundedArgon2PasswordHasher",
     # Of installations made before argon2: such a password is stored anew when its person signs in.
@@ -277,24 +284,4 @@ SPECTACULAR_SETTINGS = {
     ],
 }
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {
-        "line": {
-            "()": "trainhub.logs.line_format.LineFormatter",
-            "format": "{asctime} {levelname} {name}: {message}",
-            "style": "{",
-        }
-    },
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {
-        "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
-        "django.server": {"handlers": [], "level": "WARNING", "propagate": True},
-        "celery.beat": {"level": "WARNING"},
-        "httpx": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-        "celery.worker.strategy": {"level": "WARNING"},
-    },
-}
+LOGGING = log_configuration.logging_settings(LOG_LEVEL)

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import F
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.utils import timezone
 
 from live.publish import publish_on_commit
 from live.topics import access_topic
-from workspaces.models import Invitation, Membership, User, Workspace
+from workspaces.models import (
+    Invitation,
+    InvitationLink,
+    Membership,
+    Passkey,
+    TotpDevice,
+    User,
+    Workspace,
+)
 from workspaces.states import Role, TokenScope
 
 P = ParamSpec("P")
 # Name in a session of the workspace (its primary key) in which the person acts.
 SESSION_WORKSPACE = "workspace"
+INVITATION_LINKS = "/sign-in/invitation/"
+NO_WORKSPACE = (
+    "You are not a member of any workspace here. Ask an owner to add you, {name}, then sign in again."
+)
 
 
 @dataclass(frozen=True)
@@ -129,6 +145,21 @@ def is_invited(user: object) -> bool:
     return isinstance(user, User) and Invitation.objects.filter(user=user).exists()
 
 
+def may_enter(user: User, next_address: str) -> bool:
+    """Returns whether a person who signs in finds anything here: a workspace, an invitation, or at
+    `next_address` the page of a link that invites them."""
+    return membership_principal(user) is not None or is_invited(user) or _is_invitation_link(next_address)
+
+
+def _is_invitation_link(address: str) -> bool:
+    path = urlsplit(address).path
+    if not path.startswith(INVITATION_LINKS):
+        return False
+    # As workspaces.tokens.digest does it, which needs this module.
+    digest = hashlib.sha256(path.removeprefix(INVITATION_LINKS).strip("/").encode()).hexdigest()
+    return InvitationLink.objects.filter(digest=digest, expires_at__gt=timezone.now()).exists()
+
+
 def lacking(who: Principal, needed: Role) -> str:
     """Returns the message for a person whose role does not suffice."""
     if who.workspace.archived_at is not None:
@@ -168,9 +199,26 @@ def needs(role: Role) -> Callable[[Guarded[P]], Open[P]]:
 
 
 def must_operate(user: User) -> None:
-    """Raises PermissionDenied unless the user is an operator of the installation."""
+    """Raises PermissionDenied unless the user is an operator of the installation, with a second factor if it
+    wants one of its operators."""
     if not user.is_operator:
         raise PermissionDenied("This is for the operators of this installation; ask one of them.")
+    if not may_operate(user):
+        raise PermissionDenied(
+            "Operators of this installation need a second factor. Set one up under Settings, Second factor."
+        )
+
+
+def may_operate(user: User) -> bool:
+    """Returns whether the user is an operator, with a second factor if the installation wants that."""
+    needs_factor = settings.SIGN_IN.operators_need_second_factor
+    return user.is_operator and (not needs_factor or has_second_factor(user))
+
+
+def has_second_factor(user: User) -> bool:
+    """Returns whether the person has an app for one-time codes or a passkey."""
+    has_app = TotpDevice.objects.filter(user=user).exclude(confirmed_at=None).exists()
+    return has_app or Passkey.objects.filter(user=user).exists()
 
 
 def operators_only(view: Guarded[P]) -> Open[P]:

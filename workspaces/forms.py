@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.views.decorators.debug import sensitive_variables
 
-from workspaces.access import is_invited, membership_principal
+from workspaces.access import NO_WORKSPACE, may_enter
 from workspaces.authentication import password_check
 from workspaces.authentication.delays import AuthenticationDelayed
 from workspaces.models import User
@@ -63,10 +63,8 @@ class SignInForm(AuthenticationForm):
 
     def confirm_login_allowed(self, user: Any) -> None:
         super().confirm_login_allowed(user)
-        if membership_principal(user) is None and not is_invited(user):
-            raise ValidationError(
-                "You are not a member of any workspace here. Ask an owner to add you, then sign in again."
-            )
+        if not may_enter(user, str(self.data.get("next", ""))):
+            raise ValidationError(NO_WORKSPACE.format(name=user.get_username()))
 
 
 class ChangePasswordForm(PasswordChangeForm):

@@ -5,18 +5,42 @@ from __future__ import annotations
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
 
+# Django finds models only in this module, and in what it imports.
+from workspaces.authentication.models import ExternalAccount as ExternalAccount  # noqa: PLC0414
+from workspaces.authentication.models import Passkey as Passkey  # noqa: PLC0414
+from workspaces.authentication.models import RecoveryCode as RecoveryCode  # noqa: PLC0414
+from workspaces.authentication.models import TotpDevice as TotpDevice  # noqa: PLC0414
+from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC0414
+from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
+from workspaces.mail.models import OutgoingMail as OutgoingMail  # noqa: PLC0414
 from workspaces.states import Role, TokenScope
 
 
 class User(AbstractUser):
+    """A person's account. `email` is empty, or an address that its person has confirmed."""
+
+    display_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     is_operator = models.BooleanField(
         default=False, help_text="May manage clusters, nodes and people of this installation."
     )
     password_is_one_time = models.BooleanField(
         default=False, help_text="Set by an owner; to be replaced at the first sign-in."
     )
+
+    class Meta(AbstractUser.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                Lower("email"), condition=~models.Q(email=""), name="one_person_per_mail_address"
+            )
+        ]
+
+    @property
+    def full_label(self) -> str:
+        """The user name, with the name that the person has given themselves: `Ada Lovelace (ada)`."""
+        return f"{self.display_name} ({self.username})" if self.display_name else self.username
 
 
 class SignInAttempts(models.Model):
@@ -44,12 +68,13 @@ class BrowserSession(models.Model):
 
 class PasswordLink(models.Model):
     """A link by which its person chooses a password, once, until `expires_at`. Only its SHA-256 is stored;
-    the row is deleted when the link is used."""
+    the row is deleted when the link is used. `is_by_mail`: the person asked for it on the sign-in page."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="password_links")
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
+    is_by_mail = models.BooleanField(default=False, db_default=False)
 
 
 class Workspace(models.Model):
@@ -68,11 +93,15 @@ class Workspace(models.Model):
 
 
 class Membership(models.Model):
+    """`is_from_groups`: a group of the person at a provider or a proxy gave it, and the next sign-in without
+    that group takes it away."""
+
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
     role = models.CharField(
         max_length=16, choices=[(role.value, role.value) for role in Role], default=Role.VIEWER
     )
+    is_from_groups = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [

@@ -18,7 +18,7 @@ from django.utils import timezone
 from workspaces import audit
 from workspaces.access import Principal, access_changed
 from workspaces.authentication.delays import HashingBusy
-from workspaces.models import ApiToken, Invitation, Membership, Secret, User
+from workspaces.models import ApiToken, Invitation, InvitationLink, Membership, Secret, User
 from workspaces.states import Role
 
 
@@ -90,32 +90,47 @@ def withdraw(who: Principal, invitation: Invitation) -> None:
 
 @transaction.atomic
 def change_role(who: Principal, membership: Membership, role: Role) -> None:
+    """Changes a role by hand: from now on the membership follows no groups. Raises PeopleError for the only
+    owner."""
+    set_role(who.user, membership, role)
+    Membership.objects.filter(pk=membership.pk).update(is_from_groups=False)
+
+
+@transaction.atomic
+def set_role(who: User | str, membership: Membership, role: Role, **detail: object) -> None:
+    """Changes a role; `detail` is for the audit trail. Raises PeopleError for the only owner."""
     if role is not Role.OWNER:
         _keep_an_owner(membership)
         _withdraw_invitations_by(membership)
     Membership.objects.filter(pk=membership.pk).update(role=role)
     access_changed(membership.user)
-    audit.record(who.user, "member.role_changed", str(membership.user), who.workspace, role=role)
+    audit.record(who, "member.role_changed", str(membership.user), membership.workspace, role=role, **detail)
+
+
+def remove(who: Principal, membership: Membership) -> None:
+    """Ends a membership. Raises PeopleError for the only owner."""
+    end_membership(who.user, membership)
 
 
 @transaction.atomic
-def remove(who: Principal, membership: Membership) -> None:
+def end_membership(who: User | str, membership: Membership, **detail: object) -> None:
     """Ends a membership, every token of that person for this workspace and their own secrets in it. The
     account remains. Raises PeopleError for the only owner."""
     _keep_an_owner(membership)
     _withdraw_invitations_by(membership)
-    tokens = ApiToken.objects.filter(workspace=who.workspace, user=membership.user, revoked_at=None)
+    tokens = ApiToken.objects.filter(workspace=membership.workspace, user=membership.user, revoked_at=None)
     tokens.update(revoked_at=timezone.now())
-    Secret.objects.filter(workspace=who.workspace, user=membership.user).delete()
+    Secret.objects.filter(workspace=membership.workspace, user=membership.user).delete()
     membership.delete()
     access_changed(membership.user)
-    audit.record(who.user, "member.removed", str(membership.user), who.workspace)
+    audit.record(who, "member.removed", str(membership.user), membership.workspace, **detail)
 
 
 def _withdraw_invitations_by(membership: Membership) -> None:
     """Deletes the invitations of a person who is no longer an owner, who could otherwise return, or bring
     others, by one of them."""
     Invitation.objects.filter(workspace=membership.workspace, invited_by=membership.user).delete()
+    InvitationLink.objects.filter(workspace=membership.workspace, invited_by=membership.user).delete()
 
 
 def _keep_an_owner(membership: Membership) -> None:

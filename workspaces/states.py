@@ -41,3 +41,20 @@ class TokenScope(StrEnum):
     def only_logs(self) -> bool:
         """Whether such a token reaches runs of its person only."""
         return self in (TokenScope.LOG, TokenScope.REGISTER)
+
+
+class MailKind(StrEnum):
+    """Why the hub itself sends a mail to somebody."""
+
+    CONFIRM = "confirm"
+    CHANGED = "changed"
+    RESET = "reset"
+    INVITE = "invite"
+
+
+class MailState(StrEnum):
+    """FAILED: given up, or there was nobody to send it to."""
+
+    WAITING = "waiting"
+    SENT = "sent"
+    FAILED = "failed"

@@ -37,3 +37,4 @@ class TaskName(StrEnum):
     FORGET_DELIVERIES = "workspaces.tasks.forget_deliveries"
     FORGET_SIGN_IN_ATTEMPTS = "workspaces.tasks.forget_sign_in_attempts"
     SEAL_AUDIT_TRAIL = "workspaces.tasks.seal_audit_trail"
+    SEND_MAILS = "workspaces.tasks.send_mails"

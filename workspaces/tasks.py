@@ -9,6 +9,7 @@ from workspaces.administration import password_links
 from workspaces.audit_trail import chain
 from workspaces.authentication import login_throttle
 from workspaces.device_login import device_requests
+from workspaces.mail import invitation_links, mail_addresses, outgoing_mails
 from workspaces.notifications import delivery
 
 
@@ -20,6 +21,12 @@ def deliver() -> None:
 @shared_task(ignore_result=True)
 def forget_deliveries() -> None:
     delivery.forget(timezone.now())
+    outgoing_mails.forget(timezone.now())
+
+
+@shared_task(ignore_result=True)
+def send_mails() -> None:
+    outgoing_mails.tick(timezone.now())
 
 
 @shared_task(ignore_result=True)
@@ -27,6 +34,8 @@ def forget_sign_in_attempts() -> None:
     login_throttle.forget_old()
     password_links.delete_expired()
     device_requests.delete_expired()
+    mail_addresses.delete_expired()
+    invitation_links.delete_expired()
 
 
 @shared_task(ignore_result=True)

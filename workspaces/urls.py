@@ -9,7 +9,12 @@ from workspaces.administration import workspace_views as workspaces
 from workspaces.audit_trail import views as audit
 from workspaces.authentication import token_views
 from workspaces.authentication import views as authentication
+from workspaces.authentication.external import oidc_views as oidc
+from workspaces.authentication.factors import setup_views as factors
+from workspaces.authentication.factors.step_views import second_step_page
 from workspaces.device_login import views as device_login
+from workspaces.mail import invitation_views as invitation_links
+from workspaces.mail import profile_views as profiles
 from workspaces.notifications import views as notifications
 from workspaces.secrets import views as secrets
 
@@ -21,6 +26,24 @@ urlpatterns = [
     path("settings/sessions/end-others/", authentication.sessions_end_others, name="sessions-end-others"),
     path("settings/sessions/<int:pk>/end/", authentication.session_end, name="session-end"),
     path("settings/confirm/", authentication.confirm_password, name="confirm-password"),
+    path("settings/factors/", factors.factors, name="factors"),
+    path("settings/factors/app/", factors.totp_begin, name="totp-begin"),
+    path("settings/factors/app/confirm/", factors.totp_confirm, name="totp-confirm"),
+    path("settings/factors/app/remove/", factors.totp_remove, name="totp-remove"),
+    path("settings/factors/passkeys/", factors.passkey_begin, name="passkey-begin"),
+    path("settings/factors/passkeys/add/", factors.passkey_add, name="passkey-add"),
+    path("settings/factors/passkeys/<int:pk>/remove/", factors.passkey_remove, name="passkey-remove"),
+    path("settings/factors/recovery/", factors.recovery_create, name="recovery-create"),
+    path("settings/profile/", profiles.profile, name="profile"),
+    path("settings/profile/mail/", profiles.mail_request, name="mail-request"),
+    path("settings/profile/mail/remove/", profiles.mail_remove, name="mail-remove"),
+    path("settings/invitations/", invitation_links.invitations, name="invitation-links"),
+    path("settings/invitations/create/", invitation_links.invitation_create, name="invitation-link-create"),
+    path(
+        "settings/invitations/<int:pk>/withdraw/",
+        invitation_links.invitation_link_withdraw,
+        name="invitation-link-withdraw",
+    ),
     path("settings/tokens/", views.token_create, name="token-create"),
     path("settings/tokens/<int:pk>/revoke/", views.token_revoke, name="token-revoke"),
     path("settings/tokens/all/", token_views.workspace_tokens, name="workspace-tokens"),
@@ -64,7 +87,15 @@ urlpatterns = [
     path("people/<int:pk>/", accounts.person, name="person"),
     path("people/<int:pk>/link/", accounts.create_link, name="person-link"),
     path("people/<int:pk>/operator/", accounts.set_operator, name="person-operator"),
+    path("people/<int:pk>/factors/reset/", accounts.reset_factors, name="person-reset-factors"),
     path("people/<int:pk>/deactivate/", accounts.deactivate, name="person-deactivate"),
     path("people/<int:pk>/activate/", accounts.activate, name="person-activate"),
+    path("sign-in/second-step/", second_step_page, name="second-step"),
+    path("sign-in/oidc/", oidc.oidc_begin, name="oidc-begin"),
+    path("sign-in/oidc/callback/", oidc.oidc_callback, name="oidc-callback"),
+    path("settings/profile/connect/", oidc.oidc_connect, name="oidc-connect"),
+    path("sign-in/forgot/", profiles.password_forgot, name="password-forgot"),
+    path("sign-in/mail/<str:text>/", profiles.mail_confirm, name="mail-confirm"),
+    path("sign-in/invitation/<str:text>/", invitation_links.invitation_open, name="invitation-link"),
     path("sign-in/link/<str:text>/", accounts.choose_password, name="password-link"),
 ]

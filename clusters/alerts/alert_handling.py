@@ -13,7 +13,7 @@ from clusters.alerts.rules import RULES, is_about_run
 from clusters.models import Alert
 from trainhub_launch.errors import LaunchError, SpecError
 from workspaces import audit
-from workspaces.access import Principal
+from workspaces.access import Principal, may_operate
 from workspaces.states import Role
 
 # The lengths that are offered, with their words on pages.
@@ -34,7 +34,7 @@ def may_handle(alert: Alert, who: Principal) -> bool:
 
     Operators may handle every alert, because each reaches all workspaces of the cluster; contributors those
     about a run of their workspace."""
-    if who.user.is_operator:
+    if may_operate(who.user):
         return True
     is_ours = alert.facts.get("holder_workspace") == who.workspace.pk
     return is_about_run(RULES.get(alert.kind)) and is_ours and who.may(Role.CONTRIBUTOR)

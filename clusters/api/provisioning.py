@@ -28,7 +28,7 @@ from clusters.provisioning import cluster_admin, node_admin
 from clusters.provisioning.cluster_admin import ClusterExists, ClusterInUse
 from clusters.provisioning.node_admin import NodeBusy
 from clusters.visibility import clusters_of
-from workspaces.access import Principal, must_operate
+from workspaces.access import Principal, may_operate, must_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.api.problems import ApiProblem
 from workspaces.models import User
@@ -56,7 +56,7 @@ class _ClusterAdminView(APIView):
         """Returns the cluster if the user is an operator or their workspace may use it; raises Http404."""
         who = self.principal(request)
         clusters: QuerySet[Cluster] = clusters_of(who.workspace)
-        if who.user.is_operator:
+        if may_operate(who.user):
             clusters = Cluster.objects.filter(deleted_at=None)
         cluster = clusters.filter(name=name).first()
         if cluster is None:

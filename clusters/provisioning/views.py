@@ -17,7 +17,7 @@ from clusters.provisioning.forms import ClusterForm, NewClusterForm
 from clusters.provisioning.node_admin import NodeBusy
 from clusters.visibility import clusters_of
 from trainhub_launch.errors import SpecError
-from workspaces.access import WorkspaceRequest, must_operate, needs
+from workspaces.access import WorkspaceRequest, may_operate, must_operate, needs
 from workspaces.authentication.confirmation import ask_for_password, requires_password
 from workspaces.http.return_address import return_address
 from workspaces.models import User
@@ -71,7 +71,7 @@ def cluster_life(request: WorkspaceRequest, name: str) -> HttpResponse:
     """Renders the part that refreshes itself: the machines of the provider, and the journal."""
     visible = (
         Cluster.objects.filter(deleted_at=None)
-        if request.user.is_operator
+        if may_operate(request.user)
         else clusters_of(request.principal.workspace)
     )
     return render(request, "clusters/_cluster_life.html", {"cluster": get_object_or_404(visible, name=name)})

@@ -25,7 +25,7 @@ from clusters.visibility import visible_nodes
 from jobs.models import Run
 from jobs.prometheus import fleet, gpus
 from jobs.prometheus.holders import holders
-from workspaces.access import Principal
+from workspaces.access import Principal, may_operate
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
 
@@ -63,7 +63,7 @@ class FleetCollector(Collector):
     """Collects everything that `who` may see, at each scrape."""
 
     def __init__(self, who: Principal) -> None:
-        self._viewer = None if who.user.is_operator else who.workspace
+        self._viewer = None if may_operate(who.user) else who.workspace
 
     def describe(self) -> list[Metric]:
         return []  # else the registry collects once just to learn the names

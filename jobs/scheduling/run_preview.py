@@ -24,7 +24,7 @@ from trainhub_launch.planner.draft import DraftPlan, draft_plan
 from trainhub_launch.planner.validation import sort_findings, validate
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.spec import ExampleSource, RunSpec
-from workspaces.access import Principal
+from workspaces.access import Principal, may_operate
 from workspaces.secrets import store as secrets
 from workspaces.states import Role
 
@@ -142,7 +142,7 @@ def _no_secret(name: str, principal: Principal) -> str:
 
 def _priority(spec: RunSpec, principal: Principal) -> Iterator[Finding]:
     # Below 0 everybody may go: it only lets others pass.
-    if spec.priority > 0 and not (principal.may(Role.OWNER) or principal.user.is_operator):
+    if spec.priority > 0 and not (principal.may(Role.OWNER) or may_operate(principal.user)):
         message = (
             f"{spec.priority} would place the run before those of others; "
             "only an owner of the workspace may set a value above 0"

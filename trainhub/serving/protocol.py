@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from trainhub.coalesced_writes import OneWrite
 from trainhub.serving.limits import ConnectionLimits, address_key
 from trainhub.serving.proxies import TrustedProxies
+from workspaces.authentication.external.configuration import PEER
 
 # Bytes per second below which a client counts as stalled, in either direction.
 MIN_RATE = 500
@@ -113,6 +114,7 @@ class GuardedHttp(OneWrite):
             raise HeadTooLarge
         self._stop_waiting()
         self._in_body, self._body_bytes = True, 0
+        cast("dict[str, Any]", self.scope)[PEER] = self.client[0] if self.client else ""
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -20,6 +20,7 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     "evaluate-alerts": (TaskName.EVALUATE_ALERTS, 10.0),
     "forget-alerts": (TaskName.FORGET_ALERTS, 86400.0),
     "deliver": (TaskName.DELIVER, 5.0),
+    "send-mails": (TaskName.SEND_MAILS, 3.0),
     "seal-audit-trail": (TaskName.SEAL_AUDIT_TRAIL, 5.0),
     "delete-old-audit-events": (TaskName.DELETE_OLD_AUDIT_EVENTS, 86400.0),
     "forget-deliveries": (TaskName.FORGET_DELIVERIES, 86400.0),

@@ -18,6 +18,7 @@ from workspaces.administration.errors import AdministrationError
 from workspaces.administration.forms import ChoosePasswordForm, DeactivateForm
 from workspaces.authentication.confirmation import requires_password
 from workspaces.authentication.delays import HashingBusy
+from workspaces.authentication.factors import proof, reset
 from workspaces.authentication.sessions import own_sessions
 from workspaces.http.secret_pages import never_store
 from workspaces.models import ApiToken, Membership, User
@@ -112,6 +113,16 @@ def activate(request: WorkspaceRequest, pk: int) -> HttpResponse:
     return redirect("person", pk)
 
 
+@require_POST
+@operators_only
+@requires_password
+def reset_factors(request: WorkspaceRequest, pk: int) -> HttpResponse:
+    user = _user(pk)
+    if reset.reset_factors(request.principal.user, user):
+        messages.success(request, f"{user} signs in without a second factor until they set one up again.")
+    return redirect("person", pk)
+
+
 @login_not_required
 @sensitive_post_parameters()
 def choose_password(request: HttpRequest, text: str) -> HttpResponse:
@@ -154,6 +165,7 @@ def _person(request: WorkspaceRequest, user: User, **extra: object) -> HttpRespo
         "token_count": ApiToken.objects.filter(user=user, revoked_at=None).count(),
         "active_runs": active_work.active_runs_of(user),
         "is_self": user == request.user,
+        "factors": proof.factors_of(user),
         "deactivate_form": DeactivateForm(label_suffix=""),
         **extra,
     }

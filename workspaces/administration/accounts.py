@@ -11,7 +11,7 @@ from workspaces import audit, tokens
 from workspaces.access import access_changed
 from workspaces.administration.errors import AdministrationError
 from workspaces.authentication import sessions
-from workspaces.models import Channel, Invitation, Membership, PasswordLink, User
+from workspaces.models import Channel, Invitation, InvitationLink, Membership, PasswordLink, User
 from workspaces.states import Role
 
 # The reason that a person's notification channels show while the account is deactivated.
@@ -31,6 +31,10 @@ def set_operator(who: User | str, user: User, *, is_operator: bool) -> bool:
     if not is_operator:
         _keep_an_operator(current)
     User.objects.filter(pk=user.pk).update(is_operator=is_operator)
+    if not is_operator:
+        # Only as an operator could they invite to workspaces that they do not own.
+        owned = Membership.objects.filter(user=user, role=Role.OWNER).values("workspace_id")
+        InvitationLink.objects.filter(invited_by=user).exclude(workspace_id__in=owned).delete()
     audit.record(who, "person.operator" if is_operator else "person.no_operator", user.get_username())
     access_changed(user)
     return True
@@ -55,6 +59,7 @@ def deactivate(who: User | str, user: User) -> bool:
     PasswordLink.objects.filter(user=user).delete()
     Invitation.objects.filter(user=user).delete()
     Invitation.objects.filter(invited_by=user).delete()
+    InvitationLink.objects.filter(invited_by=user).delete()
     # They would go on sending what happens here to the address of a person who has left.
     Channel.objects.filter(user=user, paused_at=None).update(paused_at=now, last_error=DEACTIVATED)
     audit.record(who, "person.deactivated", user.get_username())

@@ -1,7 +1,8 @@
 """Links by which a person chooses a new password without knowing the old one.
 
-An operator makes one for a person who cannot sign in, on the page of people or by `manage.py person`. A link
-works once, for a day; a newer link of the same person replaces it. Only its SHA-256 is stored."""
+An operator makes one for a person who cannot sign in, on the page of people or by `manage.py person`; or
+the person has one sent to their mail address. A link works once, for a day (by mail: an hour); a newer link
+of the same person and way replaces it. Only its SHA-256 is stored."""
 
 from __future__ import annotations
 
@@ -24,18 +25,25 @@ LIFETIME = timedelta(days=1)
 
 
 @transaction.atomic
-def create_link(who: User | str, user: User) -> tuple[PasswordLink, str]:
+def create_link(
+    who: User | str, user: User, *, lifetime: timedelta = LIFETIME, is_by_mail: bool = False
+) -> tuple[PasswordLink, str]:
     """Creates a link for `user` and returns it with its address, which is stored nowhere. Earlier links of
-    the person stop working. `who`: the operator who asked for it, or a name such as "command line". Raises
-    AdministrationError for an account that is deactivated."""
+    the person stop working; one by mail replaces only those by mail, because anybody can ask for it. `who`:
+    the operator who asked for it, or a name such as "command line". Raises AdministrationError for an account
+    that is deactivated."""
     if not User.objects.select_for_update().filter(pk=user.pk, is_active=True).exists():
         raise AdministrationError("user", f"{user} is deactivated; activate the account first")
-    PasswordLink.objects.filter(user=user).delete()
+    earlier = PasswordLink.objects.filter(user=user)
+    (earlier.filter(is_by_mail=True) if is_by_mail else earlier).delete()
     text = tokens.new_token(PREFIX)
     link = PasswordLink.objects.create(
-        user=user, digest=tokens.digest(text), expires_at=timezone.now() + LIFETIME
+        user=user,
+        digest=tokens.digest(text),
+        expires_at=timezone.now() + lifetime,
+        is_by_mail=is_by_mail,
     )
-    audit.record(who, "password.link_created", user.get_username())
+    audit.record(who, "password.link_mailed" if is_by_mail else "password.link_created", user.get_username())
     return link, f"{settings.PUBLIC_URL}{reverse('password-link', args=[text])}"
 
 
@@ -57,6 +65,7 @@ def use_link(link: PasswordLink, password: str) -> bool:
         # Who deletes the row uses the link.
         if not PasswordLink.objects.filter(pk=link.pk, expires_at__gt=timezone.now()).delete()[0]:
             return False
+        PasswordLink.objects.filter(user=link.user_id).delete()
         User.objects.filter(pk=link.user_id).update(password=encoded, password_is_one_time=False)
         sessions.end_all_sessions(link.user)
         audit.record(link.user, "password.changed_by_link", link.user.get_username())

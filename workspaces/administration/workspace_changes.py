@@ -15,7 +15,7 @@ from workspaces import audit
 from workspaces.access import access_changed
 from workspaces.administration.active_work import active_runs_in
 from workspaces.administration.errors import AdministrationError
-from workspaces.models import Invitation, Membership, User, Workspace
+from workspaces.models import Invitation, InvitationLink, Membership, User, Workspace
 from workspaces.states import Role
 
 MAX_SLUG, MAX_NAME = 50, 100
@@ -68,6 +68,7 @@ def archive(who: User | str, workspace: Workspace) -> bool:
         raise AdministrationError("workspace", f"{count} not ended in it; wait for the end, or cancel first")
     Workspace.objects.filter(pk=workspace.pk).update(archived_at=timezone.now())
     Invitation.objects.filter(workspace=workspace).delete()
+    InvitationLink.objects.filter(workspace=workspace).delete()
     audit.record(who, "workspace.archived", workspace.slug, workspace)
     _access_of_members_changed(workspace)
     return True

@@ -9,7 +9,7 @@ from workspaces.access import Principal, lacking
 from workspaces.api import schema as _registered  # noqa: F401 - views come with it
 from workspaces.api.authentication import principal_of
 from workspaces.api.problems import ApiProblem
-from workspaces.authentication.confirmation import is_confirmed
+from workspaces.authentication.confirmation import is_confirmed_request
 from workspaces.states import Role
 
 
@@ -42,7 +42,7 @@ class _RolePermission(BasePermission):
         if (
             asks_for_password
             and not isinstance(request.auth, Principal)
-            and not is_confirmed(request.session)
+            and not is_confirmed_request(request)
         ):
             raise ApiProblem(
                 403, "Confirm your password first, on the page /settings/confirm/; programs use an API token."

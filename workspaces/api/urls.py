@@ -2,7 +2,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from workspaces.api import audit, channels, device_login, invitations, secrets, views, workspaces
+from workspaces.api import (
+    audit,
+    channels,
+    device_login,
+    invitation_links,
+    invitations,
+    secrets,
+    views,
+    workspaces,
+)
 
 urlpatterns = [
     path("me/", views.Me.as_view()),
@@ -11,6 +20,8 @@ urlpatterns = [
     path("workspaces/<slug:slug>/", workspaces.WorkspaceDetail.as_view()),
     path("workspaces/<slug:slug>/members/", workspaces.WorkspaceMembers.as_view()),
     path("workspaces/<slug:slug>/members/<str:username>/", workspaces.WorkspaceMember.as_view()),
+    path("workspaces/<slug:slug>/invitations/", invitation_links.InvitationLinkList.as_view()),
+    path("workspaces/<slug:slug>/invitations/<int:pk>/", invitation_links.InvitationLinkDetail.as_view()),
     path("invitations/", invitations.InvitationList.as_view()),
     path("invitations/<int:pk>/accept/", invitations.InvitationAccept.as_view()),
     path("invitations/<int:pk>/decline/", invitations.InvitationDecline.as_view()),

@@ -16,6 +16,16 @@ class MeSerializer(serializers.Serializer[Any]):
     """The user, workspace, role and scope with which the token or session acts."""
 
     user = serializers.CharField(source="user.username")
+    display_name = serializers.CharField(
+        source="user.display_name",
+        allow_blank=True,
+        help_text="The name that the user has given, or empty.",
+    )
+    email = serializers.CharField(
+        source="user.email",
+        allow_blank=True,
+        help_text="The user's confirmed mail address, or empty.",
+    )
     workspace = serializers.CharField(source="workspace.slug")
     role = serializers.CharField()
     scope = serializers.CharField(

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from workspaces import people
-from workspaces.access import Principal, lacking, must_operate
+from workspaces.access import Principal, lacking, may_operate, must_operate
 from workspaces.administration import workspace_changes
 from workspaces.administration.errors import AdministrationError
 from workspaces.administration.workspace_changes import MAX_NAME, MAX_SLUG
@@ -100,7 +100,7 @@ class _WorkspaceView(APIView):
         its person."""
         who = self.principal(request)
         rows = Workspace.objects.annotate(member_count=Count("memberships"))
-        if who.user.is_operator:
+        if may_operate(who.user):
             return rows
         if isinstance(request.auth, Principal):
             return rows.filter(pk=who.workspace.pk)

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 
-from workspaces.access import Principal, lacking
+from workspaces.access import Principal, lacking, may_operate
 from workspaces.models import AuditEvent
 from workspaces.states import Role
 
@@ -31,11 +31,22 @@ WORDS = {
     "experiment.delete": "deleted the experiment",
     "experiment.purge": "permanently deleted the experiment",
     "experiment.restore": "restored the experiment",
+    "factor.added": "added a second factor of",
+    "factor.code_used": "used a recovery code of",
+    "factor.codes_created": "made recovery codes for",
+    "factor.removed": "removed a second factor of",
+    "factor.reset": "took the second factors from",
     "invitation.accepted": "accepted the invitation of",
     "invitation.declined": "declined the invitation of",
+    "invitation.link_created": "made, as an invitation,",
+    "invitation.mailed": "invited by mail",
     "invitation.withdrawn": "withdrew the invitation of",
+    "mail.confirmed": "confirmed the mail address of",
+    "mail.removed": "removed the mail address of",
+    "mail.requested": "asked for another mail address of",
     "member.added": "added the member",
     "member.invited": "invited",
+    "member.kept_owner": "left, as the only owner,",
     "member.removed": "removed the member",
     "member.role_changed": "changed the role of",
     "model.alias-deleted": "deleted the alias",
@@ -60,12 +71,15 @@ WORDS = {
     "password.changed": "changed the password of",
     "password.changed_by_link": "chose a password by a link for",
     "password.link_created": "made a link for a new password for",
+    "password.link_mailed": "was mailed a link for a new password for",
     "person.activated": "activated the account",
+    "person.connected": "connected an external account to",
     "person.created": "created the account",
     "person.deactivated": "deactivated the account",
     "person.no_operator": "took the operator's rights from",
     "person.operator": "made an operator of",
     "person.sign_in_failed": "failed to sign in as",
+    "person.renamed": "changed the display name of",
     "person.signed-in-by-link": "signed in by the demo's link as",
     "person.signed_in": "signed in as",
     "person.signed_out": "signed out as",
@@ -102,7 +116,9 @@ KINDS = {
     "channel": "Notifications",
     "cluster": "Clusters",
     "experiment": "Experiments",
+    "factor": "Second factors",
     "invitation": "Invitations",
+    "mail": "Mail addresses",
     "member": "Members",
     "model": "Models",
     "node": "Nodes",
@@ -151,7 +167,7 @@ def visible_events(who: Principal) -> QuerySet[AuditEvent]:
     """Returns the events that this person may see: operators all, owners those of their workspace. Raises
     PermissionDenied for others."""
     events = AuditEvent.objects.select_related("workspace")
-    if who.user.is_operator:
+    if may_operate(who.user):
         return events
     if not who.may(Role.OWNER):
         raise PermissionDenied(lacking(who, Role.OWNER))

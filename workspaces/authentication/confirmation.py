@@ -10,10 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec, cast
 from urllib.parse import urlsplit
 
 from django import forms
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -22,6 +23,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 from workspaces.access import WorkspaceRequest
 from workspaces.authentication.delays import AuthenticationDelayed
+from workspaces.authentication.factors.proof import CODE_DIGITS, accept_proof
+from workspaces.authentication.factors.totp import has_totp
 from workspaces.authentication.password_check import is_password_of
 from workspaces.http.secret_pages import never_store
 from workspaces.models import User
@@ -30,6 +33,7 @@ P = ParamSpec("P")
 CONFIRMED_AT = "password_confirmed_at"
 CONFIRMED_FOR_S = 10 * 60
 FIELD = "confirm_password"
+VOUCHED = "vouched_by_proxy"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 View = Callable[Concatenate[WorkspaceRequest, P], HttpResponseBase]
 
@@ -44,18 +48,32 @@ class ConfirmPasswordForm(forms.Form):
     def __init__(self, request: HttpRequest, user: User, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(data, label_suffix="")
         self._request, self._user = request, user
+        self._has_app = has_totp(user)
         self.retry_after_s = 0
+        if self._has_app:
+            words = "Password, or code of your app" if has_password(user) else "Code of your app"
+            self.fields[FIELD].label = words
 
     def clean_confirm_password(self) -> str:
         password = str(self.cleaned_data[FIELD])
         try:
-            is_right = is_password_of(self._request, self._user, password)
+            is_right = self._is_right(password)
         except AuthenticationDelayed as delay:
             self.retry_after_s = delay.retry_after_s
             raise ValidationError(delay.message) from delay
         if not is_right:
-            raise ValidationError("This is not your password. Passwords are case-sensitive.")
+            raise ValidationError(
+                "This is neither your password nor a new code of your app."
+                if self._has_app
+                else "This is not your password. Passwords are case-sensitive."
+            )
         return password
+
+    def _is_right(self, text: str) -> bool:
+        # No password is as short as a code.
+        if self._has_app and len("".join(text.split())) == CODE_DIGITS:
+            return accept_proof(self._request, self._user, text, "")
+        return has_password(self._user) and is_password_of(self._request, self._user, text)
 
 
 def is_confirmed(session: Mapping[str, Any]) -> bool:
@@ -63,6 +81,17 @@ def is_confirmed(session: Mapping[str, Any]) -> bool:
     at = session.get(CONFIRMED_AT)
     # A clock that was set back must not extend the time.
     return isinstance(at, float) and 0 <= time.time() - at < CONFIRMED_FOR_S
+
+
+def set_vouched(request: HttpRequest, *, is_vouched: bool) -> None:
+    """Notes whether a trusted proxy has named the person of this request in a header of the request itself.
+    Such a request needs no password: a copy of the cookie does not come through the proxy."""
+    setattr(request, VOUCHED, is_vouched)
+
+
+def is_confirmed_request(request: HttpRequest) -> bool:
+    """Returns whether a change may be made without asking for the password."""
+    return getattr(request, VOUCHED, False) or is_confirmed(request.session)
 
 
 def requires_password(view: View[P]) -> View[P]:
@@ -79,7 +108,7 @@ def requires_password(view: View[P]) -> View[P]:
 def ask_for_password(request: WorkspaceRequest) -> HttpResponse | None:
     """Returns None if the request may proceed, otherwise the page that asks for the password and contains the
     fields of the request."""
-    if request.method in SAFE_METHODS or is_confirmed(request.session):
+    if request.method in SAFE_METHODS or is_confirmed_request(request):
         return None
     form = ConfirmPasswordForm(request, request.user, request.POST if FIELD in request.POST else None)
     if form.is_valid():
@@ -88,6 +117,12 @@ def ask_for_password(request: WorkspaceRequest) -> HttpResponse | None:
         _forget_password(request)
         return None
     return confirmation_page(request, form, request.get_full_path(), _previous_page(request))
+
+
+def has_password(user: User) -> bool:
+    """Returns whether the person can confirm a change with a password. Others sign in again by their
+    provider."""
+    return bool(settings.SIGN_IN.has_passwords) and user.has_usable_password()
 
 
 def confirm(request: HttpRequest) -> None:
@@ -105,6 +140,7 @@ def confirmation_page(
         (name, value) for name, values in request.POST.lists() for value in values if name not in dropped
     ]
     status = 429 if form.retry_after_s else 403
+    user = cast("User", request.user)
     # Somebody who answers an invitation may be a member of nothing yet, and then has no pages to go to.
     context = {
         "form": form,
@@ -112,6 +148,8 @@ def confirmation_page(
         "fields": fields,
         "back": back,
         "is_alone": not hasattr(request, "principal"),
+        "can_type": has_password(user) or has_totp(user),
+        "provider": settings.SIGN_IN.oidc.name if settings.SIGN_IN.oidc.issuer else "",
     }
     response = render(request, "workspaces/confirm_password.html", context, status=status)
     never_store(response)

@@ -45,12 +45,13 @@ class SignInAttempt:
     keys: tuple[str, ...]
 
 
-def count_attempt(name: str, address: str, now: float | None = None) -> SignInAttempt:
-    """Counts one attempt of `name` from `address` as failed, until `record_success` or `take_back`.
+def count_attempt(name: str, address: str, now: float | None = None, *, purpose: str = "") -> SignInAttempt:
+    """Counts one attempt of `name` from `address` as failed, until `record_success` or `take_back`. Attempts
+    for another `purpose` than signing in do not delay sign-ins of that name or from that address.
 
     Raises TooManyAttempts, and counts nothing, if the attempt has to wait."""
     at = time.time() if now is None else now
-    keys = _keys(name, address)
+    keys = _keys(name, address, purpose)
     # Read without a lock and without a write: under an attack most attempts end here.
     rows = _rows(SignInAttempts.objects.filter(pk__in=keys))
     _refuse_if_early(keys, rows, at)
@@ -141,8 +142,8 @@ def _rows(rows: Iterable[SignInAttempts]) -> dict[str, SignInAttempts]:
     return {row.pk: row for row in rows}
 
 
-def _keys(name: str, address: str) -> tuple[str, str, str]:
-    network = _network(address)
+def _keys(name: str, address: str, purpose: str = "") -> tuple[str, str, str]:
+    network = f"{purpose}\n{_network(address)}" if purpose else _network(address)
     return _key(f"{name.lower()}\n{network}"), _key(f"\n{network}"), _key("installation")
 
 

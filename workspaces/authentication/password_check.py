@@ -36,7 +36,7 @@ def sign_in(request: HttpRequest | None, name: str, password: str) -> User | Non
 
     user = _throttled(name, password, client_address(request), compare)
     if user is None:
-        _record_failure(name, client_address(request))
+        record_failure(name, client_address(request))
     return user
 
 
@@ -55,16 +55,16 @@ def client_address(request: HttpRequest | None) -> str:
     return "" if request is None else str(request.META.get("REMOTE_ADDR", ""))
 
 
-def _record_failure(name: str, address: str) -> None:
-    """Adds the failure to the audit trail, once a minute for a name at an address: an attack must not fill
-    it."""
+def record_failure(name: str, address: str, **detail: object) -> None:
+    """Adds a failed sign-in to the audit trail, once a minute for a name at an address: an attack must not
+    fill it."""
     key = (name.lower()[:150], address)
     with _recorded_lock:
         _recorded_failures.expire()
         if key in _recorded_failures or len(_recorded_failures) >= MAX_RECORDED:
             return
         _recorded_failures[key] = True
-    audit.record("somebody", "person.sign_in_failed", name[:150], address=address)
+    audit.record("somebody", "person.sign_in_failed", name[:150], None, address=address, **detail)
 
 
 def _throttled(name: str, password: str, address: str, compare: Callable[[], T | None]) -> T | None:

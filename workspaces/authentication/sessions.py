@@ -27,6 +27,7 @@ from workspaces.models import BrowserSession, User
 NOTED_EVERY_S = 300.0
 MAX_NOTED = 10_000
 MAX_ADDRESS_LENGTH = 64
+WAY = "sign_in_way"
 
 # Session key -> when this process noted its use last, in seconds of the monotonic clock.
 _noted: dict[str, float] = {}
@@ -52,10 +53,16 @@ class NoteSessions:
         return response
 
 
+def set_way(request: HttpRequest, way: str) -> None:
+    """Notes how the person signs in with this request, for the audit trail."""
+    setattr(request, WAY, way)
+
+
 # The parameters are those of Django's signals.
 def note_sign_in(sender: object, request: HttpRequest, user: User, **kwargs: object) -> None:  # noqa: ARG001
     """Receives the signal `user_logged_in`."""
-    audit.record(user, "person.signed_in", user.get_username(), None, **_where(request))
+    way = getattr(request, WAY, "")
+    audit.record(user, "person.signed_in", user.get_username(), None, **_where(request), way=way)
     if request.session.session_key:
         _note(request, user, request.session.session_key)
 

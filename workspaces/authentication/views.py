@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
@@ -20,8 +21,14 @@ from django.views.decorators.http import require_POST
 from workspaces import audit, tokens
 from workspaces.access import WorkspaceRequest, access_changed, needs, principal
 from workspaces.authentication import sessions
-from workspaces.authentication.confirmation import ConfirmPasswordForm, confirm, confirmation_page
+from workspaces.authentication.confirmation import (
+    ConfirmPasswordForm,
+    confirm,
+    confirmation_page,
+    has_password,
+)
 from workspaces.authentication.delays import HashingBusy
+from workspaces.authentication.sign_in_completion import PASSWORD, complete_sign_in
 from workspaces.forms import ChangePasswordForm, SignInForm
 from workspaces.models import BrowserSession, User
 from workspaces.states import Role
@@ -36,11 +43,28 @@ class SignIn(LoginView):
     def get_form_kwargs(self) -> dict[str, object]:
         return {**super().get_form_kwargs(), "label_suffix": ""}
 
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context = {
+            "sends_mail": bool(settings.EMAIL_URL),
+            "has_passwords": settings.SIGN_IN.has_passwords,
+            "provider": settings.SIGN_IN.oidc.name if settings.SIGN_IN.oidc.issuer else "",
+        }
+        return {**super().get_context_data(**kwargs), **context}
+
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if request.headers.get("HX-Request"):
             # A page whose session has ended asks for a fragment; swap in no sign-in form, load the page anew.
             return HttpResponse(headers={"HX-Refresh": "true"})
         return super().dispatch(request, *args, **kwargs)
+
+    def post(self, request: HttpRequest, *args: str, **kwargs: object) -> HttpResponse:
+        if not settings.SIGN_IN.has_passwords:
+            messages.error(request, "This hub accepts no passwords. Use the button below.")
+            return redirect("sign-in")
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        return complete_sign_in(self.request, form.get_user(), PASSWORD, self.get_success_url())
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         response = super().form_invalid(form)
@@ -68,6 +92,9 @@ def password(request: HttpRequest) -> HttpResponse:
     one-time password."""
     who = principal(request)
     cast("WorkspaceRequest", request).principal = who
+    if not has_password(who.user):
+        messages.info(request, "You sign in without a password of this hub, so there is none to change.")
+        return redirect("settings")
     form = ChangePasswordForm(request, who.user, request.POST or None)
     if form.is_valid():
         was_one_time = who.user.password_is_one_time

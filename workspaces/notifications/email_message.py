@@ -27,10 +27,16 @@ async def send(address: str, body: Mapping[str, Any]) -> None:
     )
     try:
         async with asyncio.timeout(WITHIN_S):
-            await asyncio.to_thread(message.send)
+            await asyncio.to_thread(send_now, message)
     except TimeoutError as error:
         raise NotSent(f"The mail server did not accept it within {WITHIN_S:.0f} s.", is_away=True) from error
+
+
+def send_now(message: EmailMessage) -> None:
+    """Sends a mail with one recipient; returns when the server has accepted it. Raises NotSent."""
+    try:
+        message.send()
     except smtplib.SMTPRecipientsRefused as error:
-        raise NotSent(f"The mail server refuses the address {address}.") from error
+        raise NotSent(f"The mail server refuses the address {message.to[0]}.") from error
     except (smtplib.SMTPException, OSError) as error:
         raise NotSent(f"The mail server could not be used: {str(error)[:200]}.", is_away=True) from error

@@ -33,7 +33,18 @@ from tests.registry.builders import run_with
 from tracking.models import LoggedModel, SavedView
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
-from workspaces.models import ApiToken, BrowserSession, Channel, Invitation, Membership, Secret, User
+from workspaces.mail import invitation_links
+from workspaces.models import (
+    ApiToken,
+    BrowserSession,
+    Channel,
+    Invitation,
+    InvitationLink,
+    Membership,
+    Passkey,
+    Secret,
+    User,
+)
 from workspaces.states import Role
 
 Values = dict[str, Any]
@@ -174,6 +185,8 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/invitations/": {"pk": to_me.pk},
         "/api/v1/invitations/": {"pk": to_me.pk},
         "/settings/members/invitations/": {"pk": to_her.pk},
+        "/settings/factors/": {"pk": Passkey.objects.create(user=who.user, name="laptop").pk},
+        "/settings/invitations/": {"pk": _open_link(who).pk},
         "/settings/tokens/": {"pk": token.pk},
         "/settings/sessions/": {"pk": _session_of(who.user).pk},
         "/settings/notifications/": {"pk": channel.pk},
@@ -190,6 +203,11 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     return _Prefixes({**by_prefix, **_named(who, runs, of_run)})
 
 
+def _open_link(who: Principal) -> InvitationLink:
+    """An invitation by link to the workspace."""
+    return invitation_links.create_link("test", who.workspace, Role.VIEWER)[0]
+
+
 def _session_of(user: User) -> BrowserSession:
     """A browser in which the person is signed in."""
     Client().force_login(user)
@@ -202,9 +220,10 @@ def _named(who: Principal, runs: tuple[Run, Run, Run], of_run: str) -> dict[str,
     return {
         "/workspaces/": {"pk": who.workspace.pk},
         "/people/": {"pk": User.objects.get(username="vera").pk},
-        "/sign-in/link/": {"text": "thp_unknown"},
+        "/sign-in/": {"text": "thp_unknown"},
         "/api/v1/workspaces/": {"slug": who.workspace.slug, "username": "vera"},
         "/api/2.0/mlflow/workspaces/": {"name": who.workspace.slug},
+        "/api/v1/workspaces/<slug:slug>/invitations/": {"slug": who.workspace.slug, "pk": _open_link(who).pk},
         "/ajax-api/2.0/mlflow-artifacts/artifacts/models/": {"path": "birds/1/model.pt"},
         "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
         "/clusters/": {"name": "local"},

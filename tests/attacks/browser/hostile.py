@@ -51,6 +51,7 @@ class Hostile:
         self.hub = hub
         self.job = submit(hub, SCRIPT, display_name=MARKUP[:150], tags={"note": MARKUP})
         self.logged = self._log()
+        self._name_people()
         self._register()
         self.node = self._join()
         assert wait_for(hub, self.job)["state"] == "Failed"
@@ -74,6 +75,16 @@ class Hostile:
             run.client.put(url, content=content.encode()).raise_for_status()
         run.end()
         return run
+
+    def _name_people(self) -> None:
+        """A person with a display name, and a workspace to which somebody is invited."""
+        self.hub.manage("workspace", "create", MARKUP[:100], "--owner", "admin", "--slug", "hostile")
+        self.hub.manage("workspace", "invite", "hostile")
+        shell = (
+            "from workspaces.models import *\n"
+            f"User.objects.filter(username='admin').update(display_name={MARKUP[:100]!r})"
+        )
+        self.hub.manage("shell", "-c", shell)
 
     def _register(self) -> None:
         call = "/api/2.0/mlflow"
@@ -155,6 +166,14 @@ class Hostile:
                 both,
                 f"{both}&sections=params,metrics,attributes,relations",
             ],
+            "people": [
+                "/settings/",
+                "/settings/profile/",
+                "/settings/invitations/",
+                "/people/",
+                "/people/1/",
+                "/workspaces/",
+            ],
             "models": ["/models/", "/models/hostile/", "/models/hostile/versions/1/"],
             "machines": [
                 "/clusters/",
@@ -173,5 +192,6 @@ class Hostile:
             pages["logged run"][1]: [MARKUP[:40]],
             pages["files"][0]: [MARKUP[:40]],
             "/models/hostile/": ["<img src=x"],
+            "/people/1/": [MARKUP[:40]],
             f"/nodes/{self.node}/": [SHORT],
         }

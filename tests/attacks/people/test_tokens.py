@@ -32,6 +32,8 @@ class TestReadOnly:
     def test_reads_as_its_person(self, reader: Client) -> None:
         assert reader.get("/api/v1/me/").json() == {
             "user": "olivia",
+            "display_name": "",
+            "email": "",
             "workspace": "default",
             "role": "owner",
             "scope": "read",

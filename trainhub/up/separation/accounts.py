@@ -22,6 +22,7 @@ SECRETS = (
     "RABBITMQ_API_URL",
     "EMAIL_URL",
     "WEBHOOK_PROXY",
+    "OIDC_CLIENT_SECRET",
 )
 # Beginnings of the names of variables that concern root or its agent.
 ROOTS_OWN = ("RUN_AS", "HUB_AS", "TMPDIR", "MAIL", "XDG_", "SUDO_", "TRAINHUB_NODE_")

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from workspaces.administration import accounts, active_work, password_links
 from workspaces.administration.errors import AdministrationError
+from workspaces.authentication.factors.reset import reset_factors
 from workspaces.models import User
 
 # The name under which the audit trail has what was done here.
@@ -17,7 +18,7 @@ class Command(BaseCommand):
     help = (
         "The accounts of this installation: `person list`, `person link NAME` (prints a link for a new "
         "password, also for the first owner), `person operator NAME [--off]`, `person deactivate NAME "
-        "[--cancel-runs]`, `person activate NAME`."
+        "[--cancel-runs]`, `person activate NAME`, `person reset-factors NAME`."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,12 +34,13 @@ class Command(BaseCommand):
             "--cancel-runs", action="store_true", help="also cancel their runs; without it they finish"
         )
         activate = verbs.add_parser("activate", help="let a deactivated person sign in again")
-        for verb in (link, operator, deactivate, activate):
+        reset = verbs.add_parser("reset-factors", help="let the person sign in without their second factors")
+        for verb in (link, operator, deactivate, activate, reset):
             verb.add_argument("name", metavar="NAME")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            getattr(self, f"_{options['verb']}")(options)
+            getattr(self, f"_{options['verb'].replace('-', '_')}")(options)
         except AdministrationError as error:
             raise CommandError(f"{error.field}: {error.message}", returncode=2) from error
 
@@ -72,6 +74,11 @@ class Command(BaseCommand):
         user = _user(options["name"])
         accounts.activate(WHO, user)
         self.stderr.write(f"{user} can sign in again.")
+
+    def _reset_factors(self, options: dict[str, Any]) -> None:
+        user = _user(options["name"])
+        had_any = reset_factors(WHO, user)
+        self.stderr.write(f"{user} {'signs in without' if had_any else 'has no'} second factor.")
 
 
 def _user(name: str) -> User:

@@ -6,7 +6,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from workspaces.administration import workspace_changes
 from workspaces.administration.errors import AdministrationError
+from workspaces.mail import invitation_links
+from workspaces.mail.errors import MailError
 from workspaces.models import User, Workspace
+from workspaces.states import Role
 
 # The name under which the audit trail has what was done here.
 WHO = "command line"
@@ -15,7 +18,8 @@ WHO = "command line"
 class Command(BaseCommand):
     help = (
         "Workspaces: `workspace list`, `workspace create NAME --owner USER [--slug SLUG]`, `workspace rename "
-        "SLUG NAME`, `workspace archive SLUG`, `workspace restore SLUG`."
+        "SLUG NAME`, `workspace archive SLUG`, `workspace restore SLUG`, `workspace invite SLUG [--role "
+        "ROLE] [--mail ADDRESS]`."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -28,14 +32,17 @@ class Command(BaseCommand):
         rename = verbs.add_parser("rename", help="change the name that pages show")
         archive = verbs.add_parser("archive", help="let its members read it, and change nothing")
         restore = verbs.add_parser("restore", help="let its members work in it again")
-        for verb in (rename, archive, restore):
+        invite = verbs.add_parser("invite", help="invite somebody without an account, by a link or by mail")
+        invite.add_argument("--role", choices=[role.value for role in Role], default=Role.CONTRIBUTOR)
+        invite.add_argument("--mail", metavar="ADDRESS", default="", help="send the link there")
+        for verb in (rename, archive, restore, invite):
             verb.add_argument("slug", metavar="SLUG")
         rename.add_argument("name", metavar="NAME")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             getattr(self, f"_{options['verb']}")(options)
-        except AdministrationError as error:
+        except (AdministrationError, MailError) as error:
             raise CommandError(f"{error.field}: {error.message}", returncode=2) from error
 
     def _list(self, _: dict[str, Any]) -> None:
@@ -61,6 +68,16 @@ class Command(BaseCommand):
 
     def _restore(self, options: dict[str, Any]) -> None:
         workspace_changes.restore(WHO, _workspace(options["slug"]))
+
+    def _invite(self, options: dict[str, Any]) -> None:
+        workspace, role = _workspace(options["slug"]), Role(options["role"])
+        if options["mail"]:
+            invitation = invitation_links.invite_address(WHO, workspace, role, options["mail"])
+            self.stderr.write(f"An invitation is on its way to {invitation.address}.")
+            return
+        invitation, address = invitation_links.create_link(WHO, workspace, role)
+        self.stderr.write(f"It works once, until {invitation.expires_at:%Y-%m-%d %H:%M} UTC:")
+        self.stdout.write(address)
 
 
 def _workspace(slug: str) -> Workspace:
