@@ -19,6 +19,7 @@ from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership, rejections
+from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import unpack
 from trainhub_node.launch.cache import SnapshotCache
 from trainhub_node.launch.children import fail_attempt, finish_before_start, start_child
@@ -46,6 +47,7 @@ class Starter:
         *,
         on_change: Callable[[], None],
         request_report: Callable[[], None],
+        numbers: NumberLedger | None = None,
     ) -> None:
         self._settings = settings
         self._attempts = attempts
@@ -57,7 +59,7 @@ class Starter:
         self._rejected: set[Key] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._claims = Claims(settings, hub, attempts, self._closing)
+        self._claims = Claims(settings, hub, attempts, self._closing, numbers)
         self._threads = ThreadPoolExecutor(8, "claim")
         self._children: dict[Key, subprocess.Popen[bytes]] = {}
 
@@ -201,7 +203,7 @@ class Starter:
                 return False
             try:
                 archive = self._snapshots.fetch(order.snapshot)
-                unpack.unpack_snapshot(archive, Path(folder.work), self._settings.run_as)
+                unpack.unpack_snapshot(archive, Path(folder.work), attempt_list.read_account(folder))
                 return True
             except HubUnavailable as error:
                 log.info("Waiting for the snapshot of run %s: %s", folder.run, error)

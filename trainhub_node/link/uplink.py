@@ -12,6 +12,7 @@ from typing import Protocol
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import MAX_CHUNK_BYTES, Ack, AttemptFact, LogChunk, Report, StopOrder
 from trainhub_launch.states import Phase
+from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
@@ -43,8 +44,8 @@ class AckHandlers(Protocol):
 
 
 class Uplink(threading.Thread):
-    """The thread that sends reports. `advance` is called before each report with every tracked attempt.
-    `owner`: see `open_run_file`."""
+    """The thread that sends reports. `advance` is called before each report with every tracked
+    attempt."""
 
     def __init__(
         self,
@@ -56,7 +57,6 @@ class Uplink(threading.Thread):
         heartbeat: Callable[[], Heartbeat],
         telemetry: TelemetryQueue,
         advance: Callable[[TrackedAttempt], None],
-        owner: int | None = None,
     ) -> None:
         super().__init__(name="uplink", daemon=True)
         self._hub = hub
@@ -66,7 +66,6 @@ class Uplink(threading.Thread):
         self._heartbeat = heartbeat
         self._telemetry = telemetry
         self._advance = advance
-        self._owner = owner
         self._is_requested = False
         self._agent = secrets.token_hex(8)
         self._sequence = 0
@@ -165,7 +164,7 @@ class Uplink(threading.Thread):
         for key in self._tracked.keys() - folders.keys():
             self._tracked.pop(key).release(self._watch)
         for key in folders.keys() - self._tracked.keys():
-            self._tracked[key] = TrackedAttempt(folders[key], self._owner)
+            self._tracked[key] = TrackedAttempt(folders[key], attempt_list.read_owner(folders[key]))
         order = list(self._tracked.items())
         # Otherwise one attempt that writes much could use up the log budget of every report.
         self._tracked = dict(order[1:] + order[:1])

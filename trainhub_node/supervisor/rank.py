@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Mapping
     from typing import Any, NoReturn
+
+    from trainhub_node.isolation.namespaces import Namespaces
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
 
@@ -36,9 +38,9 @@ CANNOT_RUN, NOT_FOUND = 126, 127
 OOM_SCORE = b"300"
 
 
-def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
-    """Starts the rank, waits for it, and exits with its status. Never returns; runs in a process of its
-    own."""
+def run(folder: RunDir, start: Mapping[str, Any], namespaces: Namespaces | None = None) -> NoReturn:
+    """Starts the rank, waits for it, and exits with its status. Never returns; runs in a process of its own,
+    which stays outside of the rank's `namespaces`."""
     # Before the fork: a SIGCHLD between it and the wait would be lost otherwise.
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     os.umask(0o077)
@@ -47,9 +49,9 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     )
     # Counted before and after, because the kernel does not tell who sent a SIGKILL.
     started_at, oom_kills = time.time(), proc.oom_kills()
-    pid = os.fork()
+    pid = os.fork() if namespaces is None else namespaces.fork()
     if pid == 0:
-        _exec_rank(start, log)
+        _exec_rank(start, log, namespaces)
     os.close(log)
     _set_group(pid)
     # Before the wait: the agent shows the rank as running as soon as this record exists.
@@ -135,7 +137,7 @@ def _set_group(pid: int) -> None:
         return  # it has run its program already, or has ended
 
 
-def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
+def _exec_rank(start: Mapping[str, Any], log: int, namespaces: Namespaces | None) -> NoReturn:
     """Becomes the planned program, or writes the error to the log. Runs in the forked process and never
     returns."""
     code = CANNOT_RUN
@@ -143,6 +145,8 @@ def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
         _set_group(0)
         redirect_output(log)
         _raise_oom_score()
+        if namespaces is not None:
+            namespaces.enter()
         switch_account(start["account"])
         os.chdir(start["cwd"])
         argv = [expand(item, start["env"]) for item in start["argv"]]
@@ -190,10 +194,15 @@ def _raise_oom_score() -> None:
 
 # The groups first: without root's rights they cannot be changed any more.
 def switch_account(account: Mapping[str, Any] | None) -> None:
-    if account is not None and os.geteuid() != account["uid"]:
+    if account is None or os.getresuid() == (account["uid"],) * 3:
+        return
+    groups = account.get("groups")
+    if groups is None:
         os.initgroups(account["name"], account["gid"])
-        os.setgid(account["gid"])
-        os.setuid(account["uid"])
+    else:
+        os.setgroups(groups)
+    os.setresgid(account["gid"], account["gid"], account["gid"])
+    os.setresuid(account["uid"], account["uid"], account["uid"])
 
 
 def reset_signals() -> None:

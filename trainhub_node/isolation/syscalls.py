@@ -1,0 +1,72 @@
+"""The system calls for namespaces and mounts that Python 3.11 lacks. Each raises OSError."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from _struct import pack
+
+# From <linux/sched.h>.
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x8000000, 0x20000000
+# From <linux/mount.h>.
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x1, 0x2, 0x4, 0x8
+MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE = 0x20, 0x1000, 0x4000, 0x80000
+MNT_DETACH = 2
+# The same number on all architectures.
+SYS_MOUNT_SETATTR = 442
+AT_RECURSIVE = 0x8000
+PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def unshare(flags: int) -> None:
+    _check(_libc.unshare(flags), "unshare")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    _check(_libc.setns(descriptor, kind), "setns")
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    result = _libc.mount(_path(source), _path(target), _path(kind), ctypes.c_ulong(flags), _path(data))
+    _check(result, f"mount {target}")
+
+
+def make_read_only(target: str) -> None:
+    """Makes every mount from `target` on read-only, and its programs unable to give rights. Raises OSError
+    with ENOSYS before Linux 5.12."""
+    # struct mount_attr: flags to set, flags to clear, propagation, user namespace.
+    attributes = pack("QQQQ", MS_RDONLY | MS_NOSUID, 0, 0, 0)
+    result = _libc.syscall(
+        SYS_MOUNT_SETATTR,
+        ctypes.c_int(-1),
+        _path(target),
+        ctypes.c_uint(AT_RECURSIVE),
+        attributes,
+        ctypes.c_size_t(len(attributes)),
+    )
+    _check(result, f"mount_setattr {target}")
+
+
+def forbid_new_privileges() -> None:
+    """From now on no program that this process starts gains rights, by the setuid bit or by capabilities of
+    its file."""
+    _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+
+
+def adopt_orphans() -> None:
+    """Makes this process adopt orphaned descendants outside of namespaces of their own: none can escape, and
+    `waitpid` reports every end."""
+    _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def _path(path: str | None) -> bytes | None:
+    return None if path is None else os.fsencode(path)
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
