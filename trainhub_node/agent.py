@@ -22,6 +22,7 @@ from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
 from trainhub_node.isolation import number_ledger
+from trainhub_node.isolation.cgroup_place import discard_place
 from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.outputs import OutputUploads
@@ -105,6 +106,8 @@ class Agent:
         self._uploads.close()
         self._attempts.close()
         self._gpus.close()
+        if self.settings.cgroup is not None:
+            discard_place(self.settings.cgroup.parents)
 
     def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)

@@ -39,6 +39,10 @@ if GANG.is_multi_node:
     from trainhub_node.supervisor import readiness
 
     GANG.run_step(readiness.wait_until_ready)
+if GANG.terms.get("cgroup") or GANG.order.get("memory_bytes") or GANG.order.get("cpus"):
+    from trainhub_node.supervisor import limits
+
+    GANG.run_step(limits.limit)
 if GANG.terms.get("isolation"):
     from trainhub_node.supervisor import separation
 

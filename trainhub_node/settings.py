@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from trainhub_node.isolation import uid_range
+from trainhub_node.isolation.cgroup_place import CgroupPlace
 from trainhub_node.machine import addresses
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
@@ -42,9 +43,11 @@ RANGE = "range"
 class NodeSettings:
     """`run_as`: the account of the ranks; None is the agent's own. With `uids` each attempt has an account of
     its own from that range, and `run_as` stands for all of them: it has the first number, which no attempt
-    gets. `has_namespaces`: whether a trial has shown that runs can have namespaces of their own here;
-    `separation_trouble`: why not. `hidden`: folders of which runs see nothing. `shared`: folders outside of
-    their own into which runs with an account of their own may write."""
+    gets. `hidden`: folders of which runs see nothing. `shared`: folders outside of their own into which runs
+    with an account of their own may write.
+
+    The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
+    `separation_trouble` why not; `cgroup`: where the control groups of runs are."""
 
     hub_url: str
     token: str
@@ -64,6 +67,7 @@ class NodeSettings:
     shared: tuple[str, ...] = ()
     has_namespaces: bool = False
     separation_trouble: str = ""
+    cgroup: CgroupPlace | None = None
 
     @property
     def attempts(self) -> Path:

@@ -45,6 +45,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "pip": pip,
         "account": dataclasses.asdict(account) if account else None,
         "isolation": _isolation(settings) if account and settings.has_namespaces else None,
+        "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }

@@ -149,6 +149,8 @@ def _exec_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str
     path = gang.folder.log(LAUNCHER_LOG)
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     rank.redirect_output(log)
+    if gang.group is not None:
+        gang.group.enter()
     if gang.namespaces is not None:
         gang.namespaces.enter()
     rank.switch_account(gang.terms["account"])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
+    from trainhub_node.isolation.cgroups import Group
     from trainhub_node.isolation.namespaces import Namespaces
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
@@ -38,9 +39,14 @@ CANNOT_RUN, NOT_FOUND = 126, 127
 OOM_SCORE = b"300"
 
 
-def run(folder: RunDir, start: Mapping[str, Any], namespaces: Namespaces | None = None) -> NoReturn:
+def run(
+    folder: RunDir,
+    start: Mapping[str, Any],
+    namespaces: Namespaces | None = None,
+    group: Group | None = None,
+) -> NoReturn:
     """Starts the rank, waits for it, and exits with its status. Never returns; runs in a process of its own,
-    which stays outside of the rank's `namespaces`."""
+    which stays outside of the rank's `namespaces` and control `group`."""
     # Before the fork: a SIGCHLD between it and the wait would be lost otherwise.
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     os.umask(0o077)
@@ -48,10 +54,11 @@ def run(folder: RunDir, start: Mapping[str, Any], namespaces: Namespaces | None 
         folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
     # Counted before and after, because the kernel does not tell who sent a SIGKILL.
-    started_at, oom_kills = time.time(), proc.oom_kills()
+    count_kills = proc.oom_kills if group is None else group.oom_kills
+    started_at, oom_kills = time.time(), count_kills()
     pid = os.fork() if namespaces is None else namespaces.fork()
     if pid == 0:
-        _exec_rank(start, log, namespaces)
+        _exec_rank(start, log, namespaces, group)
     os.close(log)
     _set_group(pid)
     # Before the wait: the agent shows the rank as running as soon as this record exists.
@@ -67,7 +74,7 @@ def run(folder: RunDir, start: Mapping[str, Any], namespaces: Namespaces | None 
     )
     status, by_us = _wait(pid)
     code = os.waitstatus_to_exitcode(status)
-    out_of_memory = code == -signal.SIGKILL and not by_us and proc.oom_kills() > oom_kills
+    out_of_memory = code == -signal.SIGKILL and not by_us and count_kills() > oom_kills
     records.write(
         folder.ended(start["rank"]), {**end_record(code, by_us=by_us), "out_of_memory": out_of_memory}
     )
@@ -137,7 +144,9 @@ def _set_group(pid: int) -> None:
         return  # it has run its program already, or has ended
 
 
-def _exec_rank(start: Mapping[str, Any], log: int, namespaces: Namespaces | None) -> NoReturn:
+def _exec_rank(
+    start: Mapping[str, Any], log: int, namespaces: Namespaces | None, group: Group | None
+) -> NoReturn:
     """Becomes the planned program, or writes the error to the log. Runs in the forked process and never
     returns."""
     code = CANNOT_RUN
@@ -145,6 +154,8 @@ def _exec_rank(start: Mapping[str, Any], log: int, namespaces: Namespaces | None
         _set_group(0)
         redirect_output(log)
         _raise_oom_score()
+        if group is not None:
+            group.enter()
         if namespaces is not None:
             namespaces.enter()
         switch_account(start["account"])

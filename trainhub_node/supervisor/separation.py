@@ -44,7 +44,7 @@ def separate(gang: Gang) -> None:
         files=files,
         devices=names,
         # Half of what the run may have, as the kernel does by itself; 0 is the kernel's half of the machine.
-        shm_bytes=int(gang.terms.get("memory_bytes") or 0) // 2,
+        shm_bytes=int(gang.order.get("memory_bytes") or 0) // 2,
         is_read_only=terms["own_account"],
     )
     try:

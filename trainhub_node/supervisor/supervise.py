@@ -12,7 +12,7 @@ from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_node import proc, records
 from trainhub_node.attempts import termination
 from trainhub_node.isolation import syscalls
-from trainhub_node.supervisor import rank
+from trainhub_node.supervisor import limit_report, rank
 from trainhub_node.supervisor.child import SIGNALS
 from trainhub_node.supervisor.gang import Gang
 from trainhub_node.supervisor.start_records import StartRecords, read_record
@@ -32,6 +32,7 @@ def supervise(gang: Gang) -> NoReturn:
     syscalls.adopt_orphans()
     if gang.running_since is not None:
         _Supervisor(gang).run()
+    limit_report.report(gang)
     gang.state["ended"] = True
     gang.state["ended_at"] = time.time()
     gang.save()
