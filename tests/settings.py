@@ -31,6 +31,8 @@ for _name in (
     "WEBHOOK_HOSTS",
 ):
     os.environ.pop(_name, None)
+if os.geteuid() == 0:
+    os.environ["RUN_AS"] = "root"
 os.environ["DATA_DIR"] = str(_data)
 os.environ["NODE_DIR"] = str(_data / "node")
 os.environ["SECRET_KEY"] = "of-tests-only"

@@ -115,7 +115,9 @@ def stack(data: Path | None = None, /, **settings: str) -> Iterator[Stack]:
         folder = str(data or held.enter_context(tempfile.TemporaryDirectory(prefix="th-bench-")))
         guard.own_folder(folder)
         port = free_port()
-        env = {**os.environ, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
+        # Folders for temporary files are closed to other accounts.
+        as_root = {"RUN_AS": "root"} if os.geteuid() == 0 else {}
+        env = {**os.environ, **as_root, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
         begun = time.monotonic()
         supervisor = subprocess.Popen(
             [sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL

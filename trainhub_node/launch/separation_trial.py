@@ -18,6 +18,7 @@ from trainhub_node.untrusted import removal
 log = logging.getLogger(__name__)
 TIMEOUT_S = 30
 MAX_DESCRIPTION = 1000
+PREFIX = ".trial-"
 
 
 def with_separation(settings: NodeSettings) -> NodeSettings:
@@ -33,7 +34,9 @@ def with_separation(settings: NodeSettings) -> NodeSettings:
 
 
 def _trial(settings: NodeSettings, uid: int) -> str:
-    folder = tempfile.mkdtemp(prefix=".trial-", dir=settings.folder)
+    for left in settings.folder.glob(f"{PREFIX}*"):
+        removal.remove_tree(str(left))  # an agent was killed during its trial
+    folder = tempfile.mkdtemp(prefix=PREFIX, dir=settings.folder)
     os.chmod(folder, 0o711)  # noqa: S103 - the account of the trial passes through
     try:
         done = subprocess.run(
