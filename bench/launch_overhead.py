@@ -20,8 +20,8 @@ from bench.support.stack import Stack, script_ready, stack, summary
 from tests.attacks.server.separated import HUB_ACCOUNT, passable_python, public_folder
 
 MAX_RATIO = 12
-# What isolation may add to the median.
-MAX_ISOLATION_S = 0.015
+# What isolation may add to the median, in bare processes: 15 ms on a machine where one takes 8.3 ms.
+MAX_ISOLATION = 1.8
 SCRIPT = "print('first line', flush=True)\n"
 RAY = """
 import time, sys
@@ -79,6 +79,17 @@ def launch(hub: Stack, snapshot: str) -> float:
     return seconds
 
 
+def judge_isolation(limits: Limits, bare: float, rounds: int) -> None:
+    without, with_isolation = isolated(2 * rounds)
+    print(summary("without isolation: API answer -> first line", without))
+    print(summary("with isolation: API answer -> first line", with_isolation))
+    added = median(with_isolation) - median(without)
+    print(
+        f"isolation adds {added * 1e3:.1f} ms to the median, where a bare process takes {bare * 1e3:.1f} ms"
+    )
+    limits.at_most("what isolation adds to a bare process", added / bare, MAX_ISOLATION)
+
+
 def command(argv: list[str], rounds: int) -> list[float]:
     out = []
     for _ in range(rounds):
@@ -113,19 +124,14 @@ def main() -> int:
     options = parser.parse_args()
     limits, launched = Limits(), trainhub(options.rounds)
     print(summary("TrainHub: API answer -> first line in the hub", launched))
-    if os.geteuid() == 0:
-        without, with_isolation = isolated(2 * options.rounds)
-        print(summary("without isolation: API answer -> first line", without))
-        print(summary("with isolation: API answer -> first line", with_isolation))
-        added = median(with_isolation) - median(without)
-        print(f"isolation adds {added * 1e3:.1f} ms to the median")
-        limits.at_most("what isolation adds, in parts of 15 ms", added / MAX_ISOLATION_S, 1)
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder, "main.py")
         script.write_text(SCRIPT)
         bare = command([sys.executable, str(script)], options.rounds)
         print(summary("subprocess.Popen -> first line", bare))
         limits.at_most("a launch to a bare process", median(launched) / median(bare), MAX_RATIO)
+        if os.geteuid() == 0:
+            judge_isolation(limits, median(bare), options.rounds)
         if options.frameworks_python:
             torchrun = str(Path(options.frameworks_python).parent / "torchrun")
             print(

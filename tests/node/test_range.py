@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,15 @@ class TestRanks:
         uids = {hub.log(key, f"70_driver_log_{rank}.txt").split()[0] for rank in range(2)}
         assert len(uids) == 1
         assert int(uids.pop()) in uid_range.DEFAULT[1:]
+
+
+def test_without_namespaces_each_run_still_has_an_account_and_a_home(
+    hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings
+) -> None:
+    agent = start_agent(node)
+    agent._starter._claims._settings = replace(agent.settings, has_namespaces=False)
+    code = "import os\nprint(os.getuid(), os.path.isdir(os.path.expanduser('~')), os.environ['LOGNAME'])\n"
+    key = hub.give(script(hub, code))
+    assert hub.wait_done(key).members[0].exit_code == 0
+    uid, has_home, name = hub.log(key).decode().split()
+    assert (int(uid) in uid_range.DEFAULT[1:], has_home, name) == (True, "True", f"run{uid}")

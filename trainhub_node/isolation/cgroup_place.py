@@ -3,6 +3,7 @@ together."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainhub_node.isolation.cgroups import CONTROLLERS, MEMORY, V1, V2
+from trainhub_node.isolation.cgroups import (
+    CONTROLLERS,
+    CPU,
+    MEMORY,
+    MOST_WEIGHT,
+    SHARES_PER_RANK,
+    V1,
+    V2,
+    WEIGHT_PER_RANK,
+)
 
 UNIFIED = Path("/sys/fs/cgroup")
 SLICE = "trainhub.slice"
@@ -39,12 +49,12 @@ class CgroupPlace:
         return {"version": self.version, "parents": self.parents} if self.parents else None
 
 
-def find_place(folder: Path, memory_bytes: int) -> CgroupPlace:
-    """Returns the place for the attempts of the agent in `folder`, and makes it. Never raises: a machine
-    without control groups runs everything as before."""
-    # Several agents of one machine do not meet.
-    tag = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+def find_place(agent: str, memory_bytes: int) -> CgroupPlace:
+    """Returns the place for the attempts of an agent, and makes it. Never raises: a machine without control
+    groups runs everything as before. `agent`: a text that no other agent of this machine has."""
+    tag = hashlib.sha256(agent.encode()).hexdigest()[:12]
     place = _place_v2(tag) if (UNIFIED / "cgroup.controllers").exists() else _place_v1(tag)
+    _share_all(place)
     _limit_all(place, memory_bytes)
     return place
 
@@ -68,10 +78,10 @@ def _place_v1(tag: str) -> CgroupPlace:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            missing.append(f"{folder.parent} cannot be made: {error.strerror}")
+            missing.append(_refusal(error))
         else:
             parents[controller] = str(folder)
-    return CgroupPlace(V1, parents, tuple(missing))
+    return CgroupPlace(V1, parents, tuple(dict.fromkeys(missing)))
 
 
 def _base(own: str) -> Path:
@@ -92,7 +102,7 @@ def _place_v2(tag: str) -> CgroupPlace:
         for step in (base, folder):
             (step / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))
     except OSError as error:
-        return CgroupPlace(V2, {}, (f"{error.filename or folder} cannot be used: {error.strerror}",))
+        return CgroupPlace(V2, {}, (_refusal(error),))
     available = (folder / "cgroup.subtree_control").read_text().split()
     missing = tuple(f"the kernel has no controller {name}" for name in CONTROLLERS if name not in available)
     return CgroupPlace(V2, {name: str(folder) for name in CONTROLLERS if name in available}, missing)
@@ -105,6 +115,28 @@ def _delegate(own: Path, base: Path) -> None:
         (own / AGENT_LEAF).mkdir(exist_ok=True)
         (own / AGENT_LEAF / "cgroup.procs").write_text(str(os.getpid()))
     (parent / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))
+
+
+def _refusal(error: OSError) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return "the agent may not make control groups"
+    return f"no control groups can be made in {error.filename}: {error.strerror}"
+
+
+def _share_all(place: CgroupPlace) -> None:
+    """Lets all attempts together count as much as one busy program for each core. A new group counts as much
+    as a single program."""
+    if CPU not in place.parents:
+        return
+    cores = os.cpu_count() or 1
+    file, value = (
+        ("cpu.shares", SHARES_PER_RANK * cores)
+        if place.version == V1
+        else ("cpu.weight", min(MOST_WEIGHT, WEIGHT_PER_RANK * cores))
+    )
+    folder = Path(place.parents[CPU])
+    for level in (folder, folder.parent):
+        (level / file).write_text(str(value))
 
 
 def _limit_all(place: CgroupPlace, memory_bytes: int) -> None:

@@ -24,7 +24,7 @@ PREFIX = ".trial-"
 def with_separation(settings: NodeSettings) -> NodeSettings:
     """Returns the settings, completed by whether runs get namespaces of their own here. Runs that have the
     agent's own account get none: they could leave them."""
-    settings = replace(settings, cgroup=find_place(settings.folder, memory_total()))
+    settings = replace(settings, cgroup=find_place(f"{settings.name} {settings.folder}", memory_total()))
     if settings.run_as is None:
         return settings
     reason = _trial(settings, settings.run_as.uid)

@@ -44,7 +44,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "digest": order.environment.digest,
         "pip": pip,
         "account": dataclasses.asdict(account) if account else None,
-        "isolation": _isolation(settings) if account and settings.has_namespaces else None,
+        "isolation": _isolation(settings) if account is not None else None,
         "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
@@ -62,6 +62,7 @@ def _isolation(settings: NodeSettings) -> dict[str, object]:
     """Returns what a child needs to build the namespaces of its attempt."""
     visible = (settings.sites, settings.environments, settings.folder / "wrapper")
     return {
+        "namespaces": settings.has_namespaces,
         "hidden": [str(settings.folder), str(settings.cache), *settings.hidden],
         "visible": [str(path) for path in visible],
         "shared": list(settings.shared),

@@ -21,7 +21,8 @@ STICKY_FOR_ALL = 0o1777
 
 
 def separate(gang: Gang) -> None:
-    """Sets `gang.namespaces`. Raises PreparationFailed, and StopRequested."""
+    """Makes what an account of the run's own needs, and sets `gang.namespaces` where this node has them.
+    Raises PreparationFailed, and StopRequested."""
     gang.check_stop()
     # The supervisor does this, too, but only after it has been loaded, and a wrapper may die before that.
     syscalls.adopt_orphans()
@@ -34,6 +35,8 @@ def separate(gang: Gang) -> None:
         account["groups"] = devices.node_groups(names)
         _make_folder(gang.folder.home, account, 0o700)
         files = _write_account_files(gang.folder.account_files, account)
+    if not terms["namespaces"]:
+        return
     _make_folder(gang.folder.temporary, account, STICKY_FOR_ALL)
     view = mounts.View(
         own=gang.folder.path,

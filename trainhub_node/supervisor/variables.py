@@ -67,8 +67,9 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     account, isolation = gang.terms["account"], gang.terms.get("isolation")
     env = base_environment(account)
     if isolation:
-        # The agent's may name a folder that the run does not see; it has its own /tmp.
-        env.pop("TMPDIR", None)
+        if isolation["namespaces"]:
+            # The agent's may name a folder that the run does not see; it has its own /tmp.
+            env.pop("TMPDIR", None)
         env |= _separate_variables(account, is_own=isolation["own_account"])
     for name, value in planned.items():
         env[name] = value if isinstance(value, str) else _resolve(name, value, values)
