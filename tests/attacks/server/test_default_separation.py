@@ -62,3 +62,18 @@ def test_the_node_says_what_it_separates(hub: SeparatedHub) -> None:
     assert node["run_as"] == "range"
     assert "isolation:range" in node["capabilities"]
     assert "Each run has an account of its own" in node["separation"]
+
+
+def test_a_run_that_takes_more_memory_than_it_asked_for_fails_and_says_how_much(hub: SeparatedHub) -> None:
+    code = "held = [bytearray(10 * 2**20) for _ in range(40)]"
+    run = submit(hub, code, resources={"memory": "128MiB", "cpus": 1})
+    wait_for(hub, run, "Failed", seconds=120)
+    shown = hub.client().get(f"/api/v1/runs/{run}/").raise_for_status().text
+    assert "It used 128 MiB of memory of 128 MiB" in shown
+
+
+def test_a_run_that_asks_for_more_than_there_is_is_refused_with_what_there_is(hub: SeparatedHub) -> None:
+    body = {"source": {"type": "example", "name": "hello"}, "script": "x.py", "resources": {"memory": "1TiB"}}
+    answer = hub.client().post("/api/v1/runs/", json=body)
+    assert answer.status_code == 400
+    assert "ask for at most" in answer.text
