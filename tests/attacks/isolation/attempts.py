@@ -135,7 +135,7 @@ GREEDY = {
         "for _ in range(20):\n"
         "    end, before = time.monotonic() + 1, time.process_time()\n"
         "    while time.monotonic() < end: pass\n"
-        "    if time.process_time() - before > 0.4:\n"
+        "    if time.process_time() - before > 0.15:\n"
         "        print('reached')\n"
         "        break"
     ),

@@ -120,7 +120,7 @@ class Scene:
         asked = script(self.hub, attempts.GREEDY[name], grace_s=1)
         if self.mode != "agent":  # no run with limits is placed on a node that cannot hold it to them
             asked = replace(
-                asked, memory_bytes=128 * attempts.MIB, cpus=0.2 if name == attempts.CPU else None
+                asked, memory_bytes=128 * attempts.MIB, cpus=0.1 if name == attempts.CPU else None
             )
         key: Key = self.hub.give(asked)
         self.hub.wait_done(key, 90)
