@@ -58,7 +58,7 @@ def acquire(
         )
     chosen = place(demand, nodes)
     if isinstance(chosen, Placement):
-        _take(chosen, holder, attempt, label, workspace)
+        _take(chosen, demand, holder, attempt, label, workspace)
     return chosen
 
 
@@ -75,7 +75,9 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     return count
 
 
-def _take(placement: Placement, holder: str, attempt: int, label: str, workspace: Workspace) -> None:
+def _take(  # noqa: PLR0917 - what a lease consists of
+    placement: Placement, demand: Demand, holder: str, attempt: int, label: str, workspace: Workspace
+) -> None:
     nodes = {
         node.name: node
         for node in Node.objects.filter(name__in=[node_part.name for node_part in placement.nodes])
@@ -91,6 +93,8 @@ def _take(placement: Placement, holder: str, attempt: int, label: str, workspace
             workspace=workspace,
             gpus=list(node_part.gpus),
             slots=node_part.slots,
+            memory_bytes=demand.memory_bytes,
+            cpus=demand.cpus,
         )
         for node_part in placement.nodes
     )
@@ -105,6 +109,8 @@ def still_offer(expected: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> 
         before.name in now
         and set(before.gpus) <= set(now[before.name].gpus)
         and before.slots <= now[before.name].slots
+        and before.memory <= now[before.name].memory
+        and before.cpus <= now[before.name].cpus
         for before in expected
     )
 

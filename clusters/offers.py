@@ -17,7 +17,7 @@ from clusters.node_reports.inventory import interpreters_of
 from clusters.provisioning.states import LEAVING, STARTING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
-from trainhub_launch.machine import GPU_LOST
+from trainhub_launch.machine import CGROUP, GPU_LOST
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
 from workspaces.models import Workspace
 
@@ -164,6 +164,10 @@ def _offer(
         mpi_version=node.mpi,
         hostname=node.hostname,
         interpreters=interpreters_of(node),
+        memory=max(0, node.memory_bytes - sum(lease.memory_bytes for lease in leases)),
+        memory_total=node.memory_bytes,
+        cpus=max(0.0, node.cores - sum(lease.cpus for lease in leases)),
+        has_limits=CGROUP in node.capabilities.split(),
         **availability,
     )
 

@@ -37,6 +37,8 @@ for _name in (
     "OPERATORS_NEED_SECOND_FACTOR",
 ):
     os.environ.pop(_name, None)
+if os.geteuid() == 0:
+    os.environ["RUN_AS"] = "root"
 os.environ["DATA_DIR"] = str(_data)
 os.environ["NODE_DIR"] = str(_data / "node")
 os.environ["SECRETS_KEYRING"] = str(_data / "keyring" / "keys")

@@ -4,6 +4,7 @@ the settings."""
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import socket
 from pathlib import Path
@@ -15,7 +16,10 @@ from trainhub import addresses, env
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / "data")
 NODE_DIR = env.folder("NODE_DIR", DATA_DIR / "node")
-RUN_AS = env.text("RUN_AS", "")
+# Values of RUN_AS that name no account of runs: one for each attempt, and root's consent to run all as root.
+RANGE, ROOT = "range", "root"
+RUN_AS = env.text("RUN_AS", "") or (RANGE if os.geteuid() == 0 else "")
+RUN_AS = "" if RUN_AS == ROOT and os.geteuid() == 0 else RUN_AS
 HUB_AS = env.text("HUB_AS", "")
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 SERVICES_FILE = DATA_DIR / "run" / "services.json"

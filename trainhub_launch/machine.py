@@ -15,7 +15,10 @@ from trainhub_launch.wire import numbers_of, read
 GPU_OK, GPU_LOST = "ok", "lost"
 GPU_STATES = (GPU_OK, GPU_LOST)
 # Per node. A report with more of them is refused.
-MAX_INTERPRETERS, MAX_PORTS = 1024, 1024
+MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
+# Each attempt has an account of its own; a run has namespaces of its own; its memory, processes and CPU time
+# can be limited.
+OWN_ACCOUNTS, NAMESPACES, CGROUP = CAPABILITIES = ("isolation:range", "namespaces", "cgroup")
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 
@@ -70,7 +73,9 @@ class Heartbeat:
     `cpu_pct` in percent.
 
     `numbers`: the machine's latest values (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: a sentence that
-    explains why GPUs cannot be read; "" if they can, or if there is no driver."""
+    explains why GPUs cannot be read; "" if they can, or if there is no driver. `capabilities`: names of
+    `CAPABILITIES`; others are of later versions. `separation`: what keeps runs of this node apart and what
+    does not, in sentences."""
 
     agent_version: str
     hostname: str
@@ -93,6 +98,8 @@ class Heartbeat:
     driver: str = ""
     cuda: str = ""
     nvml: str = ""
+    capabilities: tuple[str, ...] = ()
+    separation: str = ""
 
 
 def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
@@ -109,6 +116,8 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
                 read(NetworkPort, item) for item in _few(data, "network_ports", MAX_PORTS)
             ),
             "numbers": numbers_of(data["numbers"], "numbers"),
+            # Agents of the previous version report none.
+            "capabilities": tuple(str(item) for item in data.get("capabilities", ())[:MAX_CAPABILITIES]),
         },
     )
 

@@ -65,7 +65,7 @@ class NodeOrder:
     The node itself adds launch:work_dir and launch:node_dir. `masked`: values that must never be shown. `go`:
     whether the processes may start. An order of a run on several nodes comes twice: first with `go` False and
     a provisional `command`, for preparation, and once every node is ready, with `go` True and the final
-    `command`."""
+    `command`. `memory_bytes` and `cpus`: what the part may use; None = whatever is there."""
 
     run: str
     attempt: int
@@ -79,9 +79,12 @@ class NodeOrder:
     grace_s: int = 10
     head: bool = True
     go: bool = True
+    memory_bytes: int | None = None
+    cpus: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        limits = {"memory_bytes": self.memory_bytes, "cpus": self.cpus}
+        return {name: value for name, value in limits.items() if value is not None} | {
             "version": VERSION,
             "run": self.run,
             "attempt": self.attempt,
@@ -114,4 +117,6 @@ class NodeOrder:
             # An upgraded agent still reads orders that an older version stored, which had no `go` and might
             # start.
             go=data.get("go", True),
+            memory_bytes=data.get("memory_bytes"),
+            cpus=data.get("cpus"),
         )

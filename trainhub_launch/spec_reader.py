@@ -9,6 +9,7 @@ from trainhub_launch.distribution import MAX_NODES
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields, check_text
 from trainhub_launch.frameworks import distribution_types, read_distribution
+from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
 from trainhub_launch.spec import (
     EXPERIMENT_NAME,
     HIGHEST_PRIORITY,
@@ -24,6 +25,9 @@ from trainhub_launch.spec import (
     Source,
     Variable,
 )
+
+LEAST_MEMORY, MOST_MEMORY = 64 * 2**20, 64 * 2**40
+LEAST_CPUS, MOST_CPUS = 0.1, 4096
 
 
 def read_spec(data: Any) -> RunSpec:
@@ -76,9 +80,41 @@ def _read_resources(part: Fields) -> Resources:
         cluster=part.text("cluster").strip(),
         node_count=part.optional_integer("node_count", least=1, most=MAX_NODES),
         gpus_per_node=part.integer("gpus_per_node", 0, least=0, most=64),
+        memory=_read_memory(part),
+        cpus=_read_cpus(part),
     )
     part.finish()
     return out
+
+
+def _read_memory(part: Fields) -> int | None:
+    value = part.raw("memory")
+    if value is None or value == "":
+        return None
+    try:
+        size = parse_bytes(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else 0
+    except ValueError:
+        size = 0
+    if not LEAST_MEMORY <= size <= MOST_MEMORY:
+        raise SpecError(
+            part.path("memory"),
+            f"must be a size for each node, like 64GiB or a number of bytes, from {bytes_text(LEAST_MEMORY)} "
+            f"to {bytes_text(MOST_MEMORY)}",
+        )
+    return size
+
+
+def _read_cpus(part: Fields) -> float | None:
+    value = part.raw("cpus")
+    if value is None:
+        return None
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else 0
+    if not LEAST_CPUS <= number <= MOST_CPUS:
+        raise SpecError(
+            part.path("cpus"),
+            f"must be a number of CPU cores for each node, from {LEAST_CPUS} to {MOST_CPUS}",
+        )
+    return float(number)
 
 
 def _read_environment(part: Fields) -> EnvironmentRef:

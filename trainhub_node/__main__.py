@@ -57,7 +57,10 @@ def build_parser() -> argparse.ArgumentParser:
         "--interface", default="", help="network interface of training traffic (default: that of --address)"
     )
     join.add_argument(
-        "--run-as", default="", metavar="ACCOUNT", help="account under which runs execute; needs root"
+        "--run-as",
+        default="",
+        metavar="ACCOUNT",
+        help="account under which runs execute, or range: one for each run; needs root",
     )
     join.add_argument(
         "--slots", default="", metavar="N", help="slots for processes without a GPU (default: 4 per core)"

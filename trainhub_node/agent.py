@@ -21,9 +21,13 @@ from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
+from trainhub_node.isolation import number_ledger
+from trainhub_node.isolation.cgroup_place import discard_place
+from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.outputs import OutputUploads
 from trainhub_node.launch.run_secrets import RunSecrets
+from trainhub_node.launch.separation_trial import with_separation
 from trainhub_node.launch.starter import Starter
 from trainhub_node.link import wakeups
 from trainhub_node.link.hub_client import HubClient
@@ -43,14 +47,15 @@ class Agent:
     """Owns the agent's threads and connects them: the sampler, the uplink, the listener and the starter."""
 
     def __init__(self, settings: NodeSettings) -> None:
-        self.settings = settings
         prepare_folders(settings)
+        settings = with_separation(settings)
+        self.settings = settings
         self._hub = HubClient(settings.hub_url, settings.token, settings.hub_ca)
         self._watch = FileWatch()
-        owner = settings.run_as.uid if settings.run_as else None
         self._attempts = Attempts(settings)
+        self._numbers = NumberLedger(settings.folder / "uids", settings.uids[1:]) if settings.uids else None
         run_secrets = RunSecrets(self._hub)
-        self._uploads = OutputUploads(self._hub, self._attempts, on_change=self._watch.notify, owner=owner)
+        self._uploads = OutputUploads(self._hub, self._attempts, on_change=self._watch.notify)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
         self._telemetry = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
@@ -64,7 +69,6 @@ class Agent:
             heartbeat=self._sampler.latest,
             telemetry=self._telemetry,
             advance=self._advance,
-            owner=owner,
             mask_of=run_secrets.mask_of,
             on_settled=run_secrets.forget,
         )
@@ -75,6 +79,7 @@ class Agent:
             run_secrets,
             on_change=self._watch.notify,
             request_report=self._uplink.report_now,
+            numbers=self._numbers,
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
         self._listener = wakeups.WakeupListener(self._hub.config, self.wake, settings.hub_ca)
@@ -106,6 +111,8 @@ class Agent:
         self._uploads.close()
         self._attempts.close()
         self._gpus.close()
+        if self.settings.cgroup is not None:
+            discard_place(self.settings.cgroup.parents)
 
     def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)
@@ -154,6 +161,9 @@ class Agent:
         if self._telemetry.is_due:
             self._watch.notify()
 
+    def _has_folder(self, key: Key) -> bool:
+        return Path(self._attempts.folder(*key).path).exists()
+
     def _housekeeping(self) -> None:
         try:
             cache.remove_set_aside(self.settings)
@@ -166,6 +176,8 @@ class Agent:
                     now=time.time(), retention_s=0 if free < LOW_DISK_BYTES else attempt_list.RETENTION_S
                 )
                 cache.trim(self.settings)
+                if self._numbers is not None:
+                    self._numbers.sweep(self._has_folder, number_ledger.owners())
             except OSError:
                 log.exception("Old files could not be removed")
 

@@ -1,4 +1,4 @@
-"""`python -I -S bootstrap.py child|rank|rsh FOLDER`: the processes between the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial FOLDER`: the processes between the agent and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -23,6 +23,11 @@ if ROLE == "rsh":
 
     rsh.run(FOLDER, sys.argv[3:])
 
+if ROLE == "trial":
+    from trainhub_node.isolation import trial
+
+    trial.run(FOLDER, int(sys.argv[3]))
+
 from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
@@ -34,6 +39,14 @@ if GANG.is_multi_node:
     from trainhub_node.supervisor import readiness
 
     GANG.run_step(readiness.wait_until_ready)
+if GANG.terms.get("cgroup") or GANG.order.get("memory_bytes") or GANG.order.get("cpus"):
+    from trainhub_node.supervisor import limits
+
+    GANG.run_step(limits.limit)
+if GANG.terms.get("isolation"):
+    from trainhub_node.supervisor import separation
+
+    GANG.run_step(separation.separate)
 if GANG.uses_mpi:
     from trainhub_node.supervisor import mpi_launcher
 

@@ -78,3 +78,23 @@ def identity(pid: int) -> str | None:
 
 def is_alive(pid: int, expected: str) -> bool:
     return bool(expected) and identity(pid) == expected
+
+
+def user_ids(pid: int) -> set[int]:
+    """Returns the real, effective, saved and file-system user id; empty if there is no such process."""
+    for line in (read(f"/proc/{pid}/status") or b"").splitlines():
+        if line.startswith(b"Uid:"):
+            return {int(number) for number in line.split()[1:]}
+    return set()
+
+
+def inner_pid(pid: int) -> int:
+    """Returns the number of a process in its own namespace of processes; 0 if there is no such process."""
+    for line in (read(f"/proc/{pid}/status") or b"").splitlines():
+        if line.startswith(b"NSpid:"):
+            return int(line.split()[-1])
+    return 0
+
+
+def child_pids(pid: int) -> list[int]:
+    return [process.pid for process in list_processes() if process.parent == pid]

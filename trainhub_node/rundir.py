@@ -150,3 +150,23 @@ class RunDir:
     @property
     def work(self) -> str:
         return f"{self.path}/work"
+
+    @property
+    def home(self) -> str:
+        """The home of an account that is this attempt's own."""
+        return f"{self.path}/home"
+
+    @property
+    def temporary(self) -> str:
+        """What the run has as /tmp, where it has one of its own."""
+        return f"{self.path}/tmp"  # noqa: S108
+
+    @property
+    def account_files(self) -> str:
+        """The folder of the files that stand in the place of /etc/passwd and /etc/group for the run."""
+        return f"{self.path}/etc"
+
+    def supervisor_started(self, rank: int) -> str:
+        """The start of a rank with process ids as they are outside of the run's namespace. Where this file
+        exists it has priority over the wrapper's record."""
+        return f"{self.path}/{rank}.started.json"

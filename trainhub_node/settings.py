@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from trainhub_node.isolation import uid_range
+from trainhub_node.isolation.cgroup_place import CgroupPlace
 from trainhub_node.machine import addresses
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
@@ -33,8 +35,20 @@ class Account:
     home: str
 
 
+# A value of TRAINHUB_NODE_RUN_AS.
+RANGE = "range"
+
+
 @dataclass(frozen=True)
 class NodeSettings:
+    """`run_as`: the account of the ranks; None is the agent's own. With `uids` each attempt has an account of
+    its own from that range, and `run_as` stands for all of them: it has the first number, which no attempt
+    gets. `hidden`: folders of which runs see nothing. `shared`: folders outside of their own into which runs
+    with an account of their own may write.
+
+    The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
+    `separation_trouble` why not; `cgroup`: where the control groups of runs are."""
+
     hub_url: str
     token: str
     name: str
@@ -48,6 +62,12 @@ class NodeSettings:
     interface: str = ""
     run_as: Account | None = None
     hub_ca: Path | None = None
+    uids: range | None = None
+    hidden: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    has_namespaces: bool = False
+    separation_trouble: str = ""
+    cgroup: CgroupPlace | None = None
 
     @property
     def attempts(self) -> Path:
@@ -74,7 +94,8 @@ class NodeSettings:
 def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
     """Returns the settings that the variables `env` contain. Raises SettingsError."""
     cores = len(os.sched_getaffinity(0))
-    account = _account(env.get("TRAINHUB_NODE_RUN_AS", ""))
+    uids = _uids(env)
+    account = _account(env.get("TRAINHUB_NODE_RUN_AS", ""), uids)
     return NodeSettings(
         hub_url=_url(env),
         token=_token(env),
@@ -89,6 +110,9 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         interface=_interface(env),
         run_as=account,
         hub_ca=_hub_ca(env),
+        uids=uids,
+        hidden=_folders(env, "TRAINHUB_NODE_HIDE"),
+        shared=_folders(env, "TRAINHUB_NODE_SHARED"),
     )
 
 
@@ -219,15 +243,35 @@ def _account_text(account: Account | None) -> str:
     return "the agent" if account is None else f"the account {account.name}"
 
 
-def _account(name: str) -> Account | None:
+def _account(name: str, uids: range | None) -> Account | None:
     if not name:
         return None
     if os.geteuid() != 0:
         raise SettingsError(
             f"TRAINHUB_NODE_RUN_AS={name} needs an agent that runs as root; leave it out otherwise"
         )
+    if uids is not None:
+        return Account(name=RANGE, uid=uids[0], gid=uids[0], home="/")
     try:
         entry = pwd.getpwnam(name)
     except KeyError as error:
         raise SettingsError(f"TRAINHUB_NODE_RUN_AS={name} is not an account of this machine") from error
     return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, home=entry.pw_dir)
+
+
+def _uids(env: Mapping[str, str]) -> range | None:
+    """Returns the numbers for accounts of attempts; None if these have none of their own."""
+    if env.get("TRAINHUB_NODE_RUN_AS") != RANGE or os.geteuid() != 0:
+        return None
+    try:
+        return uid_range.read(env.get("TRAINHUB_NODE_UIDS", ""))
+    except ValueError as error:
+        raise SettingsError(f"TRAINHUB_NODE_UIDS={env.get('TRAINHUB_NODE_UIDS', '')}: {error}") from error
+
+
+def _folders(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    folders = tuple(folder for folder in env.get(name, "").split(":") if folder)
+    for folder in folders:
+        if not folder.startswith("/") or folder == "/":
+            raise SettingsError(f"{name}={env[name]} must be folders with whole paths, separated by colons")
+    return folders

@@ -137,8 +137,8 @@ def own(who: Principal) -> QuerySet[ApiToken]:
 
 
 def workspaces_of(text: str, method: str, path: str) -> list[Workspace] | None:
-    """Returns the workspaces in which this token acts, by name; None if it is unknown or its person belongs to
-    none. Raises TokenRefused if it has expired or may not make this request."""
+    """Returns the workspaces in which this token acts, by name; None if it is unknown or its person belongs
+    to none. Raises TokenRefused if it has expired or may not make this request."""
     token = _valid(text, timezone.now())
     if token is None:
         return None

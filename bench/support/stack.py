@@ -35,6 +35,7 @@ class Stack:
     started_cpu_s: float = 0.0
     """CPU seconds of all processes until the first answer."""
     settings: dict[str, str] = field(default_factory=dict)
+    python: str = sys.executable
     token: str = ""
     client: httpx.Client = field(default_factory=httpx.Client)
 
@@ -71,7 +72,7 @@ class Stack:
         raise RuntimeError(f"run {run} did not end within {seconds} s")
 
     def log_file(self, run: str, name: str = "70_driver_log.txt") -> Path:
-        return self.data / "runs" / run / "1" / "logs" / name
+        return own_folder(self.data) / "runs" / run / "1" / "logs" / name
 
     def shell(self, code: str) -> str:
         """What this code prints in one of the hub's own processes."""
@@ -81,7 +82,7 @@ class Stack:
             "DATA_DIR": str(self.data),
             "BIND": self.url.removeprefix("http://"),
         }
-        command = [sys.executable, "manage.py", "shell", "-c", code]
+        command = [self.python, "manage.py", "shell", "-c", code]
         return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True).stdout
 
     def pids(self) -> list[int]:
@@ -108,30 +109,38 @@ def free_port() -> int:
 
 
 @contextmanager
-def stack(data: Path | None = None, /, **settings: str) -> Iterator[Stack]:
+def stack(data: Path | None = None, /, *, python: str = sys.executable, **settings: str) -> Iterator[Stack]:
     """A running TrainHub on the folder `data`, or on a new one."""
     guard.start()
     with ExitStack() as held:
         folder = str(data or held.enter_context(tempfile.TemporaryDirectory(prefix="th-bench-")))
         guard.own_folder(folder)
         port = free_port()
-        env = {**os.environ, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
+        # Folders for temporary files are closed to other accounts.
+        as_root = {"RUN_AS": "root"} if os.geteuid() == 0 else {}
+        env = {**os.environ, **as_root, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
         begun = time.monotonic()
         supervisor = subprocess.Popen(
-            [sys.executable, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL
+            [python, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL
         )
         try:
             url = f"http://127.0.0.1:{port}"
             _await_answer(f"{url}/healthz", supervisor)
-            out = Stack(url, Path(folder), supervisor, time.monotonic() - begun, settings=settings)
+            begun = time.monotonic() - begun
+            out = Stack(url, Path(folder), supervisor, begun, settings=settings, python=python)
             out.started_cpu_s = sum(_cpu_s(pid) for pid in out.pids())
-            out.token = _token(env)
+            out.token = _token(env, python)
             out.client = httpx.Client(headers={"Authorization": f"Bearer {out.token}"}, timeout=60)
             _await_node(out)
             yield out
         finally:
             supervisor.send_signal(signal.SIGINT)
             supervisor.wait(30)
+
+
+def own_folder(data: Path) -> Path:
+    """What belongs to the hub itself: a part of its data folder if it has an account of its own."""
+    return data / "hub" if (data / "hub").exists() else data
 
 
 def script_ready(path: Path, least: int = 1) -> bool:
@@ -163,9 +172,9 @@ def _await_answer(url: str, supervisor: subprocess.Popen[bytes]) -> None:
     raise RuntimeError("manage.py up did not answer within 60 s")
 
 
-def _token(env: dict[str, str]) -> str:
+def _token(env: dict[str, str], python: str) -> str:
     done = subprocess.run(
-        [sys.executable, "manage.py", "token", "create", "admin"],
+        [python, "manage.py", "token", "create", "admin"],
         cwd=ROOT,
         env=env,
         capture_output=True,

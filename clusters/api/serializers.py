@@ -109,6 +109,12 @@ class NodeSerializer(serializers.Serializer[NodeCard | Sequence[NodeCard]]):
     )
     mpi = serializers.CharField(source="node.mpi")
     run_as = serializers.CharField(source="node.run_as")
+    separation = serializers.CharField(
+        source="node.separation", help_text="What keeps the runs of the node apart, and what does not."
+    )
+    capabilities = serializers.SerializerMethodField(
+        help_text="What the node's agent newly can: isolation:range, namespaces, cgroup."
+    )
     interpreters = serializers.ListField(
         source="node.interpreters", child=serializers.DictField(child=serializers.CharField())
     )
@@ -130,6 +136,9 @@ class NodeSerializer(serializers.Serializer[NodeCard | Sequence[NodeCard]]):
     gpus = GpuSerializer(many=True)
     processes = serializers.SerializerMethodField(help_text="The processes on the node's GPUs.")
     leases = LeaseSerializer(many=True)
+
+    def get_capabilities(self, card: NodeCard) -> list[str]:
+        return card.node.capabilities.split()
 
     @extend_schema_field(ProcessSerializer(many=True))
     def get_processes(self, card: NodeCard) -> list[dict[str, object]]:

@@ -23,6 +23,8 @@ class Lease(models.Model):
     )
     gpus = models.JSONField(default=list)
     slots = models.PositiveIntegerField(default=0)
+    memory_bytes = models.BigIntegerField(default=0, db_default=0)
+    cpus = models.FloatField(default=0.0, db_default=0.0)
     created_at = models.DateTimeField(auto_now_add=True)
     released_at = models.DateTimeField(null=True, blank=True)
 

@@ -74,6 +74,16 @@ class Node(models.Model):
     driver = models.CharField(max_length=64, blank=True)
     cuda = models.CharField(max_length=32, blank=True)
     nvml = models.CharField(max_length=500, blank=True, help_text="Why its GPUs cannot be read.")
+    capabilities = models.CharField(
+        max_length=500,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Names of what it newly can, by spaces.",
+    )
+    separation = models.CharField(
+        max_length=1000, blank=True, default="", db_default="", help_text="What keeps its runs apart."
+    )
     monitor_only = models.BooleanField(default=False)
     low_priority = models.BooleanField(default=False)
     drained_at = models.DateTimeField(null=True, blank=True)

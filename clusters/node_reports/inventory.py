@@ -93,6 +93,8 @@ def facts(beat: Heartbeat) -> dict[str, object]:
         "driver": _text("driver", beat.driver, 64),
         "cuda": _text("cuda", beat.cuda, 32),
         "nvml": _text("nvml", beat.nvml, 500),
+        "capabilities": _text("capabilities", " ".join(beat.capabilities), 500),
+        "separation": _text("separation", beat.separation, 1000),
         # An agent that cannot read the boot id must not look like a machine that was restarted.
         **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [

@@ -61,6 +61,19 @@ _SPEC: dict[str, object] = {
                 },
                 "node_count": COUNT_OR_NULL,
                 "gpus_per_node": {"type": "integer", "minimum": 0, "default": 0},
+                "memory": {
+                    "oneOf": [
+                        {"type": "string"},
+                        {"type": "integer", "minimum": 64 * 2**20},
+                        {"type": "null"},
+                    ],
+                    "description": "Memory on each node, like 64GiB, or in bytes. The run cannot use more.",
+                },
+                "cpus": {
+                    "type": ["number", "null"],
+                    "minimum": 0.1,
+                    "description": "CPU cores on each node, also parts of one. The run cannot use more.",
+                },
             },
         },
         "environment": {

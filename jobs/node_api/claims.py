@@ -128,6 +128,8 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         grace_s=spec.limits.grace_s,
         head=part.node_rank == 0,
         go=attempt.plan is not None,
+        memory_bytes=spec.resources.memory,
+        cpus=spec.resources.cpus,
     )
 
 

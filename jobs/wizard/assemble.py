@@ -23,6 +23,8 @@ def assemble(parts: Parts) -> RunSpec:
             cluster=parts.resources.cluster,
             node_count=parts.distribution.node_count,
             gpus_per_node=parts.resources.gpus_per_node,
+            memory=parts.resources.memory,
+            cpus=parts.resources.cpus,
         ),
         limits=parts.resources.limits,
         priority=parts.resources.priority,
@@ -46,7 +48,12 @@ def take_apart(spec: RunSpec) -> Parts:
         source=SourcePart(spec.source, spec.script, spec.arguments, spec.command),
         distribution=DistributionPart(distribution, spec.resources.node_count if in_resources else None),
         resources=ResourcesPart(
-            spec.resources.cluster, spec.resources.gpus_per_node, spec.limits, spec.priority
+            spec.resources.cluster,
+            spec.resources.gpus_per_node,
+            spec.limits,
+            spec.priority,
+            spec.resources.memory,
+            spec.resources.cpus,
         ),
         environment=EnvironmentPart(
             spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags

@@ -35,6 +35,8 @@ class ResourcesPart:
     gpus_per_node: int = 0
     limits: Limits = field(default_factory=Limits)
     priority: int = 0
+    memory: int | None = None
+    cpus: float | None = None
 
 
 @dataclass(frozen=True)

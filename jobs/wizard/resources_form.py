@@ -7,14 +7,16 @@ from django import forms
 from jobs.wizard.forms import Raw, StepForm, whole_number
 from jobs.wizard.parts import ResourcesPart
 from jobs.wizard.text_values import read_span, write_span
+from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
 from trainhub_launch.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY, Limits
+from trainhub_launch.spec_reader import LEAST_CPUS, MOST_CPUS
 
 LONGEST_S = 366 * 86400
 
 
 class ResourcesForm(StepForm[ResourcesPart]):
     template = "jobs/wizard/_resources.html"
-    independent_fields = frozenset({"timeout", "grace_s", "retries", "priority"})
+    independent_fields = frozenset({"timeout", "grace_s", "retries", "priority", "memory", "cpus"})
 
     # Blank in drafts whose user has chosen none; the page shows the default cluster as chosen.
     cluster = forms.CharField(label="Cluster", required=False, max_length=100)
@@ -56,6 +58,28 @@ class ResourcesForm(StepForm[ResourcesPart]):
         ),
     )
 
+    memory = forms.CharField(
+        label="Memory per node",
+        required=False,
+        max_length=30,
+        help_text="For example 64 GiB. The run gets that much and cannot use more. Blank means no limit.",
+        widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
+    )
+    cpus = forms.FloatField(
+        label="CPU cores per node",
+        required=False,
+        min_value=LEAST_CPUS,
+        max_value=MOST_CPUS,
+        help_text="The run gets that many and cannot use more. Blank means no limit.",
+    )
+
+    def clean_memory(self) -> int | None:
+        text = self.cleaned_data["memory"]
+        try:
+            return parse_bytes(text) if text else None
+        except ValueError as error:
+            raise forms.ValidationError("Memory per node: write a size, like 64 GiB.") from error
+
     def clean_timeout(self) -> int | None:
         try:
             seconds = read_span(self.cleaned_data["timeout"])
@@ -68,7 +92,14 @@ class ResourcesForm(StepForm[ResourcesPart]):
     def part(self) -> ResourcesPart:
         data = self.cleaned_data
         limits = Limits(timeout_s=data["timeout"], grace_s=data["grace_s"], retries=data["retries"])
-        return ResourcesPart(data["cluster"], data["gpus_per_node"], limits, data["priority"] or 0)
+        return ResourcesPart(
+            data["cluster"],
+            data["gpus_per_node"],
+            limits,
+            data["priority"] or 0,
+            data["memory"],
+            data["cpus"],
+        )
 
     @classmethod
     def raw(cls, part: ResourcesPart) -> Raw:
@@ -79,6 +110,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "grace_s": [str(part.limits.grace_s)],
             "retries": [str(part.limits.retries)],
             "priority": [str(part.priority)],
+            "memory": [_memory_text(part.memory)],
+            "cpus": ["" if part.cpus is None else f"{part.cpus:g}"],
         }
 
     @property
@@ -86,8 +119,18 @@ class ResourcesForm(StepForm[ResourcesPart]):
         return {
             "resources": "cluster",
             "resources.gpus_per_node": "gpus_per_node",
+            "resources.memory": "memory",
+            "resources.cpus": "cpus",
             "limits": "timeout",
             "limits.grace_s": "grace_s",
             "limits.retries": "retries",
             "priority": "priority",
         }
+
+
+def _memory_text(size: int | None) -> str:
+    """Returns a text that reads as exactly `size`."""
+    if size is None:
+        return ""
+    text = bytes_text(size)
+    return text if parse_bytes(text) == size else str(size)

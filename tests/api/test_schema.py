@@ -47,7 +47,10 @@ class TestRunSpecSchema:
     SCHEMA: dict[str, Any] = RUN_SPEC["application/json"]
 
     def test_knows_exactly_the_fields_of_a_spec(self) -> None:
-        written = read_spec({"source": {"type": "example", "name": "x"}, "script": "train.py"}).to_json()
+        # Limits are part of a spec only if they are set.
+        limited = {"resources": {"memory": "1GiB", "cpus": 1}}
+        source = {"source": {"type": "example", "name": "x"}, "script": "train.py"}
+        written = read_spec(source | limited).to_json()
         assert set(self.SCHEMA["properties"]) == set(written)
         for part in ("resources", "environment", "limits"):
             assert set(self.SCHEMA["properties"][part]["properties"]) == set(written[part])

@@ -40,4 +40,6 @@ def turn_to() -> None:
     for name in REAL:
         os.environ.pop(name, None)
         os.environ.pop(f"{name}_FILE", None)
+    # The demo's runs are its own, and its machines are simulated.
+    os.environ["RUN_AS"] = "root" if os.geteuid() == 0 else ""
     os.environ["DATA_DIR"] = str(env.folder("DEMO_DIR", BASE_DIR / "data-demo"))

@@ -20,6 +20,8 @@ from trainhub.up.console import Stop
 
 # How long the children of a killed `up` may need to end before the next one starts.
 TAKEOVER_S = 15
+# The highest account number that Linux programs can handle without exception.
+NOBODYS_UID = 2**31 - 2
 
 
 def prepare_folders() -> None:
@@ -142,7 +144,7 @@ def account_notice() -> str:
     if not installation.RUN_AS:
         who = "root" if root else pwd.getpwuid(os.geteuid()).pw_name
         remedy = (
-            "set RUN_AS to an account without rights"
+            "start without RUN_AS=root to separate them"
             if root
             else "start TrainHub as root with RUN_AS set to separate them"
         )
@@ -155,20 +157,36 @@ def account_notice() -> str:
             f"RUN_AS={installation.RUN_AS} needs TrainHub to be started as root. Start it as root, or "
             "unset RUN_AS."
         )
-    try:
-        account = pwd.getpwnam(installation.RUN_AS)
-    except KeyError as error:
-        raise Stop(
-            f"RUN_AS={installation.RUN_AS} is not an account of this machine. Create it, or choose another."
-        ) from error
+    account = runs_account()
     for folder in (installation.BASE_DIR, Path(sys.base_prefix), installation.NODE_DIR):
         blocked = not_passable(folder, account)
         if blocked:
-            remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
+            remedy = f"Move {folder} elsewhere, or open {blocked} to every account."
             raise Stop(
                 f"RUN_AS={installation.RUN_AS} cannot pass through {blocked}, which runs must. {remedy}"
             )
+    if installation.RUN_AS == installation.RANGE:
+        return "Each run executes under an account of its own (docs/isolation.md)."
     return f"Runs execute as {installation.RUN_AS}."
+
+
+def runs_account() -> pwd.struct_passwd:
+    """Returns the account of runs. With RUN_AS=range this is one to which nothing belongs, like those that
+    runs get. Raises Stop if there is none of that name."""
+    name = installation.RUN_AS
+    if name == installation.RANGE:
+        return account_without_rights(name)
+    try:
+        return pwd.getpwnam(name)
+    except KeyError as error:
+        raise Stop(
+            f"RUN_AS={name} is not an account of this machine. Create it, or choose another."
+        ) from error
+
+
+def account_without_rights(name: str) -> pwd.struct_passwd:
+    """Returns the facts of an account that need not exist, to which nothing belongs."""
+    return pwd.struct_passwd((name, "x", NOBODYS_UID, NOBODYS_UID, "", "/", "/bin/sh"))
 
 
 def proxy_notice() -> str:
@@ -187,8 +205,8 @@ def not_passable(folder: Path, account: pwd.struct_passwd) -> Path | None:
     through; None if there is none."""
     groups = os.getgrouplist(account.pw_name, account.pw_gid)
     for step in [*reversed(folder.parents), folder]:
-        if step in (installation.NODE_DIR, installation.DATA_DIR):
-            continue  # `up` and the agent open these themselves
+        if step in (installation.NODE_DIR, installation.DATA_DIR) or not step.exists():
+            continue  # `up` and the agent make and open these themselves
         facts = step.stat()
         # As the kernel does: only the first class that matches counts, even if a later one would permit more.
         bit = 0o100 if facts.st_uid == account.pw_uid else 0o010 if facts.st_gid in groups else 0o001

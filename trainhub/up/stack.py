@@ -78,6 +78,8 @@ def agent(node: str, authority: Path | None, token_file: Path) -> Child:
         "TRAINHUB_NODE_TOKEN_FILE": str(token_file),
         "TRAINHUB_NODE_DIR": str(installation.NODE_DIR),
         "TRAINHUB_NODE_RUN_AS": installation.RUN_AS,
+        # Where runs have namespaces of their own, they see nothing of the hub's data.
+        "TRAINHUB_NODE_HIDE": str(installation.DATA_DIR),
     }
     if installation.is_open():
         # Other nodes have to reach this one, too, so it must not report the loopback, at which it reaches the

@@ -23,6 +23,8 @@ def demand_of(spec: RunSpec, processes: int, *, cpu_processes: int = 0, mpi: boo
         # slots.
         slots=cpu_processes if gpus else processes,
         mpi=mpi,
+        memory_bytes=spec.resources.memory or 0,
+        cpus=spec.resources.cpus or 0.0,
         nodes_field="distribution" if distribution is None else distribution.nodes_field,
     )
 

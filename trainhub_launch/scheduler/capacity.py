@@ -32,7 +32,8 @@ class FreeNode:
     takes them. `gpus_lost`: how many of its GPUs do not answer. `gpus_unhealthy`: how many others get no run
     because an alert says that they are broken; `faults`: what is wrong with those of them that no run holds
     ("XID 48"), one per GPU. `is_coming`: it does not exist yet and has nothing free, but the cluster's
-    provider can create it."""
+    provider can create it. `memory` (bytes) and `cpus`: what no run has reserved; `memory_total`: all of it.
+    `has_limits`: the node can hold a run to an amount of memory and CPU cores."""
 
     name: str
     address: str
@@ -55,14 +56,29 @@ class FreeNode:
     gpus_unhealthy: int = 0
     faults: tuple[str, ...] = ()
     is_coming: bool = False
+    memory: int = 0
+    memory_total: int = 0
+    cpus: float = 0.0
+    has_limits: bool = False
 
     def can_ever(self, demand: Demand) -> bool:
         """Returns whether the node is large enough for `demand`, whatever is in use at present."""
-        return self.gpus_total >= demand.gpus and self.slots_total >= demand.slots
+        has_devices = self.gpus_total >= demand.gpus and self.slots_total >= demand.slots
+        # The size of a machine that does not exist yet is not known.
+        is_large = self.memory_total >= demand.memory_bytes and self.cores >= demand.cpus
+        return has_devices and (self.is_coming or is_large)
 
     def can_now(self, demand: Demand) -> bool:
         is_open = self.silent_s is None and not self.closed
-        return is_open and len(self.gpus) >= demand.gpus and self.slots >= demand.slots
+        has_devices = len(self.gpus) >= demand.gpus and self.slots >= demand.slots
+        return is_open and has_devices and self.can_limit(demand)
+
+    def can_limit(self, demand: Demand) -> bool:
+        """Returns whether the node has the memory and the CPU cores free that `demand` sets, and can hold a
+        run to that; always if it sets none."""
+        if not demand.is_limited:
+            return True
+        return self.has_limits and self.memory >= demand.memory_bytes and self.cpus >= demand.cpus
 
     def could_soon(self, demand: Demand) -> bool:
         """Returns whether the node can serve `demand` as soon as other runs end or, if it is coming, as soon
@@ -90,13 +106,20 @@ class Demand:
     """The resources that a spec needs of each of its nodes. `slots` counts the processes without a GPU.
 
     `nodes_field` is the field of the spec that sets the number of nodes, for messages about it. `mpi`: nodes
-    with an mpirun of their own are preferred."""
+    with an mpirun of their own are preferred. `memory_bytes` and `cpus`: what the run reserves and may
+    use; 0 = it reserves nothing and has no limit."""
 
     nodes: int
     gpus: int
     slots: int
     nodes_field: str = "distribution.node_count"
     mpi: bool = False
+    memory_bytes: int = 0
+    cpus: float = 0.0
+
+    @property
+    def is_limited(self) -> bool:
+        return bool(self.memory_bytes or self.cpus)
 
 
 def words(names: list[str]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, counted, words
+from trainhub_launch.scheduler.sizes import bytes_text
 
 MAX_NAMED = 6
 _ENOUGH_TO_READ = 4
@@ -24,6 +25,8 @@ class Refusal:
 
 def never(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     """Returns the refusal for a cluster that is too small, with what would fit instead."""
+    if demand.is_limited and _fits_without_limits(demand, nodes):
+        return _too_little(demand, nodes)
     able = sorted((node.name for node in nodes if node.can_ever(demand)), key=natural)
     if not able and len(nodes) >= demand.nodes:
         return Refusal(
@@ -141,6 +144,8 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return _short(
             node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
         )
+    if demand.is_limited and not node.can_limit(demand):
+        return _without_limits(demand, node)
     return f"{node.name} has room" if node.holds else f"{node.name} is free"
 
 
@@ -170,6 +175,38 @@ def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[H
     return sentence
 
 
+def _fits_without_limits(demand: Demand, nodes: Sequence[FreeNode]) -> bool:
+    unlimited = replace(demand, memory_bytes=0, cpus=0.0)
+    return sum(node.can_ever(unlimited) for node in nodes) >= demand.nodes
+
+
+def _too_little(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
+    """Returns the refusal for a run that asks for more memory or CPU cores than its nodes have."""
+    place = demand.nodes - 1
+    memory = sorted((node.memory_total for node in nodes), reverse=True)[place]
+    cores = sorted((node.cores for node in nodes), reverse=True)[place]
+    many = "no node has" if demand.nodes == 1 else f"fewer than {demand.nodes} nodes have"
+    if memory < demand.memory_bytes:
+        needs, most, field = bytes_text(demand.memory_bytes), bytes_text(memory), "resources.memory"
+        what = f"{needs} of memory"
+    else:
+        most, field = counted(cores, "CPU core"), "resources.cpus"
+        what = f"{demand.cpus:g} CPU cores"
+    each = "" if demand.nodes == 1 else " on each node"
+    return Refusal(
+        f"The run needs {what}{each}, and {many} that much; ask for at most {most}.", field, permanent=True
+    )
+
+
+def _without_limits(demand: Demand, node: FreeNode) -> str:
+    if not node.has_limits:
+        lacks = "upgrade its agent, or see on its page what it lacks"
+        return f"{node.name} cannot limit memory and CPU cores: {lacks}"
+    if node.memory < demand.memory_bytes:
+        return f"{node.name} has {bytes_text(node.memory)} of {bytes_text(node.memory_total)} of memory free"
+    return f"{node.name} has {node.cpus:g} of {counted(node.cores, 'CPU core')} free"
+
+
 def _faulty(node: FreeNode) -> str:
     """Returns "1 GPU free but unhealthy: XID 48"."""
     causes = words(list(dict.fromkeys(node.faults)))
@@ -181,10 +218,10 @@ def _field(demand: Demand) -> str:
 
 
 def _each(demand: Demand) -> str:
-    return (
-        f"{counted(demand.nodes, 'node')} with "
-        f"{_amount(demand.gpus, demand.slots)}{'' if demand.nodes == 1 else ' each'}"
-    )
+    parts = [_amount(demand.gpus, demand.slots)]
+    parts += [f"{bytes_text(demand.memory_bytes)} of memory"] * (demand.memory_bytes > 0)
+    parts += [f"{demand.cpus:g} CPU core{'' if demand.cpus == 1 else 's'}"] * (demand.cpus > 0)
+    return f"{counted(demand.nodes, 'node')} with {words(parts)}{'' if demand.nodes == 1 else ' each'}"
 
 
 def _amount(gpus: int, slots: int) -> str:

@@ -19,7 +19,7 @@ from trainhub_node.intake import ownership
 from trainhub_node.machine import ports
 from trainhub_node.machine.port_locks import PortLocks
 from trainhub_node.rundir import InvalidIdentifier, RunDir
-from trainhub_node.settings import NodeSettings
+from trainhub_node.settings import Account, NodeSettings
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
@@ -208,6 +208,18 @@ def read_child(folder: RunDir) -> dict[str, Any] | None:
 def read_state(folder: RunDir) -> dict[str, Any] | None:
     record: JsonObject | None = records.read(folder.state)
     return record
+
+
+def read_account(folder: RunDir) -> Account | None:
+    """Returns the account of the attempt's ranks; None if it is the agent's own."""
+    account = (records.read(folder.terms) or {}).get("account")
+    return Account(**{name: account[name] for name in ("name", "uid", "gid", "home")}) if account else None
+
+
+def read_owner(folder: RunDir) -> int | None:
+    """Returns the user id of the attempt's ranks; None if it is the agent's own."""
+    account = read_account(folder)
+    return account.uid if account is not None else None
 
 
 def as_sentence(error: object) -> str:

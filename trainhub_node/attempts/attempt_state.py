@@ -92,7 +92,8 @@ class AttemptState:
 
     def _member(self, process: Mapping[str, Any], logs: Mapping[str, int]) -> MemberFact:
         rank = process["rank"]
-        started = self._read(self.rundir.started(rank), MAX_RANK_RECORD_BYTES)
+        started = self._read(self.rundir.supervisor_started(rank), MAX_RANK_RECORD_BYTES)
+        started = started or self._read(self.rundir.started(rank), MAX_RANK_RECORD_BYTES)
         started = started if isinstance(started, dict) else {}
         ended = self._end_record(rank)
         is_over = self.is_over

@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trainhub_launch.states import ErrorKind
-from trainhub_node import proc
+from trainhub_node import proc, records
 from trainhub_node.attempts import attempt_list, termination
 from trainhub_node.attempts.attempt_list import Key
 from trainhub_node.environments import builder_account
+from trainhub_node.isolation import cgroups
 from trainhub_node.rundir import RunDir
 
 log = logging.getLogger(__name__)
@@ -44,6 +45,9 @@ class CrashCleaner:
             is_reboot = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
             killed = 0 if is_reboot else kill_all(folder, int(child.get("pid", 0)))
             builder_account.kill_abandoned(str(self._environments))
+            place = (records.read(folder.terms) or {}).get("cgroup")
+            if place is not None:
+                cgroups.remove(place, Path(folder.path).name)
             sentence = (
                 "the machine was restarted while it ran."
                 if is_reboot

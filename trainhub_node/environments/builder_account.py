@@ -141,12 +141,5 @@ def _kill_all(uid: int) -> None:
 
 def builder_processes(uid: int) -> list[int]:
     """Returns the living processes that have this number among their four user ids."""
-    # Real, effective, saved and file-system user id: a process may have changed any of them.
-    return [process.pid for process in proc.list_processes() if str(uid).encode() in _user_ids(process.pid)]
-
-
-def _user_ids(pid: int) -> list[bytes]:
-    for line in (proc.read(f"/proc/{pid}/status") or b"").splitlines():
-        if line.startswith(b"Uid:"):
-            return line.split()[1:]
-    return []
+    # A process may have changed any of its four user ids.
+    return [process.pid for process in proc.list_processes() if uid in proc.user_ids(process.pid)]

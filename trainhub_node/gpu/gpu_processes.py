@@ -151,7 +151,7 @@ class _AttemptProcesses:
 
     def __init__(self, rundir: RunDir) -> None:
         self._rundir = rundir
-        self._versions: tuple[int, int] = (-1, -1)
+        self._versions: tuple[int, ...] = ()
         self.owner = ProcessOwner(rundir.run, rundir.attempt)
         self.ranks: dict[str, ProcessOwner] = {}
         self.groups: dict[int, ProcessOwner] = {}
@@ -160,7 +160,8 @@ class _AttemptProcesses:
     def refresh(self) -> bool:
         """Reads the records if they changed. Returns whether they did."""
         # A record is renamed into the folder, which changes the modification time of the folder.
-        versions = (_modified_ns(self._rundir.ranks), _modified_ns(self._rundir.child))
+        folders = (self._rundir.path, self._rundir.ranks, self._rundir.child)
+        versions = tuple(_modified_ns(path) for path in folders)
         if versions == self._versions:
             return False
         self._versions = versions
@@ -171,7 +172,7 @@ class _AttemptProcesses:
         self.ranks, self.groups = {}, {}
         for number in _recorded_ranks(self._rundir.ranks):
             owner = ProcessOwner(self.owner.run, self.owner.attempt, number)
-            record = _record(self._rundir.started(number))
+            record = _record(self._rundir.supervisor_started(number)) or _record(self._rundir.started(number))
             for pid, identity in (
                 *_process_identity(record, "pid", "identity"),
                 *_process_identity(record, "wrapper", "wrapper_identity"),

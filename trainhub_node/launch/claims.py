@@ -19,22 +19,30 @@ from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership
+from trainhub_node.isolation.number_ledger import NoFreeNumber, NumberLedger
 from trainhub_node.launch import terms
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
 from trainhub_node.machine import ports
 from trainhub_node.rundir import RunDir
-from trainhub_node.settings import NodeSettings
+from trainhub_node.settings import Account, NodeSettings
 
 log = logging.getLogger(__name__)
 CLAIM_TIMEOUT_S = 60.0
 
 
 class Claims:
-    """The agent's claims; methods may be called from any thread. `closing` ends waiting for the hub."""
+    """The agent's claims; methods may be called from any thread. `closing` ends waiting for the hub.
+    `numbers`: for nodes that give each attempt an account of its own."""
 
     def __init__(
-        self, settings: NodeSettings, hub: HubClient, attempts: Attempts, closing: threading.Event
+        self,
+        settings: NodeSettings,
+        hub: HubClient,
+        attempts: Attempts,
+        closing: threading.Event,
+        numbers: NumberLedger | None,
     ) -> None:
+        self._numbers = numbers
         self._settings = settings
         self._hub = hub
         self._attempts = attempts
@@ -47,6 +55,12 @@ class Claims:
 
         Raises InvalidOrder, and ForeignFile.
         """
+        try:
+            # Before the claim: an attempt that cannot have an account here may still get one elsewhere.
+            number = self._numbers.take(folder.key) if self._numbers else None
+        except NoFreeNumber as error:
+            log.error("Run %s, attempt %d waits: %s", folder.run, folder.attempt, error)
+            return False
         self._make_folder(folder.path)
         # Kept over retries: with the same nonce the hub knows that it is the same claim, whose answer was
         # lost, and answers it again.
@@ -58,16 +72,16 @@ class Claims:
             try:
                 order = self._request_order(folder, nonce, offered)
             except InvalidOrder:
-                ownership.remove_claim(folder)
+                self._drop(folder)
                 raise
             except HubError as error:
                 log.warning("Run %s, attempt %d is not ours: %s", folder.run, folder.attempt, error)
                 # HubUnavailable leaves the claim on the disk: the hub may have accepted it, and the same
                 # nonce repeats it.
                 if not isinstance(error, HubUnavailable):
-                    ownership.remove_claim(folder)
+                    self._drop(folder)
                 return False
-            self._store(folder, order, nonce, offered)
+            self._store(folder, order, nonce, offered, terms.attempt_account(self._settings, folder, number))
         return True
 
     def claim_final(self, folder: RunDir) -> None:
@@ -101,7 +115,14 @@ class Claims:
                 with self._attempts.free_ports() as offer:
                     self._attempts.reserve_ports(folder, {**claim, READY_PORTS: offer, "held": offer})
 
-    def _store(self, folder: RunDir, order: NodeOrder, nonce: str, offered: list[int]) -> None:
+    def _drop(self, folder: RunDir) -> None:
+        ownership.remove_claim(folder)
+        if self._numbers is not None:
+            self._numbers.give_back(folder.key)
+
+    def _store(
+        self, folder: RunDir, order: NodeOrder, nonce: str, offered: list[int], account: Account | None
+    ) -> None:
         """Stores a claimed order and tracks the attempt. The order is written after the files that it needs,
         because a restarted agent tracks every attempt that has an order."""
         order_json = order.to_json()
@@ -109,7 +130,7 @@ class Claims:
         records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": reserved})
         for path in (folder.logs, folder.ranks):
             self._make_folder(path)
-        records.write(folder.terms, terms.build(self._settings, order))
+        records.write(folder.terms, terms.build(self._settings, order, account))
         records.write(folder.order, order_json)
         attempt_list.update_agent_record(folder, phase=Phase.ACCEPTED)
         self._attempts.track(folder)

@@ -41,13 +41,10 @@ MAX_PATH = 900
 class OutputUploads:
     """Uploads for attempts that are over, a few at a time, in threads of their own."""
 
-    def __init__(
-        self, hub: HubClient, attempts: Attempts, *, on_change: Callable[[], None], owner: int | None
-    ) -> None:
+    def __init__(self, hub: HubClient, attempts: Attempts, *, on_change: Callable[[], None]) -> None:
         self._hub = hub
         self._attempts = attempts
         self._on_change = on_change
-        self._owner = owner
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
         self._closing = False
@@ -112,7 +109,7 @@ class OutputUploads:
     def _upload_file(self, folder: RunDir, name: str, path: str, progress: _UploadProgress) -> None:
         # Opened once and read by this descriptor only: the script may replace the file meanwhile by another
         # one or a link.
-        fd = open_run_file(folder.work, path, self._owner)
+        fd = open_run_file(folder.work, path, attempt_list.read_owner(folder))
         try:
             size = os.fstat(fd).st_size
             sha256 = _digest(fd, size)

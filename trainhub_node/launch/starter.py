@@ -19,6 +19,7 @@ from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership, rejections
+from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import unpack
 from trainhub_node.launch.cache import SnapshotCache
 from trainhub_node.launch.children import fail_attempt, finish_before_start, start_child
@@ -48,6 +49,7 @@ class Starter:
         *,
         on_change: Callable[[], None],
         request_report: Callable[[], None],
+        numbers: NumberLedger | None = None,
     ) -> None:
         self._settings = settings
         self._attempts = attempts
@@ -60,7 +62,7 @@ class Starter:
         self._rejected: set[Key] = set()
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._claims = Claims(settings, hub, attempts, self._closing)
+        self._claims = Claims(settings, hub, attempts, self._closing, numbers)
         self._threads = ThreadPoolExecutor(8, "claim")
         self._children: dict[Key, subprocess.Popen[bytes]] = {}
 
@@ -206,7 +208,7 @@ class Starter:
 
     def _unpack(self, folder: RunDir, order: NodeOrder) -> None:
         archive = self._snapshots.fetch(order.snapshot)
-        unpack.unpack_snapshot(archive, Path(folder.work), self._settings.run_as)
+        unpack.unpack_snapshot(archive, Path(folder.work), attempt_list.read_account(folder))
 
     def _until_available(self, folder: RunDir, kind: ErrorKind, step: Callable[[], object]) -> bool:
         """Repeats a step that needs the hub until the hub answers. Returns False if the attempt ends here."""

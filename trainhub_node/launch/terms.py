@@ -7,7 +7,8 @@ import os
 
 from trainhub_launch.order import NodeOrder
 from trainhub_node.launch import wrapper
-from trainhub_node.settings import NodeSettings
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import Account, NodeSettings
 
 PIP_PREFIX = "PIP_"
 PIP_NAMES = (
@@ -25,8 +26,9 @@ PIP_NAMES = (
 )
 
 
-def build(settings: NodeSettings, order: NodeOrder) -> dict[str, object]:
-    """Returns the terms, with which the child needs neither settings nor the agent.
+def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> dict[str, object]:
+    """Returns the terms, with which the child needs neither settings nor the agent. `account`: that of the
+    attempt, None for the agent's own.
 
     Agents and children of other versions read this file: its keys never change."""
     # pip's settings and the proxies are the node's, not the run's: they say how this machine reaches an
@@ -41,7 +43,28 @@ def build(settings: NodeSettings, order: NodeOrder) -> dict[str, object]:
         "environments": str(settings.environments),
         "digest": order.environment.digest,
         "pip": pip,
-        "account": dataclasses.asdict(settings.run_as) if settings.run_as else None,
+        "account": dataclasses.asdict(account) if account else None,
+        "isolation": _isolation(settings) if account is not None else None,
+        "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
+    }
+
+
+def attempt_account(settings: NodeSettings, folder: RunDir, number: int | None) -> Account | None:
+    """Returns the account of an attempt. `number`: its own, if this node gives each attempt one."""
+    if number is None:
+        return settings.run_as
+    return Account(name=f"run{number}", uid=number, gid=number, home=folder.home)
+
+
+def _isolation(settings: NodeSettings) -> dict[str, object]:
+    """Returns what a child needs to build the namespaces of its attempt."""
+    visible = (settings.sites, settings.environments, settings.folder / "wrapper")
+    return {
+        "namespaces": settings.has_namespaces,
+        "hidden": [str(settings.folder), str(settings.cache), *settings.hidden],
+        "visible": [str(path) for path in visible],
+        "shared": list(settings.shared),
+        "own_account": settings.uids is not None,
     }

@@ -12,6 +12,7 @@ from typing import Protocol
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.report import MAX_CHUNK_BYTES, Ack, AttemptFact, LogChunk, Report, StopOrder
 from trainhub_launch.states import Phase
+from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.attempts.log_mask import LogMask
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
@@ -46,8 +47,7 @@ class AckHandlers(Protocol):
 
 class Uplink(threading.Thread):
     """The thread that sends reports. `advance` is called before each report with every tracked attempt,
-    `on_settled` after the last report about one. `mask_of`: see TrackedAttempt; `owner`: see
-    `open_run_file`."""
+    `on_settled` after the last report about one. `mask_of`: see TrackedAttempt."""
 
     def __init__(
         self,
@@ -61,7 +61,6 @@ class Uplink(threading.Thread):
         advance: Callable[[TrackedAttempt], None],
         mask_of: Callable[[RunDir], LogMask | None],
         on_settled: Callable[[Key], None],
-        owner: int | None = None,
     ) -> None:
         super().__init__(name="uplink", daemon=True)
         self._hub = hub
@@ -71,7 +70,6 @@ class Uplink(threading.Thread):
         self._heartbeat = heartbeat
         self._telemetry = telemetry
         self._advance = advance
-        self._owner = owner
         self._mask_of = mask_of
         self._on_settled = on_settled
         self._is_requested = False
@@ -173,7 +171,8 @@ class Uplink(threading.Thread):
             self._tracked.pop(key).release(self._watch)
             self._on_settled(key)
         for key in folders.keys() - self._tracked.keys():
-            self._tracked[key] = TrackedAttempt(folders[key], self._owner, self._mask_of)
+            owner = attempt_list.read_owner(folders[key])
+            self._tracked[key] = TrackedAttempt(folders[key], owner, self._mask_of)
         order = list(self._tracked.items())
         # Otherwise one attempt that writes much could use up the log budget of every report.
         self._tracked = dict(order[1:] + order[:1])

@@ -126,7 +126,7 @@ def _fork_wrapper(gang: Gang, start: Mapping[str, JsonValue]) -> int:
         try:
             # After a fork in a process with open sockets and buffers nothing may return into the parent's
             # code: an exception that climbed up here would run it twice.
-            rank.run(gang.folder, start)
+            rank.run(gang.folder, start, gang.namespaces, gang.group)
         except BaseException as error:
             die(gang, f"rank {start['rank']} could not be started: {error!r}")
     return pid

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from trainhub_node.isolation.cgroups import Group
+    from trainhub_node.isolation.namespaces import Namespaces
+
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 
 
@@ -38,7 +41,8 @@ class Gang:
 
     `wrappers`: process id -> rank of wrappers that are our children. `state` is the content of
     `state.json`, which only this process writes and the agent reads. `python`: the environment's
-    interpreter, once it is prepared. `launcher`: mpirun, or on the run's other nodes its daemon."""
+    interpreter, once it is prepared. `namespaces`: those of the run, if it has its own; `group`: its control
+    groups. `launcher`: mpirun, or on the run's other nodes its daemon."""
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
@@ -54,6 +58,8 @@ class Gang:
         self.launcher: int | None = None
         self.launcher_status: int | None = None
         self.locks: list[int] = []
+        self.namespaces: Namespaces | None = None
+        self.group: Group | None = None
         self.running_since: float | None = None
         self.state: dict[str, Any] = {
             "phase_at": {},

@@ -150,7 +150,7 @@ def _fork_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str
     """Starts mpirun or its daemon under the account of the ranks: Open MPI only lets processes of one account
     communicate."""
     gang.check_stop()
-    gang.launcher = os.fork()
+    gang.launcher = os.fork() if gang.namespaces is None else gang.namespaces.fork()
     if gang.launcher == 0:
         try:
             _exec_launcher(gang, program, argv, env)
@@ -163,6 +163,10 @@ def _exec_launcher(gang: Gang, program: str, argv: list[str], env: dict[str, str
     path = gang.folder.log(LAUNCHER_LOG)
     log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     rank.redirect_output(log)
+    if gang.group is not None:
+        gang.group.enter()
+    if gang.namespaces is not None:
+        gang.namespaces.enter()
     rank.switch_account(gang.terms["account"])
     # A group of its own: a signal for it must not reach the supervisor.
     os.setpgid(0, 0)

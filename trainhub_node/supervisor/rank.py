@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Mapping
     from typing import Any, NoReturn
+
+    from trainhub_node.isolation.cgroups import Group
+    from trainhub_node.isolation.namespaces import Namespaces
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
 
@@ -38,9 +41,14 @@ CANNOT_RUN, NOT_FOUND = 126, 127
 OOM_SCORE = b"300"
 
 
-def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
-    """Starts the rank, waits for it, and exits with its status. Never returns; runs in a process of its
-    own."""
+def run(
+    folder: RunDir,
+    start: Mapping[str, Any],
+    namespaces: Namespaces | None = None,
+    group: Group | None = None,
+) -> NoReturn:
+    """Starts the rank, waits for it, and exits with its status. Never returns; runs in a process of its own,
+    which stays outside of the rank's `namespaces` and control `group`."""
     # Before the fork: a SIGCHLD between it and the wait would be lost otherwise.
     signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
     os.umask(0o077)
@@ -48,10 +56,11 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
         folder.log(start["log"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
     )
     # Counted before and after, because the kernel does not tell who sent a SIGKILL.
-    started_at, oom_kills = time.time(), proc.oom_kills()
-    pid = os.fork()
+    count_kills = proc.oom_kills if group is None else group.oom_kills
+    started_at, oom_kills = time.time(), count_kills()
+    pid = os.fork() if namespaces is None else namespaces.fork()
     if pid == 0:
-        _exec_rank(start, log)
+        _exec_rank(start, log, namespaces, group)
     os.close(log)
     _set_group(pid)
     # Before the wait: the agent shows the rank as running as soon as this record exists.
@@ -67,7 +76,7 @@ def run(folder: RunDir, start: Mapping[str, Any]) -> NoReturn:
     )
     status, by_us = _wait(pid)
     code = os.waitstatus_to_exitcode(status)
-    out_of_memory = code == -signal.SIGKILL and not by_us and proc.oom_kills() > oom_kills
+    out_of_memory = code == -signal.SIGKILL and not by_us and count_kills() > oom_kills
     records.write(
         folder.ended(start["rank"]), {**end_record(code, by_us=by_us), "out_of_memory": out_of_memory}
     )
@@ -147,7 +156,9 @@ def _set_group(pid: int) -> None:
         return  # it has run its program already, or has ended
 
 
-def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
+def _exec_rank(
+    start: Mapping[str, Any], log: int, namespaces: Namespaces | None, group: Group | None
+) -> NoReturn:
     """Becomes the planned program, or writes the error to the log. Runs in the forked process and never
     returns."""
     code = CANNOT_RUN
@@ -155,6 +166,10 @@ def _exec_rank(start: Mapping[str, Any], log: int) -> NoReturn:
         _set_group(0)
         redirect_output(log)
         _raise_oom_score()
+        if group is not None:
+            group.enter()
+        if namespaces is not None:
+            namespaces.enter()
         switch_account(start["account"])
         os.chdir(start["cwd"])
         argv = [expand(item, start["env"]) for item in start["argv"]]
@@ -202,10 +217,15 @@ def _raise_oom_score() -> None:
 
 # The groups first: without root's rights they cannot be changed any more.
 def switch_account(account: Mapping[str, Any] | None) -> None:
-    if account is not None and os.geteuid() != account["uid"]:
+    if account is None or os.getresuid() == (account["uid"],) * 3:
+        return
+    groups = account.get("groups")
+    if groups is None:
         os.initgroups(account["name"], account["gid"])
-        os.setgid(account["gid"])
-        os.setuid(account["uid"])
+    else:
+        os.setgroups(groups)
+    os.setresgid(account["gid"], account["gid"], account["gid"])
+    os.setresuid(account["uid"], account["uid"], account["uid"])
 
 
 def reset_signals() -> None:

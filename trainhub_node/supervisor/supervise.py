@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import signal
 import time
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from trainhub_launch.json_types import JsonObject
 from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_node import proc, records
 from trainhub_node.attempts import termination
-from trainhub_node.supervisor import rank
+from trainhub_node.isolation import syscalls
+from trainhub_node.supervisor import limit_report, rank
 from trainhub_node.supervisor.child import SIGNALS
 from trainhub_node.supervisor.gang import Gang
+from trainhub_node.supervisor.start_records import StartRecords, read_record
 
-# From <linux/prctl.h>: the process adopts the orphans among its descendants.
-PR_SET_CHILD_SUBREAPER = 36
 POLL_S = 1.0
 KILL_INTERVAL_S = 0.2
 WRAPPER_GRACE_S = 2.0
 LEFTOVER_GRACE_S = 5.0
 KILL_TIMEOUT_S = 30.0
-STARTED_FIELDS = {"pid": int, "identity": str, "at": float, "wrapper": int, "wrapper_identity": str}
 ENDED_FIELDS = {"at": float, "exit_code": int, "signal": int, "by_us": bool, "out_of_memory": bool}
 # What Open MPI prints when a rank calls MPI_Abort; the number is the rank that called it, not one of those
 # that mpirun killed afterwards.
@@ -33,20 +29,14 @@ ABORTED = re.compile(r"MPI_ABORT was invoked on rank (\d+)")
 
 
 def supervise(gang: Gang) -> NoReturn:
-    _adopt_orphans()
+    syscalls.adopt_orphans()
     if gang.running_since is not None:
         _Supervisor(gang).run()
+    limit_report.report(gang)
     gang.state["ended"] = True
     gang.state["ended_at"] = time.time()
     gang.save()
     os._exit(0)
-
-
-def _adopt_orphans() -> None:
-    """Makes this process adopt orphaned descendants: none can escape, and `waitpid` reports every end."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 class _Supervisor:
@@ -59,10 +49,12 @@ class _Supervisor:
         self.signalled: set[int] = set()
         self.kill_at: float | None = None
         self.has_no_children = False
+        self.starts = StartRecords(gang)
 
     def run(self) -> None:
         while True:
             self._reap()
+            self.starts.translate()
             if self.has_no_children:
                 break
             self._stop_if_due()
@@ -80,8 +72,19 @@ class _Supervisor:
                 self.has_no_children = True
                 return
             if pid == 0:
+                self._end_namespaces()
                 return
             self._record_end(pid, os.waitstatus_to_exitcode(status))
+
+    def _end_namespaces(self) -> None:
+        """Lets the holder of the namespaces end once it is our only child: everything else that lives in them
+        has it for an ancestor then, and keeps it alive."""
+        namespaces, gang = self.gang.namespaces, self.gang
+        is_launched = gang.launcher is not None and gang.launcher_status is None
+        if namespaces is None or gang.wrappers or is_launched:
+            return
+        if proc.child_pids(os.getpid()) == [namespaces.holder]:
+            namespaces.drain()
 
     def _record_end(self, pid: int, code: int) -> None:
         if pid == self.gang.launcher:
@@ -103,7 +106,7 @@ class _Supervisor:
         return [process["rank"] for process in self.gang.processes]
 
     def _start_record(self, number: int) -> dict[str, Any] | None:
-        return _read_record(self.folder.started(number), STARTED_FIELDS)
+        return self.starts.read(number)
 
     def _write_end_record(self, number: int, end: dict[str, object]) -> None:
         """Writes outside the wrappers' folder: under MPI the run owns that, and could block us by a pipe."""
@@ -111,8 +114,8 @@ class _Supervisor:
 
     def _end_record(self, number: int) -> dict[str, object] | None:
         if number not in self.end_records:
-            record = _read_record(self.folder.supervisor_ended(number), ENDED_FIELDS)
-            record = record or _read_record(self.folder.ended(number), ENDED_FIELDS)
+            record = read_record(self.folder.supervisor_ended(number), ENDED_FIELDS)
+            record = record or read_record(self.folder.ended(number), ENDED_FIELDS)
             if record is None:
                 return None
             self.end_records[number] = {**rank.end_record(-signal.SIGKILL, by_us=False), **record}
@@ -205,6 +208,9 @@ class _Supervisor:
         victims = self._all_processes(marks=overdue_s > WRAPPER_GRACE_S)
         if overdue_s < WRAPPER_GRACE_S:
             victims -= set(self._living_wrappers()[0])
+            if self.gang.namespaces is not None and self.gang.uses_mpi:
+                # Wrappers that mpirun has started live in the namespaces, and would end with their holder.
+                victims.discard(self.gang.namespaces.holder)
         termination.send_signal(victims, signal.SIGKILL)
         if overdue_s > KILL_TIMEOUT_S and victims:
             self.gang.warn(f"Processes {', '.join(map(str, sorted(victims)))} do not end, even by SIGKILL.")
@@ -268,21 +274,6 @@ class _Supervisor:
 
 def _is_failure(end: dict[str, object]) -> bool:
     return bool(end["exit_code"] != 0 or end["signal"])
-
-
-def _read_record(path: str, fields: Mapping[str, type]) -> JsonObject | None:
-    """Returns the fields of the record that have the expected type. The run may have written it."""
-    try:
-        record = records.read(path, max_bytes=65536)
-    except records.UnreadableRecord:
-        return None
-    if not isinstance(record, dict):
-        return None
-    return {
-        name: record[name]
-        for name, kind in fields.items()
-        if name in record and isinstance(record[name], kind | None)
-    }
 
 
 def _aborting_rank(path: str) -> int | None:

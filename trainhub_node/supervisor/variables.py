@@ -21,6 +21,14 @@ BASE = (
     "LD_LIBRARY_PATH",
     "USER",
 )  # trainhub_launch.plan.BASE_ENVIRONMENT; a test compares
+# Below the cache folder of an account. The defaults of the first two name the account as the machine's files
+# do, or lie in /tmp.
+CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "torchinductor",
+    "TRITON_CACHE_DIR": "triton",
+    "MPLCONFIGDIR": "matplotlib",
+    "XDG_CACHE_HOME": "",
+}
 HUB_TRACKING_URI = {
     "kind": "launch",
     "name": "url",
@@ -41,6 +49,15 @@ def base_environment(account: Mapping[str, Any] | None) -> dict[str, str]:
     return env
 
 
+def _separate_variables(account: Mapping[str, Any], *, is_own: bool) -> dict[str, str]:
+    """Returns the variables of a run that has its own namespaces. `is_own`: and an account of its own."""
+    if not is_own:
+        return {}
+    # Programs that ask for the account by its number, or write next to their own files, find these instead.
+    caches = {name: f"{account['home']}/.cache/{folder}".rstrip("/") for name, folder in CACHES.items()}
+    return {"LOGNAME": account["name"], **caches}
+
+
 def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str, str]:
     """Returns the whole environment of one process. Raises PreparationFailed for an unknown reference."""
     # The order's values are secrets such as the run's token: they are in no plan, because plans are stored
@@ -52,7 +69,13 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
         "launch:work_dir": gang.folder.work,
         "launch:node_dir": sites,
     }
-    env = base_environment(gang.terms["account"])
+    account, isolation = gang.terms["account"], gang.terms.get("isolation")
+    env = base_environment(account)
+    if isolation:
+        if isolation["namespaces"]:
+            # The agent's may name a folder that the run does not see; it has its own /tmp.
+            env.pop("TMPDIR", None)
+        env |= _separate_variables(account, is_own=isolation["own_account"])
     for name, value in planned.items():
         env[name] = value if isinstance(value, str) else _resolve(name, value, values)
     env |= _ca_variables(gang.terms.get("ca", ""), planned)

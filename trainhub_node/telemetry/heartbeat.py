@@ -14,6 +14,7 @@ from pathlib import Path
 
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_node import __version__
+from trainhub_node.launch.separation_trial import capabilities, description
 from trainhub_node.machine import addresses, infiniband, interpreters
 from trainhub_node.machine.host import memory_total
 from trainhub_node.settings import NodeSettings
@@ -117,6 +118,8 @@ class HeartbeatBuilder:
             driver=driver,
             cuda=cuda,
             nvml=nvml,
+            capabilities=capabilities(settings),
+            separation=description(settings),
         )
 
 

@@ -60,8 +60,10 @@ class TestAccounts:
     @pytest.mark.skipif(
         "trainhub" in {entry.pw_name for entry in pwd.getpwall()}, reason="this machine has the account"
     )
-    def test_without_an_account_it_says_how_to_make_one(self, folder: Path) -> None:
-        assert "useradd --system" in refusal(SeparatedHub(folder, HUB_AS=""))
+    def test_without_an_account_and_without_useradd_it_says_how_to_make_one(self, folder: Path) -> None:
+        said = refusal(SeparatedHub(folder, HUB_AS="", PATH="/nonexistent"))
+        assert "useradd --system" in said
+        assert "RUN_AS=root" in said
 
     def test_a_folder_that_the_hub_could_exchange_is_not_given_to_the_agent(self, folder: Path) -> None:
         (folder / "hubs").mkdir()

@@ -95,7 +95,8 @@ class TestUse:
     def test_a_run_cannot_read_the_secret_key(self, hub: SeparatedHub) -> None:
         run = submit(hub, f"open({str(hub.own_folder / 'secret-key')!r})")
         wait_for(hub, run, "Failed", seconds=120)
-        assert b"PermissionError" in log(hub, run)
+        # With namespaces the file is not even there.
+        assert {b"PermissionError", b"FileNotFoundError"} & set(log(hub, run).replace(b":", b" ").split())
 
     def test_commands_of_root_leave_nothing_to_root(self, hub: SeparatedHub) -> None:
         hub.manage("token", "create", "admin", "--name", "of-root", check=False)

@@ -94,6 +94,24 @@ def test_ranks_of_another_account_run_on_both_hosts() -> None:
         assert message == {f"{pwd.getpwnam('nobody').pw_uid}\n".encode()}
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can separate runs")
+def test_ranks_of_accounts_of_their_own_run_on_both_hosts_and_are_cancelled() -> None:
+    with two_agents(TRAINHUB_NODE_RUN_AS="range", TRAINHUB_NODE_PYTHON="/usr/bin/python3") as bench:
+        keys = bench.run("import os\nprint(os.getuid(), os.listdir('/dev/shm') is None)\n" + FOREVER)
+        bench.wait_up(keys)
+
+        bench.hubs[0].stops[keys[0]] = StopOrder(*keys[0], grace_s=5, why="canceled")
+        bench.hubs[1].stops[keys[1]] = StopOrder(*keys[1], grace_s=5, why="canceled")
+
+        facts = bench.done(keys)
+        assert all(member.ended_by_us for fact in facts for member in fact.members), facts
+        for node in range(2):
+            uids = {bench.hubs[node].log(keys[node], log_of(2 * node + rank)).split()[0] for rank in range(2)}
+            assert len(uids) == 1
+            assert int(uids.pop()) >= 1_900_000_000
+        assert remaining_processes(keys[0]) == set()
+
+
 class TestTwoByTwo:
     def test_each_rank_runs_on_its_host_as_planned(self, bench: Bench) -> None:
         keys = bench.run(DUMP)

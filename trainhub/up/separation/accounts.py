@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import os
 import pwd
+import subprocess
 import sys
 from pathlib import Path
 
 from trainhub import env, installation
 from trainhub.up import preflight
-from trainhub.up.console import Stop
+from trainhub.up.console import Stop, say
 
 DEFAULT_NAME = "trainhub"
 USERADD = f"useradd --system --user-group --no-create-home --shell /usr/sbin/nologin {DEFAULT_NAME}"
+CONSENT = (
+    "RUN_AS=root runs everything as root instead: whoever may submit is then trusted with this machine "
+    "(docs/isolation.md)."
+)
 # Settings that may stand in a file that root alone can read.
 SECRETS = (
     "SECRET_KEY",
@@ -45,12 +50,10 @@ def hub_account() -> Account:
             raise Stop(
                 f"HUB_AS={name} does not exist on this machine. Create it, or choose another."
             ) from error
-        raise Stop(
-            f"With RUN_AS the hub needs an account, too. Create one (`{USERADD}`), or name one in HUB_AS."
-        ) from error
+        account = _create_account()
     if account.pw_uid == 0:
         raise Stop(f"HUB_AS={name} is root, as which the hub must not run. Choose an account without rights.")
-    if account.pw_uid == _runs_account().pw_uid:
+    if account.pw_uid == preflight.runs_account().pw_uid:
         raise Stop(
             f"HUB_AS and RUN_AS are both {name}, so runs could read the hub's files. Name different accounts."
         )
@@ -58,12 +61,33 @@ def hub_account() -> Account:
     return account
 
 
+def _create_account() -> Account:
+    """Creates the account `trainhub`, as whoever installs TrainHub would. Raises Stop if that fails, or would
+    be of no use."""
+    check_passable(preflight.account_without_rights(DEFAULT_NAME))
+    program, *arguments = USERADD.split()
+    try:
+        done = subprocess.run(
+            [program, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        trouble = done.stderr.strip() if done.returncode else ""
+    except OSError as error:
+        trouble = error.strerror or str(error)
+    if trouble:
+        raise Stop(
+            f"The hub needs an account of its own, which could not be created ({trouble}). Create one "
+            f"(`{USERADD}`), or name one in HUB_AS. {CONSENT}"
+        )
+    say(f"Created the account {DEFAULT_NAME} for the hub ({USERADD}).")
+    return pwd.getpwnam(DEFAULT_NAME)
+
+
 def check_passable(account: Account) -> None:
     """Raises Stop if the account cannot reach the program, its interpreter or the data."""
     for folder in (installation.BASE_DIR, Path(sys.base_prefix), Path(sys.prefix), installation.DATA_DIR):
         blocked = preflight.not_passable(folder, account)
         if blocked:
-            remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
+            remedy = f"Move {folder} elsewhere, or open {blocked} to that account. {CONSENT}"
             raise Stop(f"The hub's account {account.pw_name} cannot pass through {blocked}. {remedy}")
 
 
@@ -83,19 +107,10 @@ def _node_dir(data: Path) -> Path:
     return env.folder("NODE_DIR", data / "node")
 
 
-def _runs_account() -> Account:
-    try:
-        return pwd.getpwnam(installation.RUN_AS)
-    except KeyError as error:
-        raise Stop(
-            f"RUN_AS={installation.RUN_AS} is not an account of this machine. Create it, or choose another."
-        ) from error
-
-
 def _check_that_root_trusts_neither(hub: Account) -> None:
     """Raises Stop if the hub's account or that of runs owns a folder from which root runs programs, or in
     which root's agent works."""
-    owners = {account.pw_uid: account.pw_name for account in (hub, _runs_account())}
+    owners = {account.pw_uid: account.pw_name for account in (hub, preflight.runs_account())}
     programs = (
         installation.BASE_DIR,
         installation.BASE_DIR / "trainhub",

@@ -1,5 +1,5 @@
-"""`manage.py up` as root with RUN_AS: root runs this machine's agent and starts the hub under an account of
-its own."""
+"""`manage.py up` as root without RUN_AS=root: root runs this machine's agent and starts the hub under an
+account of its own."""
 
 from __future__ import annotations
 
@@ -66,6 +66,8 @@ class AgentFacts:
 def run() -> int:
     """Runs agent and hub until a signal or the hub's end. Returns the exit code."""
     account = accounts.hub_account()
+    # Before the files of an earlier hub change their owner, and again with the folders that exist only then.
+    accounts.check_passable(account)
     ownership.prepare(account)
     ownership.give_keyring(account)
     accounts.check_passable(account)

@@ -1,0 +1,25 @@
+"""The table of docs/isolation.md: what a run can do in each mode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "isolation.md"
+MODES = ("range", "account", "agent")
+CAN, CANNOT = "can", "cannot"
+
+
+def documented() -> dict[tuple[str, str], str]:
+    """(mode, attempt) -> `can` or `cannot`. The first table of the document whose head names the modes."""
+    rows: dict[tuple[str, str], str] = {}
+    lines = iter(DOCUMENT.read_text().splitlines())
+    for line in lines:
+        if line.startswith("| What a run tries |"):
+            break
+    next(lines)
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+        rows |= {(mode, name): cell for mode, cell in zip(MODES, cells, strict=True)}
+    return rows

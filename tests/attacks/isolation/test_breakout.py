@@ -1,0 +1,159 @@
+"""A hostile run beside another one, on a real agent in each mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.attacks.isolation import attempts
+from tests.attacks.isolation.table import CAN, CANNOT, MODES, documented
+from tests.attacks.server.separated import as_account, passable_python, uid_of
+from tests.node.builders import environ, order, process, script
+from tests.node.conftest import end_children
+from tests.node.hub import FakeHub, Key
+from trainhub_node import proc
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can separate runs"),
+]
+PROJECT = Path(__file__).resolve().parents[3]
+ACCOUNT, AGENT_ACCOUNT = "nobody", "daemon"
+GPU = Path("/dev/nvidia7")
+RESULTS = b"RESULTS "
+
+
+class Scene:
+    """An agent in one mode, with a victim that runs on it. `folder` holds the agent, and a folder that stands
+    for the hub's data."""
+
+    def __init__(self, mode: str, hub: FakeHub, folder: Path) -> None:
+        self.mode, self.hub, self.folder = mode, hub, folder
+        self.data, self.shared, self.program = folder / "data", folder / "shared", folder / "id"
+        self.node = self.data / "node"
+        self.abstract = secrets.token_hex(4)
+
+    def prepare(self) -> None:
+        for path, mode in ((self.data, 0o711), (self.shared, 0o777), (self.node, 0o711)):
+            path.mkdir()
+            path.chmod(mode)
+        for path in (self.data / "secret-key", self.node / "node.json"):
+            path.write_text(json.dumps({"note": attempts.MARK}))
+            path.chmod(0o600)
+        shutil.copy("/usr/bin/id", self.program)
+        self.program.chmod(0o4755)
+        if self.mode == "agent":
+            for path in (self.data, self.node, *self.data.glob("*"), *self.node.glob("*")):
+                os.chown(path, uid_of(AGENT_ACCOUNT), -1)
+
+    @contextmanager
+    def agent(self) -> Iterator[None]:
+        run_as = {"range": "range", "account": ACCOUNT, "agent": ""}[self.mode]
+        env = environ(self.hub, self.node) | {
+            "TRAINHUB_NODE_RUN_AS": run_as,
+            "TRAINHUB_NODE_PYTHON": "/usr/bin/python3",
+            "TRAINHUB_NODE_HIDE": str(self.data),
+            "HOME": str(self.data),
+        }
+        python = passable_python(self.folder)
+        env["LD_LIBRARY_PATH"] = str(Path(python).parent.parent / "lib")
+        command = [python, "-m", "trainhub_node", "run", "--dir", str(self.node)]
+        if self.mode == "agent":
+            command = [*as_account(AGENT_ACCOUNT), *command]
+        running = subprocess.Popen(command, env=env, cwd=PROJECT, start_new_session=True)
+        try:
+            yield
+        finally:
+            running.kill()
+            running.wait(10)
+            end_children(self.node)
+
+    def start_victim(self) -> dict[str, object]:
+        """Starts the other run. Returns the names that the attempts know."""
+        argv = ("python", "train.py", "the-victim")
+        planned = process(0, argv, SECRET=attempts.MARK, ABSTRACT=self.abstract)
+        key = self.hub.give(order(self.hub, {"train.py": attempts.VICTIM}, planned))
+        self.hub.wait_log(key, b"up", timeout_s=60)
+        self.hub.wait(lambda: self.hub.facts[key].members[0].pid)
+        printed = dict(line.split() for line in self.hub.log(key).decode().splitlines() if " " in line)
+        pid = self.hub.facts[key].members[0].pid or 0
+        assert proc.identity(pid)
+        return {
+            "victim": str(self.node / "attempts" / f"{key[0]}-{key[1]}"),
+            "pid": pid,
+            "address": int(printed["address"]),
+            "port": int(printed["port"]),
+            "hub": str(self.data),
+            "node": str(self.node),
+            "shared": str(self.shared),
+            "program": str(self.program),
+            "gpu": str(GPU),
+        }
+
+    def attack(self) -> dict[str, bool]:
+        known = {"names": self.start_victim(), "mark": attempts.MARK, "attempts": attempts.ATTEMPTS}
+        planned = process(0, ("python", "train.py"), ABSTRACT=self.abstract)
+        source = {"train.py": attempts.HEAD, "known.json": json.dumps(known)}
+        key = self.hub.give(order(self.hub, source, planned))
+        self.hub.wait_done(key, 60)
+        log = self.hub.log(key)
+        assert RESULTS in log, log.decode()
+        results: dict[str, bool] = json.loads(log.partition(RESULTS)[2].splitlines()[0])
+        saved = [self.hub.blobs[file.sha256] for file in self.hub.facts[key].outputs]
+        results[attempts.BY_LINK] = any(attempts.MARK.encode() in content for content in saved)
+        for name in attempts.GREEDY:
+            results[name] = self._is_greedy(name)
+        return results
+
+    def _is_greedy(self, name: str) -> bool:
+        asked = script(self.hub, attempts.GREEDY[name], grace_s=1)
+        if self.mode != "agent":  # no run with limits is placed on a node that cannot hold it to them
+            asked = replace(
+                asked, memory_bytes=128 * attempts.MIB, cpus=0.1 if name == attempts.CPU else None
+            )
+        key: Key = self.hub.give(asked)
+        self.hub.wait_done(key, 90)
+        return b"reached" in self.hub.log(key)
+
+
+@pytest.fixture(scope="module")
+def gpu() -> Iterator[None]:
+    """A device node that stands for a GPU: without a driver the kernel has none."""
+    if GPU.exists():
+        pytest.skip(f"{GPU} is a real one")
+    os.mknod(GPU, 0o666 | stat.S_IFCHR, Path("/dev/null").stat().st_rdev)
+    GPU.chmod(0o666)
+    yield
+    GPU.unlink()
+
+
+@pytest.fixture(scope="module", params=MODES)
+def outcome(request: pytest.FixtureRequest, gpu: None) -> Iterator[tuple[str, dict[str, bool]]]:
+    folder = Path(tempfile.mkdtemp(prefix="trainhub-breakout-", dir="/var/lib"))
+    folder.chmod(0o711)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        hub = stack.enter_context(FakeHub().serving())
+        scene = Scene(request.param, hub, folder)
+        scene.prepare()
+        stack.enter_context(scene.agent())
+        yield request.param, scene.attack()
+
+
+@pytest.mark.parametrize("row", attempts.ROWS)
+def test_a_run_can_do_what_the_document_says_and_nothing_else(
+    outcome: tuple[str, dict[str, bool]], row: str
+) -> None:
+    mode, results = outcome
+    assert (CAN if results[row] else CANNOT) == documented()[mode, row], (mode, row)

@@ -1,0 +1,192 @@
+"""The file system as a run sees it. Arranged once for all ranks of an attempt on a node, by a process that is
+alone in its mount namespace.
+
+A run sees the machine's files as before, but read-only if its account is its own. Of the agent's and the
+hub's folders it sees its own part only. It has its own /tmp, /dev, /dev/shm and /proc."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from trainhub_node.isolation import syscalls
+from trainhub_node.isolation.syscalls import (
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_RDONLY,
+    MS_REC,
+    MS_REMOUNT,
+    MS_SLAVE,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - the places that programs use
+CGROUPS = "/sys/fs/cgroup"
+LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+# Options of a mount, as /proc/self/mountinfo names them, which a change of its other options must repeat.
+KEPT_OPTIONS = {
+    "nodev": MS_NODEV,
+    "noexec": MS_NOEXEC,
+    "noatime": 0x400,
+    "nodiratime": 0x800,
+    "relatime": 0x200000,
+}
+
+
+class View:
+    """What a run sees. `own`: the folder of its attempt; `temporary`: its /tmp. `hidden`: folders that look
+    empty. `visible`: what can be read all the same, even where it lies in a hidden folder or below /tmp.
+    `writable`: folders outside of its own into which it may write although all else is read-only. `files`: a
+    path -> the file that stands in its place. `devices`: see `devices.device_nodes`. `shm_bytes`: the size of
+    /dev/shm."""
+
+    def __init__(
+        self,
+        *,
+        own: str,
+        temporary: str,
+        hidden: Iterable[str],
+        visible: Iterable[str],
+        writable: Iterable[str],
+        files: dict[str, str],
+        devices: Iterable[str],
+        shm_bytes: int,
+        is_read_only: bool,
+    ) -> None:
+        self.own = own
+        self.temporary = temporary
+        self.hidden = _existing(hidden)
+        self.visible = _existing(visible)
+        self.writable = _existing(writable)
+        self.files = files
+        self.devices = list(devices)
+        self.shm_bytes = shm_bytes
+        self.is_read_only = is_read_only
+
+
+def arrange(view: View) -> None:
+    """Arranges the mounts of this process's mount namespace, which nobody else may use yet. Raises
+    OSError."""
+    # Otherwise the mounts below would appear in the machine's own namespace.
+    syscalls.mount(None, "/", None, MS_REC | MS_SLAVE)
+    # Opened before anything is covered: a descriptor leads to what was at the path until now.
+    opened = {path: _open(path) for path in {view.own, view.temporary, *view.visible, *view.writable}}
+    opened |= {source: _open(source) for source in view.files.values()}
+    if view.is_read_only:
+        _make_read_only()
+    _mount_devices(view)
+    replaced = [path for path in TEMPORARY if os.path.isdir(path)]
+    for path in replaced:
+        _bind(opened[view.temporary], path, MS_NOSUID | MS_NODEV)
+    covers = _hide(view.hidden)
+    for path in view.visible:
+        if _is_below(path, (*covers, *replaced)):
+            _bind(opened[path], _make_folder(path), MS_NOSUID | MS_RDONLY)
+    for path in view.writable:
+        _bind(opened[path], _make_folder(path), MS_NOSUID | MS_NODEV)
+    _bind(opened[view.own], _make_folder(os.path.realpath(view.own)), MS_NOSUID | MS_NODEV)
+    for path in covers:
+        syscalls.mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
+    for path, source in view.files.items():
+        _bind(opened[source], path, MS_NOSUID | MS_NODEV | MS_RDONLY)
+    if os.path.isdir(CGROUPS):
+        syscalls.mount("tmpfs", CGROUPS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k")
+    for descriptor in opened.values():
+        os.close(descriptor)
+    # The last: the paths of the descriptors above are names in the machine's /proc.
+    syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+
+def _existing(paths: Iterable[str]) -> list[str]:
+    """Returns the real paths of those that exist, the outer folders first."""
+    return sorted({os.path.realpath(path) for path in paths if os.path.exists(path)})
+
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_PATH | os.O_CLOEXEC)
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+def _bind(descriptor: int, target: str, flags: int) -> None:
+    syscalls.mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | MS_REC)
+    # A bind mount gets its options only by a second call.
+    syscalls.mount(None, target, None, MS_REMOUNT | MS_BIND | flags)
+
+
+def _make_folder(path: str) -> str:
+    """Makes the place for a mount in a folder that covers another. Elsewhere it exists. Returns the path."""
+    if not os.path.isdir(path):
+        os.makedirs(path)
+    return path
+
+
+def _hide(folders: Iterable[str]) -> list[str]:
+    """Covers each folder by an empty one, except those in a covered folder, which are gone with it. Returns
+    the covered ones."""
+    covers: list[str] = []
+    for path in folders:
+        if not os.path.isdir(path):
+            continue
+        syscalls.mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0711")
+        covers.append(path)
+    return covers
+
+
+def _make_read_only() -> None:
+    try:
+        syscalls.make_read_only("/")
+    except OSError as error:
+        if error.errno != errno.ENOSYS:
+            raise
+        for target, flags in _mounts():
+            syscalls.mount(None, target, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | flags)
+
+
+def _mounts() -> list[tuple[str, int]]:
+    """Returns the path and the options of every mount that can be reached."""
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        fields = [line.split() for line in file]
+    found = {}
+    for field in fields:
+        # The kernel writes white space and backslashes in paths as octal numbers.
+        target = field[4].encode(errors="surrogateescape").decode("unicode_escape").encode("latin-1")
+        flags = sum(KEPT_OPTIONS.get(option, 0) for option in field[5].split(","))
+        found[os.fsdecode(target)] = flags
+    return [(target, flags) for target, flags in found.items() if os.path.exists(target)]
+
+
+def _mount_devices(view: View) -> None:
+    nodes = {name: _open(f"/dev/{name}") for name in view.devices}
+    syscalls.mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,mode=0755")
+    for name, descriptor in nodes.items():
+        target = f"/dev/{name}"
+        if os.path.isdir(f"/proc/self/fd/{descriptor}"):
+            os.mkdir(target, 0o755)
+        else:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        syscalls.mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | MS_REC)
+        os.close(descriptor)
+    for name, target in LINKS.items():
+        os.symlink(target, f"/dev/{name}")
+    for name in ("pts", "shm"):
+        os.mkdir(f"/dev/{name}", 0o755)
+    syscalls.mount(
+        "devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"
+    )
+    size = f"size={view.shm_bytes}," if view.shm_bytes else ""
+    syscalls.mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"{size}mode=1777")  # noqa: S108
+    syscalls.mount(None, "/dev", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)

@@ -1,0 +1,63 @@
+"""Tries whether runs of this machine can have namespaces of their own.
+
+Only a trial tells: containers, kernels and security modules forbid them in different ways."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from trainhub_node.isolation import devices, mounts, namespaces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import NoReturn
+else:
+    import _signal as signal
+
+
+def run(folder: str, uid: int) -> NoReturn:
+    """Makes namespaces as for a run of the account `uid` in `folder`, which is passable, and starts a process
+    in them. Prints nothing, or why that is impossible, and exits. Runs in a process of its own."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGUSR1))
+    own = f"{folder}/own"
+    os.makedirs(own, exist_ok=True)
+    view = mounts.View(
+        own=own,
+        temporary=own,
+        hidden=[folder],
+        visible=(),
+        writable=(),
+        files={},
+        devices=devices.device_nodes(set())[0],
+        shm_bytes=0,
+        is_read_only=True,
+    )
+    try:
+        os.chown(own, uid, uid)
+        made = namespaces.make(view)
+        pid = made.fork()
+        if pid == 0:
+            _use(made, own, uid)
+        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+            raise namespaces.NamespaceError("a process in them could not change its account or write")
+        made.drain()
+        os.waitpid(made.holder, 0)
+    except (OSError, namespaces.NamespaceError) as error:
+        sys.stdout.write(str(error))
+        sys.stdout.flush()
+    os._exit(0)
+
+
+def _use(made: namespaces.Namespaces, own: str, uid: int) -> NoReturn:
+    try:
+        made.enter()
+        os.setgroups(())
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        for path in (f"{own}/file", "/dev/shm/file"):  # noqa: S108 - the run's own
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        os._exit(0)
+    finally:
+        os._exit(1)

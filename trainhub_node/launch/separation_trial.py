@@ -1,0 +1,86 @@
+"""What of the separation of runs works on this machine, found by a trial when the agent starts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import tempfile
+from dataclasses import replace
+
+from trainhub_launch.machine import CGROUP, NAMESPACES, OWN_ACCOUNTS
+from trainhub_node.isolation.cgroup_place import find_place
+from trainhub_node.launch import wrapper
+from trainhub_node.machine.host import memory_total
+from trainhub_node.settings import NodeSettings
+from trainhub_node.untrusted import removal
+
+log = logging.getLogger(__name__)
+TIMEOUT_S = 30
+MAX_DESCRIPTION = 1000
+PREFIX = ".trial-"
+
+
+def with_separation(settings: NodeSettings) -> NodeSettings:
+    """Returns the settings, completed by whether runs get namespaces of their own here. Runs that have the
+    agent's own account get none: they could leave them."""
+    settings = replace(settings, cgroup=find_place(f"{settings.name} {settings.folder}", memory_total()))
+    if settings.run_as is None:
+        return settings
+    reason = _trial(settings, settings.run_as.uid)
+    if reason:
+        log.warning("Runs have no namespaces of their own on this machine: %s", reason)
+    return replace(settings, has_namespaces=not reason, separation_trouble=reason)
+
+
+def _trial(settings: NodeSettings, uid: int) -> str:
+    for left in settings.folder.glob(f"{PREFIX}*"):
+        removal.remove_tree(str(left))  # an agent was killed during its trial
+    folder = tempfile.mkdtemp(prefix=PREFIX, dir=settings.folder)
+    os.chmod(folder, 0o711)  # noqa: S103 - the account of the trial passes through
+    try:
+        done = subprocess.run(
+            [*wrapper.AGENT_WRAPPER, "trial", folder, str(uid)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env={},
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"a trial did not end within {TIMEOUT_S} s"
+    finally:
+        removal.remove_tree(folder)
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    if done.returncode:
+        return lines[-1] if lines else f"a trial ended with code {done.returncode}"
+    return lines[-1] if lines else ""
+
+
+def capabilities(settings: NodeSettings) -> tuple[str, ...]:
+    """Returns what this agent newly can, as heartbeats name it."""
+    has_limits = settings.cgroup is not None and settings.cgroup.is_complete
+    known = (
+        (OWN_ACCOUNTS, settings.uids is not None),
+        (NAMESPACES, settings.has_namespaces),
+        (CGROUP, has_limits),
+    )
+    return tuple(name for name, can in known if can)
+
+
+def description(settings: NodeSettings) -> str:
+    """Returns what keeps runs of this node apart, and what does not, in sentences for its page."""
+    if settings.run_as is None:
+        apart = "All runs have the agent's own account: each can read and end the others."
+    elif settings.uids is not None:
+        apart = "Each run has an account of its own"
+        apart += ", and sees no files and processes of others." if settings.has_namespaces else "."
+    else:
+        apart = f"All runs have the account {settings.run_as.name}"
+        apart += ", but see no files and processes of others." if settings.has_namespaces else "."
+    trouble = [f"No namespaces here: {settings.separation_trouble}."] if settings.separation_trouble else []
+    if settings.cgroup is not None and settings.cgroup.missing:
+        trouble.append(f"Not all limits work here: {'; '.join(settings.cgroup.missing)}.")
+    return " ".join([apart, *trouble])[:MAX_DESCRIPTION]
