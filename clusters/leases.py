@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,6 +16,7 @@ from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.placement import PlacedNode, Placement, place
+from trainhub_launch.scheduler.queue import Release
 from trainhub_launch.scheduler.rejections import Refusal
 from workspaces.models import Workspace
 
@@ -33,13 +36,15 @@ def acquire(
     attempt: int,
     label: str,
     workspace: Workspace,
+    person: int = 0,
     expected: tuple[FreeNode, ...] | None = None,
 ) -> Placement | Refusal:
     """Leases all that `demand` requires and returns the placement, or returns the reason why not. A repeated
     call for the same attempt returns the same placement.
 
-    `expected`: the nodes that were chosen for it, as they were then; they are leased only if none offers less
-    now. Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
+    `person`: the id of the account whose use it is. `expected`: the nodes that were chosen for it, as they
+    were then; they are leased only if none offers less now. Call inside a transaction: the cluster's row (on
+    SQLite the whole database) is locked until it ends.
     """
     # The lock comes before every read: of two placements that run at once, the second sees the leases of the
     # first.
@@ -58,7 +63,15 @@ def acquire(
         )
     chosen = place(demand, nodes)
     if isinstance(chosen, Placement):
-        _take(chosen, holder, attempt, label, workspace)
+        lease = Lease(
+            holder=holder,
+            attempt=attempt,
+            label=label,
+            workspace=workspace,
+            person=person,
+            limit_s=demand.limit_s,
+        )
+        _take(chosen, lease)
     return chosen
 
 
@@ -75,24 +88,38 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     return count
 
 
-def _take(placement: Placement, holder: str, attempt: int, label: str, workspace: Workspace) -> None:
+def releases(cluster: Cluster, now: datetime) -> dict[str, list[Release]]:
+    """Returns what the nodes of the cluster get back at the latest when, by their names: the open leases of
+    runs with a time limit."""
+    held = Lease.objects.filter(node__cluster=cluster, released_at=None).exclude(limit_s=None)
+    by_node: dict[str, list[Release]] = defaultdict(list)
+    for lease in held.select_related("node").only("node__name", "created_at", "limit_s", "gpus", "slots"):
+        after_s = (lease.created_at - now).total_seconds() + (lease.limit_s or 0)
+        by_node[lease.node.name].append(Release(max(0.0, after_s), len(lease.gpus), lease.slots))
+    return by_node
+
+
+def _take(placement: Placement, common: Lease) -> None:
+    """Creates the leases of a placement; `common` has the fields that they share."""
     nodes = {
-        node.name: node
-        for node in Node.objects.filter(name__in=[node_part.name for node_part in placement.nodes])
+        node.name: node for node in Node.objects.filter(name__in=[part.name for part in placement.nodes])
     }
     # An attempt that was placed before may be placed on the same node again.
-    Lease.objects.filter(holder=holder, attempt=attempt).exclude(released_at=None).delete()
+    earlier = Lease.objects.filter(holder=common.holder, attempt=common.attempt)
+    earlier.exclude(released_at=None).delete()
     Lease.objects.bulk_create(
         Lease(
-            node=nodes[node_part.name],
-            holder=holder,
-            attempt=attempt,
-            label=label,
-            workspace=workspace,
-            gpus=list(node_part.gpus),
-            slots=node_part.slots,
+            node=nodes[part.name],
+            holder=common.holder,
+            attempt=common.attempt,
+            label=common.label,
+            workspace=common.workspace,
+            person=common.person,
+            limit_s=common.limit_s,
+            gpus=list(part.gpus),
+            slots=part.slots,
         )
-        for node_part in placement.nodes
+        for part in placement.nodes
     )
     _announce(nodes.values())
 

@@ -98,9 +98,8 @@ class Run(models.Model):
     state_since = models.DateTimeField(default=timezone.now)
     idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     pinned = models.BooleanField(default=False)
-    priority = models.SmallIntegerField(
-        default=0, help_text="Higher is placed first; equal ones in the order they came."
-    )
+    priority = models.SmallIntegerField(default=0, help_text="Higher is placed first.")
+    claimed_at = models.DateTimeField(null=True, help_text="Since when it is at the head of its cluster.")
 
     objects = RunQuerySet.as_manager()
 

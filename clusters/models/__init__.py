@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clusters.models.alerts import Alert, AlertThreshold, Baseline
+from clusters.models.fair_share import ClusterShare, MonthlyUse, UseAccount
 from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
@@ -14,14 +15,17 @@ __all__ = [
     "Baseline",
     "Cluster",
     "ClusterEvent",
+    "ClusterShare",
     "Gpu",
     "Hearing",
     "JoinToken",
     "Lease",
+    "MonthlyUse",
     "Node",
     "NodeEvent",
     "ProvidedMachine",
     "StoredSeries",
     "TelemetryChunk",
     "TelemetrySlice",
+    "UseAccount",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -15,15 +14,15 @@ from clusters.models import Cluster, Node
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
-from jobs.scheduling import scaling_messages
+from jobs.scheduling import queue_order, scaling_messages
+from jobs.scheduling.queue_order import QueuedRun, demand_of
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
 from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
-from trainhub_launch.frameworks import demand
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.queue import Line
 from trainhub_launch.scheduler.rejections import Refusal, not_now
@@ -38,13 +37,6 @@ MAX_WALKS = 50
 
 class StaleOffers(Exception):
     """The free resources that were read are out of date: another worker has placed a run on the nodes."""
-
-
-@dataclass(frozen=True)
-class QueuedRun:
-    run: Run
-    spec: RunSpec
-    needs: Demand
 
 
 def place_queued(only: Collection[str] | None = None) -> None:
@@ -75,14 +67,14 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
         # placed.
         try:
             spec = read_spec(run.spec)
-            yield QueuedRun(run, spec, demand(spec))
+            yield QueuedRun(run, spec, demand_of(spec, run))
         except Exception:
             _fail_internal(run)
 
 
 def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> None:
     queued = None if cluster is None else ClusterQueuePlacement(cluster)
-    for turn in queue:
+    for turn in queue if cluster is None else queue_order.in_order(cluster, queue):
         try:
             if queued is None:
                 fail_run(turn.run, f"The cluster {name!r} no longer exists.")
@@ -93,6 +85,8 @@ def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> 
         except Exception:
             # A bug that one run triggers must not block the rest of the queue.
             _fail_internal(turn.run)
+    if queued is not None:
+        queue_order.keep_claims(queued.heads, queue)
 
 
 class ClusterQueuePlacement:
@@ -101,9 +95,15 @@ class ClusterQueuePlacement:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._line: Line[Run] = Line(offers.offers(cluster))
+        now = timezone.now()
+        self._line: Line[Run] = Line(offers.offers(cluster), leases.releases(cluster, now))
         self._forbidden: dict[int, Refusal | None] = {}
         self._offers_by_workspace: dict[int, tuple[FreeNode, ...]] = {}
+
+    @property
+    def heads(self) -> Collection[Run]:
+        """The waiting runs that have nobody in front of them who wants the same, so far in this walk."""
+        return self._line.heads.keys()
 
     def process(self, turn: QueuedRun) -> None:
         """Places the run, fails it, or records why it waits. Raises StaleOffers."""
@@ -140,13 +140,14 @@ class ClusterQueuePlacement:
                 attempt=number,
                 label=f"run {run.number}",
                 workspace=run.workspace,
+                person=run.created_by_id or 0,
                 # The nodes that were free when the line was computed; another worker may have taken them.
                 expected=self._line.chosen(chosen),
             )
             if isinstance(result, Placement):
                 start_attempt(current, turn.spec, number, result)
         if isinstance(result, Placement):
-            self._line.grant(result)
+            self._line.grant(result, turn.needs)
             self._offers_by_workspace.clear()
         elif result.permanent:
             fail_run(run, result.sentence)
@@ -193,7 +194,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         # The token itself is not stored, and is computed again when a node claims.
         token_digest=digest(attempt_token(run.pk, number)),
     )
-    Run.objects.filter(pk=run.pk).update(attempt=number)
+    Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
     AttemptNode.objects.bulk_create(
         AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank)

@@ -22,6 +22,21 @@ class Hold:
 
 
 @dataclass(frozen=True)
+class NodeWindow:
+    """A time in which a node takes only the runs of one workspace (its id), or none (None): `begin_s` and
+    `end_s` count from now, and a window that has begun has a negative `begin_s`. `why` completes "gpu-1 …":
+    "is under maintenance from 18:00 to 20:00 UTC: new power supply"."""
+
+    begin_s: float
+    end_s: float
+    workspace: int | None
+    why: str
+
+    def admits(self, demand: Demand) -> bool:
+        return self.workspace is not None and self.workspace == demand.workspace
+
+
+@dataclass(frozen=True)
 class FreeNode:
     """What one node offers now. `gpus` and `slots` are the free ones, `*_total` all that it has.
 
@@ -32,7 +47,7 @@ class FreeNode:
     takes them. `gpus_lost`: how many of its GPUs do not answer. `gpus_unhealthy`: how many others get no run
     because an alert says that they are broken; `faults`: what is wrong with those of them that no run holds
     ("XID 48"), one per GPU. `is_coming`: it does not exist yet and has nothing free, but the cluster's
-    provider can create it."""
+    provider can create it. `windows`: when it takes only some runs, or none."""
 
     name: str
     address: str
@@ -55,6 +70,7 @@ class FreeNode:
     gpus_unhealthy: int = 0
     faults: tuple[str, ...] = ()
     is_coming: bool = False
+    windows: tuple[NodeWindow, ...] = ()
 
     def can_ever(self, demand: Demand) -> bool:
         """Returns whether the node is large enough for `demand`, whatever is in use at present."""
@@ -62,12 +78,28 @@ class FreeNode:
 
     def can_now(self, demand: Demand) -> bool:
         is_open = self.silent_s is None and not self.closed
-        return is_open and len(self.gpus) >= demand.gpus and self.slots >= demand.slots
+        return (
+            is_open
+            and len(self.gpus) >= demand.gpus
+            and self.slots >= demand.slots
+            and (not self.windows or self.window_before_end(demand) is None)
+        )
 
     def could_soon(self, demand: Demand) -> bool:
         """Returns whether the node can serve `demand` as soon as other runs end or, if it is coming, as soon
-        as it exists; not if somebody has to repair or reopen it first."""
-        return not (self.is_lost or self.closed) and self.can_ever(demand) and self.gpus_usable >= demand.gpus
+        as it exists; not if somebody has to repair or reopen it first, or a window has to pass."""
+        is_open = not (self.is_lost or self.closed) and self.window_before_end(demand) is None
+        return is_open and self.can_ever(demand) and self.gpus_usable >= demand.gpus
+
+    def window_before_end(self, demand: Demand) -> NodeWindow | None:
+        """Returns the first window that the run may not use and would reach into if it started now."""
+        limit = float("inf") if demand.limit_s is None else demand.limit_s
+        reached = (
+            window
+            for window in self.windows
+            if window.begin_s < limit and window.end_s > 0 and not window.admits(demand)
+        )
+        return min(reached, key=lambda window: window.begin_s, default=None)
 
     @property
     def gpus_usable(self) -> int:
@@ -90,13 +122,16 @@ class Demand:
     """The resources that a spec needs of each of its nodes. `slots` counts the processes without a GPU.
 
     `nodes_field` is the field of the spec that sets the number of nodes, for messages about it. `mpi`: nodes
-    with an mpirun of their own are preferred."""
+    with an mpirun of their own are preferred. `limit_s`: the run ends after so many seconds at the latest,
+    None = it has no time limit. `workspace`: the id of its workspace, for nodes that are reserved for one."""
 
     nodes: int
     gpus: int
     slots: int
     nodes_field: str = "distribution.node_count"
     mpi: bool = False
+    limit_s: int | None = None
+    workspace: int | None = None
 
 
 def words(names: list[str]) -> str:

@@ -28,6 +28,7 @@ WORDS = {
     "cluster.drained": "drained the cluster",
     "cluster.made": "created the cluster",
     "cluster.resumed": "resumed the cluster",
+    "cluster.shares_changed": "changed the shares of workspaces in the cluster",
     "experiment.delete": "deleted the experiment",
     "experiment.purge": "permanently deleted the experiment",
     "experiment.restore": "restored the experiment",

@@ -32,6 +32,7 @@ PAGES = (
     "/clusters/",
     "/clusters/{cluster}/",
     "/clusters/{cluster}/edit/",
+    "/clusters/{cluster}/shares/",
     "/clusters/add/",
     "/clusters/add-cluster/",
     "/nodes/{node}/",
