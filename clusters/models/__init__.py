@@ -7,6 +7,7 @@ from clusters.models.fair_share import ClusterShare, MonthlyUse, UseAccount
 from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
+from clusters.models.quotas import Quota
 from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "Node",
     "NodeEvent",
     "ProvidedMachine",
+    "Quota",
     "StoredSeries",
     "TelemetryChunk",
     "TelemetrySlice",

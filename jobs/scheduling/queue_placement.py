@@ -14,6 +14,7 @@ from clusters.models import Cluster, Node
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
+from jobs.quotas.quota_check import QuotaBook, lock_quotas
 from jobs.scheduling import queue_order, scaling_messages
 from jobs.scheduling.queue_order import QueuedRun, demand_of
 from jobs.states import Reason, RunState
@@ -46,12 +47,13 @@ def place_queued(only: Collection[str] | None = None) -> None:
     """
     for _ in range(MAX_WALKS):
         clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
+        quotas = QuotaBook()
         queues: dict[str, list[QueuedRun]] = {}
         for turn in queued_runs(only):
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)
         try:
             for name, queue in queues.items():
-                _place_queue(clusters.get(name), name, queue)
+                _place_queue(clusters.get(name), name, queue, quotas)
         except StaleOffers:
             continue
         return
@@ -61,7 +63,7 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
     spec."""
     # The preview holds the whole plan, which may be long, and is not needed here.
-    queued = Run.objects.queued().select_related("workspace").defer("preview")
+    queued = Run.objects.queued().select_related("workspace", "created_by").defer("preview")
     for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
         # A spec that an earlier version wrote may not be readable any more; the other runs must still be
         # placed.
@@ -72,8 +74,8 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
             _fail_internal(run)
 
 
-def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> None:
-    queued = None if cluster is None else ClusterQueuePlacement(cluster)
+def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun], quotas: QuotaBook) -> None:
+    queued = None if cluster is None else ClusterQueuePlacement(cluster, quotas)
     for turn in queue if cluster is None else queue_order.in_order(cluster, queue):
         try:
             if queued is None:
@@ -93,8 +95,9 @@ class ClusterQueuePlacement:
     """Places the queued runs of one cluster one after the other; caches offers and permissions between
     them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, quotas: QuotaBook) -> None:
         self._cluster = cluster
+        self._quotas = quotas
         now = timezone.now()
         self._line: Line[Run] = Line(offers.offers(cluster), leases.releases(cluster, now))
         self._forbidden: dict[int, Refusal | None] = {}
@@ -107,6 +110,12 @@ class ClusterQueuePlacement:
 
     def process(self, turn: QueuedRun) -> None:
         """Places the run, fails it, or records why it waits. Raises StaleOffers."""
+        over_quota = self._quotas.refusal(turn.run, turn.needs)
+        if over_quota is not None:
+            # It claims nothing: others need not wait for what it may not have. A quota that was lowered after
+            # the run was submitted fails no run.
+            _record_why(turn.run, over_quota.sentence)
+            return
         refusal = self._workspace_refusal(turn.run)
         answer = refusal or self._line.ask(turn.needs)
         if isinstance(answer, Placement):
@@ -132,6 +141,9 @@ class ClusterQueuePlacement:
             current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
             if current is None:
                 return
+            quotas = lock_quotas(run.workspace)
+            if quotas is not None and quotas.refusal(run, turn.needs) is not None:
+                raise StaleOffers
             number = current.attempt + 1
             result = leases.acquire(
                 self._cluster,
@@ -148,6 +160,7 @@ class ClusterQueuePlacement:
                 start_attempt(current, turn.spec, number, result)
         if isinstance(result, Placement):
             self._line.grant(result, turn.needs)
+            self._quotas.add_lease(run, result)
             self._offers_by_workspace.clear()
         elif result.permanent:
             fail_run(run, result.sentence)
@@ -155,13 +168,9 @@ class ClusterQueuePlacement:
             raise StaleOffers
 
     def _explain(self, turn: QueuedRun, in_front: Run | None) -> None:
-        """Records why the run waits: the run in front of it, or the missing resources.
-
-        Writes only when the sentence changes."""
-        run = turn.run
-        sentence = _behind(run, in_front) if in_front else self._why(turn)
-        if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
-            lifecycle.set_waiting_reason(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
+        """Records why the run waits: the run in front of it, or the missing resources. Writes only when the
+        sentence changes."""
+        _record_why(turn.run, _behind(turn.run, in_front) if in_front else self._why(turn))
 
     def _why(self, turn: QueuedRun) -> str:
         nodes = self._nodes(turn.run)
@@ -205,6 +214,11 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     lifecycle.advance(run.pk, RunState.PROVISIONING, message=f"Placed on {node_names}.", attempt=number)
     for node in nodes.values():
         wake_soon(node, run.pk, number)
+
+
+def _record_why(run: Run, sentence: str) -> None:
+    if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
+        lifecycle.set_waiting_reason(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
 
 
 def fail_run(run: Run, detail: str, reason: Reason = Reason.DOES_NOT_FIT) -> None:

@@ -13,6 +13,7 @@ from jobs import environments
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Snapshot
+from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters
 from jobs.sources import examples
@@ -22,7 +23,8 @@ from trainhub_launch.findings.scaling_up import scaling_up
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner.draft import DraftPlan, draft_plan
 from trainhub_launch.planner.validation import sort_findings, validate
-from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.quotas import quota_refusal, waiting_refusal
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal
 from workspaces.states import Role
@@ -52,6 +54,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)
+    findings += _quotas(draft.demand, principal)
     findings += _secrets(spec)
     findings += check_interpreters(spec, draft.idle, nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
@@ -114,6 +117,16 @@ def _scaling_up(
     }
     devices = gpu_names(node.name for nodes in clusters.values() for node in nodes)
     yield from scaling_up(draft.demand, draft.spec.resources.cluster, clusters, devices)
+
+
+def _quotas(demand: Demand, principal: Principal) -> Iterator[Finding]:
+    balances = QuotaBook(principal.workspace).balances(principal.workspace, principal.user)
+    refusal = quota_refusal(balances, demand)
+    if refusal is not None:
+        yield Finding("error" if refusal.permanent else "hint", refusal.field, refusal.sentence)
+    full = waiting_refusal(balances)
+    if full is not None:
+        yield Finding("error", full.field, full.sentence)
 
 
 def _secrets(spec: RunSpec) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ PAGES = (
     "/clusters/{cluster}/shares/",
     "/clusters/add/",
     "/clusters/add-cluster/",
+    "/quotas/",
     "/nodes/{node}/",
     "/gpus/{gpu}/",
     "/gpus/{split}/",
