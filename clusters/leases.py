@@ -52,6 +52,8 @@ def acquire(
     refusal = forbidden(cluster, workspace)
     if refusal is not None:
         return refusal
+    # What was reserved for it is free for it now; if the transaction is rolled back, it stays reserved.
+    Lease.objects.filter(holder=holder, attempt=0, released_at=None).update(released_at=timezone.now())
     existing = _placement_of(holder, attempt)
     if existing is not None:
         return existing
@@ -83,9 +85,54 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     with transaction.atomic():
         # Read first: after the update the filter on open leases matches none of them.
         nodes = [lease.node for lease in leases.select_related("node")]
+        promised = list(leases.exclude(promised_to=""))
         count = leases.update(released_at=timezone.now())
+        _pass_on(promised)
         _announce(nodes)
     return count
+
+
+def reserve(holder: str, label: str, workspace: Workspace, attempts: Iterable[tuple[str, int]]) -> None:
+    """Promises `holder` what the given attempts (of other holders) hold: as they give it up, it passes to a
+    reservation of `holder`. The caller has locked the cluster's row."""
+    for other, attempt in attempts:
+        for lease in Lease.objects.filter(holder=other, attempt=attempt, released_at=None):
+            Lease.objects.filter(pk=lease.pk).update(promised_to=holder)
+            Lease.objects.filter(holder=holder, attempt=0, node=lease.node).exclude(released_at=None).delete()
+            Lease.objects.get_or_create(
+                node_id=lease.node_id,
+                holder=holder,
+                attempt=0,
+                defaults={"label": label, "workspace": workspace, "charged_at": timezone.now()},
+            )
+
+
+def reservations(cluster: Cluster) -> dict[str, dict[str, tuple[tuple[str, ...], int]]]:
+    """Returns holder -> node name -> the GPUs and process slots that are reserved for it there."""
+    reserved: dict[str, dict[str, tuple[tuple[str, ...], int]]] = defaultdict(dict)
+    rows = Lease.objects.filter(node__cluster=cluster, attempt=0, released_at=None)
+    for holder, node, gpus, slots in rows.values_list("holder", "node__name", "gpus", "slots"):
+        reserved[holder][node] = (tuple(gpus), slots)
+    return dict(reserved)
+
+
+def promised_by(holder: str) -> list[str]:
+    """Returns the holders that have not yet given up what is promised to this one."""
+    rows = Lease.objects.filter(promised_to=holder, released_at=None)
+    return list(rows.order_by("holder").values_list("holder", flat=True).distinct())
+
+
+def _pass_on(promised: Iterable[Lease]) -> None:
+    """Gives what was released to the reservations to which it was promised, if they still exist."""
+    for lease in promised:
+        # Two attempts may give up parts of one node at once.
+        Cluster.objects.select_for_update(of=("self",)).get(nodes=lease.node_id)
+        reserved = Lease.objects.filter(
+            node=lease.node_id, holder=lease.promised_to, attempt=0, released_at=None
+        ).first()
+        if reserved is not None:
+            reserved.gpus, reserved.slots = [*reserved.gpus, *lease.gpus], reserved.slots + lease.slots
+            reserved.save(update_fields=["gpus", "slots"])
 
 
 def releases(cluster: Cluster, now: datetime) -> dict[str, list[Release]]:

@@ -159,6 +159,7 @@ class Attempt(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    preempted_by = models.CharField(max_length=100, blank=True, db_default="", default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

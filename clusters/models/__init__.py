@@ -9,6 +9,7 @@ from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
 from clusters.models.quotas import Quota
 from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
+from clusters.models.windows import NodeReservation
 
 __all__ = [
     "Alert",
@@ -24,6 +25,7 @@ __all__ = [
     "MonthlyUse",
     "Node",
     "NodeEvent",
+    "NodeReservation",
     "ProvidedMachine",
     "Quota",
     "StoredSeries",

@@ -14,7 +14,8 @@ class Lease(models.Model):
     `holder` is the run's id, because this app does not depend on runs. Other workspaces than `workspace` see
     only that the resources are busy. `person`: the id of the account whose use it is, 0 = unknown. `limit_s`:
     the attempt ends so many seconds after the lease began at the latest. `charged_at`: since when the use
-    accounts include it."""
+    accounts include it. `promised_to`: the holder to whose reservation it passes when it is released. A
+    reservation is a lease of attempt 0, which counts as no use."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="leases")
     holder = models.CharField(max_length=32, db_index=True)
@@ -30,6 +31,7 @@ class Lease(models.Model):
     person = models.BigIntegerField(default=0, db_default=0)
     limit_s = models.PositiveIntegerField(null=True, blank=True)
     charged_at = models.DateTimeField(null=True, blank=True)
+    promised_to = models.CharField(max_length=32, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [

@@ -103,7 +103,8 @@ def lock_quotas(workspace: Workspace) -> QuotaBook | None:
 
 def _held_gpus() -> dict[UserKey, int]:
     held: dict[UserKey, int] = defaultdict(int)
-    leases = Lease.objects.filter(released_at=None).exclude(workspace=None)
+    # Reservations (attempt 0) do not count: their run waits, and counts whole when it starts.
+    leases = Lease.objects.filter(released_at=None, attempt__gt=0).exclude(workspace=None)
     for workspace, person, gpus in leases.values_list("workspace", "person", "gpus"):
         held[workspace, person] += len(gpus)
     return dict(held)

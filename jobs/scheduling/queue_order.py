@@ -43,12 +43,15 @@ class QueueStanding:
     sentence: str
 
 
-def demand_of(spec: RunSpec, run: Run | None = None) -> Demand:
-    """Returns what a run with this spec needs of each node, and for how long."""
+def demand_of(spec: RunSpec, run: Run) -> Demand:
+    """Returns what the run with this spec needs of each node, and for how long."""
+    return dataclasses.replace(demand(spec), limit_s=longest_s(spec), workspace=run.workspace_id)
+
+
+def longest_s(spec: RunSpec) -> int | None:
+    """Returns after how many seconds a run that is placed has ended at the latest, None without a limit."""
     limits = spec.limits
-    limit_s = None if limits.timeout_s is None else limits.timeout_s + limits.grace_s + START_ALLOWANCE_S
-    workspace = None if run is None else run.workspace_id
-    return dataclasses.replace(demand(spec), limit_s=limit_s, workspace=workspace)
+    return None if limits.timeout_s is None else limits.timeout_s + limits.grace_s + START_ALLOWANCE_S
 
 
 def in_order(cluster: Cluster, queue: Sequence[QueuedRun], now: datetime | None = None) -> list[QueuedRun]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -15,7 +15,7 @@ from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.quotas.quota_check import QuotaBook, lock_quotas
-from jobs.scheduling import queue_order, scaling_messages
+from jobs.scheduling import preemption, queue_order, scaling_messages
 from jobs.scheduling.queue_order import QueuedRun, demand_of
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
@@ -88,7 +88,7 @@ def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun], quo
             # A bug that one run triggers must not block the rest of the queue.
             _fail_internal(turn.run)
     if queued is not None:
-        queue_order.keep_claims(queued.heads, queue)
+        queued.finish(queue)
 
 
 class ClusterQueuePlacement:
@@ -100,13 +100,11 @@ class ClusterQueuePlacement:
         self._quotas = quotas
         now = timezone.now()
         self._line: Line[Run] = Line(offers.offers(cluster), leases.releases(cluster, now))
+        self._reserved = leases.reservations(cluster)
+        # Those for which something is still to come; what comes during the walk is used in the next.
+        self._expecting = {holder for holder in self._reserved if leases.promised_by(holder)}
         self._forbidden: dict[int, Refusal | None] = {}
         self._offers_by_workspace: dict[int, tuple[FreeNode, ...]] = {}
-
-    @property
-    def heads(self) -> Collection[Run]:
-        """The waiting runs that have nobody in front of them who wants the same, so far in this walk."""
-        return self._line.heads.keys()
 
     def process(self, turn: QueuedRun) -> None:
         """Places the run, fails it, or records why it waits. Raises StaleOffers."""
@@ -116,17 +114,24 @@ class ClusterQueuePlacement:
             # the run was submitted fails no run.
             _record_why(turn.run, over_quota.sentence)
             return
+        own = self._reserved.get(turn.run.pk)
         refusal = self._workspace_refusal(turn.run)
-        answer = refusal or self._line.ask(turn.needs)
+        if refusal is None:
+            answer = self._line.ask_with(turn.needs, own) if own else self._line.ask(turn.needs)
+        else:
+            answer = refusal
         if isinstance(answer, Placement):
             self._place(turn, answer)
         elif answer.permanent:
             fail_run(turn.run, answer.sentence)
         else:
-            self._explain(turn, self._line.in_front(turn.needs))
+            in_front = self._line.in_front(turn.needs)
             # What it waits for is reserved in the line, so that a smaller run behind it cannot take it for
             # ever.
-            self._line.wait(turn.needs, turn.run)
+            is_head = self._line.wait(turn.needs, turn.run)
+            _record_why(
+                turn.run, _behind(turn.run, in_front) if in_front else self._why(turn, is_head=is_head)
+            )
 
     def _workspace_refusal(self, run: Run) -> Refusal | None:
         if run.workspace_id not in self._forbidden:
@@ -158,22 +163,32 @@ class ClusterQueuePlacement:
             )
             if isinstance(result, Placement):
                 start_attempt(current, turn.spec, number, result)
+            elif not result.permanent:
+                raise StaleOffers  # what was reserved stays so
         if isinstance(result, Placement):
-            self._line.grant(result, turn.needs)
+            self._line.grant(result, turn.needs, self._reserved.pop(run.pk, None))
             self._quotas.add_lease(run, result)
             self._offers_by_workspace.clear()
-        elif result.permanent:
-            fail_run(run, result.sentence)
         else:
-            raise StaleOffers
+            fail_run(run, result.sentence)
 
-    def _explain(self, turn: QueuedRun, in_front: Run | None) -> None:
-        """Records why the run waits: the run in front of it, or the missing resources. Writes only when the
-        sentence changes."""
-        _record_why(turn.run, _behind(turn.run, in_front) if in_front else self._why(turn))
+    def finish(self, queue: Iterable[QueuedRun]) -> None:
+        """Ends the walk: records who is at the head, and releases what is reserved for runs that no longer
+        wait, or could not start with all of it."""
+        waiting = {turn.run.pk for turn in queue}
+        for holder in self._reserved:
+            if holder not in waiting or holder not in self._expecting:
+                leases.release(holder, 0)
+        queue_order.keep_claims(self._line.heads.keys(), list(queue))
 
-    def _why(self, turn: QueuedRun) -> str:
-        nodes = self._nodes(turn.run)
+    def _why(self, turn: QueuedRun, *, is_head: bool) -> str:
+        """Returns why a run waits that has nobody in front; may preempt others for it."""
+        run, nodes = turn.run, self._nodes(turn.run)
+        if run.pk in self._expecting and (sentence := preemption.pending_sentence(run)):
+            return sentence
+        if is_head and (sentence := preemption.preempt(self._cluster, run, turn.needs, self._line.nodes)):
+            self._expecting.add(run.pk)
+            return sentence
         return (
             scaling_messages.waiting_sentence(self._cluster, turn.needs, nodes, timezone.now())
             or not_now(turn.needs, nodes).sentence

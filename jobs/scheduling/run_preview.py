@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
@@ -16,6 +16,7 @@ from jobs.models import Snapshot
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters
+from jobs.scheduling.queue_order import longest_s
 from jobs.sources import examples
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
@@ -50,6 +51,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
+    nodes = _without_harmless_windows(spec, nodes, principal)
     draft = draft_plan(spec, nodes)
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
@@ -65,6 +67,17 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
         if cluster is not None or item.field != "resources.cluster"
     ]
     return Preview(plan=draft.plan, findings=sort_findings(findings))
+
+
+def _without_harmless_windows(
+    spec: RunSpec, nodes: tuple[FreeNode, ...], principal: Principal
+) -> tuple[FreeNode, ...]:
+    """Returns the nodes without windows that the run may use, or that begin after its time limit."""
+    needs = Demand(1, 0, 0, limit_s=longest_s(spec), workspace=principal.workspace.pk)
+    return tuple(
+        node if not node.windows or node.window_before_end(needs) else replace(node, windows=())
+        for node in nodes
+    )
 
 
 def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None, list[Finding]]:

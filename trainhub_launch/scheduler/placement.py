@@ -90,7 +90,8 @@ def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
 
 def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
     gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(gpu_count))
-    return replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False, holds=(), closed="")
+    idle = replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False)
+    return replace(idle, holds=(), closed="", windows=())
 
 
 def _placed(node: FreeNode, demand: Demand) -> PlacedNode:

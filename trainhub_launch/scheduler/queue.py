@@ -72,6 +72,15 @@ class Line(Generic[Who]):
             self._refused[demand] = answer
         return answer
 
+    def ask_with(self, demand: Demand, own: Mapping[str, tuple[tuple[str, ...], int]]) -> Placement | Refusal:
+        """Like `ask`, for a run for which resources are reserved: node name -> its GPUs and process slots."""
+        nodes = []
+        for node in self.nodes:
+            beyond = self._beyond(node, demand, borrows=False)
+            gpus, slots = own.get(node.name, ((), 0))
+            nodes.append(replace(beyond, gpus=(*gpus, *beyond.gpus), slots=beyond.slots + slots))
+        return place(demand, tuple(nodes))
+
     def has_room(self, demand: Demand) -> bool:
         """Returns whether `ask` would answer with a placement, without making it."""
         if demand in self._refused:
@@ -86,13 +95,21 @@ class Line(Generic[Who]):
         """Returns the nodes of a placement in their present state in this walk."""
         return tuple(self._nodes[placed.name] for placed in placement.nodes)
 
-    def grant(self, placement: Placement, demand: Demand | None = None) -> None:
-        """Takes the resources of a placement. `demand`: what it was made for, if it may have borrowed."""
+    def grant(
+        self,
+        placement: Placement,
+        demand: Demand | None = None,
+        own: Mapping[str, tuple[tuple[str, ...], int]] | None = None,
+    ) -> None:
+        """Takes the resources of a placement. `demand`: what it was made for, if it may have borrowed. `own`:
+        what was reserved for it."""
         for placed in placement.nodes:
             node = self._nodes[placed.name]
             free_gpus = tuple(uuid for uuid in node.gpus if uuid not in placed.gpus)
-            self._nodes[placed.name] = replace(node, gpus=free_gpus, slots=node.slots - placed.slots)
-            gpus, slots = self._borrow(placed.name, len(placed.gpus), placed.slots, demand)
+            taken = len(node.gpus) - len(free_gpus)
+            needed_slots = max(0, placed.slots - (own or {}).get(placed.name, ((), 0))[1])
+            self._nodes[placed.name] = replace(node, gpus=free_gpus, slots=node.slots - needed_slots)
+            gpus, slots = self._borrow(placed.name, taken, needed_slots, demand)
             self._gpus[placed.name] -= gpus
             self._slots[placed.name] -= slots
             if demand is not None and demand.limit_s is not None:

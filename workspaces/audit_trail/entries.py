@@ -58,6 +58,8 @@ WORDS = {
     "node.removed": "removed the node",
     "node.resumed": "resumed the node",
     "node.revoked": "revoked the node",
+    "node.window_ended": "ended the window of the node",
+    "node.window_set": "set a reserved or maintenance window of the node",
     "password.changed": "changed the password of",
     "password.changed_by_link": "chose a password by a link for",
     "password.link_created": "made a link for a new password for",

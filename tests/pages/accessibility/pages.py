@@ -33,6 +33,7 @@ PAGES = (
     "/clusters/{cluster}/",
     "/clusters/{cluster}/edit/",
     "/clusters/{cluster}/shares/",
+    "/clusters/{cluster}/windows/",
     "/clusters/add/",
     "/clusters/add-cluster/",
     "/quotas/",
