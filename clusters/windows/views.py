@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import messages
@@ -35,10 +35,13 @@ class WindowForm(forms.Form):
     def __init__(self, data: QueryDict | None, cluster: Cluster) -> None:
         super().__init__(data, label_suffix="")
         names = cluster.nodes.filter(revoked_at=None).order_by("name").values_list("name", flat=True)
-        self.fields["nodes"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
         slugs = Workspace.objects.filter(archived_at=None).order_by("slug").values_list("slug", flat=True)
-        nobody = [("", "nobody (maintenance)")]
-        self.fields["workspace"].choices = nobody + [(slug, slug) for slug in slugs]  # type: ignore[attr-defined]
+        _choose(self.fields["nodes"], [(name, name) for name in names])
+        _choose(self.fields["workspace"], [("", "nobody (maintenance)"), *((slug, slug) for slug in slugs)])
+
+
+def _choose(field: forms.Field, choices: list[tuple[str, str]]) -> None:
+    cast("forms.ChoiceField", field).choices = choices
 
 
 @operators_only
