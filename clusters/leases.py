@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
+from datetime import datetime
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,6 +16,7 @@ from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.placement import PlacedNode, Placement, place
+from trainhub_launch.scheduler.queue import Release
 from trainhub_launch.scheduler.rejections import Refusal
 from workspaces.models import Workspace
 
@@ -33,13 +36,15 @@ def acquire(
     attempt: int,
     label: str,
     workspace: Workspace,
+    person: int = 0,
     expected: tuple[FreeNode, ...] | None = None,
 ) -> Placement | Refusal:
     """Leases all that `demand` requires and returns the placement, or returns the reason why not. A repeated
     call for the same attempt returns the same placement.
 
-    `expected`: the nodes that were chosen for it, as they were then; they are leased only if none offers less
-    now. Call inside a transaction: the cluster's row (on SQLite the whole database) is locked until it ends.
+    `person`: the id of the account whose use it is. `expected`: the nodes that were chosen for it, as they
+    were then; they are leased only if none offers less now. Call inside a transaction: the cluster's row (on
+    SQLite the whole database) is locked until it ends.
     """
     # The lock comes before every read: of two placements that run at once, the second sees the leases of the
     # first.
@@ -47,6 +52,8 @@ def acquire(
     refusal = forbidden(cluster, workspace)
     if refusal is not None:
         return refusal
+    # What was reserved for it is free for it now; if the transaction is rolled back, it stays reserved.
+    Lease.objects.filter(holder=holder, attempt=0, released_at=None).update(released_at=timezone.now())
     existing = _placement_of(holder, attempt)
     if existing is not None:
         return existing
@@ -58,7 +65,17 @@ def acquire(
         )
     chosen = place(demand, nodes)
     if isinstance(chosen, Placement):
-        _take(chosen, demand, holder, attempt, label, workspace)
+        lease = Lease(
+            holder=holder,
+            attempt=attempt,
+            label=label,
+            workspace=workspace,
+            person=person,
+            limit_s=demand.limit_s,
+            memory_bytes=demand.memory_bytes,
+            cpus=demand.cpus,
+        )
+        _take(chosen, lease)
     return chosen
 
 
@@ -70,33 +87,90 @@ def release(holder: str, attempt: int, node: Node | None = None) -> int:
     with transaction.atomic():
         # Read first: after the update the filter on open leases matches none of them.
         nodes = [lease.node for lease in leases.select_related("node")]
+        promised = list(leases.exclude(promised_to=""))
         count = leases.update(released_at=timezone.now())
+        _pass_on(promised)
         _announce(nodes)
     return count
 
 
-def _take(  # noqa: PLR0917 - what a lease consists of
-    placement: Placement, demand: Demand, holder: str, attempt: int, label: str, workspace: Workspace
-) -> None:
+def reserve(holder: str, label: str, workspace: Workspace, attempts: Iterable[tuple[str, int]]) -> None:
+    """Promises `holder` what the given attempts (of other holders) hold: as they give it up, it passes to a
+    reservation of `holder`. The caller has locked the cluster's row."""
+    for other, attempt in attempts:
+        for lease in Lease.objects.filter(holder=other, attempt=attempt, released_at=None):
+            Lease.objects.filter(pk=lease.pk).update(promised_to=holder)
+            Lease.objects.filter(holder=holder, attempt=0, node=lease.node).exclude(released_at=None).delete()
+            Lease.objects.get_or_create(
+                node_id=lease.node_id,
+                holder=holder,
+                attempt=0,
+                defaults={"label": label, "workspace": workspace, "charged_at": timezone.now()},
+            )
+
+
+def reservations(cluster: Cluster) -> dict[str, dict[str, tuple[tuple[str, ...], int]]]:
+    """Returns holder -> node name -> the GPUs and process slots that are reserved for it there."""
+    reserved: dict[str, dict[str, tuple[tuple[str, ...], int]]] = defaultdict(dict)
+    rows = Lease.objects.filter(node__cluster=cluster, attempt=0, released_at=None)
+    for holder, node, gpus, slots in rows.values_list("holder", "node__name", "gpus", "slots"):
+        reserved[holder][node] = (tuple(gpus), slots)
+    return dict(reserved)
+
+
+def promised_by(holder: str) -> list[str]:
+    """Returns the holders that have not yet given up what is promised to this one."""
+    rows = Lease.objects.filter(promised_to=holder, released_at=None)
+    return list(rows.order_by("holder").values_list("holder", flat=True).distinct())
+
+
+def _pass_on(promised: Iterable[Lease]) -> None:
+    """Gives what was released to the reservations to which it was promised, if they still exist."""
+    for lease in promised:
+        # Two attempts may give up parts of one node at once.
+        Cluster.objects.select_for_update(of=("self",)).get(nodes=lease.node_id)
+        reserved = Lease.objects.filter(
+            node=lease.node_id, holder=lease.promised_to, attempt=0, released_at=None
+        ).first()
+        if reserved is not None:
+            reserved.gpus, reserved.slots = [*reserved.gpus, *lease.gpus], reserved.slots + lease.slots
+            reserved.save(update_fields=["gpus", "slots"])
+
+
+def releases(cluster: Cluster, now: datetime) -> dict[str, list[Release]]:
+    """Returns what the nodes of the cluster get back at the latest when, by their names: the open leases of
+    runs with a time limit."""
+    held = Lease.objects.filter(node__cluster=cluster, released_at=None).exclude(limit_s=None)
+    by_node: dict[str, list[Release]] = defaultdict(list)
+    for lease in held.select_related("node").only("node__name", "created_at", "limit_s", "gpus", "slots"):
+        after_s = (lease.created_at - now).total_seconds() + (lease.limit_s or 0)
+        by_node[lease.node.name].append(Release(max(0.0, after_s), len(lease.gpus), lease.slots))
+    return by_node
+
+
+def _take(placement: Placement, common: Lease) -> None:
+    """Creates the leases of a placement; `common` has the fields that they share."""
     nodes = {
-        node.name: node
-        for node in Node.objects.filter(name__in=[node_part.name for node_part in placement.nodes])
+        node.name: node for node in Node.objects.filter(name__in=[part.name for part in placement.nodes])
     }
     # An attempt that was placed before may be placed on the same node again.
-    Lease.objects.filter(holder=holder, attempt=attempt).exclude(released_at=None).delete()
+    earlier = Lease.objects.filter(holder=common.holder, attempt=common.attempt)
+    earlier.exclude(released_at=None).delete()
     Lease.objects.bulk_create(
         Lease(
-            node=nodes[node_part.name],
-            holder=holder,
-            attempt=attempt,
-            label=label,
-            workspace=workspace,
-            gpus=list(node_part.gpus),
-            slots=node_part.slots,
-            memory_bytes=demand.memory_bytes,
-            cpus=demand.cpus,
+            node=nodes[part.name],
+            holder=common.holder,
+            attempt=common.attempt,
+            label=common.label,
+            workspace=common.workspace,
+            person=common.person,
+            limit_s=common.limit_s,
+            gpus=list(part.gpus),
+            slots=part.slots,
+            memory_bytes=common.memory_bytes,
+            cpus=common.cpus,
         )
-        for node_part in placement.nodes
+        for part in placement.nodes
     )
     _announce(nodes.values())
 

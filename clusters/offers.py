@@ -17,7 +17,8 @@ from clusters.node_reports.inventory import interpreters_of
 from clusters.provisioning.states import LEAVING, STARTING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
-from trainhub_launch.machine import CGROUP, GPU_LOST
+from clusters.windows import node_windows
+from trainhub_launch.machine import CGROUP, GPU_LOST, SECRETS
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
 from workspaces.models import Workspace
 
@@ -69,6 +70,7 @@ def offers(
     faults = (
         faults_of([gpu for gpus in devices.values() for gpu in gpus]) if cluster.avoid_unhealthy_gpus else {}
     )
+    windows = node_windows.windows_of(cluster, now)
     leases: dict[int, list[Lease]] = defaultdict(list)
     leased_gpus: set[str] = set()
     for lease in Lease.objects.filter(released_at=None).order_by("pk"):
@@ -86,6 +88,7 @@ def offers(
             silent_s=None if node_status is NodeStatus.READY else silence_s(node, now, uptime),
             holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
             closed=_closed(cluster, node),
+            windows=windows.get(node.pk, ()),
         )
         for node, node_status in present
     )
@@ -168,6 +171,7 @@ def _offer(
         memory_total=node.memory_bytes,
         cpus=max(0.0, node.cores - sum(lease.cpus for lease in leases)),
         has_limits=CGROUP in node.capabilities.split(),
+        keeps_secrets=SECRETS in node.capabilities.split(),
         **availability,
     )
 

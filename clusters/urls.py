@@ -6,7 +6,9 @@ from clusters import views
 from clusters.alerts import handling_views as handling
 from clusters.alerts import threshold_views
 from clusters.alerts import views as alerts
+from clusters.fair_share import views as fair_share
 from clusters.gpus import gpu_views
+from clusters.windows import views as windows
 
 urlpatterns = [
     path("alerts/", alerts.alerts_page, name="alerts"),
@@ -19,6 +21,9 @@ urlpatterns = [
     path("clusters/add/", views.add_machine, name="add-machine"),
     path("clusters/invitations/<int:pk>/", views.invitation, name="invitation"),
     path("clusters/<slug:name>/", views.cluster, name="cluster"),
+    path("clusters/<slug:name>/shares/", fair_share.cluster_shares, name="cluster-shares"),
+    path("clusters/<slug:name>/windows/", windows.cluster_windows, name="cluster-windows"),
+    path("clusters/<slug:name>/windows/<int:pk>/end/", windows.end_window, name="cluster-window-end"),
     # The UUID of a MIG device may hold slashes.
     path("gpus/<path:uuid>/history/", gpu_views.gpu_history, name="gpu-history"),
     path("gpus/<path:uuid>/", gpu_views.gpu, name="gpu"),

@@ -66,6 +66,7 @@ def advance(
             else:
                 launch_soon()
         if to in FINAL:
+            leases.release(run.pk, 0)  # what was reserved for it while it waited
             run_notifications.notify_ended(run, to, reason, sentence, when)
         publish_change(run, to, reason)
     return True

@@ -98,9 +98,8 @@ class Run(models.Model):
     state_since = models.DateTimeField(default=timezone.now)
     idempotency_key = models.CharField(max_length=128, null=True, blank=True)
     pinned = models.BooleanField(default=False)
-    priority = models.SmallIntegerField(
-        default=0, help_text="Higher is placed first; equal ones in the order they came."
-    )
+    priority = models.SmallIntegerField(default=0, help_text="Higher is placed first.")
+    claimed_at = models.DateTimeField(null=True, help_text="Since when it is at the head of its cluster.")
 
     objects = RunQuerySet.as_manager()
 
@@ -160,6 +159,7 @@ class Attempt(models.Model):
     )
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    preempted_by = models.CharField(max_length=100, blank=True, db_default="", default="")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

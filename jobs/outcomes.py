@@ -76,13 +76,19 @@ class Failure:
 
 
 def derive(
-    parts: Sequence[NodePart], *, canceled_by: str | None = None, timeout_s: int | None = None
+    parts: Sequence[NodePart],
+    *,
+    canceled_by: str | None = None,
+    timeout_s: int | None = None,
+    preempted_by: str = "",
 ) -> RunVerdict:
     """Returns the state that the run should be in. `canceled_by`: the user who requested a cancel, or None.
+    `preempted_by`: the run for which this one has to stop, or "".
 
     The first rule that applies gives the reason:
 
-    1. A cancel request: it explains every rank that its stop signals ended.
+    1. A cancel request: it explains every rank that its stop signals ended. Or a preemption, once a node has
+       sent those signals; a run whose ranks ended before is over.
     2. The time limit.
     3. A node that could not prepare or start its part; the first one in rank order.
     4. The first rank, by end time, that failed and was not stopped by the node. Ranks that do not decide the
@@ -92,6 +98,8 @@ def derive(
     7. Success: every deciding rank succeeded. Ranks that only serve, such as parameter servers, count as
        successful when the node stops them."""
     reason, facts = _final_reason(parts, canceled_by, timeout_s)
+    if canceled_by is None and preempted_by and _is_stopped(parts):
+        reason, facts = Reason.PREEMPTED_BY_RUN, {"who": preempted_by}
     # Even a decided attempt is not over before the last node is done: its processes still hold GPUs.
     if all(part.phase == Phase.DONE for part in parts):
         return RunVerdict(reason.final_state, reason, facts)
@@ -158,6 +166,11 @@ def _is_over(parts: Sequence[NodePart]) -> bool:
         ):
             return True
     return False
+
+
+def _is_stopped(parts: Sequence[NodePart]) -> bool:
+    """Returns whether a node has stopped its ranks because the hub told it so."""
+    return any(part.fact is not None and part.fact.stopping == StopReason.CANCELED for part in parts)
 
 
 def _have_succeeded(parts: Sequence[NodePart]) -> bool:

@@ -69,6 +69,7 @@ class Reason(StrEnum):
     NODE_LOST = "node_lost"
     NODE_REVOKED = "node_revoked"
     PREEMPTED = "preempted"
+    PREEMPTED_BY_RUN = "preempted_by_run"
     NEVER_STARTED = "never_started"
     NEVER_READY = "never_ready"
     MISMATCH = "mismatch"
@@ -107,6 +108,7 @@ SENTENCES: dict[Reason, str] = {
     ),
     Reason.NODE_REVOKED: "Node {node} was disconnected: its token has been revoked.",
     Reason.PREEMPTED: "The low-priority node {node} has disappeared.",
+    Reason.PREEMPTED_BY_RUN: "Preempted: {who} of higher priority needed its resources.",
     Reason.NEVER_STARTED: "Node {node} did not start the run within {seconds} s.",
     Reason.NEVER_READY: "Node {node} was not ready within {seconds} s: it {detail}.",
     Reason.MISMATCH: "The nodes of the run have different software: {detail}.",

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.prometheus.page import MetricsPage
+from jobs.quotas import views as quotas
 from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search
 
 urlpatterns = [
@@ -27,6 +28,7 @@ urlpatterns = [
     path("runs/<int:number>/<slug:tab>/", run.run, name="run-tab"),
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("metrics", MetricsPage.as_view(), name="metrics"),
+    path("quotas/", quotas.quotas, name="quotas"),
     path("experiments/", catalog.experiments, name="experiments"),
     path("environments/", environments.environments, name="environments"),
     path("environments/<str:name>/", environments.environment, name="environment"),

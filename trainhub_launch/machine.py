@@ -18,7 +18,12 @@ GPU_STATES = (GPU_OK, GPU_LOST)
 MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
 # Each attempt has an account of its own; a run has namespaces of its own; its memory, processes and CPU time
 # can be limited.
-OWN_ACCOUNTS, NAMESPACES, CGROUP = CAPABILITIES = ("isolation:range", "namespaces", "cgroup")
+OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS = CAPABILITIES = (
+    "isolation:range",
+    "namespaces",
+    "cgroup",
+    "secrets",
+)
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters.api import alert_handling, alert_thresholds, alerts, provisioning, telemetry, views
+from clusters.api import (
+    alert_handling,
+    alert_thresholds,
+    alerts,
+    fair_share,
+    node_windows,
+    provisioning,
+    telemetry,
+    views,
+)
 
 urlpatterns = [
     path("alerts/", alerts.AlertList.as_view()),
@@ -13,6 +22,9 @@ urlpatterns = [
     path("clusters/<slug:name>/", provisioning.ClusterDetail.as_view()),
     path("clusters/<slug:name>/drain/", provisioning.ClusterDrain.as_view()),
     path("clusters/<slug:name>/resume/", provisioning.ClusterResume.as_view()),
+    path("clusters/<slug:name>/shares/", fair_share.ClusterShares.as_view()),
+    path("clusters/<slug:name>/windows/", node_windows.ClusterWindows.as_view()),
+    path("clusters/<slug:name>/windows/<int:pk>/", node_windows.ClusterWindow.as_view()),
     path("gpu-models/", views.GpuModels.as_view()),
     path("nodes/", views.NodeList.as_view()),
     path("nodes/invitations/", views.Invitations.as_view()),

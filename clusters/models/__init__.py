@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from clusters.models.alerts import Alert, AlertThreshold, Baseline
+from clusters.models.fair_share import ClusterShare, MonthlyUse, UseAccount
 from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
+from clusters.models.quotas import Quota
 from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
+from clusters.models.windows import NodeReservation
 
 __all__ = [
     "Alert",
@@ -14,14 +17,19 @@ __all__ = [
     "Baseline",
     "Cluster",
     "ClusterEvent",
+    "ClusterShare",
     "Gpu",
     "Hearing",
     "JoinToken",
     "Lease",
+    "MonthlyUse",
     "Node",
     "NodeEvent",
+    "NodeReservation",
     "ProvidedMachine",
+    "Quota",
     "StoredSeries",
     "TelemetryChunk",
     "TelemetrySlice",
+    "UseAccount",
 ]

@@ -12,7 +12,10 @@ class Lease(models.Model):
     """GPUs (UUIDs) or process slots of one node that an attempt of a run holds until they are released.
 
     `holder` is the run's id, because this app does not depend on runs. Other workspaces than `workspace` see
-    only that the resources are busy."""
+    only that the resources are busy. `person`: the id of the account whose use it is, 0 = unknown. `limit_s`:
+    the attempt ends so many seconds after the lease began at the latest. `charged_at`: since when the use
+    accounts include it. `promised_to`: the holder to whose reservation it passes when it is released. A
+    reservation is a lease of attempt 0, which counts as no use."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="leases")
     holder = models.CharField(max_length=32, db_index=True)
@@ -27,6 +30,10 @@ class Lease(models.Model):
     cpus = models.FloatField(default=0.0, db_default=0.0)
     created_at = models.DateTimeField(auto_now_add=True)
     released_at = models.DateTimeField(null=True, blank=True)
+    person = models.BigIntegerField(default=0, db_default=0)
+    limit_s = models.PositiveIntegerField(null=True, blank=True)
+    charged_at = models.DateTimeField(null=True, blank=True)
+    promised_to = models.CharField(max_length=32, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -34,7 +41,10 @@ class Lease(models.Model):
                 fields=["node", "holder", "attempt"], name="one_lease_per_node_and_attempt"
             )
         ]
-        indexes = [models.Index(fields=["node"], condition=models.Q(released_at=None), name="lease_held")]
+        indexes = [
+            models.Index(fields=["node"], condition=models.Q(released_at=None), name="lease_held"),
+            models.Index(fields=["node"], condition=models.Q(charged_at=None), name="lease_uncharged"),
+        ]
 
 
 class Hearing(models.Model):

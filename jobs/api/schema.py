@@ -103,8 +103,9 @@ _SPEC: dict[str, object] = {
             "maximum": 10,
             "default": 0,
             "description": (
-                "Waiting runs with a higher priority are placed first. A value above 0 requires the role "
-                "owner in the workspace."
+                "Waiting runs with a higher priority are placed first. A run below 0 may be stopped and "
+                "queued again for one of higher priority. A value above 0 requires the role owner in the "
+                "workspace."
             ),
         },
         "tags": {"type": "object", "additionalProperties": {"type": "string"}},

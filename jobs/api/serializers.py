@@ -10,6 +10,8 @@ from jobs import causes
 from jobs.api.cause_serializers import CauseSerializer
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.models import Attempt, Run
+from jobs.scheduling import queue_order
+from jobs.scheduling.queue_order import QueueStanding
 from jobs.states import RunKind
 from trainhub_launch.findings import Finding
 from trainhub_launch.frameworks import stored_framework
@@ -144,6 +146,14 @@ class AttemptSerializer(serializers.Serializer[object]):
         return None if attempt.plan is None else plan_json(attempt.plan)
 
 
+class QueueStandingSerializer(serializers.Serializer[QueueStanding]):
+    place = serializers.IntegerField(help_text="From 1; the runs of all workspaces count.")
+    total = serializers.IntegerField(help_text="How many runs wait for the cluster.")
+    sentence = serializers.CharField(
+        help_text="The place, and what the workspace has used of the cluster compared with its share."
+    )
+
+
 class RunDetailSerializer(RunSerializer):
     """A run with all its details. `members` are the processes of the latest attempt."""
 
@@ -163,8 +173,16 @@ class RunDetailSerializer(RunSerializer):
             "failing."
         ),
     )
+    queue = serializers.SerializerMethodField(
+        allow_null=True, help_text="The place in the queue of the cluster; null unless the run waits there."
+    )
     attempts = serializers.SerializerMethodField()
     members = serializers.SerializerMethodField()
+
+    @extend_schema_field(QueueStandingSerializer(allow_null=True))
+    def get_queue(self, run: Run) -> dict[str, Any] | None:
+        standing = queue_order.standing_of(run)
+        return None if standing is None else dict(QueueStandingSerializer(standing).data)
 
     @extend_schema_field(PlanSerializer(allow_null=True))
     def get_preview(self, run: Run) -> dict[str, Any] | None:

@@ -3,8 +3,10 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.api import catalog, log_search, run_deletion, run_detail, run_series, run_submission
+from jobs.quotas.api import Quotas
 
 urlpatterns = [
+    path("quotas/", Quotas.as_view()),
     path("snapshots/", catalog.SnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),
     path("examples/", catalog.ExampleList.as_view()),

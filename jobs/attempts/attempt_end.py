@@ -41,12 +41,13 @@ def end_attempt(
             return False
         if run.state == RunState.CANCEL_REQUESTED:
             reason, facts = Reason.CANCELED, run.facts
-        if reason.final_state is RunState.FAILED:
+        if reason.final_state is RunState.FAILED and reason is not Reason.PREEMPTED_BY_RUN:
             causes.store_soon(run_id, attempt)
-        preemptions = RunEvent.objects.filter(
-            run=run, reason=Reason.PREEMPTED, to_state=RunState.QUEUED
-        ).count()
-        if reason is Reason.PREEMPTED and preemptions < MAX_PREEMPTIONS:
+        restarts = RunEvent.objects.filter(run=run, to_state=RunState.QUEUED)
+        losses = restarts.filter(reason=Reason.PREEMPTED).count()
+        preemptions = losses + restarts.filter(reason=Reason.PREEMPTED_BY_RUN).count()
+        # A run that lets others pass may do so without end; a node that vanishes may never come back.
+        if reason is Reason.PREEMPTED_BY_RUN or (reason is Reason.PREEMPTED and losses < MAX_PREEMPTIONS):
             message = (
                 f"Attempt {attempt} ended: {reason.sentence(**facts)} Queued again without using up a retry."
             )

@@ -25,15 +25,18 @@ def apply_reports(run: Run, attempt: Attempt, node: Node, now: datetime) -> None
     rows = list(AttemptNode.objects.filter(attempt=attempt).select_related("node").order_by("node_rank"))
     parts = load_parts(attempt, rows)
     canceled_by, timeout_s = _canceled_by(run), run.spec["limits"]["timeout_s"]
-    verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
+    preempted_by = attempt.preempted_by
+    verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s, preempted_by=preempted_by)
     if verdict.failing and not attempt.failing:
         _end_others(run, attempt, rows, node, "failing")
     if verdict.served and not attempt.served:
         _end_others(run, attempt, rows, node, "served")
-    if attempt.failing or canceled_by is not None:
+    if attempt.failing or canceled_by is not None or preempted_by:
         # Unclaimed parts will not be claimed any more, so the verdict must not wait for them.
         parts = [part for part, row in zip(parts, rows, strict=True) if row.claimed_at is not None]
-        verdict = outcomes.derive(parts, canceled_by=canceled_by, timeout_s=timeout_s)
+        verdict = outcomes.derive(
+            parts, canceled_by=canceled_by, timeout_s=timeout_s, preempted_by=preempted_by
+        )
     actor, since = f"node {node.name}", run.state_since
     # In the order of the phases: a run that was faster than its reports still passes through every state.
     for phase, state in _STATE_OF_PHASE.items():

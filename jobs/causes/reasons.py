@@ -33,6 +33,7 @@ REMEDIES: dict[str, str] = {
     Reason.PREEMPTED: (
         "The run has used up its free restarts; clone it, if possible on nodes without low priority."
     ),
+    Reason.PREEMPTED_BY_RUN: "The run is queued again; only runs with a priority below 0 are preempted.",
     Reason.NEVER_STARTED: "Check that the node's agent runs and reaches the broker, then clone the run.",
     Reason.NEVER_READY: (
         "See how far the node got in its build and preparation logs, correct the problem and clone the run."

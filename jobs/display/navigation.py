@@ -21,7 +21,13 @@ ENTRIES = (
     ("settings", "Settings", "cog-6-tooth"),
 )
 # Where a page's address does not begin with that of its entry.
-ELSEWHERE = {"/nodes/": "clusters", "/audit/": "settings", "/people/": "settings", "/workspaces/": "settings"}
+ELSEWHERE = {
+    "/nodes/": "clusters",
+    "/quotas/": "clusters",
+    "/audit/": "settings",
+    "/people/": "settings",
+    "/workspaces/": "settings",
+}
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,7 @@ class Assignment:
     planned: bool
     served: bool
     daemon: tuple[str, ...]
+    preempted: bool = False
 
     @property
     def key(self) -> Key:
@@ -62,7 +63,7 @@ class Assignment:
     def to_start(self) -> bool:
         """Returns whether the node must claim: its part first, and the final order once all nodes are
         ready."""
-        if self.over or self.failing or self.served:
+        if self.over or self.failing or self.served or self.preempted:
             return False
         if self.claimed_at is None:
             return self.run_state in (RunState.PROVISIONING, RunState.PREPARING)
@@ -84,7 +85,8 @@ class Assignment:
         if self.phase == Phase.DONE:
             return None
         why = None
-        if self.run_state is RunState.CANCEL_REQUESTED and not self.over:
+        # A node need not know why it has to stop a preempted run, and earlier versions know no other reason.
+        if (self.run_state is RunState.CANCEL_REQUESTED or self.preempted) and not self.over:
             why = StopReason.CANCELED
         elif self.over:
             why = StopReason.ORPHAN
@@ -205,6 +207,7 @@ def _assignment(part: AttemptNode, planned: bool, previous: dict[Key, Assignment
         planned=planned,
         served=attempt.served,
         daemon=tuple(part.daemon),
+        preempted=bool(attempt.preempted_by),
     )
 
 

@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from clusters.fair_share import use
 from clusters.node_reports import heartbeat
 from clusters.node_reports.hub_uptime import ListeningWindow, listening_window
 from clusters.states import NodeStatus
@@ -32,6 +33,7 @@ CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.C
 def check_runs(now: datetime | None = None) -> None:
     """Launches queued runs and checks all active ones. An error in one run does not affect the others."""
     now = now or timezone.now()
+    use.fold(now)
     run_actions.launch_queued()
     span = listening_window(now)
     for run in Run.objects.filter(kind=RunKind.JOB, state__in=(RunState.PROVISIONING, *CLAIMED)).order_by(

@@ -15,6 +15,7 @@ from clusters import offers
 from clusters.models import Cluster, Lease, ProvidedMachine
 from clusters.provisioning import machines
 from clusters.provisioning.states import STARTING, MachineState
+from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.queue_placement import queued_runs
 from trainhub_launch.scheduler.autoscaler import Bounds, Decision, ScalableNode, decide
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, counted
@@ -33,7 +34,10 @@ def scale_clusters(now: datetime | None = None, only: Collection[str] | None = N
     if not clusters:
         return False
     demands: dict[str, list[Demand]] = defaultdict(list)
+    quotas = QuotaBook()
     for turn in queued_runs(only):
+        if quotas.refusal(turn.run, turn.needs) is not None:
+            continue  # machines would come for a run that may not have them
         demands[turn.spec.resources.cluster].append(turn.needs)
     has_requested = False
     for cluster in clusters:

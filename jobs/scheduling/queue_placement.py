@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 
 from django.db import DatabaseError, transaction
 from django.utils import timezone
@@ -15,15 +14,16 @@ from clusters.models import Cluster, Node
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
-from jobs.scheduling import scaling_messages
+from jobs.quotas.quota_check import QuotaBook, lock_quotas
+from jobs.scheduling import preemption, queue_order, scaling_messages
+from jobs.scheduling.queue_order import QueuedRun, demand_of
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
 from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
-from trainhub_launch.frameworks import demand
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
-from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.scheduler.queue import Line
 from trainhub_launch.scheduler.rejections import Refusal, not_now
@@ -40,13 +40,6 @@ class StaleOffers(Exception):
     """The free resources that were read are out of date: another worker has placed a run on the nodes."""
 
 
-@dataclass(frozen=True)
-class QueuedRun:
-    run: Run
-    spec: RunSpec
-    needs: Demand
-
-
 def place_queued(only: Collection[str] | None = None) -> None:
     """Places the runs that fit, in queue order, in all clusters or only in those named.
 
@@ -54,12 +47,13 @@ def place_queued(only: Collection[str] | None = None) -> None:
     """
     for _ in range(MAX_WALKS):
         clusters = {cluster.name: cluster for cluster in Cluster.objects.filter(deleted_at=None)}
+        quotas = QuotaBook()
         queues: dict[str, list[QueuedRun]] = {}
         for turn in queued_runs(only):
             queues.setdefault(turn.spec.resources.cluster, []).append(turn)
         try:
             for name, queue in queues.items():
-                _place_queue(clusters.get(name), name, queue)
+                _place_queue(clusters.get(name), name, queue, quotas)
         except StaleOffers:
             continue
         return
@@ -69,20 +63,20 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
     spec."""
     # The preview holds the whole plan, which may be long, and is not needed here.
-    queued = Run.objects.queued().select_related("workspace").defer("preview")
+    queued = Run.objects.queued().select_related("workspace", "created_by").defer("preview")
     for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
         # A spec that an earlier version wrote may not be readable any more; the other runs must still be
         # placed.
         try:
             spec = read_spec(run.spec)
-            yield QueuedRun(run, spec, demand(spec))
+            yield QueuedRun(run, spec, demand_of(spec, run))
         except Exception:
             _fail_internal(run)
 
 
-def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> None:
-    queued = None if cluster is None else ClusterQueuePlacement(cluster)
-    for turn in queue:
+def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun], quotas: QuotaBook) -> None:
+    queued = None if cluster is None else ClusterQueuePlacement(cluster, quotas)
+    for turn in queue if cluster is None else queue_order.in_order(cluster, queue):
         try:
             if queued is None:
                 fail_run(turn.run, f"The cluster {name!r} no longer exists.")
@@ -93,31 +87,51 @@ def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun]) -> 
         except Exception:
             # A bug that one run triggers must not block the rest of the queue.
             _fail_internal(turn.run)
+    if queued is not None:
+        queued.finish(queue)
 
 
 class ClusterQueuePlacement:
     """Places the queued runs of one cluster one after the other; caches offers and permissions between
     them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, quotas: QuotaBook) -> None:
         self._cluster = cluster
-        self._line: Line[Run] = Line(offers.offers(cluster))
+        self._quotas = quotas
+        now = timezone.now()
+        self._line: Line[Run] = Line(offers.offers(cluster), leases.releases(cluster, now))
+        self._reserved = leases.reservations(cluster)
+        # Those for which something is still to come; what comes during the walk is used in the next.
+        self._expecting = {holder for holder in self._reserved if leases.promised_by(holder)}
         self._forbidden: dict[int, Refusal | None] = {}
         self._offers_by_workspace: dict[int, tuple[FreeNode, ...]] = {}
 
     def process(self, turn: QueuedRun) -> None:
         """Places the run, fails it, or records why it waits. Raises StaleOffers."""
+        over_quota = self._quotas.refusal(turn.run, turn.needs)
+        if over_quota is not None:
+            # It claims nothing: others need not wait for what it may not have. A quota that was lowered after
+            # the run was submitted fails no run.
+            _record_why(turn.run, over_quota.sentence)
+            return
+        own = self._reserved.get(turn.run.pk)
         refusal = self._workspace_refusal(turn.run)
-        answer = refusal or self._line.ask(turn.needs)
+        if refusal is None:
+            answer = self._line.ask_with(turn.needs, own) if own else self._line.ask(turn.needs)
+        else:
+            answer = refusal
         if isinstance(answer, Placement):
             self._place(turn, answer)
         elif answer.permanent:
             fail_run(turn.run, answer.sentence)
         else:
-            self._explain(turn, self._line.in_front(turn.needs))
+            in_front = self._line.in_front(turn.needs)
             # What it waits for is reserved in the line, so that a smaller run behind it cannot take it for
             # ever.
-            self._line.wait(turn.needs, turn.run)
+            is_head = self._line.wait(turn.needs, turn.run)
+            _record_why(
+                turn.run, _behind(turn.run, in_front) if in_front else self._why(turn, is_head=is_head)
+            )
 
     def _workspace_refusal(self, run: Run) -> Refusal | None:
         if run.workspace_id not in self._forbidden:
@@ -132,6 +146,9 @@ class ClusterQueuePlacement:
             current = Run.objects.select_for_update().filter(pk=run.pk, state=RunState.QUEUED).first()
             if current is None:
                 return
+            quotas = lock_quotas(run.workspace)
+            if quotas is not None and quotas.refusal(run, turn.needs) is not None:
+                raise StaleOffers
             number = current.attempt + 1
             result = leases.acquire(
                 self._cluster,
@@ -140,30 +157,38 @@ class ClusterQueuePlacement:
                 attempt=number,
                 label=f"run {run.number}",
                 workspace=run.workspace,
+                person=run.created_by_id or 0,
                 # The nodes that were free when the line was computed; another worker may have taken them.
                 expected=self._line.chosen(chosen),
             )
             if isinstance(result, Placement):
                 start_attempt(current, turn.spec, number, result)
+            elif not result.permanent:
+                raise StaleOffers  # what was reserved stays so
         if isinstance(result, Placement):
-            self._line.grant(result)
+            self._line.grant(result, turn.needs, self._reserved.pop(run.pk, None))
+            self._quotas.add_lease(run, result)
             self._offers_by_workspace.clear()
-        elif result.permanent:
-            fail_run(run, result.sentence)
         else:
-            raise StaleOffers
+            fail_run(run, result.sentence)
 
-    def _explain(self, turn: QueuedRun, in_front: Run | None) -> None:
-        """Records why the run waits: the run in front of it, or the missing resources.
+    def finish(self, queue: Iterable[QueuedRun]) -> None:
+        """Ends the walk: records who is at the head, and releases what is reserved for runs that no longer
+        wait, or could not start with all of it."""
+        waiting = {turn.run.pk for turn in queue}
+        for holder in self._reserved:
+            if holder not in waiting or holder not in self._expecting:
+                leases.release(holder, 0)
+        queue_order.keep_claims(self._line.heads.keys(), list(queue))
 
-        Writes only when the sentence changes."""
-        run = turn.run
-        sentence = _behind(run, in_front) if in_front else self._why(turn)
-        if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
-            lifecycle.set_waiting_reason(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
-
-    def _why(self, turn: QueuedRun) -> str:
-        nodes = self._nodes(turn.run)
+    def _why(self, turn: QueuedRun, *, is_head: bool) -> str:
+        """Returns why a run waits that has nobody in front; may preempt others for it."""
+        run, nodes = turn.run, self._nodes(turn.run)
+        if run.pk in self._expecting and (sentence := preemption.pending_sentence(run)):
+            return sentence
+        if is_head and (sentence := preemption.preempt(self._cluster, run, turn.needs, self._line.nodes)):
+            self._expecting.add(run.pk)
+            return sentence
         return (
             scaling_messages.waiting_sentence(self._cluster, turn.needs, nodes, timezone.now())
             or not_now(turn.needs, nodes).sentence
@@ -193,7 +218,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         # The token itself is not stored, and is computed again when a node claims.
         token_digest=digest(attempt_token(run.pk, number)),
     )
-    Run.objects.filter(pk=run.pk).update(attempt=number)
+    Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
     AttemptNode.objects.bulk_create(
         AttemptNode(attempt=attempt, node=nodes[placed.name], node_rank=rank)
@@ -204,6 +229,11 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     lifecycle.advance(run.pk, RunState.PROVISIONING, message=f"Placed on {node_names}.", attempt=number)
     for node in nodes.values():
         wake_soon(node, run.pk, number)
+
+
+def _record_why(run: Run, sentence: str) -> None:
+    if run.reason != Reason.NOT_FITTING_YET or run.facts != {"detail": sentence}:
+        lifecycle.set_waiting_reason(run.pk, Reason.NOT_FITTING_YET, {"detail": sentence})
 
 
 def fail_run(run: Run, detail: str, reason: Reason = Reason.DOES_NOT_FIT) -> None:

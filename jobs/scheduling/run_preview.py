@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
@@ -13,8 +13,10 @@ from jobs import environments
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Snapshot
+from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters
+from jobs.scheduling.queue_order import longest_s
 from jobs.sources import examples
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
@@ -22,7 +24,8 @@ from trainhub_launch.findings.scaling_up import scaling_up
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner.draft import DraftPlan, draft_plan
 from trainhub_launch.planner.validation import sort_findings, validate
-from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.quotas import quota_refusal, waiting_refusal
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal, may_operate
 from workspaces.secrets import store as secrets
@@ -52,10 +55,12 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
+    nodes = _without_harmless_windows(spec, nodes, principal)
     draft = draft_plan(spec, nodes)
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)
+    findings += _quotas(draft.demand, principal)
     findings += _secrets(spec, principal)
     findings += check_interpreters(spec, draft.idle, nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
@@ -66,6 +71,17 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
         if cluster is not None or item.field != "resources.cluster"
     ]
     return Preview(plan=draft.plan, findings=sort_findings(findings))
+
+
+def _without_harmless_windows(
+    spec: RunSpec, nodes: tuple[FreeNode, ...], principal: Principal
+) -> tuple[FreeNode, ...]:
+    """Returns the nodes without windows that the run may use, or that begin after its time limit."""
+    needs = Demand(1, 0, 0, limit_s=longest_s(spec), workspace=principal.workspace.pk)
+    return tuple(
+        node if not node.windows or node.window_before_end(needs) else replace(node, windows=())
+        for node in nodes
+    )
 
 
 def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None, list[Finding]]:
@@ -118,6 +134,16 @@ def _scaling_up(
     }
     devices = gpu_names(node.name for nodes in clusters.values() for node in nodes)
     yield from scaling_up(draft.demand, draft.spec.resources.cluster, clusters, devices)
+
+
+def _quotas(demand: Demand, principal: Principal) -> Iterator[Finding]:
+    balances = QuotaBook(principal.workspace).balances(principal.workspace, principal.user)
+    refusal = quota_refusal(balances, demand)
+    if refusal is not None:
+        yield Finding("error" if refusal.permanent else "hint", refusal.field, refusal.sentence)
+    full = waiting_refusal(balances)
+    if full is not None:
+        yield Finding("error", full.field, full.sentence)
 
 
 def _secrets(spec: RunSpec, principal: Principal) -> Iterator[Finding]:

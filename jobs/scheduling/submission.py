@@ -11,6 +11,7 @@ from django.db import transaction
 from jobs import lifecycle, tags
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run, RunEvent, Snapshot
+from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.run_preview import Preview, preview
 from jobs.sources import snapshots
@@ -18,6 +19,7 @@ from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import launch_run_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
+from trainhub_launch.scheduler.quotas import waiting_refusal
 from trainhub_launch.spec import ExampleSource, RunSpec, SnapshotSource
 from trainhub_launch.spec_reader import read_spec
 from workspaces import audit
@@ -96,6 +98,10 @@ def submit_with_findings(
         if workspace.archived_at is not None:
             # Since the principal was read: nothing may begin in it after its runs were counted.
             raise PermissionDenied(archived(workspace))
+        # Of many submissions at once, each sees those before it.
+        full = waiting_refusal(QuotaBook(workspace).balances(workspace, principal.user))
+        if full is not None:
+            raise SubmitRefused((Finding("error", full.field, full.sentence),))
         run = _create(workspace, frozen, reviewed, principal, key=idempotency_key, cloned_from=cloned_from)
     return Submission(run, reviewed.findings)
 

@@ -10,10 +10,9 @@ from django.shortcuts import get_object_or_404, render
 
 from clusters.visibility import clusters_of
 from jobs.models import Run
-from trainhub_launch.errors import SpecError
-from trainhub_launch.frameworks import demand
-from trainhub_launch.scheduler.capacity import counted
-from trainhub_launch.spec_reader import read_spec
+from jobs.scheduling import queue_order
+from jobs.scheduling.queue_order import QueuedRun
+from trainhub_launch.scheduler.capacity import Demand, counted
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
@@ -40,31 +39,34 @@ def cluster_queue(request: WorkspaceRequest, name: str) -> HttpResponse:
     cluster = get_object_or_404(clusters_of(workspace), name=name)
     # The place counts the runs of all workspaces, so foreign runs are needed although their details are
     # hidden.
-    waiting = list(Run.objects.queued().filter(spec__resources__cluster=cluster.name).defer("preview"))
-    rows = [_row(place, run, workspace) for place, run in enumerate(waiting[:MAX_ROWS], 1)]
+    waiting = queue_order.waiting_for(cluster)
+    rows = [_row(place, item, workspace) for place, item in enumerate(waiting[:MAX_ROWS], 1)]
+    own = next((row.run for row in rows if row.run is not None), None)
     return render(
         request,
         "jobs/_cluster_queue.html",
-        {"rows": rows, "total": len(waiting), "more": len(waiting) - len(rows)},
+        {
+            "rows": rows,
+            "total": len(waiting),
+            "more": len(waiting) - len(rows),
+            "use": "" if own is None else queue_order.use_sentence(own, cluster),
+        },
     )
 
 
-def _row(place: int, run: Run, workspace: Workspace) -> Waiting:
+def _row(place: int, item: QueuedRun, workspace: Workspace) -> Waiting:
+    run = item.run
     ours = run.workspace_id == workspace.pk
     return Waiting(
         place=place,
         run=run if ours else None,
-        wants=_wants(run),
+        wants=_wants(item.needs),
         why=run.sentence if ours else "",
         since=run.state_since,
         priority=run.priority,
     )
 
 
-def _wants(run: Run) -> str:
-    try:
-        request = demand(read_spec(run.spec))
-    except SpecError:
-        return ""  # its next turn in the queue fails it, and says why
+def _wants(request: Demand) -> str:
     each = counted(request.gpus, "GPU") if request.gpus else counted(request.slots, "process slot")
     return f"{counted(request.nodes, 'node')} × {each}" if request.nodes > 1 else each

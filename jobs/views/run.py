@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.cache import patch_cache_control
 
 from jobs.models import Run
+from jobs.scheduling import queue_order
 from jobs.states import RunKind
 from jobs.views import lanes, tabs
 from jobs.views.cause import cause_view
@@ -76,6 +77,7 @@ def header_context(run: Run) -> dict[str, Any]:
     return {
         "phases": phases_of(run, run.events.exclude(to_state=""), timezone.now()),
         "cause": cause_view(run),
+        "queue": queue_order.standing_of(run),
         "warnings": next(
             iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []
         ),

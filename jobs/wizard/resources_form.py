@@ -53,8 +53,9 @@ class ResourcesForm(StepForm[ResourcesPart]):
         most=HIGHEST_PRIORITY,
         required=False,
         help_text=(
-            "Waiting runs with a higher priority start first; runs of equal priority start in the order "
-            "of submission. A value above 0 requires the role owner in the workspace."
+            "Waiting runs with a higher priority start first; runs of equal priority start by fair share. "
+            "A run below 0 may be stopped and queued again for one of higher priority. A value above 0 "
+            "requires the role owner in the workspace."
         ),
     )
 

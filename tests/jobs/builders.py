@@ -20,7 +20,7 @@ from jobs.node_api.node_session import sessions
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
 from jobs.transfer import senders
-from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter
+from trainhub_launch.machine import SECRETS, GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
 from trainhub_launch.spec import RunSpec
@@ -48,6 +48,7 @@ def beat(*, slots: int = 8, gpus: int = 0, name: str = "alpha") -> Heartbeat:
         disk_free_bytes=2**40,
         gpus=devices,
         interpreters=(Interpreter("/usr/bin/python3", PYTHON),),
+        capabilities=(SECRETS,),
     )
 
 

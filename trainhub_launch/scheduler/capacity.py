@@ -22,6 +22,21 @@ class Hold:
 
 
 @dataclass(frozen=True)
+class NodeWindow:
+    """A time in which a node takes only the runs of one workspace (its id), or none (None): `begin_s` and
+    `end_s` count from now, and a window that has begun has a negative `begin_s`. `why` completes "gpu-1 …":
+    "is under maintenance from 18:00 to 20:00 UTC: new power supply"."""
+
+    begin_s: float
+    end_s: float
+    workspace: int | None
+    why: str
+
+    def admits(self, demand: Demand) -> bool:
+        return self.workspace is not None and self.workspace == demand.workspace
+
+
+@dataclass(frozen=True)
 class FreeNode:
     """What one node offers now. `gpus` and `slots` are the free ones, `*_total` all that it has.
 
@@ -33,7 +48,8 @@ class FreeNode:
     because an alert says that they are broken; `faults`: what is wrong with those of them that no run holds
     ("XID 48"), one per GPU. `is_coming`: it does not exist yet and has nothing free, but the cluster's
     provider can create it. `memory` (bytes) and `cpus`: what no run has reserved; `memory_total`: all of it.
-    `has_limits`: the node can hold a run to an amount of memory and CPU cores."""
+    `has_limits`: the node can hold a run to an amount of memory and CPU cores. `keeps_secrets`: it can be
+    given secrets. `windows`: when it takes only some runs, or none."""
 
     name: str
     address: str
@@ -60,6 +76,8 @@ class FreeNode:
     memory_total: int = 0
     cpus: float = 0.0
     has_limits: bool = False
+    keeps_secrets: bool = False
+    windows: tuple[NodeWindow, ...] = ()
 
     def can_ever(self, demand: Demand) -> bool:
         """Returns whether the node is large enough for `demand`, whatever is in use at present."""
@@ -71,7 +89,16 @@ class FreeNode:
     def can_now(self, demand: Demand) -> bool:
         is_open = self.silent_s is None and not self.closed
         has_devices = len(self.gpus) >= demand.gpus and self.slots >= demand.slots
-        return is_open and has_devices and self.can_limit(demand)
+        is_in_time = not self.windows or self.window_before_end(demand) is None
+        return (
+            is_open and has_devices and self.can_limit(demand) and self.has_abilities(demand) and is_in_time
+        )
+
+    def has_abilities(self, demand: Demand) -> bool:
+        """Returns whether the node's agent can do what `demand` needs beyond resources; an agent of an
+        earlier version may not."""
+        can_hold = self.has_limits or not demand.is_limited
+        return can_hold and (self.keeps_secrets or not demand.has_secrets)
 
     def can_limit(self, demand: Demand) -> bool:
         """Returns whether the node has the memory and the CPU cores free that `demand` sets, and can hold a
@@ -82,8 +109,20 @@ class FreeNode:
 
     def could_soon(self, demand: Demand) -> bool:
         """Returns whether the node can serve `demand` as soon as other runs end or, if it is coming, as soon
-        as it exists; not if somebody has to repair or reopen it first."""
-        return not (self.is_lost or self.closed) and self.can_ever(demand) and self.gpus_usable >= demand.gpus
+        as it exists; not if somebody has to repair or reopen it first, or a window has to pass."""
+        is_open = not (self.is_lost or self.closed) and self.window_before_end(demand) is None
+        is_able = self.is_coming or self.has_abilities(demand)
+        return is_open and is_able and self.can_ever(demand) and self.gpus_usable >= demand.gpus
+
+    def window_before_end(self, demand: Demand) -> NodeWindow | None:
+        """Returns the first window that the run may not use and would reach into if it started now."""
+        limit = float("inf") if demand.limit_s is None else demand.limit_s
+        reached = (
+            window
+            for window in self.windows
+            if window.begin_s < limit and window.end_s > 0 and not window.admits(demand)
+        )
+        return min(reached, key=lambda window: window.begin_s, default=None)
 
     @property
     def gpus_usable(self) -> int:
@@ -106,8 +145,10 @@ class Demand:
     """The resources that a spec needs of each of its nodes. `slots` counts the processes without a GPU.
 
     `nodes_field` is the field of the spec that sets the number of nodes, for messages about it. `mpi`: nodes
-    with an mpirun of their own are preferred. `memory_bytes` and `cpus`: what the run reserves and may
-    use; 0 = it reserves nothing and has no limit."""
+    with an mpirun of their own are preferred. `memory_bytes` and `cpus`: what the run reserves and may use; 0
+    = it reserves nothing and has no limit. `limit_s`: the run ends after so many seconds at the latest, None
+    = it has no time limit. `workspace`: the id of its workspace, for nodes that are reserved for one.
+    `has_secrets`: it gets named secrets."""
 
     nodes: int
     gpus: int
@@ -116,6 +157,9 @@ class Demand:
     mpi: bool = False
     memory_bytes: int = 0
     cpus: float = 0.0
+    limit_s: int | None = None
+    workspace: int | None = None
+    has_secrets: bool = False
 
     @property
     def is_limited(self) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, counted, words
+from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text
 
 MAX_NAMED = 6
@@ -128,7 +128,8 @@ def _of_the_nth(demand: Demand, nodes: Sequence[FreeNode]) -> int:
 
 def _distance(demand: Demand, node: FreeNode) -> tuple[bool, int, int, list[tuple[int, str]]]:
     lacking = (max(0, demand.gpus - len(node.gpus)), max(0, demand.slots - node.slots))
-    return (not node.takes_runs, *lacking, natural(node.name))
+    may_not = not node.takes_runs or node.window_before_end(demand) is not None
+    return (may_not, *lacking, natural(node.name))
 
 
 def _reason(demand: Demand, node: FreeNode) -> str:
@@ -136,6 +137,9 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return f"{node.name} has not reported for {size_range(node.silent_s)}"
     if node.closed:
         return f"{node.name} {node.closed}"
+    window = node.window_before_end(demand)
+    if window is not None:
+        return _kept_free(demand, node, window)
     if len(node.gpus) < demand.gpus:
         return _short(
             node, "GPU", len(node.gpus), node.gpus_total, [(hold, hold.gpus) for hold in node.holds]
@@ -144,9 +148,20 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return _short(
             node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
         )
+    if demand.has_secrets and not node.keeps_secrets:
+        return f"{node.name} cannot keep secrets: upgrade its agent"
     if demand.is_limited and not node.can_limit(demand):
         return _without_limits(demand, node)
     return f"{node.name} has room" if node.holds else f"{node.name} is free"
+
+
+def _kept_free(demand: Demand, node: FreeNode, window: NodeWindow) -> str:
+    sentence = f"{node.name} {window.why}"
+    if window.begin_s <= 0:
+        return sentence
+    if demand.limit_s is None:
+        return f"{sentence}, and the run has no time limit (limits.timeout_s) that ends before"
+    return f"{sentence}, and the run may take until after its begin"
 
 
 def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[Hold, int]]) -> str:

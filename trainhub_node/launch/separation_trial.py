@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from dataclasses import replace
 
-from trainhub_launch.machine import CGROUP, NAMESPACES, OWN_ACCOUNTS
+from trainhub_launch.machine import CGROUP, NAMESPACES, OWN_ACCOUNTS, SECRETS
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
 from trainhub_node.machine.host import memory_total
@@ -66,6 +66,8 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (OWN_ACCOUNTS, settings.uids is not None),
         (NAMESPACES, settings.has_namespaces),
         (CGROUP, has_limits),
+        # Keeps them in memory only, and masks logs.
+        (SECRETS, True),
     )
     return tuple(name for name, can in known if can)
 

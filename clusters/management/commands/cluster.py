@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from clusters.fair_share.shares import set_shares, share_rows
 from clusters.models import Cluster, ProvidedMachine
 from clusters.overview import ClusterCard, cluster_card
 from clusters.provisioning import cluster_admin
@@ -66,13 +67,21 @@ class Command(BaseCommand):
             help="how many (default: the cluster's smallest number of nodes)",
         )
         wait.add_argument("--timeout-minutes", type=float, default=20.0)
+        shares = verbs.add_parser("shares", help="print the shares of the workspaces, or set some")
+        shares.add_argument("name", metavar="NAME")
+        shares.add_argument("shares", metavar="SLUG=SHARE", nargs="*")
         for verb, words in VERBS.items():
             verbs.add_parser(verb, help=words).add_argument("name", metavar="NAME")
 
     def handle(self, *args: object, **options: Any) -> None:
         verb = options["verb"]
         try:
-            {"list": self._list, "create": self._create, "wait": self._wait}.get(verb, self._change)(options)
+            {
+                "list": self._list,
+                "create": self._create,
+                "wait": self._wait,
+                "shares": self._shares,
+            }.get(verb, self._change)(options)
         except SpecError as error:
             self.stderr.write(f"{error.field}: {error.message}")
             raise SystemExit(EXIT_REFUSED) from error
@@ -120,6 +129,17 @@ class Command(BaseCommand):
                 raise SystemExit(1)
             time.sleep(POLL_INTERVAL_S)
 
+    def _shares(self, options: dict[str, Any]) -> None:
+        cluster = _cluster(options["name"])
+        if options["shares"]:
+            values = dict(_share(text) for text in options["shares"])
+            set_shares(cluster, values, _operator(options["user"]))
+        for row in share_rows(cluster):
+            self.stdout.write(
+                f"{row.workspace.slug}\tshare {row.share:g}, {row.share_percent} % of all"
+                f"\tused {row.gpu_hours:.1f} GPU-hours, {row.used_percent} % of all"
+            )
+
     def _change(self, options: dict[str, Any]) -> None:
         cluster, operator = _cluster(options["name"]), _operator(options["user"])
         result = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
@@ -133,6 +153,14 @@ def _line(card: ClusterCard) -> str:
     drained = "\tdrained" if card.cluster.drained_at else ""
     nodes = f"{len(card.ready)} of {len(card.nodes)} nodes ready"
     return f"{card.cluster.name}\t{nodes}\t{card.gpus_free} of {card.gpus} GPUs free{drained}"
+
+
+def _share(text: str) -> tuple[str, float]:
+    slug, _, value = text.partition("=")
+    try:
+        return slug, float(value)
+    except ValueError as error:
+        raise SpecError(slug or "SLUG=SHARE", "must be given as SLUG=SHARE, such as vision=3") from error
 
 
 def _cluster(name: str) -> Cluster:

@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.enrolment import node_tokens
-from clusters.models import Alert, Gpu, JoinToken, Node
+from clusters.models import Alert, Gpu, JoinToken, Node, NodeReservation
 from jobs.models import Artifact, Experiment, Run, RunTag
 from jobs.tokens import attempt_token as job_token
 from jobs.wizard import drafts
@@ -181,6 +181,9 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     secret = Secret.objects.create(
         workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
     )
+    window = NodeReservation.objects.create(
+        node=Node.objects.get(), begins_at=hour, ends_at=hour + timedelta(hours=1), created_by="oscar"
+    )
     by_prefix: dict[str, Values] = {
         "/invitations/": {"pk": to_me.pk},
         "/api/v1/invitations/": {"pk": to_me.pk},
@@ -194,6 +197,10 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/settings/secrets/": {"pk": secret.pk},
         "/api/v1/secrets/": {"name": secret.name},
         "/clusters/invitations/": {"pk": invitation.pk},
+        **{
+            f"{path}clusters/<slug:name>/windows/": {"name": "local", "pk": window.pk}
+            for path in ("/", "/api/v1/")
+        },
         "/experiments/": {"pk": old.pk},
         "/runs/views/": {"pk": view.pk},
         "/api/v1/notification-channels/": {"pk": channel.pk},

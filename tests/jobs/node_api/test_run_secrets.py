@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from clusters.models import Node
 from jobs.models import Attempt, AttemptNode, Run
 from jobs.node_api import claims, run_secrets
 from jobs.scheduling import run_preview
@@ -104,6 +105,18 @@ class TestTake:
         Run.objects.update(created_by=other)
         with pytest.raises(claims.Refused, match="no secret api"):
             run_secrets.take(alpha.node, run.pk, 1, NONCE)
+
+
+class TestOldNode:
+    def test_gets_no_run_with_secrets_and_the_run_says_why_it_waits(
+        self, who: Principal, secret: Secret
+    ) -> None:
+        old = node()
+        Node.objects.filter(pk=old.pk).update(capabilities="")
+        run = launched(who, environment_variables=VARIABLES)
+        assert run.state == RunState.QUEUED
+        assert "alpha cannot keep secrets: upgrade its agent" in run.waiting_reason
+        assert launched(who).state == RunState.PROVISIONING
 
 
 class TestPreview:

@@ -153,7 +153,7 @@ class TestSentences:
         for _ in range(12):
             queued(who, **gpus(1))
         run_actions.launch_queued()
-        with django_assert_max_num_queries(16):
+        with django_assert_max_num_queries(25):
             run_actions.launch_queued()
 
     def test_of_another_workspace_give_nothing_away(self, who: Principal) -> None:
