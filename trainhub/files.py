@@ -1,9 +1,11 @@
-"""Writes files that only this account may read."""
+"""Files that only this account may read."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+from trainhub import env
 
 
 def write_secret(path: Path, text: str) -> None:
@@ -15,3 +17,12 @@ def write_secret(path: Path, text: str) -> None:
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:  # noqa: PTH123
         file.write(text)
     aside.replace(path)
+
+
+def secrets_keyring(data: Path) -> Path:
+    """Returns SECRETS_KEYRING, or a file beside the data folder: whoever gets hold of a backup of that folder
+    must not be able to read its secrets."""
+    # With an account of its own the hub's DATA_DIR is the part `hub` of the installation's.
+    is_part = data.name == "hub" and (data.parent / "run").is_dir()
+    whole = data.parent if is_part else data
+    return env.folder("SECRETS_KEYRING", whole.with_name(f"{whole.name}.keyring") / "keys")

@@ -63,14 +63,6 @@ class Certificate(NamedTuple):
 OWN_CERTIFICATE = Certificate(TLS_DIR / "server.pem", TLS_DIR / "server-key.pem", TLS_DIR / "ca.pem")
 
 
-def secrets_keyring() -> Path:
-    """Returns SECRETS_KEYRING, or a file beside the data folder, so that no backup of the folder has it."""
-    # With an account of its own the hub's DATA_DIR is the part `hub` of the installation's.
-    is_part = DATA_DIR.name == "hub" and (DATA_DIR.parent / "run").is_dir()
-    data = DATA_DIR.parent if is_part else DATA_DIR
-    return env.folder("SECRETS_KEYRING", data.with_name(f"{data.name}.keyring") / "keys")
-
-
 def is_open() -> bool:
     """Returns whether other machines may reach the hub (OPEN=1)."""
     return env.boolean("OPEN", False)

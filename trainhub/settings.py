@@ -6,7 +6,7 @@ from typing import Any
 
 import dj_database_url
 
-from trainhub import __version__, env, installation, mail
+from trainhub import __version__, env, files, installation, mail
 from trainhub.logs import log_configuration
 from trainhub.own_ports import own_ports
 from trainhub.web import cookies, sign_in
@@ -92,7 +92,7 @@ ALERT_HOLD_SECONDS = env.number("ALERT_HOLD_SECONDS", 60)
 ALERT_KEEP_DAYS = env.integer("ALERT_KEEP_DAYS", 90, least=1)
 
 AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 730)
-SECRETS_KEYRING = installation.secrets_keyring()
+SECRETS_KEYRING = files.secrets_keyring(DATA_DIR)
 AUDIT_HEADS = env.text("AUDIT_HEADS", str(DATA_DIR / "audit-heads.log"))
 
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")

@@ -93,7 +93,7 @@ def make_node(
         cores=16,
         infiniband=infiniband,
         mpi=mpi,
-        **{"hostname": name, "interface": "eth0", **more},
+        **{"hostname": name, "interface": "eth0", "keeps_secrets": True, **more},
     )
 
 

@@ -18,7 +18,7 @@ from simulator.demo.fleet import FLEET, Machine, Moment
 from trainhub import installation
 from trainhub.demo import files
 from trainhub.demo.files import FACTS
-from trainhub.files import write_secret
+from trainhub.files import secrets_keyring, write_secret
 from trainhub.up.children import Child, python
 from trainhub.up.console import Stop
 from trainhub.up.stack import WORKING_STAGE
@@ -111,7 +111,7 @@ def remove_if_asked() -> bool:
         return False
     shutil.rmtree(installation.DATA_DIR)
     # The keys of its secrets lie beside it, and are made with the first secret.
-    shutil.rmtree(installation.secrets_keyring().parent, ignore_errors=True)
+    shutil.rmtree(secrets_keyring(installation.DATA_DIR).parent, ignore_errors=True)
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.test import Client
@@ -178,12 +178,6 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     alert = Alert.objects.create(
         key="node_clock:1", kind="node_clock", node=Node.objects.get(), severity="warning", state="firing"
     )
-    secret = Secret.objects.create(
-        workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
-    )
-    window = NodeReservation.objects.create(
-        node=Node.objects.get(), begins_at=hour, ends_at=hour + timedelta(hours=1), created_by="oscar"
-    )
     by_prefix: dict[str, Values] = {
         "/invitations/": {"pk": to_me.pk},
         "/api/v1/invitations/": {"pk": to_me.pk},
@@ -194,20 +188,30 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/settings/sessions/": {"pk": _session_of(who.user).pk},
         "/settings/notifications/": {"pk": channel.pk},
         "/settings/members/": {"pk": member.pk},
-        "/settings/secrets/": {"pk": secret.pk},
-        "/api/v1/secrets/": {"name": secret.name},
         "/clusters/invitations/": {"pk": invitation.pk},
-        **{
-            f"{path}clusters/<slug:name>/windows/": {"name": "local", "pk": window.pk}
-            for path in ("/", "/api/v1/")
-        },
         "/experiments/": {"pk": old.pk},
         "/runs/views/": {"pk": view.pk},
         "/api/v1/notification-channels/": {"pk": channel.pk},
         "/alerts/": {"pk": alert.pk},
         "/api/v1/alerts/": {"pk": alert.pk},
     }
-    return _Prefixes({**by_prefix, **_named(who, runs, of_run)})
+    return _Prefixes({**by_prefix, **_secret(who), **_window(hour), **_named(who, runs, of_run)})
+
+
+def _secret(who: Principal) -> dict[str, Values]:
+    secret = Secret.objects.create(
+        workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
+    )
+    return {"/settings/secrets/": {"pk": secret.pk}, "/api/v1/secrets/": {"name": secret.name}}
+
+
+def _window(begin: datetime) -> dict[str, Values]:
+    """A time for which a node is kept free."""
+    window = NodeReservation.objects.create(
+        node=Node.objects.get(), begins_at=begin, ends_at=begin + timedelta(hours=1), created_by="oscar"
+    )
+    values = {"name": "local", "pk": window.pk}
+    return {f"{path}clusters/<slug:name>/windows/": values for path in ("/", "/api/v1/")}
 
 
 def _open_link(who: Principal) -> InvitationLink:

@@ -115,7 +115,7 @@ class TestOldNode:
         Node.objects.filter(pk=old.pk).update(capabilities="")
         run = launched(who, environment_variables=VARIABLES)
         assert run.state == RunState.QUEUED
-        assert "alpha cannot keep secrets: upgrade its agent" in run.waiting_reason
+        assert "alpha cannot keep secrets: upgrade its agent" in run.events.latest("pk").message
         assert launched(who).state == RunState.PROVISIONING
 
 

@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 
 from trainhub import env, installation
+from trainhub.files import secrets_keyring
 from trainhub.up.console import Stop, say
 from trainhub.up.separation.accounts import Account
 
@@ -49,7 +50,7 @@ def give_keyring(account: Account) -> None:
     the operator's own (SECRETS_KEYRING) stays as it is."""
     if env.text("SECRETS_KEYRING", ""):
         return
-    file = installation.secrets_keyring()
+    file = secrets_keyring(installation.DATA_DIR)
     try:
         file.parent.mkdir(mode=0o700, exist_ok=True)
         # The file first: the folder is root's and private until then.
