@@ -44,7 +44,7 @@ sbom: .venv/ready-dev
 	@echo "build/sbom.json tells what a release is made of."
 
 .venv/bin/python:
-	@python=$$(.ci/find-python) && "$$python" -m venv .venv
+	@python=$$(.ci/find-python $(if $(filter up,$(or $(MAKECMDGOALS),up)),--for-all)) && "$$python" -m venv .venv
 
 .venv/ready: requirements.txt | .venv/bin/python
 	@echo "Installing what TrainHub needs into .venv ..."

@@ -87,8 +87,16 @@ def check_passable(account: Account) -> None:
     for folder in (installation.BASE_DIR, Path(sys.base_prefix), Path(sys.prefix), installation.DATA_DIR):
         blocked = preflight.not_passable(folder, account)
         if blocked:
-            remedy = f"Move {folder} elsewhere, or open {blocked} to that account. {CONSENT}"
-            raise Stop(f"The hub's account {account.pw_name} cannot pass through {blocked}. {remedy}")
+            remedy = f"Move {folder} elsewhere, or open {blocked} to that account."
+            if folder == Path(sys.base_prefix):
+                remedy = (
+                    f"{folder} has the interpreter of this installation. Take one that every account may execute "
+                    "(Debian and Ubuntu: apt install python3-venv; then remove .venv and start again), or open "
+                    f"{blocked} to that account."
+                )
+            raise Stop(
+                f"The hub's account {account.pw_name} cannot pass through {blocked}. {remedy} {CONSENT}"
+            )
 
 
 def environment(account_name: str, data: Path) -> dict[str, str]:
