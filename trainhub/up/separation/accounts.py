@@ -91,8 +91,8 @@ def check_passable(account: Account) -> None:
             if folder == Path(sys.base_prefix):
                 remedy = (
                     f"{folder} has the interpreter of this installation. Take one that every account may "
-                    "execute (Debian and Ubuntu: apt install python3-venv; then remove .venv and start again), "
-                    f"or open {blocked} to that account."
+                    "execute (Debian and Ubuntu: apt install python3-venv; then remove .venv and start "
+                    f"again), or open {blocked} to that account."
                 )
             raise Stop(
                 f"The hub's account {account.pw_name} cannot pass through {blocked}. {remedy} {CONSENT}"
