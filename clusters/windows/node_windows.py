@@ -84,7 +84,7 @@ def add(
             for name in dict.fromkeys(nodes)
         ]
         for window in windows:
-            _record(window, who, "set")
+            _record(window, who, is_set=True)
     return windows
 
 
@@ -95,17 +95,17 @@ def end(window: NodeReservation, who: User) -> None:
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         deleted, _ = NodeReservation.objects.filter(pk=window.pk).delete()
         if deleted:
-            _record(window, who, "ended")
+            _record(window, who, is_set=False)
 
 
-def _record(window: NodeReservation, who: User, what: str) -> None:
+def _record(window: NodeReservation, who: User, *, is_set: bool) -> None:
     """Records in the cluster's journal and in the audit trail that a window was set or ended."""
     name, actor = window.node.name, who.get_username()
-    message = f"Window {what} by {who}: {name} {_why(window)}."
+    message = f"Window {'set' if is_set else 'ended'} by {who}: {name} {_why(window)}."
     cluster_journal.record_event(window.node.cluster, "changed", message, actor)
     audit.record(
         who,
-        f"node.window_{what}",
+        "node.window_set" if is_set else "node.window_ended",
         name,
         begins_at=window.begins_at.isoformat(),
         ends_at=window.ends_at.isoformat(),

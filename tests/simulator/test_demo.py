@@ -183,12 +183,14 @@ class TestFolder:
             "DEMO_DIR": str(tmp_path),
             "BIND": "127.0.0.1:8100",
             "PATH": "/bin",
+            # Its machines are simulated, and their trainings are its own.
+            "RUN_AS": "root",
         }
 
     def test_it_lies_beside_the_real_one_unless_said_otherwise(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "environ", {})
         turn_to()
-        assert os.environ == {"DATA_DIR": str(installation.BASE_DIR / "data-demo")}
+        assert os.environ == {"DATA_DIR": str(installation.BASE_DIR / "data-demo"), "RUN_AS": "root"}
 
 
 @pytest.mark.parametrize("machine", FLEET, ids=lambda machine: machine.name)

@@ -31,7 +31,7 @@ WITHOUT_TOKENS = (
 """Take no token of a person's at all, but a node's, the secret of an upload that somebody who may write has
 begun, or the ticket of a TensorBoard, which changes nothing."""
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
-PUBLIC = ("/healthz", "/api/v1/node/", "/demo/", "/version", "/health")
+PUBLIC = ("/healthz", "/api/v1/node/", "/api/v1/device-login/", "/demo/", "/version", "/health")
 
 
 def raw_routes(routes: Iterable[BaseRoute], prefix: str = "") -> Iterator[tuple[str, str]]:
