@@ -141,7 +141,7 @@ class Agent:
         if Phase.DONE in state.agent()["phase_at"]:
             return
         child = state.child()
-        if child is not None and tracked.lacks_secrets:
+        if tracked.lacks_secrets:
             self._starter.refetch_secrets(tracked.rundir)
         if state.is_over:
             self._starter.reap(tracked.rundir)

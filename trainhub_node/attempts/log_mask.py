@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 MASK = b"*"
 # A shorter beginning of a secret at the end of a log is not held back: many ordinary lines end with one.
-MIN_HELD_BYTES = 4
+MIN_PENDING_BYTES = 4
 
 
 class LogMask:
@@ -30,16 +30,16 @@ class LogMask:
         masked = self.mask(sentence.encode(errors="surrogateescape"))
         return masked.decode(errors="surrogateescape")
 
-    def held_bytes(self, data: bytes) -> int:
+    def pending_bytes(self, data: bytes) -> int:
         """Returns how many bytes at the end of `data` may be the beginning of a text whose rest is not
         written yet."""
         tail = data[-self.overlap :] if self.overlap else b""
-        return max((self._held_by(text, tail) for text in self._texts), default=0)
+        return max((self._pending_length(text, tail) for text in self._texts), default=0)
 
     @staticmethod
-    def _held_by(text: bytes, tail: bytes) -> int:
+    def _pending_length(text: bytes, tail: bytes) -> int:
         longest = min(len(text) - 1, len(tail))
-        for length in range(longest, MIN_HELD_BYTES - 1, -1):
+        for length in range(longest, MIN_PENDING_BYTES - 1, -1):
             if tail.endswith(text[:length]):
                 return length
         return 0

@@ -75,7 +75,7 @@ class LogTail:
         finally:
             os.close(fd)
         if not is_final and len(data) < length:
-            masked = masked[: len(masked) - mask.held_bytes(masked)]
+            masked = masked[: len(masked) - mask.pending_bytes(masked)]
         return masked[offset - begin : offset - begin + max_bytes]
 
     def rescan(self) -> None:

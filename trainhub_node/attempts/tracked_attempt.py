@@ -36,9 +36,9 @@ class TrackedAttempt:
 
     @property
     def lacks_secrets(self) -> bool:
-        """Whether the secrets for which its logs have to be masked are not known, after a restart of the
-        agent."""
-        return self._mask_of(self.rundir) is None
+        """Whether its child has secrets that this agent, restarted since, does not know yet. Until then
+        nothing of the attempt may be reported, because nothing can be masked."""
+        return self._mask_of(self.rundir) is None and self.state.child() is not None
 
     def fact(self, sizes: Mapping[str, int]) -> AttemptFact:
         """Returns the fact, without secrets in its sentences."""

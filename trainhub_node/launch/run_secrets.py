@@ -41,7 +41,12 @@ class RunSecrets:
         values = SecretValues({}, ())
         if any(secret_names(records.read(folder.order))):
             nonce = records.read(folder.claim)["nonce"]
-            values = self._hub.secrets(folder.run, folder.attempt, nonce)
+            try:
+                values = self._hub.secrets(folder.run, folder.attempt, nonce)
+            except RequestRejected:
+                # Nothing else will ever be known: what the attempt still says must not wait for it.
+                self._remember(folder, values)
+                raise
         self._remember(folder, values)
         return values.values
 
@@ -54,7 +59,6 @@ class RunSecrets:
             log.info("Waiting for the secrets of run %s, to mask its logs: %s", folder.run, error)
         except RequestRejected as error:
             log.warning("The logs of run %s are no longer masked for its secrets: %s", folder.run, error)
-            self._remember(folder, SecretValues({}, ()))
 
     def mask_of(self, folder: RunDir) -> LogMask | None:
         """Returns the mask of the attempt's logs; None while its secrets are not known, so that no log may

@@ -125,6 +125,8 @@ class Uplink(threading.Thread):
         budget = self._log_budget
         for tracked in self._sync_tracked():
             self._advance(tracked)
+            if tracked.lacks_secrets:
+                continue
             sizes = tracked.tail.sizes()
             fact = tracked.fact(sizes)
             new_chunks = list(tracked.chunks(sizes, budget))

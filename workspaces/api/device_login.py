@@ -75,10 +75,8 @@ class DeviceLoginStart(_PublicView):
             )
         except device_requests.TooManyRequests as error:
             raise ApiProblem(429, str(error)) from error
-        page, user_code = (
-            f"{settings.PUBLIC_URL}{reverse('device')}",
-            device_requests.written(login.user_code),
-        )
+        page = f"{settings.PUBLIC_URL}{reverse('device')}"
+        user_code = device_requests.format_code(login.user_code)
         answer = {
             "device_code": code,
             "user_code": user_code,

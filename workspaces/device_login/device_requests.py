@@ -75,12 +75,12 @@ def begin(name: str, scope: TokenScope, address: str) -> tuple[DeviceLogin, str]
             continue  # another request has this code, once in many millions of times
 
 
-def written(user_code: str) -> str:
+def format_code(user_code: str) -> str:
     """Returns the code as people read it: in two halves."""
     return f"{user_code[: CODE_LENGTH // 2]}-{user_code[CODE_LENGTH // 2 :]}"
 
 
-def waiting_for(user_code: str) -> DeviceLogin | None:
+def find_pending(user_code: str) -> DeviceLogin | None:
     """Returns the request with this code, however it is typed; None if there is none that waits."""
     code = "".join(letter for letter in user_code.upper() if letter in ALPHABET)
     waiting = DeviceLogin.objects.filter(state=PENDING, expires_at__gt=timezone.now())

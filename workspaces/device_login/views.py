@@ -59,7 +59,7 @@ def answer(request: WorkspaceRequest) -> HttpResponse:
 def _waiting(request: WorkspaceRequest, code: str) -> DeviceLogin | None:
     """Returns the request with the code. Who tries many codes has to wait. Raises TooManyAttempts."""
     attempt = login_throttle.count_attempt(f"device code of {request.user.pk}", client_address(request))
-    waiting = device_requests.waiting_for(code)
+    waiting = device_requests.find_pending(code)
     if waiting is not None:
         login_throttle.take_back(attempt)
     return waiting
@@ -77,7 +77,7 @@ def _page(
         "code": code,
         "error": error,
         "waiting": waiting,
-        "written": device_requests.written(waiting.user_code) if waiting else "",
+        "user_code": device_requests.format_code(waiting.user_code) if waiting else "",
         "scope": TokenScope(waiting.scope).words if waiting else "",
         "principal": request.principal,
     }

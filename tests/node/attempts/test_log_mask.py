@@ -20,19 +20,19 @@ class TestMask:
 
     def test_without_texts_nothing_changes(self) -> None:
         mask = LogMask([])
-        assert (mask.mask(b"line"), mask.overlap, mask.held_bytes(b"line")) == (b"line", 0, 0)
+        assert (mask.mask(b"line"), mask.overlap, mask.pending_bytes(b"line")) == (b"line", 0, 0)
 
     def test_sentences_of_the_node_are_masked_like_logs(self) -> None:
         assert LogMask([VALUE]).mask_sentence(f"exited: {VALUE}.") == "exited: ***************."
 
 
-class TestHeldBytes:
+class TestPendingBytes:
     @pytest.mark.parametrize(
-        ("tail", "held"),
+        ("tail", "pending"),
         [(b"x hf_a", 4), (b"x hf_abcDEF12345", 14), (b"x hf_", 0), (b"x hf_b", 0), (b"hf_abcDEF123456", 0)],
     )
-    def test_are_the_beginning_of_a_text_at_the_very_end(self, tail: bytes, held: int) -> None:
-        assert LogMask([VALUE]).held_bytes(tail) == held
+    def test_are_the_beginning_of_a_text_at_the_very_end(self, tail: bytes, pending: int) -> None:
+        assert LogMask([VALUE]).pending_bytes(tail) == pending
 
 
 class TestChangedSpans:
