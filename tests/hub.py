@@ -171,7 +171,7 @@ class Hub:
         os.kill(before, signal.SIGKILL)
         if wait:
             eventually(lambda: self.pid(name) not in (0, before), what=f"{name} runs again")
-            eventually(self.answers, what="the hub answers again")
+            eventually(self.answers, seconds=60, what="the hub answers again")
 
     def answers(self) -> bool:
         try:

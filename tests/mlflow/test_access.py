@@ -96,7 +96,7 @@ class TestNobody:
         async with open_client() as client:
             assert (await client.get("/health")).text == "OK"
             assert (await client.get("/version")).text == "3.17.2"
-            assert (await client.get("/api/3.0/mlflow/server-info")).json()["workspaces_enabled"] is False
+            assert (await client.get("/api/3.0/mlflow/server-info")).json()["workspaces_enabled"] is True
 
 
 class TestANameAndAPassword:

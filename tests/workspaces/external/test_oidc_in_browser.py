@@ -121,12 +121,12 @@ def test_the_exchange_begins_by_post_only_and_needs_its_own_state(
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
         assert token is not None
         form = {"csrfmiddlewaretoken": token[1], "next": "https://elsewhere.example/"}
-        page = client.post("/sign-in/oidc/", data=form, headers={"Referer": oidc_hub.url}).text
-    address = re.search(r'content="0; url=([^"]+)"', page)
-    assert address is not None
-    assert "code_challenge_method=S256" in address[1]
-    assert "state=" in address[1]
-    assert "elsewhere" not in page
+        answer = client.post("/sign-in/oidc/", data=form, headers={"Referer": oidc_hub.url})
+    address = answer.headers["Refresh"]
+    assert address.startswith("0; url=")
+    assert "code_challenge_method=S256" in address
+    assert "state=" in address
+    assert "elsewhere" not in address + answer.text
 
 
 def test_a_provider_that_is_down_leaves_the_password(

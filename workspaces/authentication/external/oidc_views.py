@@ -105,6 +105,7 @@ def _to_provider(
     # No redirect: the policy of our pages lets forms lead to this hub only.
     context = {"address": address, "name": settings.SIGN_IN.oidc.name, "is_alone": True}
     response = render(request, "workspaces/to_provider.html", context)
+    response["Refresh"] = f"0; url={address}"
     never_store(response)
     return response
 
