@@ -19,17 +19,24 @@ from workspaces.access import WorkspaceRequest, operators_only
 from workspaces.models import Workspace
 
 
+class MinuteInput(forms.DateTimeInput):
+    """A day and a minute, with the browser's own way to choose them."""
+
+    input_type = "datetime-local"
+
+    def __init__(self) -> None:
+        super().__init__(format="%Y-%m-%dT%H:%M")
+
+
 class WindowForm(forms.Form):
     nodes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple)
-    begins_at = forms.DateTimeField(
-        label="From (UTC)", widget=forms.DateTimeInput(attrs={"placeholder": "2026-12-24 18:00"})
-    )
-    ends_at = forms.DateTimeField(
-        label="To (UTC)", widget=forms.DateTimeInput(attrs={"placeholder": "2026-12-24 20:00"})
-    )
+    begins_at = forms.DateTimeField(label="From (UTC)", widget=MinuteInput)
+    ends_at = forms.DateTimeField(label="To (UTC)", widget=MinuteInput)
     workspace = forms.ChoiceField(required=False, label="For")
     note = forms.CharField(
-        required=False, max_length=node_windows.MAX_NOTE, help_text="For maintenance, waiting runs say it."
+        required=False,
+        max_length=node_windows.MAX_NOTE,
+        help_text="Runs that wait because of the window show it.",
     )
 
     def __init__(self, data: QueryDict | None, cluster: Cluster) -> None:
