@@ -138,16 +138,17 @@ def make_secret_key() -> None:
         write_secret(installation.SECRET_KEY_FILE, secrets.token_urlsafe(48))
 
 
-def account_notice() -> str:
+def account_notice(*, as_demo: bool = False) -> str:
     """Returns a sentence about the account under which runs execute. Raises Stop if RUN_AS cannot work."""
     root = os.geteuid() == 0
     if not installation.RUN_AS:
         who = "root" if root else pwd.getpwuid(os.geteuid()).pw_name
-        remedy = (
-            "start without RUN_AS=root to separate them"
-            if root
-            else "start TrainHub as root with RUN_AS set to separate them"
-        )
+        if as_demo:
+            remedy = "a demo does not separate them"
+        elif root:
+            remedy = "start without RUN_AS=root to separate them"
+        else:
+            remedy = "start TrainHub as root with RUN_AS set to separate them"
         return (
             f"Runs execute as {who}: whoever may submit is trusted with this account ({remedy}; see "
             "THREAT_MODEL.md)."
