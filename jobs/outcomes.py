@@ -170,7 +170,9 @@ def _is_over(parts: Sequence[NodePart]) -> bool:
 
 def _is_stopped(parts: Sequence[NodePart]) -> bool:
     """Returns whether a node has stopped its ranks because the hub told it so."""
-    return any(part.fact is not None and part.fact.stopping == StopReason.CANCELED for part in parts)
+    # A hub of the version before gave the reason CANCELED for a preemption, too.
+    reasons = (StopReason.PREEMPTED, StopReason.CANCELED)
+    return any(part.fact is not None and part.fact.stopping in reasons for part in parts)
 
 
 def _have_succeeded(parts: Sequence[NodePart]) -> bool:

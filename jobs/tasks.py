@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs import run_curves
+from jobs.quotas import disk_use
 from jobs.recovery import node_loss, reaper
 from jobs.scheduling import run_actions
 
@@ -34,3 +35,8 @@ def watch() -> None:
 @shared_task(ignore_result=True)
 def keep_curves() -> None:
     run_curves.store_ended_curves()
+
+
+@shared_task(ignore_result=True)
+def measure_disk() -> None:
+    disk_use.measure_limited()

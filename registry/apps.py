@@ -15,7 +15,9 @@ class RegistryConfig(AppConfig):
     name = "registry"
 
     def ready(self) -> None:
-        blob_gc.add(self.get_model("ModelFile"), workspace="version__model__workspace")
+        blob_gc.add(
+            self.get_model("ModelFile"), workspace="version__model__workspace", person="version__created_by"
+        )
         # What it imports needs the models, which are there only now.
         import_string("jobs.run_notifications.END_HOOKS").append(_follow_exports)
 

@@ -13,7 +13,11 @@ class TrackingConfig(AppConfig):
     def ready(self) -> None:
         silence_sources.OTHER_SIGNS.append("tracking.metrics.last_points.seconds_since")
         # Files of logged models count as references, so that the garbage collection of blobs spares them.
-        blob_gc.add(self.get_model("LoggedModelFile"), workspace="model__experiment__workspace")
+        blob_gc.add(
+            self.get_model("LoggedModelFile"),
+            workspace="model__experiment__workspace",
+            person="model__run__created_by",
+        )
         # The purge empties the tables in this order, so rows that refer to others come before them.
         RUN_TABLES.append(RunTable(self.get_model("MetricBlock"), "metric__run"))
         for name in (

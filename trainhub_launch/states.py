@@ -36,6 +36,7 @@ class StopReason(StrEnum):
     node only serve."""
 
     CANCELED = "canceled"
+    PREEMPTED = "preempted"
     TIMEOUT = "timeout"
     GANG = "gang"
     ORPHAN = "orphan"

@@ -24,9 +24,9 @@ class RunDir:
     """One attempt's folder. Raises InvalidIdentifier for an invalid `run` or `attempt`.
 
     Writers: the agent writes `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`, `outputs_record`
-    and `settled`; the child writes `child`, `state`, `bin` and `supervisor_ended`; rank wrappers and `rsh`
-    write into `ranks`. Under MPI `ranks` belongs to the account of the ranks, so the child writes nothing
-    into it once they run."""
+    and `settled`; the child writes `child`, `state`, `bin`, `supervisor_ended` and, for the ranks to read,
+    `preemption`; rank wrappers and `rsh` write into `ranks`. Under MPI `ranks` belongs to the account of the
+    ranks, so the child writes nothing into it once they run."""
 
     __slots__ = ("attempt", "path", "run")
 
@@ -87,6 +87,11 @@ class RunDir:
     @property
     def stop(self) -> str:
         return f"{self.path}/stop.json"
+
+    @property
+    def preemption(self) -> str:
+        """The file that announces a preemption to the ranks; its path is in their environment."""
+        return f"{self.path}/preemption.json"
 
     @property
     def outputs_record(self) -> str:

@@ -17,6 +17,7 @@ class TaskName(StrEnum):
     TEND_MACHINES = "clusters.tasks.tend_machines"
     KEEP_CURVES = "jobs.tasks.keep_curves"
     LAUNCH_QUEUED = "jobs.tasks.launch_queued"
+    MEASURE_DISK = "jobs.tasks.measure_disk"
     LAUNCH_RUN = "jobs.tasks.launch_run"
     REAP = "jobs.tasks.reap"
     WATCH = "jobs.tasks.watch"

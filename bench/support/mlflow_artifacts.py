@@ -25,7 +25,7 @@ def main() -> None:
     file = Path(sys.argv[1])
     client = MlflowClient()
     run = a_run(client)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     client.log_artifact(run, str(file))
     sent = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
@@ -33,7 +33,7 @@ def main() -> None:
         got = client.download_artifacts(run, file.name, folder)
         done = time.perf_counter()
         same = filecmp.cmp(file, got, shallow=False)
-    print(json.dumps({"up_s": sent - begun, "down_s": done - came, "same": same}))
+    print(json.dumps({"up_s": sent - started, "down_s": done - came, "same": same}))
 
 
 if __name__ == "__main__":

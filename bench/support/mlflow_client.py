@@ -37,8 +37,8 @@ def acknowledge_at_once() -> None:
 
 
 def a_run(client: MlflowClient, name: str = "bench") -> str:
-    found = client.get_experiment_by_name(name)
-    experiment = found.experiment_id if found else client.create_experiment(name)
+    existing = client.get_experiment_by_name(name)
+    experiment = existing.experiment_id if existing else client.create_experiment(name)
     return str(client.create_run(experiment).info.run_id)
 
 
@@ -48,10 +48,10 @@ def single(count: int) -> float:
     run = a_run(client)
     for step in range(10):
         client.log_metric(run, "warm", 0.0, step=step)
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for step in range(count):
         client.log_metric(run, "loss", 1.0 / (step + 1), step=step)
-    return count / (time.perf_counter() - begun)
+    return count / (time.perf_counter() - started)
 
 
 def batch(count: int, keys: int) -> dict[str, float]:
@@ -67,10 +67,10 @@ def batch(count: int, keys: int) -> dict[str, float]:
         for number in range(count + 1)
     ]
     client.log_batch(run, batches[0])
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for metrics in batches[1:]:
         client.log_batch(run, metrics)
-    return {"metrics_s": 1000 * count / (time.perf_counter() - begun)}
+    return {"metrics_s": 1000 * count / (time.perf_counter() - started)}
 
 
 def writer(count: int, fair: bool, failed: Any) -> None:
@@ -86,7 +86,7 @@ def writers(count: int, fair: bool) -> dict[str, Any]:
     context = multiprocessing.get_context("spawn")
     failed: Any = context.Queue()
     processes = [context.Process(target=writer, args=(count, fair, failed)) for _ in range(4)]
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for process in processes:
         process.start()
     for process in processes:
@@ -94,17 +94,17 @@ def writers(count: int, fair: bool) -> dict[str, Any]:
     errors = []
     while not failed.empty():
         errors.append(failed.get())
-    return {"seconds": time.perf_counter() - begun, "errors": errors}
+    return {"seconds": time.perf_counter() - started, "errors": errors}
 
 
 def search(experiment: str, rounds: int, results: int) -> dict[str, Any]:
     client = MlflowClient()
-    found = client.get_experiment_by_name(experiment)
+    existing = client.get_experiment_by_name(experiment)
     took, runs = [], []
     for _ in range(rounds):
-        begun = time.perf_counter()
-        runs = client.search_runs([found.experiment_id], SEARCHED, order_by=ORDER, max_results=results)
-        took.append(time.perf_counter() - begun)
+        started = time.perf_counter()
+        runs = client.search_runs([existing.experiment_id], SEARCHED, order_by=ORDER, max_results=results)
+        took.append(time.perf_counter() - started)
     return {"median_s": statistics.median(took), "found": len(runs)}
 
 

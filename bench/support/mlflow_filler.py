@@ -38,12 +38,12 @@ def experiment(connection: Any, name: str) -> int:
         "creation_time": 1,
         "last_update_time": 1,
     }
-    found = sqlalchemy.select(SqlExperiment.__table__.c.experiment_id).where(
+    query = sqlalchemy.select(SqlExperiment.__table__.c.experiment_id).where(
         SqlExperiment.__table__.c.name == name
     )
-    if connection.execute(found).scalar_one_or_none() is None:
+    if connection.execute(query).scalar_one_or_none() is None:
         connection.execute(SqlExperiment.__table__.insert(), [fields])
-    return int(connection.execute(found).scalar_one())
+    return int(connection.execute(query).scalar_one())
 
 
 def run_row(run: str, number: int, experiment_id: int) -> dict[str, Any]:

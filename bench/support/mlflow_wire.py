@@ -45,8 +45,8 @@ class Wire:
     def run(self) -> str:
         name = f"wire-{time.time_ns()}"
         experiment = self.call("experiments/create", {"name": name})["experiment_id"]
-        begun = self.call("runs/create", {"experiment_id": experiment, "start_time": FIRST_MS})
-        return str(begun["run"]["info"]["run_id"])
+        created = self.call("runs/create", {"experiment_id": experiment, "start_time": FIRST_MS})
+        return str(created["run"]["info"]["run_id"])
 
     def single(self, count: int) -> float:
         """Calls a second."""
@@ -71,24 +71,24 @@ class Wire:
 
     def search(self, experiment: str, rounds: int) -> tuple[float, int]:
         """Median seconds, and how many of at most 100 runs were found."""
-        found = json.loads(self.ask("GET", f"{API}/experiments/get-by-name?experiment_name={experiment}"))[
+        stored = json.loads(self.ask("GET", f"{API}/experiments/get-by-name?experiment_name={experiment}"))[
             "experiment"
         ]
         asked = {
-            "experiment_ids": [found["experiment_id"]],
+            "experiment_ids": [stored["experiment_id"]],
             "filter": SEARCHED,
             "order_by": ORDER,
             "max_results": 100,
         }
         body, took, answer = json.dumps(asked).encode(), [], b"{}"
         for _ in range(rounds):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             answer = self.ask("POST", f"{API}/runs/search", body)
-            took.append(time.perf_counter() - begun)
+            took.append(time.perf_counter() - started)
         return statistics.median(took), len(json.loads(answer).get("runs", ()))
 
     def _took(self, path: str, bodies: Iterable[bytes]) -> float:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         for body in bodies:
             self.ask("POST", f"{API}/{path}", body)
-        return time.perf_counter() - begun
+        return time.perf_counter() - started

@@ -67,8 +67,8 @@ def _as_postgres(name: str, *arguments: str) -> list[str]:
 
 
 def _binary(name: str) -> str:
-    found = [*sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)]
-    path = str(found[0]) if found else shutil.which(name)
+    paths = [*sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), reverse=True)]
+    path = str(paths[0]) if paths else shutil.which(name)
     if not path:
         raise SystemExit("PostgreSQL is not installed; .ci/system-packages installs it")
     return path

@@ -170,16 +170,16 @@ class Road(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._got += data
-        head, found, rest = self._got.partition(b"\r\n\r\n")
-        if not found or self._busy is None:
+        head, separator, rest = self._got.partition(b"\r\n\r\n")
+        if not separator or self._busy is None:
             return
         length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
         if len(rest) < length:
             return
-        node, begun = self._busy
+        node, started = self._busy
         now = time.monotonic()
         self._got, self._busy = bytearray(), None
-        self._told.answer_s.append(now - begun)
+        self._told.answer_s.append(now - started)
         if head.startswith(b"HTTP/1.1 200"):
             node.answered(bytes(rest), self._told)
         else:
@@ -206,8 +206,8 @@ class Road(asyncio.Protocol):
 
 def _all_of(mark: bytes, body: bytearray) -> list[int]:
     """Where the number behind each mark's type byte begins."""
-    found, at = [], body.find(mark)
+    positions, at = [], body.find(mark)
     while at >= 0:
-        found.append(at + 1)
+        positions.append(at + 1)
         at = body.find(mark, at + 1)
-    return found
+    return positions

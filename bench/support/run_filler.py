@@ -34,14 +34,14 @@ def fill(
     ]
     dice = random.Random(seed)
     first = workspace.last_run_number + 1
-    begun = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=runs)
+    begin = datetime.now(UTC).replace(microsecond=0) - timedelta(minutes=runs)
     for start in range(0, runs, AT_ONCE):
         numbers = range(first + start, first + min(start + AT_ONCE, runs))
         with transaction.atomic():
             _some(
                 numbers,
                 [made[n % experiments] for n in numbers],
-                begun - timedelta(minutes=first),
+                begin - timedelta(minutes=first),
                 user,
                 dice,
             )

@@ -66,10 +66,10 @@ def main() -> int:
     workspace, _ = Workspace.objects.get_or_create(slug="bench", defaults={"name": "Bench"})
     user, _ = User.objects.get_or_create(username="bench")
     Membership.objects.get_or_create(workspace=workspace, user=user, defaults={"role": "owner"})
-    begun = time.perf_counter()
+    started = time.perf_counter()
     fill(runs, workspace, user=user)
     analyze()
-    print(f"  {runs} runs filled in {time.perf_counter() - begun:.0f} s")
+    print(f"  {runs} runs filled in {time.perf_counter() - started:.0f} s")
     limits = Limits()
     newest_s = _measure("no filter, newest, one run", partial(find_runs, workspace, text="", limit=1))
     for name, text, order in ASKED:
@@ -88,9 +88,9 @@ def _measure(name: str, act: Callable[[], object]) -> float:
     """Returns the median in seconds."""
     took = []
     for _ in range(TIMES):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         act()
-        took.append(time.perf_counter() - begun)
+        took.append(time.perf_counter() - started)
     middle = sorted(took)[TIMES // 2]
     print(f"  {name:<36} median {sorted(took)[TIMES // 2] * 1e3:7.1f} ms   first {took[0] * 1e3:7.1f} ms")
     return middle

@@ -90,9 +90,9 @@ class SimulatedNode:
         await asyncio.sleep(delay_s)
         while True:
             self._news.clear()
-            begun = time.monotonic()
+            started = time.monotonic()
             await self._report()
-            pause = self._pace() - (time.monotonic() - begun)
+            pause = self._pace() - (time.monotonic() - started)
             try:
                 await asyncio.wait_for(self._news.wait(), max(0.05, pause))
             except TimeoutError:
@@ -124,7 +124,7 @@ class SimulatedNode:
             ),
         )
         headers = {**self._headers, "Content-Type": "application/msgpack"}
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             answer = await self._client.post(
                 "/api/v1/node/report/", content=msgpack.packb(told.to_wire()), headers=headers
@@ -132,7 +132,7 @@ class SimulatedNode:
         except httpx.TransportError as error:
             self._note(type(error).__name__)
             return
-        self._tally.report_s.append(time.monotonic() - begun)
+        self._tally.report_s.append(time.monotonic() - started)
         if answer.is_error:
             self._note(f"report {answer.status_code}")
             return
@@ -157,29 +157,29 @@ class SimulatedNode:
             task.add_done_callback(lambda _, key=key: self._asking.discard(key))  # type: ignore[misc]
 
     async def _claim(self, key: Key) -> None:
-        held = self._parts.get(key)
-        if held is not None and held.order.go:
+        part = self._parts.get(key)
+        if part is not None and part.order.go:
             return
         # The same one again after a lost answer, as the real one keeps it on its disk.
         nonce = self._nonces.setdefault(key, secrets.token_hex(16))
         ports = list(range(6105, 6113))
         body = {"run": key[0], "attempt": key[1], "nonce": nonce, "ports": ports}
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             answer = await self._client.post("/api/v1/node/claim/", json=body, headers=self._headers)
         except httpx.TransportError as error:
             # The answer to a later report asks for it again.
             self._note(f"claim {type(error).__name__}")
             return
-        self._tally.claim_s.append(time.monotonic() - begun)
+        self._tally.claim_s.append(time.monotonic() - started)
         if answer.is_error:
             self._note(f"claim {answer.status_code}")
             return
         order = NodeOrder.from_json(answer.json())
         now = time.time()
         fact = (
-            held.fact
-            if held
+            part.fact
+            if part
             else AttemptFact(*key, Phase.ACCEPTED, phase_at={"accepted": now, "preparing": now})
         )
         self._parts[key] = Part(fact, order)

@@ -78,7 +78,7 @@ class Shells:
         return ["mpirun", *options, "-np", str(each * len(self.machines)), *program]
 
     def torchrun(self, program: tuple[str, ...], each: int, port: int) -> list[str]:
-        """One on every machine, begun at the same time."""
+        """One on every machine, started at the same time."""
         return self._everywhere(
             [
                 [
@@ -108,7 +108,7 @@ class Shells:
 
     def until_lines(self, command: list[str], count: int) -> float:
         """Seconds from the command, given on the head, to `count` lines of output; waits for its end."""
-        begun = time.monotonic()
+        started = time.monotonic()
         process = subprocess.Popen(
             self.head.inside(*command),
             stdout=subprocess.PIPE,
@@ -120,7 +120,7 @@ class Shells:
         for _ in range(count):
             if not process.stdout.readline():
                 raise RuntimeError(f"{command} ended early: {process.communicate()[1].decode()}")
-        took = time.monotonic() - begun
+        took = time.monotonic() - started
         process.communicate()
         return took
 

@@ -87,13 +87,13 @@ class Stack:
 
     def pids(self) -> list[int]:
         """The supervisor and everything below it."""
-        found, queue = [], [self.supervisor.pid]
+        pids, queue = [], [self.supervisor.pid]
         while queue:
             pid = queue.pop()
-            found.append(pid)
+            pids.append(pid)
             for task in Path(f"/proc/{pid}/task").glob("*/children"):
                 queue += [int(child) for child in task.read_text().split()]
-        return found
+        return pids
 
 
 def _cpu_s(pid: int) -> float:
@@ -112,22 +112,22 @@ def free_port() -> int:
 def stack(data: Path | None = None, /, *, python: str = sys.executable, **settings: str) -> Iterator[Stack]:
     """A running TrainHub on the folder `data`, or on a new one."""
     guard.start()
-    with ExitStack() as held:
-        folder = str(data or held.enter_context(tempfile.TemporaryDirectory(prefix="th-bench-")))
+    with ExitStack() as contexts:
+        folder = str(data or contexts.enter_context(tempfile.TemporaryDirectory(prefix="th-bench-")))
         guard.own_folder(folder)
         port = free_port()
         # Folders for temporary files are closed to other accounts.
         as_root = {"RUN_AS": "root"} if os.geteuid() == 0 else {}
         env = {**os.environ, **as_root, **settings, "DATA_DIR": folder, "BIND": f"127.0.0.1:{port}"}
-        begun = time.monotonic()
+        started = time.monotonic()
         supervisor = subprocess.Popen(
             [python, "manage.py", "up"], cwd=ROOT, env=env, stdout=subprocess.DEVNULL
         )
         try:
             url = f"http://127.0.0.1:{port}"
             _await_answer(f"{url}/healthz", supervisor)
-            begun = time.monotonic() - begun
-            out = Stack(url, Path(folder), supervisor, begun, settings=settings, python=python)
+            started = time.monotonic() - started
+            out = Stack(url, Path(folder), supervisor, started, settings=settings, python=python)
             out.started_cpu_s = sum(_cpu_s(pid) for pid in out.pids())
             out.token = _token(env, python)
             out.client = httpx.Client(headers={"Authorization": f"Bearer {out.token}"}, timeout=60)
@@ -181,10 +181,10 @@ def _token(env: dict[str, str], python: str) -> str:
         text=True,
         check=True,
     )
-    found = re.search(r"\S{30,}", done.stdout)
-    if found is None:
+    match = re.search(r"\S{30,}", done.stdout)
+    if match is None:
         raise RuntimeError(f"no token in {done.stdout!r}")
-    return found.group()
+    return match.group()
 
 
 def _await_node(out: Stack) -> None:

@@ -69,42 +69,42 @@ def main() -> None:
     options = parser.parse_args()
     now = int(time.time()) // 600 * 600
     longest_s = max(map(span_s, POINTS))
-    begun = (now - options.days * 86400) // longest_s * longest_s
+    begin = (now - options.days * 86400) // longest_s * longest_s
     cluster = Cluster.objects.create(name="bench")
     subjects = [HOST, *(f"GPU-{index}" for index in range(GPUS))]
     data = {
-        subject: numbers((now - begun) // BUCKET_S, seed, HOST_NAMES if subject == HOST else GPU_NAMES)
+        subject: numbers((now - begin) // BUCKET_S, seed, HOST_NAMES if subject == HOST else GPU_NAMES)
         for seed, subject in enumerate(subjects)
     }
     packed = {
-        subject: list(_packed(*pair, subject=subject, begun=begun, now=now)) for subject, pair in data.items()
+        subject: list(_packed(*pair, subject=subject, begin=begin, now=now)) for subject, pair in data.items()
     }
     took = []
     for number in range(options.nodes):
         name = f"bench-{number}"
-        slices = _slices(name, data, begun, now)
+        slices = _slices(name, data, begin, now)
         took.append(_store(cluster, name, packed, slices))
     # The statistics that an installation has after its first minutes.
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    told: dict[str, Any] = {"bytes_per_gpu_day": {}, "rows": _beside(data["GPU-0"], begun, now)}
+    told: dict[str, Any] = {"bytes_per_gpu_day": {}, "rows": _beside(data["GPU-0"], begin, now)}
     for step in POINTS:
         total = sum(
             len(row.data) for subject in subjects if subject for row in packed[subject] if row.step_s == step
         )
-        days = min(retention_s()[step], now - begun) / 86400
+        days = min(retention_s()[step], now - begin) / 86400
         told["bytes_per_gpu_day"][step] = total / GPUS / days
-    told["fold_s"] = _folded(cluster, packed, _slices("folded", data, begun, now), now)
+    told["fold_s"] = _folded(cluster, packed, _slices("folded", data, begin, now), now)
     told["slice_bytes"] = sum(map(len, slices.values())) / len(slices)
     told["slice_s"] = min(took)
     told["chunks"] = TelemetryChunk.objects.count()
     print("FILLED", json.dumps(told))
 
 
-def _packed(mean: Numbers, most: Numbers, *, subject: str, begun: int, now: int) -> Iterator[TelemetryChunk]:
+def _packed(mean: Numbers, most: Numbers, *, subject: str, begin: int, now: int) -> Iterator[TelemetryChunk]:
     """Everything up to the newest minutes, as folding leaves it."""
     names = HOST_NAMES if subject == HOST else GPU_NAMES
-    folded = (now - NOT_FOLDED_S - begun) // BUCKET_S // 60 * 60
+    folded = (now - NOT_FOLDED_S - begin) // BUCKET_S // 60 * 60
     for step, kept in retention_s().items():
         each = step // BUCKET_S
         shape = (len(names), folded // each, each)
@@ -113,7 +113,7 @@ def _packed(mean: Numbers, most: Numbers, *, subject: str, begun: int, now: int)
             most[:, :folded].reshape(shape).max(axis=2),
         )
         for first in range(0, means.shape[1], POINTS[step]):
-            start = begun + first * step
+            start = begin + first * step
             if start + span_s(step) < now - kept:
                 continue
             part = means[:, first : first + POINTS[step]]
@@ -127,8 +127,8 @@ def _row(subject: str, chunk: Chunk) -> TelemetryChunk:
     return TelemetryChunk(subject=subject, step_s=chunk.step_s, start=chunk.start, data=chunk_bytes(chunk))
 
 
-def _slices(node: str, data: dict[str, tuple[Numbers, Numbers]], begun: int, now: int) -> dict[int, bytes]:
-    first = (now - NOT_FOLDED_S - begun) // BUCKET_S // 60 * 60
+def _slices(node: str, data: dict[str, tuple[Numbers, Numbers]], begin: int, now: int) -> dict[int, bytes]:
+    first = (now - NOT_FOLDED_S - begin) // BUCKET_S // 60 * 60
     blocks = []
     for told, names in (([subject for subject in data if subject], GPU_NAMES), ([HOST], HOST_NAMES)):
         values, peaks = (
@@ -136,7 +136,7 @@ def _slices(node: str, data: dict[str, tuple[Numbers, Numbers]], begun: int, now
         )
         subjects = tuple(subject and f"{node}-{subject}" for subject in told)
         blocks.append(
-            Block(begun + first * BUCKET_S, BUCKET_S, subjects, names, values.tobytes(), peaks.tobytes())
+            Block(begin + first * BUCKET_S, BUCKET_S, subjects, names, values.tobytes(), peaks.tobytes())
         )
     return slice_bytes(blocks)
 
@@ -175,26 +175,26 @@ def _folded(
     full."""
     _store(cluster, "folded", packed, slices)
     node = Node.objects.get(name="folded")
-    begun = time.process_time()
+    begin = time.process_time()
     compaction.fold(node.pk, now)
-    took = time.process_time() - begun
+    took = time.process_time() - begin
     node.delete()
     return took
 
 
-def _beside(pair: tuple[Numbers, Numbers], begun: int, now: int) -> dict[str, float]:
+def _beside(pair: tuple[Numbers, Numbers], begin: int, now: int) -> dict[str, float]:
     """The same as rows of 56 numbers, one per GPU and point: what a day takes, and how long the charts'
     query."""
     columns = [f"{kind}_{place}" for kind in ("mean", "max") for place in range(len(GPU_NAMES))]
     made = ", ".join(f"{column} real" for column in columns)
     with connection.cursor() as cursor:
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
         for label, step, days in (("24 h", 60, 1), ("30 d", 600, 30)):
             table = f"bench_rows_{step}"
             cursor.execute(
                 f"CREATE TABLE {table} (gpu varchar(96), at bigint, {made}, PRIMARY KEY (gpu, at))"
             )
-            each, first = step // BUCKET_S, max(0, (now - days * 86400 - begun) // BUCKET_S)
+            each, first = step // BUCKET_S, max(0, (now - days * 86400 - begin) // BUCKET_S)
             count = (pair[0].shape[1] - first) // each
             shape = (len(GPU_NAMES), count, each)
             means, peaks = (
@@ -205,7 +205,7 @@ def _beside(pair: tuple[Numbers, Numbers], begun: int, now: int) -> dict[str, fl
             for gpu in range(GPUS):
                 lines = np.concatenate((means, peaks)).T.astype(float).round(1).tolist()
                 rows = [
-                    (f"GPU-{gpu}", begun + (first + place * each) * BUCKET_S, *line)
+                    (f"GPU-{gpu}", begin + (first + place * each) * BUCKET_S, *line)
                     for place, line in enumerate(lines)
                 ]
                 started = time.perf_counter()
@@ -213,21 +213,21 @@ def _beside(pair: tuple[Numbers, Numbers], begun: int, now: int) -> dict[str, fl
                     cursor.executemany(f"INSERT INTO {table} VALUES ({slots})", rows)
                 took.append((time.perf_counter() - started) / len(rows))
             cursor.execute("ANALYZE")
-            found[f"{label}, µs to store one"] = min(took) * 1e6
-            found[f"{label}, ms"] = _timed(cursor, table, days * 86400 // 300)
-            found[f"{label}, bytes per GPU-day"] = _size(cursor, table) / GPUS / days
-        return found
+            figures[f"{label}, µs to store one"] = min(took) * 1e6
+            figures[f"{label}, ms"] = _timed(cursor, table, days * 86400 // 300)
+            figures[f"{label}, bytes per GPU-day"] = _size(cursor, table) / GPUS / days
+        return figures
 
 
 def _timed(cursor: Any, table: str, step: int) -> float:
     """The six usual metrics, in 300 points."""
-    wanted = ", ".join(f"avg(mean_{place}), max(max_{place})" for place in range(6))
+    columns = ", ".join(f"avg(mean_{place}), max(max_{place})" for place in range(6))
     seconds = []
     for _ in range(5):
-        begun = time.perf_counter()
-        cursor.execute(f"SELECT gpu, at / {step}, {wanted} FROM {table} GROUP BY gpu, at / {step}")
+        begin = time.perf_counter()
+        cursor.execute(f"SELECT gpu, at / {step}, {columns} FROM {table} GROUP BY gpu, at / {step}")
         cursor.fetchall()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(time.perf_counter() - begin)
     return sorted(seconds)[2] * 1e3
 
 

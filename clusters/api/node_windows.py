@@ -79,8 +79,8 @@ class ClusterWindow(APIView):
     def delete(self, request: Request, name: str, pk: int) -> Response:
         """End a window now, or before it begins. For operators."""
         who = _operator(request)
-        found = NodeReservation.objects.select_related("node__cluster")
-        node_windows.end(get_object_or_404(found, pk=pk, node__cluster__name=name), who)
+        windows = NodeReservation.objects.select_related("node__cluster")
+        node_windows.end(get_object_or_404(windows, pk=pk, node__cluster__name=name), who)
         return Response(status=204)
 
 

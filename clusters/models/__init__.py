@@ -7,7 +7,7 @@ from clusters.models.fair_share import ClusterShare, MonthlyUse, UseAccount
 from clusters.models.leases import Hearing, Lease
 from clusters.models.machines import ClusterEvent, ProvidedMachine
 from clusters.models.nodes import Cluster, Gpu, JoinToken, Node, NodeEvent
-from clusters.models.quotas import Quota
+from clusters.models.quotas import DiskUse, Quota
 from clusters.models.telemetry import StoredSeries, TelemetryChunk, TelemetrySlice
 from clusters.models.windows import NodeReservation
 
@@ -18,6 +18,7 @@ __all__ = [
     "Cluster",
     "ClusterEvent",
     "ClusterShare",
+    "DiskUse",
     "Gpu",
     "Hearing",
     "JoinToken",

@@ -64,8 +64,8 @@ def add(
     with transaction.atomic():
         # Placement locks the same row: no run is placed across the window after this.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
-        known = {node.name: node for node in cluster.nodes.filter(revoked_at=None)}
-        unknown = [name for name in nodes if name not in known]
+        nodes_by_name = {node.name: node for node in cluster.nodes.filter(revoked_at=None)}
+        unknown = [name for name in nodes if name not in nodes_by_name]
         if unknown or not nodes:
             raise SpecError(
                 "nodes", f"{unknown[0]!r} is no node of {cluster.name}" if unknown else "name a node"
@@ -74,7 +74,7 @@ def add(
             raise SpecError("nodes", f"a cluster has at most {MAX_WINDOWS} windows; end some first")
         windows = [
             NodeReservation.objects.create(
-                node=known[name],
+                node=nodes_by_name[name],
                 begins_at=begin,
                 ends_at=end,
                 workspace=owner,
@@ -128,10 +128,10 @@ def _check_span(begin: datetime, end: datetime) -> None:
 def _workspace(cluster: Cluster, slug: str) -> Workspace | None:
     if not slug:
         return None
-    found = None if "\0" in slug else Workspace.objects.filter(slug=slug).first()
-    if found is None or not may_use(cluster, found):
+    owner = None if "\0" in slug else Workspace.objects.filter(slug=slug).first()
+    if owner is None or not may_use(cluster, owner):
         raise SpecError("workspace", f"{slug!r} is no workspace that may use the cluster {cluster.name}")
-    return found
+    return owner
 
 
 def _why(window: NodeReservation) -> str:

@@ -67,8 +67,8 @@ def cluster_windows(request: WorkspaceRequest, name: str) -> HttpResponse:
 @operators_only
 @require_POST
 def end_window(request: WorkspaceRequest, name: str, pk: int) -> HttpResponse:
-    found = NodeReservation.objects.select_related("node__cluster")
-    window = get_object_or_404(found, pk=pk, node__cluster__name=name)
+    windows = NodeReservation.objects.select_related("node__cluster")
+    window = get_object_or_404(windows, pk=pk, node__cluster__name=name)
     node_windows.end(window, request.user)
     messages.success(request, f"The window of {window.node.name} was ended.")
     return redirect("cluster-windows", name)

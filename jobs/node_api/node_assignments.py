@@ -85,9 +85,11 @@ class Assignment:
         if self.phase == Phase.DONE:
             return None
         why = None
-        # A node need not know why it has to stop a preempted run, and earlier versions know no other reason.
-        if (self.run_state is RunState.CANCEL_REQUESTED or self.preempted) and not self.over:
+        if self.run_state is RunState.CANCEL_REQUESTED and not self.over:
             why = StopReason.CANCELED
+        elif self.preempted and not self.over:
+            # A node of an earlier version stops the run, too, but does not write the file that announces it.
+            why = StopReason.PREEMPTED
         elif self.over:
             why = StopReason.ORPHAN
         elif self.failing:

@@ -34,9 +34,16 @@ class QuotaSerializer(serializers.Serializer[QuotaRow | Sequence[QuotaRow]]):
         source="balance.gpu_hours", allow_null=True, help_text="In a calendar month (UTC)."
     )
     waiting_runs = serializers.IntegerField(source="balance.waiting_runs", allow_null=True)
+    disk_gib = serializers.FloatField(
+        source="balance.disk_gib", allow_null=True, help_text="Of the files that the hub stores, in GiB."
+    )
     gpus_held = serializers.IntegerField(source="balance.gpus_held")
     gpu_hours_used = serializers.FloatField(source="balance.gpu_hours_used", help_text="In this month.")
     runs_waiting = serializers.IntegerField(source="balance.runs_waiting")
+    disk_bytes_used = serializers.IntegerField(
+        source="balance.disk_bytes_used",
+        help_text="As measured last, every five minutes; 0 without a limit of the disk.",
+    )
     note = serializers.CharField(help_text="By what it is exceeded already; empty if it is not.")
 
 
@@ -50,6 +57,7 @@ class NewQuotaSerializer(serializers.Serializer[Mapping[str, object]]):
     gpus = serializers.IntegerField(min_value=0, max_value=MAX_LIMIT, required=False, allow_null=True)
     gpu_hours = serializers.FloatField(min_value=0, max_value=MAX_LIMIT, required=False, allow_null=True)
     waiting_runs = serializers.IntegerField(min_value=0, max_value=MAX_LIMIT, required=False, allow_null=True)
+    disk_gib = serializers.FloatField(min_value=0, max_value=MAX_LIMIT, required=False, allow_null=True)
 
     def validate(self, attrs: dict[str, object]) -> dict[str, object]:
         unknown = sorted(set(self.initial_data) - set(self.fields))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from clusters.models import Quota
+from jobs.quotas import disk_use
 from jobs.quotas.quota_check import PEOPLE, PERSON, SCOPES, WORKSPACE, QuotaBook
 from jobs.task_messages import launch_soon
 from trainhub_launch.errors import SpecError
@@ -16,7 +17,8 @@ from trainhub_launch.scheduler.quotas import QuotaBalance, excess
 from workspaces import audit
 from workspaces.models import Membership, User, Workspace
 
-LIMITS = ("gpus", "gpu_hours", "waiting_runs")
+LIMITS = ("gpus", "gpu_hours", "waiting_runs", "disk_gib")
+FRACTIONS = ("gpu_hours", "disk_gib")
 MAX_LIMIT = 1_000_000
 
 
@@ -56,6 +58,9 @@ def set_quota(
     field."""
     user = _person(workspace, scope, person)
     values = {name: _limit(name, limits.get(name)) for name in LIMITS}
+    if values["disk_gib"] is not None:
+        # So that the answer can say what is above it. Runs and files are counted before the lock is taken.
+        disk_use.measure_again(workspace)
     with transaction.atomic():
         # Submissions lock the same row, and so do other changes of a quota that does not exist yet.
         Workspace.objects.select_for_update().get(pk=workspace.pk)
@@ -101,7 +106,7 @@ def _limit(name: str, value: float | None) -> float | int | None:
         return None
     if not math.isfinite(value) or not 0 <= value <= MAX_LIMIT:
         raise SpecError(name, f"must be between 0 and {MAX_LIMIT}, or empty for no limit")
-    if name == "gpu_hours":
+    if name in FRACTIONS:
         return float(value)
     if value != int(value):
         raise SpecError(name, "must be a whole number, or empty for no limit")

@@ -11,6 +11,8 @@ from clusters.fair_share import use
 from clusters.fair_share.use import UserKey
 from clusters.models import Lease, Quota
 from jobs.models import Run
+from jobs.quotas import disk_use
+from jobs.quotas.disk_use import StoredBytes
 from jobs.states import RunKind, RunState
 from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.placement import Placement
@@ -24,16 +26,19 @@ SCOPES = (WORKSPACE, PEOPLE, PERSON)
 
 class QuotaBook:
     """The quotas of all workspaces, or of one, with their use. Read once for many runs: one query if there is
-    no quota, five more otherwise."""
+    no quota, at most six more otherwise. `only_disk`: of their use only the disk."""
 
-    def __init__(self, workspace: Workspace | None = None) -> None:
+    def __init__(self, workspace: Workspace | None = None, *, only_disk: bool = False) -> None:
         quotas = Quota.objects.select_related("workspace", "person")
         rows = quotas if workspace is None else quotas.filter(workspace=workspace)
         self._quotas = {(row.workspace_id, row.scope, row.person_id): row for row in rows}
         self._held: dict[UserKey, int] = {}
         self._seconds: dict[UserKey, float] = {}
         self._waiting: dict[UserKey, int] = {}
-        if self._quotas:
+        self._disk: StoredBytes = {}
+        if any(quota.disk_gib is not None for quota in self._quotas.values()):
+            self._disk = disk_use.stored_bytes(workspace)
+        if self._quotas and not only_disk:
             self._held, self._waiting = _held_gpus(), _waiting_runs()
             self._seconds = use.gpu_seconds_in_month()
 
@@ -51,25 +56,24 @@ class QuotaBook:
     def balances(self, workspace: Workspace, person: User | None) -> list[QuotaBalance]:
         """Returns the limits that hold for this person in this workspace, with their use; no limits are left
         out."""
-        found = []
+        balances = []
         own = self._quotas.get((workspace.pk, WORKSPACE, None))
         if own is not None:
-            found.append(self._balance(own, f"workspace {workspace.slug}", None))
+            balances.append(self._balance(own, f"workspace {workspace.slug}", None))
         if person is not None:
             each = self._quotas.get((workspace.pk, PEOPLE, None))
             quota = self._quotas.get((workspace.pk, PERSON, person.pk), each)
             if quota is not None:
                 owner = f"{person.get_username()} in workspace {workspace.slug}"
-                found.append(self._balance(quota, owner, person.pk))
-        return found
+                balances.append(self._balance(quota, owner, person.pk))
+        return balances
 
     def balance_of(self, quota: Quota) -> QuotaBalance:
         """Returns a quota of a workspace or of one person with its use; one for each person has none."""
         slug = quota.workspace.slug
         if quota.scope == PEOPLE:
-            return QuotaBalance(
-                f"each person in workspace {slug}", quota.gpus, quota.gpu_hours, quota.waiting_runs
-            )
+            owner = f"each person in workspace {slug}"
+            return QuotaBalance(owner, quota.gpus, quota.gpu_hours, quota.waiting_runs, quota.disk_gib)
         who = quota.person
         owner = f"workspace {slug}" if who is None else f"{who.get_username()} in workspace {slug}"
         return self._balance(quota, owner, quota.person_id)
@@ -87,9 +91,11 @@ class QuotaBook:
             quota.gpus,
             quota.gpu_hours,
             quota.waiting_runs,
+            quota.disk_gib,
             gpus_held=int(total(self._held)),
             gpu_hours_used=total(self._seconds) / 3600,
             runs_waiting=int(total(self._waiting)),
+            disk_bytes_used=self._disk.get((quota.workspace_id, person), 0),
         )
 
 
@@ -102,12 +108,12 @@ def lock_quotas(workspace: Workspace) -> QuotaBook | None:
 
 
 def _held_gpus() -> dict[UserKey, int]:
-    held: dict[UserKey, int] = defaultdict(int)
+    counts: dict[UserKey, int] = defaultdict(int)
     # Reservations (attempt 0) do not count: their run waits, and counts whole when it starts.
     leases = Lease.objects.filter(released_at=None, attempt__gt=0).exclude(workspace=None)
     for workspace, person, gpus in leases.values_list("workspace", "person", "gpus"):
-        held[workspace, person] += len(gpus)
-    return dict(held)
+        counts[workspace, person] += len(gpus)
+    return dict(counts)
 
 
 def _waiting_runs() -> dict[UserKey, int]:

@@ -10,7 +10,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
-from jobs.quotas import quota_admin
+from jobs.quotas import disk_use, quota_admin
 from jobs.quotas.quota_check import PEOPLE, PERSON, WORKSPACE
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, must_operate, needs
@@ -34,6 +34,11 @@ class QuotaForm(forms.Form):
         required=False, label="GPU-hours a month", help_text="In a calendar month (UTC). Empty: no limit."
     )
     waiting_runs = forms.IntegerField(required=False, label="Waiting runs", help_text="Empty: no limit.")
+    disk_gib = forms.FloatField(
+        required=False,
+        label="Disk in GiB",
+        help_text="Of sources, outputs, logs and models that the hub stores. Empty: no limit.",
+    )
 
 
 @needs(Role.VIEWER)
@@ -60,6 +65,7 @@ def quotas(request: WorkspaceRequest) -> HttpResponse:
         "workspace": workspace,
         "rows": quota_admin.quota_rows(workspace, only),
         "form": form,
+        "measure_minutes": int(disk_use.MEASURE_INTERVAL_S // 60),
         "workspaces": Workspace.objects.order_by("slug") if request.user.is_operator else (),
     }
     return render(request, "jobs/quotas/quotas.html", context, status=400 if form.is_bound else 200)

@@ -72,10 +72,10 @@ def _candidates(cluster: Cluster, run: Run, now: datetime) -> list[Candidate]:
     if not attempts:
         return []
     earliest = now - timedelta(minutes=settings.PREEMPT_AFTER_MINUTES)
-    held: dict[str, list[Lease]] = defaultdict(list)
+    leases_by_run: dict[str, list[Lease]] = defaultdict(list)
     in_cluster = Lease.objects.filter(released_at=None, node__cluster=cluster, holder__in=attempts)
     for lease in in_cluster.select_related("node"):
-        held[lease.holder].append(lease)
+        leases_by_run[lease.holder].append(lease)
     return [
         Candidate(
             holder,
@@ -88,7 +88,7 @@ def _candidates(cluster: Cluster, run: Run, now: datetime) -> list[Candidate]:
                 for lease in parts
             },
         )
-        for holder, parts in held.items()
+        for holder, parts in leases_by_run.items()
         if all(
             lease.attempt == attempts[holder] and not lease.promised_to and lease.created_at <= earliest
             for lease in parts

@@ -13,6 +13,7 @@ from jobs import environments
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Snapshot
+from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters
@@ -61,6 +62,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)
     findings += _quotas(draft.demand, principal)
+    findings += _disk(principal)
     findings += _secrets(spec, principal)
     findings += check_interpreters(spec, draft.idle, nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
@@ -144,6 +146,12 @@ def _quotas(demand: Demand, principal: Principal) -> Iterator[Finding]:
     full = waiting_refusal(balances)
     if full is not None:
         yield Finding("error", full.field, full.sentence)
+
+
+def _disk(principal: Principal) -> Iterator[Finding]:
+    sentence = disk_quota.refusal(principal.workspace, principal.user)
+    if sentence:
+        yield Finding("error", "source", sentence)
 
 
 def _secrets(spec: RunSpec, principal: Principal) -> Iterator[Finding]:

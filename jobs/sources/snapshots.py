@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import zipfile
 from collections.abc import Iterable
@@ -14,10 +15,11 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from jobs.models import Draft, Run, Snapshot
+from jobs.quotas import disk_quota
 from jobs.sources import folders, zips
 from jobs.sources.examples import Example, example, examples
 from jobs.sources.folders import SourceTree
-from jobs.sources.source_files import SnapshotError, read_chunks
+from jobs.sources.source_files import FIELD, SnapshotError, read_chunks
 from workspaces.access import Principal
 from workspaces.models import Workspace
 from workspaces.stored_files import blob_gc, blob_writer, blobs
@@ -76,6 +78,7 @@ def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
             packed = Path(folder) / "snapshot.zip"
             manifest = _pack(tree, packed)
             size = packed.stat().st_size
+            _check_room(packed, size, principal)
             sha256 = blob_writer.store_file(packed)
     except OSError as error:
         if error.errno not in blobs.DISK_FULL:
@@ -94,6 +97,17 @@ def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
         },
     )
     return snapshot
+
+
+def _check_room(packed: Path, size: int, principal: Principal) -> None:
+    """Raises SnapshotError if a quota leaves no room for a snapshot that the workspace does not have."""
+    try:
+        disk_quota.check_room(principal.workspace, principal.user, size, field=FIELD)
+    except disk_quota.DiskQuotaExceeded as error:
+        with packed.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if not Snapshot.objects.filter(workspace=principal.workspace, sha256=sha256).exists():
+            raise SnapshotError(error.message) from error
 
 
 def _pack(tree: SourceTree, target: Path) -> list[dict[str, str | int]]:

@@ -18,9 +18,10 @@ from starlette.responses import Response
 from clusters.models import Node
 from jobs.models import Snapshot
 from jobs.node_api.auth import require_node_or_person
+from jobs.quotas import disk_quota
 from jobs.transfer import senders
 from workspaces.access import Principal
-from workspaces.http.problems import Problem, problem_responses
+from workspaces.http.problems import FieldProblem, Problem, problem_responses
 from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
@@ -58,6 +59,8 @@ async def put(request: Request) -> Response:
         return Response(headers=before)
     if int(before["Upload-Offset"]) != piece.start:
         raise _wrong_offset(before)
+    if isinstance(who, Principal) and piece.start == 0:
+        await in_thread(_check_room, who, piece.total)
     data = await read_body(request, MAX_PIECE_BYTES)
     if len(data) != piece.length:
         raise Problem(
@@ -149,6 +152,14 @@ def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dic
     if is_complete and isinstance(who, Node):
         senders.record_sent(who, sha256)
     return _headers(at, complete=is_complete)
+
+
+def _check_room(who: Principal, size_bytes: int) -> None:
+    """Raises Problem if a quota of disk leaves no room. What nodes send are outputs of active runs."""
+    try:
+        disk_quota.check_room(who.workspace, who.user, size_bytes, field="file")
+    except disk_quota.DiskQuotaExceeded as error:
+        raise FieldProblem(403, "Not allowed", error.field, error.message) from error
 
 
 def _wrong_offset(progress: dict[str, str]) -> Problem:

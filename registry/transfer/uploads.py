@@ -10,13 +10,14 @@ from django.conf import settings
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from jobs.quotas import disk_quota
 from registry.api.serializers import VersionSerializer
 from registry.errors import RegistryError
 from registry.model_metadata import checked_description
 from registry.models import ModelVersion
 from registry.registration import UPLOAD, Origin, Words, add_version, check_name
 from registry.transfer.forms import FilesForm
-from tracking.artifacts.body_writer import check_size, write_body
+from tracking.artifacts.body_writer import check_size, declared_size, write_body
 from tracking.callers import Caller, caller_of
 from tracking.mlflow.protocol.errors import MlflowError
 from workspaces.http.problems import FieldProblem, Problem, problem_responses, unauthorized
@@ -34,7 +35,9 @@ async def take(request: Request) -> Response:
         name = check_name(request.path_params["name"])
         # Refuses by Content-Length before anything is read; `write_body` limits a body without that header.
         check_size(request, settings.MAX_UPLOAD_BYTES)
-        version = await _receive(request, who, name)
+        size_bytes = declared_size(request)
+        await in_thread(_check_room, who, size_bytes or 0)
+        version = await _receive(request, who, name, is_counted=size_bytes is not None)
     except RegistryError as error:
         raise FieldProblem(400, "Bad request", error.field, error.message) from error
     except MlflowError as error:
@@ -62,11 +65,21 @@ async def _uploader(request: Request) -> Caller:
     return who
 
 
-async def _receive(request: Request, who: Caller, name: str) -> ModelVersion:
+def _check_room(who: Caller, size_bytes: int) -> None:
+    """Raises RegistryError if a quota of disk leaves no room."""
+    try:
+        disk_quota.check_room(who.workspace, who.user, size_bytes, field="files")
+    except disk_quota.DiskQuotaExceeded as error:
+        raise RegistryError(error.field, error.message) from error
+
+
+async def _receive(request: Request, who: Caller, name: str, *, is_counted: bool) -> ModelVersion:
     form = FilesForm(request.headers.get("content-type", ""))
     try:
         await write_body(request, form.write, settings.MAX_UPLOAD_BYTES)
         await anyio.to_thread.run_sync(form.end)
+        if not is_counted:
+            await in_thread(_check_room, who, sum(file.size_bytes for file in form.files))
         words = Words(checked_description(form.fields.get("description", "")))
         return await in_thread(
             add_version, who.workspace, name, Origin(UPLOAD, tuple(form.files)), who.user, words

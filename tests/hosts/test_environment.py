@@ -51,9 +51,17 @@ KINDS: dict[str, dict[str, Any]] = {
     "tensorflow workers": {"type": "tensorflow", "worker_count": 2},
     "tensorflow parameter server": {"type": "tensorflow", "worker_count": 2, "parameter_server_count": 1},
 }
-ADDED = {*BASE_ENVIRONMENT, "VIRTUAL_ENV", "LC_CTYPE", "TRAINHUB_CA_FILE", "MLFLOW_TRACKING_SERVER_CERT_PATH"}
+ADDED = {
+    *BASE_ENVIRONMENT,
+    "VIRTUAL_ENV",
+    "LC_CTYPE",
+    "TRAINHUB_CA_FILE",
+    "MLFLOW_TRACKING_SERVER_CERT_PATH",
+    "TRAINHUB_PREEMPTION_FILE",
+}
 """What a process has besides the plan: the node's base, the environment's folder, what Python itself sets,
-and where on this node the authority of a hub with a certificate of its own lies."""
+and where on this node the authority of a hub with a certificate of its own, and the notice of a preemption,
+lie."""
 MPI_OWN = re.compile(r"(OMPI|PMIX|PMI|PRTE|ORTE|OPAL|PRRTE|HWLOC)_|OPAL|IPATH_NO_BACKTRACE|HFI_NO_BACKTRACE")
 
 

@@ -79,13 +79,19 @@ def check_size(request: Request, max_bytes: int) -> None:
     """Checks Content-Length before a byte is read. Raises MlflowError if it exceeds the limit or the free
     disk space."""
     # A chunked request has no length; `write_body` checks its size on arrival.
-    length = request.headers.get("content-length", "")
-    if not length.isdecimal():
+    length = declared_size(request)
+    if length is None:
         return
-    if int(length) > max_bytes:
+    if length > max_bytes:
         raise too_large_error(max_bytes)
-    if int(length) > shutil.disk_usage(settings.DATA_DIR).free:
+    if length > shutil.disk_usage(settings.DATA_DIR).free:
         raise disk_full_error()
+
+
+def declared_size(request: Request) -> int | None:
+    """Returns Content-Length, or None for a chunked request."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isdecimal() else None
 
 
 def too_large_error(max_bytes: int) -> MlflowError:

@@ -16,6 +16,7 @@ from jobs.models import Artifact, Run
 from tracking.artifacts import file_hints
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller
+from tracking.mlflow import disk_room
 from tracking.mlflow.lookup import DEFAULT_NAME, check_model_readable, check_readable
 from tracking.mlflow.protocol.errors import DENIED, INVALID, MISSING, MlflowError
 from tracking.models import LoggedModel, LoggedModelFile
@@ -100,6 +101,11 @@ class ModelFiles:
 
 
 FileOwner = RunFiles | ModelFiles
+
+
+def check_room(caller: Caller, place: FileOwner, size_bytes: int = 0) -> None:
+    """Raises MlflowError if a quota of disk leaves no room for a file of this size (0: not known yet)."""
+    disk_room.check_room(caller, size_bytes, run=place.run, field="path")
 
 
 def put_file(place: FileOwner, path: str, sha256: str, size_bytes: int) -> None:

@@ -102,6 +102,7 @@ def _complete(caller: Caller, args: CallArgs) -> None:
         return
     try:
         uploads.check_parts(upload, _parts(args))
+        file_owners.check_room(caller, place, uploads.stored_bytes(upload))
         received = with_disk_errors(lambda: uploads.join_parts(upload))
     except (FileNotFoundError, MlflowError) as error:
         if uploads.is_done(upload):
@@ -118,6 +119,7 @@ def _complete(caller: Caller, args: CallArgs) -> None:
 def _begin(caller: Caller, args: CallArgs) -> uploads.StartedUpload:
     address = _target(args)
     place = file_owners.writable_owner(caller, address)
+    file_owners.check_room(caller, place)
     count = args.get("num_parts", 1)
     if not isinstance(count, int | str) or not str(count).isdecimal() or len(str(count)) > 9:
         raise MlflowError(INVALID, "num_parts: must be a whole number.")

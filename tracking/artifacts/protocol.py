@@ -74,7 +74,7 @@ async def store(request: Request) -> Response:
     caller = await require_caller(request, Role.CONTRIBUTOR)
     address = paths.parse_address(request.path_params["path"])
     place = await in_thread(file_owners.writable_owner, caller, address)
-    return await _store_body(request, place, address.path)
+    return await _store_body(request, caller, place, address.path)
 
 
 @mlflow_errors
@@ -86,11 +86,15 @@ async def store_to_run(request: Request) -> Response:
     place = await in_thread(
         file_owners.writable_run_files, caller, args.get("run_uuid") or args.get("run_id") or ""
     )
-    return await _store_body(request, place, path)
+    return await _store_body(request, caller, place, path)
 
 
-async def _store_body(request: Request, place: FileOwner, path: str) -> Response:
+async def _store_body(request: Request, caller: Caller, place: FileOwner, path: str) -> Response:
+    size_bytes = body_writer.declared_size(request)
+    await in_thread(file_owners.check_room, caller, place, size_bytes or 0)
     received = await body_writer.store_body(request)
+    if size_bytes is None:
+        await in_thread(file_owners.check_room, caller, place, received.size_bytes)
     await in_thread(file_owners.put_file, place, path, received.sha256, received.size_bytes)
     return json_response(None)
 

@@ -156,6 +156,10 @@ def join_parts(upload: PartsUpload) -> StoredBlob:
         return StoredBlob(writer.finish(), writer.size)
 
 
+def stored_bytes(upload: PartsUpload) -> int:
+    return sum(upload.part(number).stat().st_size for number in range(1, upload.parts + 1))
+
+
 def mark_done(upload: PartsUpload) -> None:
     """Deletes the parts after the file was stored; the marker remains, for clients that repeat the call."""
     with suppress(FileNotFoundError):  # aborted at the same time; the file exists anyway

@@ -13,7 +13,7 @@ from jobs.models import Run
 from jobs.retention import deletion
 from jobs.states import RunKind, RunState
 from tracking.callers import Caller
-from tracking.mlflow import experiments, lookup, run_cache, run_json, run_tags
+from tracking.mlflow import disk_room, experiments, lookup, run_cache, run_json, run_tags
 from tracking.mlflow.default_names import random_name
 from tracking.mlflow.logging_calls import parse_tags
 from tracking.mlflow.protocol import fields, key_rules, page_tokens, row_json
@@ -43,6 +43,8 @@ def create_run(caller: Caller, args: CallArgs) -> JsonObject:
     experiment = experiments.check_active(
         lookup.stored_experiment(caller, fields.text(args, "experiment_id"))
     )
+    if caller.job is None:
+        disk_room.check_room(caller, field="experiment_id")
     tags = parse_tags(fields.objects(args, "tags"))
     name = fields.text(args, "run_name") or ""
     tagged_name = tags.pop(run_tags.NAME, "")

@@ -29,6 +29,8 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     "scan-missed": (TaskName.SCAN_MISSED, 60.0),
     "account-usage": (TaskName.ACCOUNT_USAGE, 60.0),
     "account-past-usage": (TaskName.ACCOUNT_PAST_USAGE, 3600.0),
+    # As the page of quotas says (jobs.quotas.disk_use.MEASURE_INTERVAL_S).
+    "measure-disk": (TaskName.MEASURE_DISK, 300.0),
     "sweep-blobs": (TaskName.SWEEP_BLOBS, 21600.0),
     "seal-blobs": (TaskName.SEAL_BLOBS, 60.0),
     "forget-sign-in-attempts": (TaskName.FORGET_SIGN_IN_ATTEMPTS, 3600.0),

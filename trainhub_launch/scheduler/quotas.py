@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from trainhub_launch.scheduler.capacity import Demand, counted
 from trainhub_launch.scheduler.rejections import Refusal
+from trainhub_launch.scheduler.sizes import bytes_text
 
 GPUS_FIELD = "resources.gpus_per_node"
+GIB = 2**30
 
 
 @dataclass(frozen=True)
@@ -16,15 +18,17 @@ class QuotaBalance:
     """The limits of one workspace or person, and what they use now. A limit of None is none.
 
     `owner` is worded for sentences: "workspace vision", "carl in workspace vision". `gpu_hours_used` are
-    those of the present calendar month."""
+    those of the present calendar month. `disk_bytes_used`: as measured last; 0 without a limit."""
 
     owner: str
     gpus: int | None = None
     gpu_hours: float | None = None
     waiting_runs: int | None = None
+    disk_gib: float | None = None
     gpus_held: int = 0
     gpu_hours_used: float = 0.0
     runs_waiting: int = 0
+    disk_bytes_used: int = 0
 
     def with_lease(self, gpus: int) -> QuotaBalance:
         return replace(self, gpus_held=self.gpus_held + gpus)
@@ -43,6 +47,7 @@ def quota_refusal(balances: Iterable[QuotaBalance], demand: Demand) -> Refusal |
 def excess(balance: QuotaBalance) -> str:
     """Returns a sentence about what is used beyond the limits already, or "" if nothing is."""
     over = []
+    files = ""
     if balance.gpus is not None and balance.gpus_held > balance.gpus:
         over.append(f"holds {counted(balance.gpus_held, 'GPU')}, more than {balance.gpus}")
     if balance.gpu_hours is not None and balance.gpu_hours_used > balance.gpu_hours:
@@ -51,10 +56,13 @@ def excess(balance: QuotaBalance) -> str:
         )
     if balance.waiting_runs is not None and balance.runs_waiting > balance.waiting_runs:
         over.append(f"has {counted(balance.runs_waiting, 'waiting run')}, more than {balance.waiting_runs}")
+    if balance.disk_gib is not None and balance.disk_bytes_used > balance.disk_gib * GIB:
+        files = ", and new files"
+        over.append(f"stores {bytes_text(balance.disk_bytes_used)}, more than {_gib_text(balance.disk_gib)}")
     if not over:
         return ""
     what = f"{_capitalized(balance.owner)} {', and '.join(over)}"
-    return f"{what}; nothing is stopped, only new runs wait or are refused."
+    return f"{what}; nothing is stopped, only new runs wait or are refused{files}."
 
 
 def waiting_refusal(balances: Iterable[QuotaBalance]) -> Refusal | None:
@@ -69,6 +77,31 @@ def waiting_refusal(balances: Iterable[QuotaBalance]) -> Refusal | None:
                 permanent=True,
             )
     return None
+
+
+def disk_refusal(balances: Iterable[QuotaBalance], size_bytes: int = 0) -> str:
+    """Returns why no more files may be stored, or not these `size_bytes` (0: not known), or ""."""
+    for balance in balances:
+        if balance.disk_gib is None:
+            continue
+        limit = int(balance.disk_gib * GIB)
+        used, quota = bytes_text(balance.disk_bytes_used), _gib_text(balance.disk_gib)
+        remedy = (
+            "delete runs and have an owner purge them at /runs/deleted/, delete files or versions of models, "
+            "or ask an operator for a higher quota"
+        )
+        if balance.disk_bytes_used >= limit:
+            return f"{balance.owner} stores {used}, and its quota of disk is {quota}; {remedy}"
+        if balance.disk_bytes_used + size_bytes > limit:
+            return (
+                f"{balance.owner} stores {used}, and with {bytes_text(size_bytes)} more it would be above "
+                f"its quota of disk, {quota}; {remedy}"
+            )
+    return ""
+
+
+def _gib_text(gib: float) -> str:
+    return bytes_text(int(gib * GIB))
 
 
 def _refusal(balance: QuotaBalance, gpus: int) -> Refusal | None:

@@ -14,6 +14,7 @@ from workspaces.stored_files import blobs
 # Each has a column `sha256`. An app adds its own by `add` when it is ready.
 TABLES: list[type[models.Model]] = []
 _WORKSPACE: dict[type[models.Model], str] = {}
+_PERSON: dict[type[models.Model], str] = {}
 # A node uploads a file before it can say which run it belongs to, and may be cut off in between.
 KEEP_UNNAMED_S = 7 * 86400.0
 # A blob that no row names any more is usually garbage. Only a client that has kept it within this time may
@@ -23,10 +24,24 @@ UNDER_WAY_S = 3600.0
 AT_ONCE = 500
 
 
-def add(table: type[models.Model], *, workspace: str) -> None:
-    """Registers a table that names blobs; `workspace` is the look-up from its rows to their workspace."""
+def add(table: type[models.Model], *, workspace: str, person: str) -> None:
+    """Registers a table that names blobs; `workspace` and `person` are the look-ups from its rows to their
+    workspace and to whoever made them."""
     TABLES.append(table)
     _WORKSPACE[table] = workspace
+    _PERSON[table] = person
+
+
+def sizes_in(workspace_id: int) -> dict[tuple[int | None, str], int]:
+    """Returns the size of each blob that rows of that workspace name, by the person who made them (None:
+    nobody that still exists) and by its hash."""
+    sizes: dict[tuple[int | None, str], int] = {}
+    for table in TABLES:
+        person = _PERSON[table]
+        rows = _rows(table).filter(**{_WORKSPACE[table]: workspace_id}).order_by()
+        for who, sha256, size in rows.values_list(person, "sha256", "size_bytes").distinct().iterator():
+            sizes[who, sha256] = size
+    return sizes
 
 
 def named_in(workspace_id: int, among: Iterable[str]) -> set[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from clusters.fair_share.shares import set_shares, share_rows
+from clusters.management.lookups import EXIT_REFUSED, cluster_named, operator_named
 from clusters.models import Cluster, ProvidedMachine
 from clusters.overview import ClusterCard, cluster_card
 from clusters.provisioning import cluster_admin
@@ -14,9 +15,7 @@ from clusters.provisioning.cluster_admin import DEFAULTS, ClusterExists, Cluster
 from clusters.provisioning.states import STARTING
 from clusters.states import NodeStatus
 from trainhub_launch.errors import SpecError
-from workspaces.models import User
 
-EXIT_REFUSED = 2
 POLL_INTERVAL_S = 1.0
 VERBS = {"drain": "give it no new runs", "resume": "let it take runs again", "delete": "once it is empty"}
 
@@ -97,7 +96,7 @@ class Command(BaseCommand):
         name = options["name"]
         try:
             cluster_admin.create(
-                name, {setting: options[setting] for setting in DEFAULTS}, _operator(options["user"])
+                name, {setting: options[setting] for setting in DEFAULTS}, operator_named(options["user"])
             )
         except ClusterExists:
             self.stdout.write(f"Found existing cluster {name}; nothing is changed.")
@@ -105,7 +104,7 @@ class Command(BaseCommand):
             self.stdout.write(f"Created cluster {name}.")
 
     def _wait(self, options: dict[str, Any]) -> None:
-        cluster = _cluster(options["name"])
+        cluster = cluster_named(options["name"])
         target = cluster.min_nodes if options["nodes"] is None else options["nodes"]
         deadline = time.monotonic() + 60 * options["timeout_minutes"]
         last_line = ""
@@ -130,10 +129,10 @@ class Command(BaseCommand):
             time.sleep(POLL_INTERVAL_S)
 
     def _shares(self, options: dict[str, Any]) -> None:
-        cluster = _cluster(options["name"])
+        cluster = cluster_named(options["name"])
         if options["shares"]:
             values = dict(_share(text) for text in options["shares"])
-            set_shares(cluster, values, _operator(options["user"]))
+            set_shares(cluster, values, operator_named(options["user"]))
         for row in share_rows(cluster):
             self.stdout.write(
                 f"{row.workspace.slug}\tshare {row.share:g}, {row.share_percent} % of all"
@@ -141,7 +140,7 @@ class Command(BaseCommand):
             )
 
     def _change(self, options: dict[str, Any]) -> None:
-        cluster, operator = _cluster(options["name"]), _operator(options["user"])
+        cluster, operator = cluster_named(options["name"]), operator_named(options["user"])
         result = {"drain": "is drained", "resume": "takes runs", "delete": "is deleted"}[options["verb"]]
         {"drain": cluster_admin.drain, "resume": cluster_admin.resume, "delete": cluster_admin.delete}[
             options["verb"]
@@ -161,21 +160,3 @@ def _share(text: str) -> tuple[str, float]:
         return slug, float(value)
     except ValueError as error:
         raise SpecError(slug or "SLUG=SHARE", "must be given as SLUG=SHARE, such as vision=3") from error
-
-
-def _cluster(name: str) -> Cluster:
-    cluster = Cluster.objects.filter(name=name, deleted_at=None).first()
-    if cluster is None:
-        raise SpecError("name", f"there is no cluster {name!r}; see manage.py cluster list")
-    return cluster
-
-
-def _operator(name: str) -> User:
-    operators = User.objects.filter(is_operator=True, is_active=True).order_by("pk")
-    operator = operators.filter(username=name).first() if name else operators.first()
-    if operator is None:
-        raise SpecError(
-            "user",
-            f"there is no operator {name!r}" if name else "there is no operator yet; run manage.py up once",
-        )
-    return operator

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import threading
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from clusters import leases
 from clusters.fair_share import use
 from clusters.models import Lease, MonthlyUse, UseAccount
 from tests.clusters.builders import cluster, gpus_wanted, ready_node, slots_wanted, workspace
+from tests.concurrency import run_at_once
 from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.fair_share import START_CHARGE_S
 from trainhub_launch.scheduler.placement import Placement
@@ -117,21 +117,5 @@ def test_workers_that_fold_at_once_count_nothing_twice() -> None:
     for number in range(20):
         lease(f"{number}", gpus_wanted(1), now - HOUR, now)
     expected = used(now)
-    barrier, failures = threading.Barrier(4), []
-
-    def work() -> None:
-        try:
-            barrier.wait(10)
-            use.fold(now)
-        except Exception as error:
-            failures.append(error)
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not failures
+    run_at_once(*[lambda: use.fold(now)] * 4)
     assert math.isclose(used(now), expected, rel_tol=1e-9)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from clusters.models import Cluster, Lease, Quota
@@ -17,6 +15,7 @@ from jobs.scheduling import queue_placement, run_actions
 from jobs.scheduling.submission import SubmitRefused
 from jobs.states import RunState
 from tests.api.contract import ApiClient
+from tests.concurrency import run_at_once
 from tests.jobs.builders import launched, node, queued, spec
 from tests.people import client_of, make_person, make_workspace, principal_of, token_of
 from trainhub_launch.errors import SpecError
@@ -161,7 +160,7 @@ class TestAtTheSameTime:
             resources = {"cluster": name, "gpus_per_node": 2}
             runs += [queued(vic, distribution=gpus(2)["distribution"], resources=resources)]
         limit(vic, gpus=3)
-        self.at_once(
+        run_at_once(
             *(lambda name=name: queue_placement.place_queued([name]) for name in ("one", "two", "three"))
         )
         assert sorted(told(run) == RunState.PROVISIONING for run in runs) == [False, False, True]
@@ -179,29 +178,10 @@ class TestAtTheSameTime:
             except SubmitRefused as refused:
                 refusals.append(refused.message)
 
-        self.at_once(*[submit] * 5)
+        run_at_once(*[submit] * 5)
         assert Run.objects.count() == 2
         assert len(refusals) == 3
         assert all("its quota is 2" in message for message in refusals)
-
-    def at_once(self, *works: Any) -> None:
-        barrier, failures = threading.Barrier(len(works)), []
-
-        def run(work: Any) -> None:
-            try:
-                barrier.wait(10)
-                work()
-            except Exception as error:
-                failures.append(error)
-            finally:
-                connection.close()
-
-        threads = [threading.Thread(target=run, args=(work,)) for work in works]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert not failures
 
 
 class TestPage:
@@ -212,7 +192,8 @@ class TestPage:
         assert "The quota was set." in page
         assert "0 of 4" in page
         event = AuditEvent.objects.get(verb="quota.changed")
-        assert event.detail == {"scope": "workspace", "gpus": 4, "gpu_hours": 2.5, "waiting_runs": None}
+        limits = {"gpus": 4, "gpu_hours": 2.5, "waiting_runs": None, "disk_gib": None}
+        assert event.detail == {"scope": "workspace", **limits}
         assert "0.0 of 2.5" in client_of(vic.user).get("/quotas/").content.decode()
         browser.post("/quotas/", {"scope": "workspace"})
         assert not Quota.objects.exists()

@@ -3,12 +3,10 @@ told."""
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
@@ -18,6 +16,7 @@ from jobs.models import Attempt, Run
 from jobs.scheduling import queue_placement, run_actions
 from jobs.scheduling.run_actions import SubmitRefused
 from jobs.states import Reason, RunState
+from tests.concurrency import run_at_once
 from tests.jobs.builders import Played, launched, node, queued, spec
 from tests.people import make_person, make_workspace, principal_of
 from workspaces.access import Principal
@@ -177,23 +176,7 @@ class TestAtTheSameTime:
             queued(who, **gpus(*size))
             for size in [(2, 2), (1, 1), (4, 1), (2, 3), (1, 1), (1, 2), (3, 1), (2, 2)]
         ]
-        barrier, failures = threading.Barrier(4), []
-
-        def work() -> None:
-            try:
-                barrier.wait(10)
-                queue_placement.place_queued()
-            except Exception as error:
-                failures.append(error)
-            finally:
-                connection.close()
-
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert not failures
+        run_at_once(*[queue_placement.place_queued] * 4)
         held = [uuid for lease in Lease.objects.all() for uuid in lease.gpus]
         assert held
         assert len(held) == len(set(held))

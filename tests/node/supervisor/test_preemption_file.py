@@ -1,0 +1,136 @@
+"""The file that announces a preemption, as ranks see it under their own account, also without the signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.node.builders import order, process, script
+from tests.node.hub import FakeHub, Key
+from tests.node.test_range import range_settings
+from trainhub_launch.plan import RANK_WRAPPER
+from trainhub_launch.report import StopOrder
+from trainhub_launch.states import StopReason
+from trainhub_node.agent import Agent
+
+DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "fair-share.md"
+# The process that polls is in a session of its own, and its parent, the rank, keeps the signal to itself.
+LAUNCHER = """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+worker = subprocess.Popen([sys.executable, 'worker.py'], start_new_session=True)
+sys.exit(worker.wait())
+"""
+WORKER = """
+import os, pathlib, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+notice = pathlib.Path(os.environ['TRAINHUB_PREEMPTION_FILE'])
+print('present' if notice.exists() else 'absent', flush=True)
+while not notice.exists():
+    time.sleep(0.005)
+print(os.getuid(), notice.read_text(), end='', flush=True)
+"""
+# When the signal comes, the file is there already.
+HANDLES = """
+import os, signal, sys, time
+def save(number, frame):
+    print(os.path.exists(os.environ['TRAINHUB_PREEMPTION_FILE']), flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, save)
+print('up', flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that other accounts can reach, as pytest's own folders cannot be."""
+    made = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
+    made.chmod(0o711)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made)
+
+
+def preempt(hub: FakeHub, key: Key, why: str = StopReason.PREEMPTED) -> None:
+    hub.stops[key] = StopOrder(*key, grace_s=15, why=why)
+
+
+def check_notice(line: str) -> None:
+    notice = json.loads(line)
+    at = datetime.strptime(notice.pop("at"), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    assert abs(datetime.now(UTC) - at) < timedelta(minutes=2)
+    assert notice == {"reason": "preempted", "seconds_left": 15.0}
+
+
+def test_is_there_before_the_signal(hub: FakeHub, agent: Agent) -> None:
+    key = hub.give(script(hub, HANDLES))
+    hub.wait_log(key, b"up")
+    preempt(hub, key)
+    fact = hub.wait_done(key)
+    assert fact.stopping == StopReason.PREEMPTED
+    assert hub.log(key).decode().splitlines() == ["up", "True"]
+
+
+def test_is_absent_for_another_stop(hub: FakeHub, agent: Agent) -> None:
+    key = hub.give(script(hub, HANDLES))
+    hub.wait_log(key, b"up")
+    preempt(hub, key, StopReason.CANCELED)
+    hub.wait_done(key)
+    assert hub.log(key).decode().splitlines() == ["up", "False"]
+
+
+def test_the_example_in_the_documents_saves_its_work(hub: FakeHub, agent: Agent) -> None:
+    _, _, text = DOCUMENT.read_text().partition("### The file that announces it")
+    example = text.partition("```python\n")[2].partition("```")[0]
+    # Without the signal, so that only the file can have told it.
+    ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n"
+    key = hub.give(script(hub, ignore + example))
+    hub.wait_log(key, b"up")
+    preempt(hub, key)
+    assert hub.wait_done(key).members[0].exit_code == 0, hub.log(key)
+    assert hub.output(key, "checkpoint.txt").isdigit()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
+class TestUnderAnAccountOfItsOwn:
+    def test_each_rank_reads_it_in_its_namespaces_without_the_signal(
+        self, hub: FakeHub, start_agent: Callable[..., Agent], folder: Path
+    ) -> None:
+        start_agent(range_settings(hub, folder))
+        files = {"train.py": LAUNCHER, "worker.py": WORKER}
+        argv = ("python", "train.py")
+        key = hub.give(order(hub, files, process(0, argv, of=2), process(1, argv, of=2), grace_s=15))
+        logs = [f"70_driver_log_{rank}.txt" for rank in range(2)]
+        for log in logs:
+            hub.wait_log(key, b"absent", log)
+        preempt(hub, key)
+        fact = hub.wait_done(key)
+        assert [member.exit_code for member in fact.members] == [0, 0], [hub.log(key, log) for log in logs]
+        for log in logs:
+            uid, _, line = hub.log(key, log).decode().splitlines()[1].partition(" ")
+            assert int(uid) != os.getuid()
+            check_notice(line)
+
+    @pytest.mark.mpi
+    def test_under_mpirun_too(self, hub: FakeHub, start_agent: Callable[..., Agent], folder: Path) -> None:
+        start_agent(range_settings(hub, folder))
+        launcher = ("mpirun", "--host", "127.0.0.1:2", "-np", "2", "--bind-to", "none", RANK_WRAPPER)
+        argv = ("python", "train.py")
+        processes = [process(rank, argv, of=2) for rank in range(2)]
+        key = hub.give(order(hub, {"train.py": WORKER}, *processes, launcher=launcher, grace_s=15))
+        logs = [f"70_driver_log_{rank}.txt" for rank in range(2)]
+        for log in logs:
+            hub.wait_log(key, b"absent", log)
+        preempt(hub, key)
+        hub.wait_done(key)
+        for log in logs:
+            check_notice(hub.log(key, log).decode().splitlines()[1].partition(" ")[2])
