@@ -123,7 +123,8 @@ def _compare(
     small, large = one.load(who, path, 1), many.load(who, path, 1)
     if small["status"] != 200 or large["status"] != 200:
         raise RuntimeError(f"{path}: status {small['status']} and {large['status']}")
-    logarithms, times = [], ([], [])
+    logarithms: list[float] = []
+    times: tuple[list[float], list[float]] = ([], [])
     for number in range(options.rounds):
         pair = {}
         for server in (one, many) if number % 2 else (many, one):
