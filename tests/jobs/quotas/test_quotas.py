@@ -236,10 +236,16 @@ class TestApi:
         assert len(client.get(API).json()) == 2
         assert self.client(vic).put(API, body, content_type="application/json").status_code == 403
 
+    def test_tells_the_disk_that_is_used(self, vic: Principal, operator: User) -> None:
+        body = {"scope": "workspace", "disk_gib": 1.5}
+        answer = self.client(principal_of(operator)).put(API, body, content_type="application/json")
+        assert [(row["disk_gib"], row["disk_bytes_used"]) for row in answer.json()] == [(1.5, 0)]
+
     @pytest.mark.parametrize(
         "body",
         [
             {"scope": "workspace", "gpu": 1},
+            {"scope": "workspace", "disk_gib": -1},
             {"scope": "workspace", "gpus": 1.5},
             {"scope": "workspace", "waiting_runs": -1},
             {"scope": "person", "gpus": 1},

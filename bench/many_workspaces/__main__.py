@@ -104,7 +104,7 @@ def page_server(workspaces: int, runs: int) -> Iterator[PageServer]:
         url = f"sqlite:///{Path(folder) / 'hub.sqlite3'}"
         env = {**os.environ, "DATABASE_URL": url, "DATA_DIR": folder, "ALLOWED_HOSTS": "*"}
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
-        command = [sys.executable, "-m", "bench.support.page_process"]
+        command = [sys.executable, "-m", "bench.many_workspaces.page_process"]
         sizes = ["--workspaces", str(workspaces), "--people", str(PEOPLE), "--runs", str(runs)]
         process = subprocess.Popen(
             [*command, *sizes], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -123,7 +123,8 @@ def _compare(
     small, large = one.load(who, path, 1), many.load(who, path, 1)
     if small["status"] != 200 or large["status"] != 200:
         raise RuntimeError(f"{path}: status {small['status']} and {large['status']}")
-    logarithms, times = [], ([], [])
+    logarithms: list[float] = []
+    times: tuple[list[float], list[float]] = ([], [])
     for number in range(options.rounds):
         pair = {}
         for server in (one, many) if number % 2 else (many, one):

@@ -16,7 +16,7 @@ django.setup()
 
 from django.test import Client  # noqa: E402 - only now are the models there
 
-from bench.support.workspace_filler import OPERATOR, OWNER, fill_workspaces  # noqa: E402
+from bench.many_workspaces.workspace_filler import OPERATOR, OWNER, fill_workspaces  # noqa: E402
 from workspaces.models import User  # noqa: E402
 
 

@@ -1,0 +1,1 @@
+"""What other workspaces and people cost each page of a workspace."""
