@@ -32,21 +32,25 @@ class RankState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a node ends its part of an attempt. SERVED: every deciding rank has succeeded, and those on this
-    node only serve."""
+    """Why a node ends its part of an attempt. DISK: see ErrorKind. SERVED: every deciding rank has succeeded,
+    and those on this node only serve."""
 
     CANCELED = "canceled"
     TIMEOUT = "timeout"
     GANG = "gang"
     ORPHAN = "orphan"
     SERVED = "served"
+    DISK = "disk"
 
 
 class ErrorKind(StrEnum):
-    """The step that failed where a node could not prepare, start or finish its part of an attempt."""
+    """The step that failed where a node could not prepare, start or finish its part of an attempt. DISK_LIMIT
+    and DISK_FULL: it ended its part because of what that wrote."""
 
     ENVIRONMENT = "environment"
     SNAPSHOT = "snapshot"
     LAUNCH = "launch"
     UPLOAD = "upload"
     INTERNAL = "internal"
+    DISK_LIMIT = "disk_limit"
+    DISK_FULL = "disk_full"
