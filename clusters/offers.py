@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from clusters.alerts.unhealthy_gpus import faults_of
@@ -18,7 +18,7 @@ from clusters.provisioning.states import LEAVING, STARTING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from clusters.windows import node_windows
-from trainhub_launch.machine import CGROUP, GPU_LOST, SECRETS
+from trainhub_launch.machine import CGROUP, DISK, GPU_LOST, SECRETS
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
 from workspaces.models import Workspace
 
@@ -57,14 +57,10 @@ def offers(
     nodes, without nodes that the cluster's provider could still create."""
     now = timezone.now()
     uptime = listening_window(now)
-    candidates = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
-    if cluster.provider:
-        # Whether such a node has the requested size is unknown until its machine is up.
-        candidates = candidates.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
-    if names is not None:
-        candidates = candidates.filter(name__in=names)
-    # The vitals of a node are large, and placement needs none of them.
-    nodes = [(node, status(node, now, uptime)) for node in candidates.defer("vitals").order_by("name")]
+    candidates = _candidates(cluster, names)
+    # The vitals of a node are large, and placement needs one of them.
+    rows = candidates.defer("vitals").annotate(disk_free=F("vitals__disk_free_bytes")).order_by("name")
+    nodes = [(node, status(node, now, uptime)) for node in rows]
     present = [(node, node_status) for node, node_status in nodes if node_status in PRESENT]
     devices = _devices_of(candidates)
     faults = (
@@ -88,6 +84,7 @@ def offers(
             silent_s=None if node_status is NodeStatus.READY else silence_s(node, now, uptime),
             holds=() if viewer is None else _holds(leases[node.pk], viewer, over),
             closed=_closed(cluster, node),
+            disk_free=node.disk_free,
             windows=windows.get(node.pk, ()),
         )
         for node, node_status in present
@@ -97,6 +94,14 @@ def offers(
         if names is not None
         else offered + nodes_to_come(cluster, present=[node for node, _ in present])
     )
+
+
+def _candidates(cluster: Cluster, names: Collection[str] | None) -> QuerySet[Node]:
+    nodes = cluster.nodes.filter(revoked_at=None, monitor_only=False).exclude(machine__state__in=LEAVING)
+    if cluster.provider:
+        # Whether such a node has the requested size is unknown until its machine is up.
+        nodes = nodes.exclude(name__in=cluster.machines.filter(state__in=STARTING).values("name"))
+    return nodes if names is None else nodes.filter(name__in=names)
 
 
 def _devices_of(nodes: QuerySet[Node]) -> dict[int, list[OfferedGpu]]:
@@ -172,6 +177,7 @@ def _offer(
         cpus=max(0.0, node.cores - sum(lease.cpus for lease in leases)),
         has_limits=CGROUP in node.capabilities.split(),
         keeps_secrets=SECRETS in node.capabilities.split(),
+        limits_disk=DISK in node.capabilities.split(),
         **availability,
     )
 

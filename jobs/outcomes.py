@@ -20,6 +20,8 @@ _ERRORS: dict[str, Reason] = {
     ErrorKind.SNAPSHOT: Reason.SNAPSHOT_FAILED,
     ErrorKind.LAUNCH: Reason.LAUNCH_FAILED,
     ErrorKind.UPLOAD: Reason.UPLOAD_FAILED,
+    ErrorKind.DISK_LIMIT: Reason.DISK_LIMIT,
+    ErrorKind.DISK_FULL: Reason.DISK_FULL,
 }
 
 
@@ -90,7 +92,8 @@ def derive(
     1. A cancel request: it explains every rank that its stop signals ended. Or a preemption, once a node has
        sent those signals; a run whose ranks ended before is over.
     2. The time limit.
-    3. A node that could not prepare or start its part; the first one in rank order.
+    3. A node that could not prepare or start its part, or ended it because of its use of the disk; the first
+       one in rank order.
     4. The first rank, by end time, that failed and was not stopped by the node. Ranks that do not decide the
        run count only while some deciding rank has not succeeded.
     5. A deciding rank that did not succeed although no rank failed (ended as an orphan, never started).

@@ -80,6 +80,8 @@ class Reason(StrEnum):
     DOES_NOT_FIT = "does_not_fit"
     NOT_FITTING_YET = "not_fitting_yet"
     ORPHANED = "orphaned"
+    DISK_LIMIT = "disk_limit"
+    DISK_FULL = "disk_full"
     NODE_ERROR = "node_error"
     INTERNAL = "internal"
 
@@ -119,6 +121,8 @@ SENTENCES: dict[Reason, str] = {
     Reason.DOES_NOT_FIT: "{detail}",
     Reason.NOT_FITTING_YET: "{detail}",
     Reason.ORPHANED: "Node {node} no longer holds the run's processes.",
+    Reason.DISK_LIMIT: "{detail}",
+    Reason.DISK_FULL: "{detail}",
     Reason.NODE_ERROR: "The node {node} could not run it: {detail}",
     Reason.INTERNAL: (
         "TrainHub itself failed; the operator finds the traceback in the server log under {detail}."

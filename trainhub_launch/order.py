@@ -65,7 +65,7 @@ class NodeOrder:
     The node itself adds launch:work_dir and launch:node_dir. `masked`: values that must never be shown. `go`:
     whether the processes may start. An order of a run on several nodes comes twice: first with `go` False and
     a provisional `command`, for preparation, and once every node is ready, with `go` True and the final
-    `command`. `memory_bytes` and `cpus`: what the part may use; None = whatever is there."""
+    `command`. `memory_bytes`, `cpus` and `disk_bytes`: what the part may use; None = whatever is there."""
 
     run: str
     attempt: int
@@ -81,9 +81,10 @@ class NodeOrder:
     go: bool = True
     memory_bytes: int | None = None
     cpus: float | None = None
+    disk_bytes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        limits = {"memory_bytes": self.memory_bytes, "cpus": self.cpus}
+        limits = {"memory_bytes": self.memory_bytes, "cpus": self.cpus, "disk_bytes": self.disk_bytes}
         return {name: value for name, value in limits.items() if value is not None} | {
             "version": VERSION,
             "run": self.run,
@@ -119,4 +120,5 @@ class NodeOrder:
             go=data.get("go", True),
             memory_bytes=data.get("memory_bytes"),
             cpus=data.get("cpus"),
+            disk_bytes=data.get("disk_bytes"),
         )

@@ -38,18 +38,19 @@ Source = SnapshotSource | ExampleSource
 @dataclass(frozen=True)
 class Resources:
     """The resources of a run. `cluster` "" = the hub chooses when the run is submitted; `gpus_per_node` 0 = a
-    CPU run; `node_count` None = the distribution sets the number. `memory` (bytes) and `cpus` (CPU cores,
-    also parts of one) are what it may use on each node; None = whatever is there."""
+    CPU run; `node_count` None = the distribution sets the number. `memory` and `disk` (bytes) and
+    `cpus` (CPU cores, also parts of one) are what it may use on each node; None = whatever is there."""
 
     cluster: str = ""
     node_count: int | None = None
     gpus_per_node: int = 0
     memory: int | None = None
     cpus: float | None = None
+    disk: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         # Without what is not set: specs that limit nothing look as they did before limits existed.
-        optional = {"memory": self.memory, "cpus": self.cpus}
+        optional = {"memory": self.memory, "cpus": self.cpus, "disk": self.disk}
         always = {name: value for name, value in vars(self).items() if name not in optional}
         return always | {name: value for name, value in optional.items() if value is not None}
 

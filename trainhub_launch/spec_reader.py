@@ -27,6 +27,7 @@ from trainhub_launch.spec import (
 )
 
 LEAST_MEMORY, MOST_MEMORY = 64 * 2**20, 64 * 2**40
+LEAST_DISK, MOST_DISK = 64 * 2**20, 2**50
 LEAST_CPUS, MOST_CPUS = 0.1, 4096
 
 
@@ -80,26 +81,27 @@ def _read_resources(part: Fields) -> Resources:
         cluster=part.text("cluster").strip(),
         node_count=part.optional_integer("node_count", least=1, most=MAX_NODES),
         gpus_per_node=part.integer("gpus_per_node", 0, least=0, most=64),
-        memory=_read_memory(part),
+        memory=_read_size(part, "memory", LEAST_MEMORY, MOST_MEMORY),
         cpus=_read_cpus(part),
+        disk=_read_size(part, "disk", LEAST_DISK, MOST_DISK),
     )
     part.finish()
     return out
 
 
-def _read_memory(part: Fields) -> int | None:
-    value = part.raw("memory")
+def _read_size(part: Fields, name: str, least: int, most: int) -> int | None:
+    value = part.raw(name)
     if value is None or value == "":
         return None
     try:
         size = parse_bytes(str(value)) if isinstance(value, str | int) and not isinstance(value, bool) else 0
     except ValueError:
         size = 0
-    if not LEAST_MEMORY <= size <= MOST_MEMORY:
+    if not least <= size <= most:
         raise SpecError(
-            part.path("memory"),
-            f"must be a size for each node, like 64GiB or a number of bytes, from {bytes_text(LEAST_MEMORY)} "
-            f"to {bytes_text(MOST_MEMORY)}",
+            part.path(name),
+            f"must be a size for each node, like 64GiB or a number of bytes, from {bytes_text(least)} "
+            f"to {bytes_text(most)}",
         )
     return size
 

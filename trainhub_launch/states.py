@@ -32,8 +32,8 @@ class RankState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a node ends its part of an attempt. SERVED: every deciding rank has succeeded, and those on this
-    node only serve."""
+    """Why a node ends its part of an attempt. DISK: see ErrorKind. SERVED: every deciding rank has succeeded,
+    and those on this node only serve."""
 
     CANCELED = "canceled"
     PREEMPTED = "preempted"
@@ -41,13 +41,17 @@ class StopReason(StrEnum):
     GANG = "gang"
     ORPHAN = "orphan"
     SERVED = "served"
+    DISK = "disk"
 
 
 class ErrorKind(StrEnum):
-    """The step that failed where a node could not prepare, start or finish its part of an attempt."""
+    """The step that failed where a node could not prepare, start or finish its part of an attempt. DISK_LIMIT
+    and DISK_FULL: it ended its part because of what that wrote."""
 
     ENVIRONMENT = "environment"
     SNAPSHOT = "snapshot"
     LAUNCH = "launch"
     UPLOAD = "upload"
     INTERNAL = "internal"
+    DISK_LIMIT = "disk_limit"
+    DISK_FULL = "disk_full"

@@ -10,14 +10,18 @@ import shutil
 import threading
 import time
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import Phase
 from trainhub_node import proc, records
 from trainhub_node.attempts import attempt_list, crash_cleanup
 from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.attempts.disk_watch import DiskWatch
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
+from trainhub_node.broker.broker_link import local_port
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
@@ -82,7 +86,8 @@ class Agent:
             numbers=self._numbers,
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
-        self._listener = wakeups.WakeupListener(self._hub.config, self.wake, settings.hub_ca)
+        self._listener = wakeups.WakeupListener(self._fetch_config, self.wake, settings.hub_ca)
+        self._disk = DiskWatch(self._attempts, settings.folder, settings.name, on_change=self._watch.notify)
         self._closing = threading.Event()
 
     def run(self) -> None:
@@ -95,6 +100,7 @@ class Agent:
                 self._starter.prepare(folder)
         self._sampler.start()
         self._uplink.start()
+        self._disk.start()
         housekeeper = threading.Thread(target=self._housekeeping, name="house", daemon=True)
         housekeeper.start()
         self._listener.start()
@@ -107,12 +113,21 @@ class Agent:
         self._listener.close()
         self._uplink.close()
         self._sampler.close()
+        self._disk.close()
         self._starter.close()
         self._uploads.close()
         self._attempts.close()
         self._gpus.close()
         if self.settings.cgroup is not None:
             discard_place(self.settings.cgroup.parents)
+
+    def _fetch_config(self) -> dict[str, Any]:
+        config = self._hub.config()
+        port = local_port(config["broker_url"] or "")
+        # A broker behind the hub's own port cannot be refused: runs need the hub.
+        is_own = port is not None and port != urlsplit(self.settings.hub_url).port
+        self._attempts.close_ports((port,) if port is not None and is_own else ())
+        return config
 
     def wake(self, run: str, attempt: int) -> None:
         self._starter.wake(run, attempt)
@@ -176,6 +191,7 @@ class Agent:
                     now=time.time(), retention_s=0 if free < LOW_DISK_BYTES else attempt_list.RETENTION_S
                 )
                 cache.trim(self.settings)
+                self._attempts.refresh_rules()
                 if self._numbers is not None:
                     self._numbers.sweep(self._has_folder, number_ledger.owners())
             except OSError:

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from trainhub_node.isolation import uid_range
 from trainhub_node.isolation.cgroup_place import CgroupPlace
+from trainhub_node.isolation.network_rules import NetworkTable
 from trainhub_node.machine import addresses
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
@@ -44,10 +45,12 @@ class NodeSettings:
     """`run_as`: the account of the ranks; None is the agent's own. With `uids` each attempt has an account of
     its own from that range, and `run_as` stands for all of them: it has the first number, which no attempt
     gets. `hidden`: folders of which runs see nothing. `shared`: folders outside of their own into which runs
-    with an account of their own may write.
+    with an account of their own may write. `allows_metadata`: runs may reach the addresses at which a cloud
+    tells this machine its credentials.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
-    `separation_trouble` why not; `cgroup`: where the control groups of runs are."""
+    `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
+    refuses connections to runs, and `network_trouble` why there is none."""
 
     hub_url: str
     token: str
@@ -65,9 +68,12 @@ class NodeSettings:
     uids: range | None = None
     hidden: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    allows_metadata: bool = False
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
+    network: NetworkTable | None = None
+    network_trouble: str = ""
 
     @property
     def attempts(self) -> Path:
@@ -113,6 +119,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         uids=uids,
         hidden=_folders(env, "TRAINHUB_NODE_HIDE"),
         shared=_folders(env, "TRAINHUB_NODE_SHARED"),
+        allows_metadata=_allows_metadata(env),
     )
 
 
@@ -267,6 +274,13 @@ def _uids(env: Mapping[str, str]) -> range | None:
         return uid_range.read(env.get("TRAINHUB_NODE_UIDS", ""))
     except ValueError as error:
         raise SettingsError(f"TRAINHUB_NODE_UIDS={env.get('TRAINHUB_NODE_UIDS', '')}: {error}") from error
+
+
+def _allows_metadata(env: Mapping[str, str]) -> bool:
+    value = env.get("TRAINHUB_NODE_METADATA", "")
+    if value not in ("", "refuse", "allow"):
+        raise SettingsError(f"TRAINHUB_NODE_METADATA={value} must be refuse or allow")
+    return value == "allow"
 
 
 def _folders(env: Mapping[str, str], name: str) -> tuple[str, ...]:

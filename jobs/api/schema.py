@@ -74,6 +74,16 @@ _SPEC: dict[str, object] = {
                     "minimum": 0.1,
                     "description": "CPU cores on each node, also parts of one. The run cannot use more.",
                 },
+                "disk": {
+                    "oneOf": [
+                        {"type": "string"},
+                        {"type": "integer", "minimum": 64 * 2**20},
+                        {"type": "null"},
+                    ],
+                    "description": (
+                        "Disk on each node, like 100GiB, or in bytes. The run is ended when it has used more."
+                    ),
+                },
             },
         },
         "environment": {

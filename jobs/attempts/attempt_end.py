@@ -11,10 +11,17 @@ from jobs import causes, lifecycle
 from jobs.models import Run, RunEvent
 from jobs.states import Reason, RunState
 
-# A time limit is among them: the same work would take as long again.
-# Reasons that another attempt cannot change.
+# Reasons that another attempt cannot change. Limits of time and disk are among them: the same work would take
+# as much again.
 FINAL_REASONS = frozenset(
-    {Reason.CANCELED, Reason.COMPLETED, Reason.DOES_NOT_FIT, Reason.MISMATCH, Reason.TIMED_OUT}
+    {
+        Reason.CANCELED,
+        Reason.COMPLETED,
+        Reason.DISK_LIMIT,
+        Reason.DOES_NOT_FIT,
+        Reason.MISMATCH,
+        Reason.TIMED_OUT,
+    }
 )
 # How often a run may be queued again after the loss of a low-priority node without using up a retry.
 MAX_PREEMPTIONS = 10

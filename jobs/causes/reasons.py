@@ -51,6 +51,14 @@ REMEDIES: dict[str, str] = {
     Reason.UPLOAD_FAILED: "The logs are complete; the outputs are still in the run's folder on the node.",
     Reason.DOES_NOT_FIT: "Ask for fewer GPUs or processes, or choose another cluster, in a clone of the run.",
     Reason.ORPHANED: "The node has probably restarted; clone the run.",
+    Reason.DISK_LIMIT: (
+        "Clone the run with more disk per node (resources.disk), or have it keep fewer checkpoints and "
+        "temporary files."
+    ),
+    Reason.DISK_FULL: (
+        "Free space on the node, or clone the run with as much disk per node (resources.disk) as it needs: "
+        "then it starts only where that is free."
+    ),
     Reason.NODE_ERROR: "This is not the script's fault. Check the node, then clone the run.",
     Reason.INTERNAL: (
         "This is not the script's fault. Clone the run, and tell the operator if it happens again."

@@ -130,6 +130,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         go=attempt.plan is not None,
         memory_bytes=spec.resources.memory,
         cpus=spec.resources.cpus,
+        disk_bytes=spec.resources.disk,
     )
 
 

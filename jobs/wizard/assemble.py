@@ -25,6 +25,7 @@ def assemble(parts: Parts) -> RunSpec:
             gpus_per_node=parts.resources.gpus_per_node,
             memory=parts.resources.memory,
             cpus=parts.resources.cpus,
+            disk=parts.resources.disk,
         ),
         limits=parts.resources.limits,
         priority=parts.resources.priority,
@@ -54,6 +55,7 @@ def take_apart(spec: RunSpec) -> Parts:
             spec.priority,
             spec.resources.memory,
             spec.resources.cpus,
+            spec.resources.disk,
         ),
         environment=EnvironmentPart(
             spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags

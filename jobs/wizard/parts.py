@@ -37,6 +37,7 @@ class ResourcesPart:
     priority: int = 0
     memory: int | None = None
     cpus: float | None = None
+    disk: int | None = None
 
 
 @dataclass(frozen=True)

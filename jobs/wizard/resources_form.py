@@ -16,7 +16,7 @@ LONGEST_S = 366 * 86400
 
 class ResourcesForm(StepForm[ResourcesPart]):
     template = "jobs/wizard/_resources.html"
-    independent_fields = frozenset({"timeout", "grace_s", "retries", "priority", "memory", "cpus"})
+    independent_fields = frozenset({"timeout", "grace_s", "retries", "priority", "memory", "cpus", "disk"})
 
     # Blank in drafts whose user has chosen none; the page shows the default cluster as chosen.
     cluster = forms.CharField(label="Cluster", required=False, max_length=100)
@@ -74,12 +74,30 @@ class ResourcesForm(StepForm[ResourcesPart]):
         help_text="The run gets that many and cannot use more. Blank means no limit.",
     )
 
+    disk = forms.CharField(
+        label="Disk per node",
+        required=False,
+        max_length=30,
+        help_text=(
+            "For example 100 GiB, for all files of the run, also in /tmp. The run is ended when it has used "
+            "more. Blank means no limit."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
+    )
+
     def clean_memory(self) -> int | None:
-        text = self.cleaned_data["memory"]
+        return self._size("memory", "64 GiB")
+
+    def clean_disk(self) -> int | None:
+        return self._size("disk", "100 GiB")
+
+    def _size(self, name: str, example: str) -> int | None:
+        text = self.cleaned_data[name]
         try:
             return parse_bytes(text) if text else None
         except ValueError as error:
-            raise forms.ValidationError("Memory per node: write a size, like 64 GiB.") from error
+            label = self.fields[name].label
+            raise forms.ValidationError(f"{label}: write a size, like {example}.") from error
 
     def clean_timeout(self) -> int | None:
         try:
@@ -100,6 +118,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
             data["priority"] or 0,
             data["memory"],
             data["cpus"],
+            data["disk"],
         )
 
     @classmethod
@@ -111,8 +130,9 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "grace_s": [str(part.limits.grace_s)],
             "retries": [str(part.limits.retries)],
             "priority": [str(part.priority)],
-            "memory": [_memory_text(part.memory)],
+            "memory": [_size_text(part.memory)],
             "cpus": ["" if part.cpus is None else f"{part.cpus:g}"],
+            "disk": [_size_text(part.disk)],
         }
 
     @property
@@ -122,6 +142,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "resources.gpus_per_node": "gpus_per_node",
             "resources.memory": "memory",
             "resources.cpus": "cpus",
+            "resources.disk": "disk",
             "limits": "timeout",
             "limits.grace_s": "grace_s",
             "limits.retries": "retries",
@@ -129,7 +150,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
         }
 
 
-def _memory_text(size: int | None) -> str:
+def _size_text(size: int | None) -> str:
     """Returns a text that reads as exactly `size`."""
     if size is None:
         return ""

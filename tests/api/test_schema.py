@@ -48,7 +48,7 @@ class TestRunSpecSchema:
 
     def test_knows_exactly_the_fields_of_a_spec(self) -> None:
         # Limits are part of a spec only if they are set.
-        limited = {"resources": {"memory": "1GiB", "cpus": 1}}
+        limited = {"resources": {"memory": "1GiB", "cpus": 1, "disk": "1GiB"}}
         source = {"source": {"type": "example", "name": "x"}, "script": "train.py"}
         written = read_spec(source | limited).to_json()
         assert set(self.SCHEMA["properties"]) == set(written)

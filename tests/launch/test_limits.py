@@ -53,6 +53,14 @@ class TestReading:
             read_spec(spec_with(memory=value))
         assert caught.value.field == "resources.memory"
 
+    def test_disk_is_read_like_memory(self) -> None:
+        spec = read_spec(spec_with(disk="100GiB"))
+        assert spec.resources.disk == 100 * GIB
+        assert read_spec(spec.to_json()) == spec
+        with pytest.raises(SpecError, match="from 64 MiB to 1024 TiB") as caught:
+            read_spec(spec_with(disk="1 KiB"))
+        assert caught.value.field == "resources.disk"
+
     @pytest.mark.parametrize("value", ["2", 0, -1, True, float("nan"), float("inf"), 10**6])
     def test_what_is_no_number_of_cores_names_the_field(self, value: object) -> None:
         with pytest.raises(SpecError) as caught:
@@ -90,6 +98,19 @@ class TestPlacement:
         waiting = refusal(demand(memory_bytes=GIB), node(has_limits=False))
         assert not waiting.permanent
         assert "alpha cannot limit memory and CPU cores: upgrade its agent" in waiting.sentence
+
+    def test_a_node_with_less_disk_free_is_not_chosen_and_the_reason_names_it(self) -> None:
+        needs = demand(disk_bytes=100 * GIB)
+        assert isinstance(place(needs, (node(limits_disk=True, disk_free=100 * GIB),)), Placement)
+        assert isinstance(place(needs, (node(limits_disk=True, disk_free=None),)), Placement)
+        waiting = refusal(needs, node(limits_disk=True, disk_free=40 * GIB))
+        assert not waiting.permanent
+        assert "100 GiB of disk: alpha has 40 GiB of disk free" in waiting.sentence
+
+    def test_an_agent_that_does_not_watch_the_disk_is_not_chosen(self) -> None:
+        waiting = refusal(demand(disk_bytes=GIB), node(disk_free=40 * GIB))
+        assert not waiting.permanent
+        assert "alpha cannot limit disk: upgrade its agent" in waiting.sentence
 
     def test_a_run_without_limits_goes_everywhere(self) -> None:
         assert isinstance(place(demand(), (node(has_limits=False, memory=0, cpus=0.0),)), Placement)

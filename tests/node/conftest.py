@@ -9,6 +9,7 @@ import pytest
 
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
+from tests.node.processes import forget_rules
 from trainhub_node import records
 from trainhub_node.agent import Agent
 from trainhub_node.attempts import crash_cleanup
@@ -33,6 +34,7 @@ def start_agent(hub: FakeHub, tmp_path: Path) -> Iterator[Callable[..., Agent]]:
             thread = threading.Thread(target=agent.run, daemon=True)
             thread.start()
             stack.callback(thread.join, 10)
+            stack.callback(forget_rules, f"{agent.settings.name} {agent.settings.folder}")
             stack.callback(agent.close)
             return agent
 

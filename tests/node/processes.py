@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from tests.node.hub import Key
 from trainhub_node.attempts import termination
+from trainhub_node.isolation import network_rules
 
 NO_SESSION = -1
 
@@ -43,6 +45,13 @@ def wait_pid(pid: int, timeout_s: float = 15) -> None:
         os.close(fd)
 
 
+def forget_rules(agent: str) -> None:
+    """Removes the rules of the packet filter that a killed agent has left: the next test may get the same
+    ports."""
+    if os.geteuid() == 0 and shutil.which(network_rules.NFT, path=network_rules.PATH):
+        network_rules.remove_table(network_rules.table_name(agent))
+
+
 @contextmanager
 def agent_process(env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     """An agent in a process of its own, killed at the end if it still lives."""
@@ -54,3 +63,4 @@ def agent_process(env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait(10)
+        forget_rules(f"{env['TRAINHUB_NODE_NAME']} {env['TRAINHUB_NODE_DIR']}")

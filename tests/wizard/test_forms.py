@@ -9,6 +9,7 @@ import pytest
 from jobs.wizard.distribution_form import DistributionForm
 from jobs.wizard.environment_form import EnvironmentForm
 from jobs.wizard.forms import StepForm, below
+from jobs.wizard.parts import ResourcesPart
 from jobs.wizard.resources_form import ResourcesForm
 from jobs.wizard.source_form import SourceForm
 from tests.wizard.builders import typed
@@ -68,6 +69,19 @@ class TestResources:
         found = errors(ResourcesForm(typed("resources", timeout=text)))
         assert list(found) == ["timeout"]
         assert found["timeout"][0].startswith("Time limit:")
+
+    @pytest.mark.parametrize(("name", "label"), [("memory", "Memory per node"), ("disk", "Disk per node")])
+    def test_what_is_no_size_is_refused_under_its_own_field(self, name: str, label: str) -> None:
+        found = errors(ResourcesForm(typed("resources", **{name: "much"})))
+        assert list(found) == [name]
+        assert found[name][0].startswith(f"{label}: write a size, like ")
+
+    def test_limits_are_read_back_as_they_were(self) -> None:
+        part = ResourcesPart(memory=2**36, cpus=2.5, disk=100 * 2**30 + 1)
+        assert ResourcesForm.raw(part)["disk"] == [str(100 * 2**30 + 1)]
+        form = ResourcesForm(ResourcesForm.raw(part))
+        assert form.is_valid()
+        assert form.part() == part
 
 
 class TestEnvironment:

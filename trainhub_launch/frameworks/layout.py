@@ -25,6 +25,7 @@ def demand_of(spec: RunSpec, processes: int, *, cpu_processes: int = 0, mpi: boo
         mpi=mpi,
         memory_bytes=spec.resources.memory or 0,
         cpus=spec.resources.cpus or 0.0,
+        disk_bytes=spec.resources.disk or 0,
         has_secrets=any(item.secret is not None for item in spec.environment_variables.values()),
         nodes_field="distribution" if distribution is None else distribution.nodes_field,
     )

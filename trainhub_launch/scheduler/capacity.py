@@ -48,7 +48,8 @@ class FreeNode:
     because an alert says that they are broken; `faults`: what is wrong with those of them that no run holds
     ("XID 48"), one per GPU. `is_coming`: it does not exist yet and has nothing free, but the cluster's
     provider can create it. `memory` (bytes) and `cpus`: what no run has reserved; `memory_total`: all of it.
-    `has_limits`: the node can hold a run to an amount of memory and CPU cores. `keeps_secrets`: it can be
+    `has_limits`: the node can hold a run to an amount of memory and CPU cores; `limits_disk`: to an
+    amount of disk, of which `disk_free` bytes are free (None = unknown). `keeps_secrets`: it can be
     given secrets. `windows`: when it takes only some runs, or none."""
 
     name: str
@@ -77,6 +78,8 @@ class FreeNode:
     cpus: float = 0.0
     has_limits: bool = False
     keeps_secrets: bool = False
+    limits_disk: bool = False
+    disk_free: int | None = None
     windows: tuple[NodeWindow, ...] = ()
 
     def can_ever(self, demand: Demand) -> bool:
@@ -90,15 +93,20 @@ class FreeNode:
         is_open = self.silent_s is None and not self.closed
         has_devices = len(self.gpus) >= demand.gpus and self.slots >= demand.slots
         is_in_time = not self.windows or self.window_before_end(demand) is None
-        return (
-            is_open and has_devices and self.can_limit(demand) and self.has_abilities(demand) and is_in_time
-        )
+        has_room = has_devices and self.can_limit(demand) and self.has_disk(demand)
+        return is_open and has_room and self.has_abilities(demand) and is_in_time
 
     def has_abilities(self, demand: Demand) -> bool:
         """Returns whether the node's agent can do what `demand` needs beyond resources; an agent of an
         earlier version may not."""
         can_hold = self.has_limits or not demand.is_limited
+        can_hold &= self.limits_disk or not demand.disk_bytes
         return can_hold and (self.keeps_secrets or not demand.has_secrets)
+
+    def has_disk(self, demand: Demand) -> bool:
+        """Returns whether as much disk is free as `demand` needs. It is not reserved: what other runs write
+        later is not known."""
+        return self.disk_free is None or self.disk_free >= demand.disk_bytes
 
     def can_limit(self, demand: Demand) -> bool:
         """Returns whether the node has the memory and the CPU cores free that `demand` sets, and can hold a
@@ -146,9 +154,9 @@ class Demand:
 
     `nodes_field` is the field of the spec that sets the number of nodes, for messages about it. `mpi`: nodes
     with an mpirun of their own are preferred. `memory_bytes` and `cpus`: what the run reserves and may use; 0
-    = it reserves nothing and has no limit. `limit_s`: the run ends after so many seconds at the latest, None
-    = it has no time limit. `workspace`: the id of its workspace, for nodes that are reserved for one.
-    `has_secrets`: it gets named secrets."""
+    = it reserves nothing and has no limit. `disk_bytes`: the disk that it may use, 0 = it has no limit.
+    `limit_s`: the run ends after so many seconds at the latest, None = it has no time limit. `workspace`: the
+    id of its workspace, for nodes that are reserved for one. `has_secrets`: it gets named secrets."""
 
     nodes: int
     gpus: int
@@ -157,6 +165,7 @@ class Demand:
     mpi: bool = False
     memory_bytes: int = 0
     cpus: float = 0.0
+    disk_bytes: int = 0
     limit_s: int | None = None
     workspace: int | None = None
     has_secrets: bool = False

@@ -91,10 +91,9 @@ def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
 def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
     gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(gpu_count))
     idle = replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False)
-    limits = replace(
-        idle, memory=node.memory_total, cpus=float(node.cores), has_limits=True, keeps_secrets=True
-    )
-    return replace(limits, holds=(), closed="", windows=())
+    limits = replace(idle, memory=node.memory_total, cpus=float(node.cores), has_limits=True)
+    abilities = replace(limits, keeps_secrets=True, limits_disk=True, disk_free=None)
+    return replace(abilities, holds=(), closed="", windows=())
 
 
 def _placed(node: FreeNode, demand: Demand) -> PlacedNode:

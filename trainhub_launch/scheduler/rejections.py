@@ -152,6 +152,10 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return f"{node.name} cannot keep secrets: upgrade its agent"
     if demand.is_limited and not node.can_limit(demand):
         return _without_limits(demand, node)
+    if demand.disk_bytes and not node.limits_disk:
+        return f"{node.name} cannot limit disk: upgrade its agent"
+    if node.disk_free is not None and not node.has_disk(demand):
+        return f"{node.name} has {bytes_text(node.disk_free)} of disk free"
     return f"{node.name} has room" if node.holds else f"{node.name} is free"
 
 
@@ -235,6 +239,7 @@ def _field(demand: Demand) -> str:
 def _each(demand: Demand) -> str:
     parts = [_amount(demand.gpus, demand.slots)]
     parts += [f"{bytes_text(demand.memory_bytes)} of memory"] * (demand.memory_bytes > 0)
+    parts += [f"{bytes_text(demand.disk_bytes)} of disk"] * (demand.disk_bytes > 0)
     parts += [f"{demand.cpus:g} CPU core{'' if demand.cpus == 1 else 's'}"] * (demand.cpus > 0)
     return f"{counted(demand.nodes, 'node')} with {words(parts)}{'' if demand.nodes == 1 else ' each'}"
 

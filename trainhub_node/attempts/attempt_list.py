@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from trainhub_launch.json_types import JsonObject
 from trainhub_node import proc, records
 from trainhub_node.intake import ownership
+from trainhub_node.isolation.network_rules import NetworkRules
 from trainhub_node.machine import ports
 from trainhub_node.machine.port_locks import PortLocks
 from trainhub_node.rundir import InvalidIdentifier, RunDir
@@ -41,7 +42,9 @@ class Attempts:
         self._folders: dict[Key, RunDir] = {}
         self._ports: dict[Key, set[int]] = {}
         self._offered: set[int] = set()
+        self._owners: dict[Key, int | None] = {}
         self._locks = PortLocks()
+        self._rules = NetworkRules(settings.network) if settings.network is not None else None
 
     def scan(self) -> list[RunDir]:
         """Tracks the attempts on disk. Returns the folders whose claim has no answer yet.
@@ -62,9 +65,11 @@ class Attempts:
                 log.warning("%s; the attempt is left alone", error)
                 continue
             if is_claimed:
-                self.track(folder)
+                self._add(folder)
             else:
                 unanswered.append(folder)
+        # Once for all of them: a run of an earlier agent must not lose its ports for a moment.
+        self._sync_rules()
         return unanswered
 
     def folder(self, run: str, attempt: int) -> RunDir:
@@ -72,10 +77,17 @@ class Attempts:
         return RunDir(str(self._settings.attempts), run, attempt)
 
     def track(self, folder: RunDir) -> None:
+        self._add(folder)
+        if self._ports[folder.key]:
+            self._sync_rules()
+
+    def _add(self, folder: RunDir) -> None:
         claim = records.read(folder.claim) or {}
+        owner = read_owner(folder)
         with self._lock:
             self._folders[folder.key] = folder
             self._ports[folder.key] = set(claim.get("held", ()))
+            self._owners[folder.key] = owner
         self._sync_port_locks()
 
     def reserve_ports(self, folder: RunDir, claim: Mapping[str, Any]) -> None:
@@ -84,6 +96,8 @@ class Attempts:
         with self._lock:
             if folder.key in self._folders:
                 self._ports[folder.key] = set(claim["held"])
+        # Before another agent of the machine may take ports that are free now.
+        self._sync_rules()
         self._sync_port_locks()
 
     def is_tracked(self, key: Key) -> bool:
@@ -121,14 +135,39 @@ class Attempts:
         for port in reserved:
             self._locks.acquire(port)
 
+    def _sync_rules(self) -> None:
+        """Has the ports of each attempt refused to other accounts."""
+        if self._rules is None:
+            return
+        ports: dict[int, set[int]] = {}
+        with self._lock:
+            for key, own in self._ports.items():
+                owner = self._owners[key]
+                if owner is not None:
+                    ports.setdefault(owner, set()).update(own)
+        self._rules.set_ports(ports)
+
+    def refresh_rules(self) -> None:
+        """Makes the rules of the packet filter again if another program has removed them."""
+        if self._rules is not None:
+            self._rules.refresh()
+
+    def close_ports(self, closed: Collection[int]) -> None:
+        """Has these ports of the machine refused to all runs that do not have the agent's account."""
+        if self._rules is not None:
+            self._rules.close_ports(closed)
+
     def reserved_ports(self) -> set[int]:
         """Returns the ports reserved for attempts that are not settled."""
         with self._lock:
             return set().union(*self._ports.values())
 
     def close(self) -> None:
-        """Releases all ports. The folders record what the attempts hold, for the next agent."""
+        """Releases all ports. The folders record what the attempts hold, for the next agent. Rules of the
+        packet filter stay while attempts may live."""
         self._locks.close()
+        if self._rules is not None and not self.all():
+            self._rules.remove()
 
     def settle(self, key: Key) -> None:
         """Records that the hub has the whole outcome of the attempt, and stops tracking it."""
@@ -140,7 +179,10 @@ class Attempts:
         records.write(folder.settled, {"at": time.time()}, patient=False)
         with self._lock:
             self._folders.pop(key, None)
-            self._ports.pop(key, None)
+            ports = self._ports.pop(key, None)
+            self._owners.pop(key, None)
+        if ports:
+            self._sync_rules()
         self._sync_port_locks()
 
     def discard_old(self, *, now: float, retention_s: float) -> list[str]:
@@ -167,11 +209,16 @@ def _belongs_to_agent(path: Path) -> bool:
     return True
 
 
-def request_stop(folder: RunDir, reason: str, grace_s: float) -> bool:
-    """Writes the stop request, unless there is one: the first reason stays. Returns whether it is new."""
+def request_stop(
+    folder: RunDir, reason: str, grace_s: float, *, error: str = "", error_kind: str = ""
+) -> bool:
+    """Writes the stop request, unless there is one: the first reason stays. Returns whether it is new.
+    `error`: the sentence to report if the attempt failed by that, with its ErrorKind."""
     if Path(folder.stop).exists():
         return False
-    records.write(folder.stop, {"why": reason, "grace_s": grace_s, "at": time.time()}, patient=False)
+    request = {"why": reason, "grace_s": grace_s, "at": time.time()}
+    cause = {"error": error, "error_kind": error_kind} if error else {}
+    records.write(folder.stop, {**request, **cause}, patient=False)
     return True
 
 

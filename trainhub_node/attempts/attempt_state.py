@@ -30,6 +30,7 @@ class AttemptState:
 
     def fact(self, logs: Mapping[str, int], *, extra_warnings: tuple[str, ...] = ()) -> AttemptFact:
         agent, state, claim = self.agent(), self.state(), self.claim()
+        stop = self._read(self.rundir.stop) or {}
         outputs = self._read(self.rundir.outputs_record) or {}
         # The agent's times win: a phase that both know was entered when the agent saw it.
         reached = {**state.get("phase_at", {}), **agent["phase_at"]}
@@ -50,8 +51,8 @@ class AttemptState:
             members=tuple(self._member(process, logs) for process in self.order()["command"]["processes"]),
             logs=dict(logs),
             outputs=tuple(OutputFile(**file) for file in outputs.get("files", ())),
-            error=state.get("error") or agent["error"],
-            error_kind=state.get("error_kind") or agent["error_kind"],
+            error=state.get("error") or agent["error"] or stop.get("error", ""),
+            error_kind=state.get("error_kind") or agent["error_kind"] or stop.get("error_kind", ""),
             stopping=state.get("stopping") or agent["stopping"],
             warnings=warnings,
             ports=tuple(claim.get("held", ())) if Phase.READY in phase_at else (),

@@ -106,6 +106,15 @@ def is_encrypted(link: BrokerLink) -> bool:
     return bool(link.tls) or parts.scheme == SOCKET or is_loopback(parts.hostname or "localhost")
 
 
+def local_port(url: str) -> int | None:
+    """Returns the port of a broker on this machine that others cannot reach, else None."""
+    parts = urlsplit(url)
+    try:
+        return parts.port if is_loopback(parts.hostname or "") else None
+    except ValueError:
+        return None  # what is no port is refused where the link is read
+
+
 def _redis_over_tls(parts: SplitResult, queue: str, authority: str) -> BrokerLink:
     if authority:
         # Trust options in the URL count only for a broker that the operator chose.

@@ -90,6 +90,15 @@ def make_read_only(target: str) -> None:
     _check(result, f"mount_setattr {target}")
 
 
+def system_call(name: str, number: int, *arguments: bytes | int | None) -> int:
+    """Returns the result of a system call for which the C library has no function. Raises OSError."""
+    words = (_UnsignedLong(item) if isinstance(item, int) else item for item in arguments)
+    result: int = _syscall(_UnsignedLong(number), *words)
+    if result < 0:
+        _check(result, name)
+    return result
+
+
 def forbid_new_privileges() -> None:
     """From now on no program that this process starts gains rights, by the setuid bit or by capabilities of
     its file."""

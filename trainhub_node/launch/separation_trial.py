@@ -8,11 +8,12 @@ import subprocess
 import tempfile
 from dataclasses import replace
 
-from trainhub_launch.machine import CGROUP, NAMESPACES, OWN_ACCOUNTS, SECRETS
+from trainhub_launch.machine import CGROUP, DISK, NAMESPACES, NETWORK, OWN_ACCOUNTS, SECRETS
+from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
 from trainhub_node.machine.host import memory_total
-from trainhub_node.settings import NodeSettings
+from trainhub_node.settings import Account, NodeSettings
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
@@ -24,13 +25,26 @@ PREFIX = ".trial-"
 def with_separation(settings: NodeSettings) -> NodeSettings:
     """Returns the settings, completed by whether runs get namespaces of their own here. Runs that have the
     agent's own account get none: they could leave them."""
-    settings = replace(settings, cgroup=find_place(f"{settings.name} {settings.folder}", memory_total()))
-    if settings.run_as is None:
+    agent = f"{settings.name} {settings.folder}"
+    settings = replace(settings, cgroup=find_place(agent, memory_total()))
+    account = settings.run_as
+    if account is None:
         return settings
-    reason = _trial(settings, settings.run_as.uid)
+    settings = _with_network(settings, account, agent)
+    reason = _trial(settings, account.uid)
     if reason:
         log.warning("Runs have no namespaces of their own on this machine: %s", reason)
     return replace(settings, has_namespaces=not reason, separation_trouble=reason)
+
+
+def _with_network(settings: NodeSettings, account: Account, agent: str) -> NodeSettings:
+    accounts = settings.uids or range(account.uid, account.uid + 1)
+    try:
+        table = network_rules.find_table(agent, accounts, refuses_metadata=not settings.allows_metadata)
+    except network_rules.RulesError as error:
+        log.warning("Connections of runs are not limited on this machine: %s", error)
+        return replace(settings, network_trouble=str(error))
+    return replace(settings, network=table)
 
 
 def _trial(settings: NodeSettings, uid: int) -> str:
@@ -66,8 +80,10 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (OWN_ACCOUNTS, settings.uids is not None),
         (NAMESPACES, settings.has_namespaces),
         (CGROUP, has_limits),
-        # Keeps them in memory only, and masks logs.
+        # Every agent of this version.
         (SECRETS, True),
+        (DISK, True),
+        (NETWORK, settings.network is not None),
     )
     return tuple(name for name, can in known if can)
 
@@ -85,4 +101,9 @@ def description(settings: NodeSettings) -> str:
     trouble = [f"No namespaces here: {settings.separation_trouble}."] if settings.separation_trouble else []
     if settings.cgroup is not None and settings.cgroup.missing:
         trouble.append(f"Not all limits work here: {'; '.join(settings.cgroup.missing)}.")
+    if settings.network_trouble:
+        what = "Runs can reach ports of others and the cloud's metadata"
+        trouble.append(f"{what}: {settings.network_trouble}.")
+    if settings.run_as is not None and not landlock.has_scopes():
+        trouble.append("Runs can reach abstract sockets of others: that needs Linux 6.12 with Landlock.")
     return " ".join([apart, *trouble])[:MAX_DESCRIPTION]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from trainhub_node.isolation import devices, mounts, namespaces, syscalls
+from trainhub_node.isolation import devices, landlock, mounts, namespaces, syscalls
 from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
@@ -26,6 +26,7 @@ def separate(gang: Gang) -> None:
     gang.check_stop()
     # The supervisor does this, too, but only after it has been loaded, and a wrapper may die before that.
     syscalls.adopt_orphans()
+    _enter_domain(gang)
     terms, account = gang.terms["isolation"], gang.terms["account"]
     names, is_exact = devices.device_nodes(devices.gpu_uuids(gang.processes))
     if not is_exact:
@@ -55,6 +56,18 @@ def separate(gang: Gang) -> None:
     except namespaces.NamespaceError as error:
         raise PreparationFailed(
             "launch", f"Node {gang.terms['node']} could not separate this run from others: {error}."
+        ) from error
+
+
+def _enter_domain(gang: Gang) -> None:
+    """Enters the domain of the attempt, in which all its processes are, where the kernel has such. Before
+    anything else is started: this process may neither signal nor examine what is outside of it."""
+    try:
+        if landlock.has_scopes():
+            landlock.enter_domain()
+    except OSError as error:
+        raise PreparationFailed(
+            "launch", f"Node {gang.terms['node']} could not separate this run from others: {error.strerror}."
         ) from error
 
 

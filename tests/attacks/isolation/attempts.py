@@ -4,7 +4,8 @@ The code of an attempt runs in the hostile run. It ends without an exception, an
 if the attempt succeeds. It knows `victim` (the folder of the other run), `pid` (its process), `hub` and
 `node` (the folders of hub and agent), `shared` (a folder in which everybody may write), `program` (one of
 root's with the setuid bit), `gpu` (a device node of a GPU that is not the run's) and `port` (where the victim
-listens)."""
+listens), `own_port` (the same, a port that the agent did not give it) and `broker` (the port of the hub's
+broker)."""
 
 from __future__ import annotations
 
@@ -18,12 +19,14 @@ for path in ('kept.txt', '/tmp/victim', '/dev/shm/victim'):
     os.chmod(path, 0o644)
 libc = ctypes.CDLL(None)
 print('shm', libc.shmget({SHM_KEY}, 4096, 0o1666))
-server = socket.create_server(('127.0.0.1', 0))
+server = socket.create_server(('127.0.0.1', int(os.environ['MASTER_PORT'])))
+own_server = socket.create_server(('127.0.0.1', 0))
 abstract = socket.socket(socket.AF_UNIX)
 abstract.bind('\\0victim-' + os.environ['ABSTRACT'])
 abstract.listen()
 print('address', ctypes.addressof((ctypes.c_char * 1).from_buffer(held)))
 print('port', server.getsockname()[1])
+print('own_port', own_server.getsockname()[1])
 print('up', flush=True)
 time.sleep(600)
 """
@@ -76,7 +79,25 @@ ATTEMPTS = {
         "paths += [f'/proc/{one}/root/{victim}/work/kept.txt' for one in ('1', 'self', 'thread-self')]\n"
         "reached = [path for path in paths if mark.encode() in read(path)]"
     ),
-    "Connect to a port of another run": "socket.create_connection(('127.0.0.1', port), 5); reached = True",
+    "Connect to a port that the agent gave to another run": (
+        "socket.create_connection(('127.0.0.1', port), 5); reached = True"
+    ),
+    "Connect to a port that another run opened by itself": (
+        "socket.create_connection(('127.0.0.1', own_port), 5); reached = True"
+    ),
+    "Connect to the hub's broker on this machine": (
+        "socket.create_connection(('127.0.0.1', broker), 5); reached = True"
+    ),
+    "Read the metadata of a cloud's machine": (
+        "def fetch(address):\n"
+        "    try:\n"
+        "        with socket.create_connection((address, 80), 5) as line:\n"
+        "            line.sendall(b'GET /latest/meta-data/ HTTP/1.0\\r\\n\\r\\n')\n"
+        "            return mark.encode() in line.makefile('rb').read()\n"
+        "    except OSError:\n"
+        "        return False\n"
+        "reached = [address for address in ('169.254.169.254', 'fd00:ec2::254') if fetch(address)]"
+    ),
     "Connect to an abstract socket of another run": (
         "socket.socket(socket.AF_UNIX).connect('\\0victim-' + os.environ['ABSTRACT']); reached = True"
     ),
@@ -112,7 +133,7 @@ MEMORY = "Use more memory than it asked for"
 PROCESSES = "Start processes without end"
 SHM = "Fill /dev/shm beyond its memory"
 CPU = "Use more CPU time than it asked for"
-DISK = "Fill the disk"
+DISK, DISK_LIMIT = "Fill the disk", "Use more disk than it asked for"
 MIB = 2**20
 # Each of these is a run of its own: the code prints "reached" if nothing stops it.
 GREEDY = {
@@ -139,10 +160,20 @@ GREEDY = {
         "        print('reached')\n"
         "        break"
     ),
-    DISK: (
+    # As fast as a disk that writes 100 MB in a second: the file system of this test is in memory.
+    DISK_LIMIT: (
+        "import time\n"
         "with open('large', 'wb') as file:\n"
-        f"    for _ in range(30): file.write(bytes({10 * MIB}))\n"
+        f"    for _ in range(40): file.write(bytes({10 * MIB})), time.sleep(0.1)\n"
+        "time.sleep(3)\n"
         "print('reached')"
+    ),
+    DISK: (
+        "import os, time\n"
+        "with open('large', 'wb') as file:\n"
+        "    while os.statvfs('.').f_bavail:\n"
+        f"        file.write(bytes({10 * MIB})), time.sleep(0.1)\n"
+        "print('reached', flush=True)"
     ),
 }
 ROWS = (*ATTEMPTS, BY_LINK, *GREEDY)

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -17,12 +18,16 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.isolation import attempts
+from tests.attacks.isolation.cloud_machine import cloud_machine
 from tests.attacks.isolation.table import CAN, CANNOT, MODES, documented
 from tests.attacks.server.separated import as_account, passable_python, uid_of
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub, Key
+from trainhub_launch.states import StopReason
 from trainhub_node import proc
+from trainhub_node.machine import ports
+from trainhub_node.machine.port_locks import PortLocks
 
 pytestmark = [
     pytest.mark.slow,
@@ -34,14 +39,16 @@ ACCOUNT, AGENT_ACCOUNT = "nobody", "daemon"
 # node that is not listed as its own, whatever its name.
 GPU = Path("/dev/gpu-of-the-tests")
 RESULTS = b"RESULTS "
+# The disk of the agent, in memory: a run that fills it harms nobody else.
+DISK_BYTES = 2**30
 
 
 class Scene:
     """An agent in one mode, with a victim that runs on it. `folder` holds the agent, and a folder that stands
     for the hub's data."""
 
-    def __init__(self, mode: str, hub: FakeHub, folder: Path) -> None:
-        self.mode, self.hub, self.folder = mode, hub, folder
+    def __init__(self, mode: str, hub: FakeHub, folder: Path, broker: int) -> None:
+        self.mode, self.hub, self.folder, self.broker = mode, hub, folder, broker
         self.data, self.shared, self.program = folder / "data", folder / "shared", folder / "id"
         self.node = self.data / "node"
         self.abstract = secrets.token_hex(4)
@@ -50,6 +57,9 @@ class Scene:
         for path, mode in ((self.data, 0o711), (self.shared, 0o777), (self.node, 0o711)):
             path.mkdir()
             path.chmod(mode)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=711", "tmpfs", self.node], check=True
+        )
         for path in (self.data / "secret-key", self.node / "node.json"):
             path.write_text(json.dumps({"note": attempts.MARK}))
             path.chmod(0o600)
@@ -58,6 +68,11 @@ class Scene:
         if self.mode == "agent":
             for path in (self.data, self.node, *self.data.glob("*"), *self.node.glob("*")):
                 os.chown(path, uid_of(AGENT_ACCOUNT), -1)
+
+    def remove(self) -> None:
+        if os.path.ismount(self.node):
+            subprocess.run(["umount", "-l", self.node], check=True)
+        shutil.rmtree(self.folder)
 
     @contextmanager
     def agent(self) -> Iterator[None]:
@@ -84,7 +99,11 @@ class Scene:
     def start_victim(self) -> dict[str, object]:
         """Starts the other run. Returns the names that the attempts know."""
         argv = ("python", "train.py", "the-victim")
-        planned = process(0, argv, SECRET=attempts.MARK, ABSTRACT=self.abstract)
+        # The agent offers the same ports in the same order, unless other agents take so many meanwhile.
+        locks = PortLocks()
+        *_, port = ports.find_free((), ports.MAX_PORTS // 2, acquire=locks.acquire)
+        locks.close()
+        planned = process(0, argv, SECRET=attempts.MARK, ABSTRACT=self.abstract, MASTER_PORT=str(port))
         key = self.hub.give(order(self.hub, {"train.py": attempts.VICTIM}, planned))
         self.hub.wait_log(key, b"up", timeout_s=60)
         self.hub.wait(lambda: self.hub.facts[key].members[0].pid)
@@ -96,6 +115,8 @@ class Scene:
             "pid": pid,
             "address": int(printed["address"]),
             "port": int(printed["port"]),
+            "own_port": int(printed["own_port"]),
+            "broker": self.broker,
             "hub": str(self.data),
             "node": str(self.node),
             "shared": str(self.shared),
@@ -120,12 +141,18 @@ class Scene:
 
     def _is_greedy(self, name: str) -> bool:
         asked = script(self.hub, attempts.GREEDY[name], grace_s=1)
-        if self.mode != "agent":  # no run with limits is placed on a node that cannot hold it to them
+        if name == attempts.DISK_LIMIT:
+            asked = replace(asked, disk_bytes=128 * attempts.MIB)
+        elif (
+            name != attempts.DISK and self.mode != "agent"
+        ):  # no run with limits is placed on a node that cannot hold it to them
             asked = replace(
                 asked, memory_bytes=128 * attempts.MIB, cpus=0.1 if name == attempts.CPU else None
             )
         key: Key = self.hub.give(asked)
-        self.hub.wait_done(key, 90)
+        fact = self.hub.wait_done(key, 90)
+        if name in (attempts.DISK, attempts.DISK_LIMIT) and fact.stopping != StopReason.DISK:
+            return True  # on a full disk it cannot even say so
         return b"reached" in self.hub.log(key)
 
 
@@ -148,9 +175,15 @@ def outcome(request: pytest.FixtureRequest, gpu: None) -> Iterator[tuple[str, di
     folder = Path(tempfile.mkdtemp(prefix="trainhub-breakout-", dir="/var/lib"))
     folder.chmod(0o711)
     with ExitStack() as stack:
-        stack.callback(shutil.rmtree, folder)
+        broker = stack.enter_context(cloud_machine())
         hub = stack.enter_context(FakeHub().serving())
-        scene = Scene(request.param, hub, folder)
+        hub.config = {
+            "broker_url": f"redis://127.0.0.1:{broker}/0",
+            "queue": "node.here",
+            "hub_time": time.time(),
+        }
+        scene = Scene(request.param, hub, folder, broker)
+        stack.callback(scene.remove)
         scene.prepare()
         stack.enter_context(scene.agent())
         yield request.param, scene.attack()

@@ -116,6 +116,8 @@ class TestOutcome:
             ("launch", Reason.LAUNCH_FAILED),
             ("internal", Reason.NODE_ERROR),
             ("upload", Reason.UPLOAD_FAILED),
+            ("disk_limit", Reason.DISK_LIMIT),
+            ("disk_full", Reason.DISK_FULL),
         ],
     )
     def test_an_error_of_the_node_has_its_reason(self, kind: str, reason: Reason) -> None:

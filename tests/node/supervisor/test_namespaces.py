@@ -20,6 +20,7 @@ from tests.node.test_range import range_settings
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_node import proc
 from trainhub_node.agent import Agent
+from trainhub_node.isolation import landlock
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make these namespaces")
 # Orphans of the run, that clear their environment and leave session and group.
@@ -173,3 +174,21 @@ class TestCrashes:
         os.kill(json.loads(record.read_text())["wrapper"], signal.SIGKILL)
         (agent.settings.attempts / f"{key[0]}-{key[1]}" / "work" / "go").touch()
         assert hub.wait_done(key).members[0].exit_code == 0
+
+
+@pytest.mark.skipif(not landlock.has_scopes(), reason="needs Landlock of Linux 6.12")
+def test_ranks_of_a_run_reach_the_abstract_sockets_of_each_other(hub: FakeHub, agent: Agent) -> None:
+    code = (
+        "import os, socket, time\n"
+        "name = '\\0' + os.environ['TRAINHUB_RUN_ID']\n"
+        "own = socket.socket(socket.AF_UNIX)\n"
+        "if os.environ['RANK'] == '0':\n"
+        "    own.bind(name); own.listen(); own.accept()\n"
+        "else:\n"
+        "    for _ in range(100):\n"
+        "        try: own.connect(name); break\n"
+        "        except ConnectionRefusedError: time.sleep(0.1)\n"
+        "    else: raise SystemExit('refused')\n"
+    )
+    key = hub.give(script(hub, code, ranks=2))
+    assert [member.exit_code for member in hub.wait_done(key, 60).members] == [0, 0]
