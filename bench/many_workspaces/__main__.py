@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="pairs of loads of each page")
     parser.add_argument("--loads", type=int, default=3, help="of a page by each server in a round")
     parser.add_argument("--runs", type=int, default=RUNS, help="in each workspace")
+    parser.add_argument("--folder", help="keep the databases there, and use those that are there already")
     options = parser.parse_args()
+    with ExitStack() as contexts:
+        temporary = tempfile.TemporaryDirectory(prefix="th-bench-workspaces-")
+        folder = Path(options.folder or contexts.enter_context(temporary))
+        sys.exit(_measure(folder, options))
+
+
+def _measure(folder: Path, options: argparse.Namespace) -> int:
     limits = Limits()
-    with page_server(1, options.runs) as one, page_server(WORKSPACES, options.runs) as many:
+    with page_server(folder, 1, options.runs) as one, page_server(folder, WORKSPACES, options.runs) as many:
         for server in (one, many):
             server.answer()
         for who, pages in ((OWNER, PAGES), (OPERATOR, OPERATOR_PAGES)):
@@ -94,26 +102,27 @@ def main() -> None:
         print("Lists of all workspaces or people, without a limit:")
         for path in LISTS:
             _compare(one, many, OPERATOR, path, options)
-    sys.exit(limits.exit_code())
+    return limits.exit_code()
 
 
 @contextmanager
-def page_server(workspaces: int, runs: int) -> Iterator[PageServer]:
-    """Starts a process that fills a database of its own and then serves pages."""
-    with tempfile.TemporaryDirectory(prefix="th-bench-workspaces-") as folder:
-        url = f"sqlite:///{Path(folder) / 'hub.sqlite3'}"
-        env = {**os.environ, "DATABASE_URL": url, "DATA_DIR": folder, "ALLOWED_HOSTS": "*"}
-        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
-        command = [sys.executable, "-m", "bench.many_workspaces.page_process"]
-        sizes = ["--workspaces", str(workspaces), "--people", str(PEOPLE), "--runs", str(runs)]
-        process = subprocess.Popen(
-            [*command, *sizes], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        try:
-            yield PageServer(process)
-        finally:
-            process.kill()
-            process.wait()
+def page_server(folder: Path, workspaces: int, runs: int) -> Iterator[PageServer]:
+    """Starts a process that fills a database of its own, unless that is filled already, and serves pages."""
+    data = folder / f"workspaces-{workspaces}"
+    data.mkdir(exist_ok=True)
+    url = f"sqlite:///{data / 'hub.sqlite3'}"
+    env = {**os.environ, "DATABASE_URL": url, "DATA_DIR": str(data), "ALLOWED_HOSTS": "*"}
+    subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
+    command = [sys.executable, "-m", "bench.many_workspaces.page_process"]
+    sizes = ["--workspaces", str(workspaces), "--people", str(PEOPLE), "--runs", str(runs)]
+    process = subprocess.Popen(
+        [*command, *sizes], cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield PageServer(process)
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _compare(

@@ -16,8 +16,8 @@ django.setup()
 
 from django.test import Client  # noqa: E402 - only now are the models there
 
-from bench.many_workspaces.workspace_filler import OPERATOR, OWNER, fill_workspaces  # noqa: E402
-from workspaces.models import User  # noqa: E402
+from bench.many_workspaces.workspace_filler import OPERATOR, OWNER, VIEWED, fill_workspaces  # noqa: E402
+from workspaces.models import User, Workspace  # noqa: E402
 
 
 def main() -> None:
@@ -25,7 +25,8 @@ def main() -> None:
     for name in ("workspaces", "people", "runs"):
         parser.add_argument(f"--{name}", type=int, required=True)
     options = parser.parse_args()
-    fill_workspaces(options.workspaces, people=options.people, runs=options.runs)
+    if not Workspace.objects.filter(slug=VIEWED).exists():
+        fill_workspaces(options.workspaces, people=options.people, runs=options.runs)
     clients = {}
     for name in (OWNER, OPERATOR):
         clients[name] = Client()
