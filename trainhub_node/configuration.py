@@ -23,6 +23,7 @@ NAMES = {
     "uids": "TRAINHUB_NODE_UIDS",
     "hide": "TRAINHUB_NODE_HIDE",
     "shared": "TRAINHUB_NODE_SHARED",
+    "namespaces": "TRAINHUB_NODE_NAMESPACES",
     "slots": "TRAINHUB_NODE_SLOTS",
     "cache": "TRAINHUB_NODE_CACHE",
     "cache_bytes": "TRAINHUB_NODE_CACHE_BYTES",

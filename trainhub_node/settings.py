@@ -46,6 +46,8 @@ class NodeSettings:
     gets. `hidden`: folders of which runs see nothing. `shared`: folders outside of their own into which runs
     with an account of their own may write.
 
+    `allows_namespaces`: whether the operator wants the kernel's namespaces to be used.
+
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are."""
 
@@ -65,6 +67,7 @@ class NodeSettings:
     uids: range | None = None
     hidden: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    allows_namespaces: bool = True
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -113,6 +116,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         uids=uids,
         hidden=_folders(env, "TRAINHUB_NODE_HIDE"),
         shared=_folders(env, "TRAINHUB_NODE_SHARED"),
+        allows_namespaces=_allows_namespaces(env),
     )
 
 
@@ -267,6 +271,13 @@ def _uids(env: Mapping[str, str]) -> range | None:
         return uid_range.read(env.get("TRAINHUB_NODE_UIDS", ""))
     except ValueError as error:
         raise SettingsError(f"TRAINHUB_NODE_UIDS={env.get('TRAINHUB_NODE_UIDS', '')}: {error}") from error
+
+
+def _allows_namespaces(env: Mapping[str, str]) -> bool:
+    value = env.get("TRAINHUB_NODE_NAMESPACES", "") or "on"
+    if value not in ("on", "off"):
+        raise SettingsError(f"TRAINHUB_NODE_NAMESPACES={value} must be on or off")
+    return value == "on"
 
 
 def _folders(env: Mapping[str, str], name: str) -> tuple[str, ...]:

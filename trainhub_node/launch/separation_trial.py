@@ -19,18 +19,45 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 30
 MAX_DESCRIPTION = 1000
 PREFIX = ".trial-"
+# The beginning of a failure -> its remedy, for an agent that is not root.
+REMEDIES = {
+    "unshare": (
+        "let accounts make user namespaces (sysctl user.max_user_namespaces above 0, and "
+        "kernel.unprivileged_userns_clone=1 where it exists; in a container a seccomp profile that allows "
+        "unshare, setns and mount)"
+    ),
+    "mount /proc": (
+        "let the container see the whole /proc (Docker: --security-opt systempaths=unconfined; Kubernetes: "
+        "procMount: Unmasked)"
+    ),
+}
+REMEDY = (
+    "allow capabilities in user namespaces of accounts (Ubuntu: sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for the agent's Python)"
+)
 
 
 def with_separation(settings: NodeSettings) -> NodeSettings:
-    """Returns the settings, completed by whether runs get namespaces of their own here. Runs that have the
-    agent's own account get none: they could leave them."""
+    """Returns the settings, completed by whether runs get namespaces of their own here. Runs that are root
+    get none: they could leave them."""
     settings = replace(settings, cgroup=find_place(f"{settings.name} {settings.folder}", memory_total()))
-    if settings.run_as is None:
+    if settings.run_as is None and os.geteuid() == 0:
         return settings
-    reason = _trial(settings, settings.run_as.uid)
+    if not settings.allows_namespaces:
+        return replace(settings, separation_trouble="TRAINHUB_NODE_NAMESPACES=off")
+    uid = os.geteuid() if settings.run_as is None else settings.run_as.uid
+    reason = _with_remedy(_trial(settings, uid))
     if reason:
         log.warning("Runs have no namespaces of their own on this machine: %s", reason)
     return replace(settings, has_namespaces=not reason, separation_trouble=reason)
+
+
+def _with_remedy(reason: str) -> str:
+    """Returns why namespaces cannot be made by an agent that is not root, and how they can."""
+    if not reason or os.geteuid() == 0:
+        return reason
+    remedy = next((remedy for beginning, remedy in REMEDIES.items() if reason.startswith(beginning)), REMEDY)
+    return f"{reason}; {remedy}, or run the agent as root"
 
 
 def _trial(settings: NodeSettings, uid: int) -> str:
@@ -75,7 +102,12 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
 def description(settings: NodeSettings) -> str:
     """Returns what keeps runs of this node apart, and what does not, in sentences for its page."""
     if settings.run_as is None:
-        apart = "All runs have the agent's own account: each can read and end the others."
+        apart = "All runs have the agent's own account"
+        apart += (
+            ", but see no files and processes of others."
+            if settings.has_namespaces
+            else ": each can read and end the others."
+        )
     elif settings.uids is not None:
         apart = "Each run has an account of its own"
         apart += ", and sees no files and processes of others." if settings.has_namespaces else "."

@@ -27,6 +27,7 @@ def separate(gang: Gang) -> None:
     # The supervisor does this, too, but only after it has been loaded, and a wrapper may die before that.
     syscalls.adopt_orphans()
     terms, account = gang.terms["isolation"], gang.terms["account"]
+    is_agents = account is None
     names, is_exact = devices.device_nodes(devices.gpu_uuids(gang.processes))
     if not is_exact:
         gang.log("This run sees the device nodes of all GPUs: those of its own are not known here.")
@@ -39,16 +40,21 @@ def separate(gang: Gang) -> None:
         return
     _make_folder(gang.folder.temporary, account, STICKY_FOR_ALL)
     view = mounts.View(
-        own=gang.folder.path,
+        # The agent's account could change all files of the attempt, from which the agent knows what to start.
+        own=gang.folder.work if is_agents else gang.folder.path,
         temporary=gang.folder.temporary,
         hidden=terms["hidden"],
-        visible=[*terms["visible"], *_installations(gang)],
-        writable=terms["shared"] if terms["own_account"] else (),
+        visible=[*terms["visible"], *_installations(gang), *(_programs(gang) if is_agents else ())],
+        writable=[
+            *(terms["shared"] if terms["own_account"] or is_agents else ()),
+            *(_own_paths(gang) if is_agents else ()),
+        ],
         files=files,
         devices=names,
         # Half of what the run may have, as the kernel does by itself; 0 is the kernel's half of the machine.
         shm_bytes=int(gang.order.get("memory_bytes") or 0) // 2,
-        is_read_only=terms["own_account"],
+        # What the agent's account may write includes what its next session, or the agent, executes.
+        is_read_only=terms["own_account"] or is_agents,
     )
     try:
         gang.namespaces = namespaces.make(view)
@@ -58,11 +64,34 @@ def separate(gang: Gang) -> None:
         ) from error
 
 
-def _make_folder(path: str, account: dict[str, Any], mode: int) -> None:
+def _own_paths(gang: Gang) -> list[str]:
+    """Makes what a run with the agent's account may write besides its working folder. Returns the paths."""
+    folder = gang.folder
+    _make_folder(folder.home, None, 0o700)
+    if not gang.uses_mpi:
+        return [folder.home]
+    # Its wrappers run inside, too.
+    logs = [folder.log(process["log_name"]) for process in gang.processes]
+    for path in logs:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    return [folder.home, folder.ranks, *logs]
+
+
+def _programs(gang: Gang) -> list[str]:
+    """Makes the folder of our programs that mpirun finds by name, so that it can be shown to the run before
+    they are in it."""
+    if not gang.uses_mpi:
+        return []
+    os.makedirs(gang.folder.bin, exist_ok=True)
+    return [gang.folder.bin]
+
+
+def _make_folder(path: str, account: dict[str, Any] | None, mode: int) -> None:
     if not os.path.isdir(path):
         os.mkdir(path, 0o700)
         os.chmod(path, mode)
-        os.chown(path, account["uid"], account["gid"])
+        if account is not None:
+            os.chown(path, account["uid"], account["gid"])
 
 
 def _write_account_files(folder: str, account: dict[str, Any]) -> dict[str, str]:

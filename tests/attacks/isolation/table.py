@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "isolation.md"
-MODES = ("range", "account", "agent")
+MODES = ("range", "account", "namespaces", "agent")
+# In these the agent is not root.
+ROOTLESS = ("namespaces", "agent")
 CAN, CANNOT = "can", "cannot"
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.isolation import attempts
-from tests.attacks.isolation.table import CAN, CANNOT, MODES, documented
+from tests.attacks.isolation.table import CAN, CANNOT, MODES, ROOTLESS, documented
 from tests.attacks.server.separated import as_account, passable_python, uid_of
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
@@ -55,15 +55,16 @@ class Scene:
             path.chmod(0o600)
         shutil.copy("/usr/bin/id", self.program)
         self.program.chmod(0o4755)
-        if self.mode == "agent":
+        if self.mode in ROOTLESS:
             for path in (self.data, self.node, *self.data.glob("*"), *self.node.glob("*")):
                 os.chown(path, uid_of(AGENT_ACCOUNT), -1)
 
     @contextmanager
     def agent(self) -> Iterator[None]:
-        run_as = {"range": "range", "account": ACCOUNT, "agent": ""}[self.mode]
+        run_as = {"range": "range", "account": ACCOUNT}.get(self.mode, "")
         env = environ(self.hub, self.node) | {
             "TRAINHUB_NODE_RUN_AS": run_as,
+            "TRAINHUB_NODE_NAMESPACES": "off" if self.mode == "agent" else "",
             "TRAINHUB_NODE_PYTHON": "/usr/bin/python3",
             "TRAINHUB_NODE_HIDE": str(self.data),
             "HOME": str(self.data),
@@ -71,7 +72,7 @@ class Scene:
         python = passable_python(self.folder)
         env["LD_LIBRARY_PATH"] = str(Path(python).parent.parent / "lib")
         command = [python, "-m", "trainhub_node", "run", "--dir", str(self.node)]
-        if self.mode == "agent":
+        if self.mode in ROOTLESS:
             command = [*as_account(AGENT_ACCOUNT), *command]
         running = subprocess.Popen(command, env=env, cwd=PROJECT, start_new_session=True)
         try:
@@ -120,7 +121,7 @@ class Scene:
 
     def _is_greedy(self, name: str) -> bool:
         asked = script(self.hub, attempts.GREEDY[name], grace_s=1)
-        if self.mode != "agent":  # no run with limits is placed on a node that cannot hold it to them
+        if self.mode not in ROOTLESS:  # no run with limits is placed on a node that cannot hold it to them
             asked = replace(
                 asked, memory_bytes=128 * attempts.MIB, cpus=0.1 if name == attempts.CPU else None
             )
