@@ -24,6 +24,8 @@ NAMES = {
     "hide": "TRAINHUB_NODE_HIDE",
     "shared": "TRAINHUB_NODE_SHARED",
     "namespaces": "TRAINHUB_NODE_NAMESPACES",
+    "people": "TRAINHUB_NODE_PEOPLE",
+    "refused_accounts": "TRAINHUB_NODE_REFUSED_ACCOUNTS",
     "slots": "TRAINHUB_NODE_SLOTS",
     "cache": "TRAINHUB_NODE_CACHE",
     "cache_bytes": "TRAINHUB_NODE_CACHE_BYTES",

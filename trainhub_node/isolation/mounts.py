@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - the places that programs use
+NULL = "/dev/null"
 CGROUPS = "/sys/fs/cgroup"
 LINKS = {
     "fd": "/proc/self/fd",
@@ -49,11 +50,11 @@ LOCKED_OPTIONS = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
 
 
 class View:
-    """What a run sees. `own`: the folder of its attempt; `temporary`: its /tmp. `hidden`: folders that look
-    empty. `visible`: what can be read all the same, even where it lies in a hidden folder or below /tmp.
-    `writable`: folders outside of its own into which it may write although all else is read-only. `files`: a
-    path -> the file that stands in its place. `devices`: see `devices.device_nodes`. `shm_bytes`: the size of
-    /dev/shm."""
+    """What a run sees. `own`: the folder of its attempt; `temporary`: its /tmp. `hidden`: folders and files
+    that look empty. `visible`: what can be read all the same, even where it lies in a hidden folder or below
+    /tmp. `writable`: folders and files outside of its own into which it may write although all else is
+    read-only. `files`: a path -> the file that stands in its place. `devices`: see `devices.device_nodes`.
+    `shm_bytes`: the size of /dev/shm."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ def arrange(view: View) -> None:
     # Otherwise the mounts below would appear in the machine's own namespace.
     syscalls.mount(None, "/", None, MS_REC | MS_SLAVE)
     # Opened before anything is covered: a descriptor leads to what was at the path until now.
-    sources = {view.own, view.temporary, *view.visible, *view.writable, *view.files.values()}
+    sources = {NULL, view.own, view.temporary, *view.visible, *view.writable, *view.files.values()}
     opened = {path: _Source(path) for path in sources}
     if view.is_read_only:
         _make_read_only()
@@ -103,7 +104,7 @@ def arrange(view: View) -> None:
     replaced = [path for path in TEMPORARY if os.path.isdir(path)]
     for path in replaced:
         _bind(opened[view.temporary], path, MS_NOSUID | MS_NODEV)
-    covers = _hide(view.hidden)
+    covers = _hide(view.hidden, opened[NULL])
     for path in view.visible:
         if _is_below(path, (*covers, *replaced)):
             _bind(opened[path], _make_place(path, opened[path]), MS_NOSUID | MS_RDONLY)
@@ -156,12 +157,14 @@ def _make_file(path: str) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
 
 
-def _hide(folders: Iterable[str]) -> list[str]:
-    """Covers each folder by an empty one, except those in a covered folder, which are gone with it. Returns
-    the covered ones."""
+def _hide(paths: Iterable[str], null: _Source) -> list[str]:
+    """Covers each folder by an empty one and each file by /dev/null, except those in a covered folder, which
+    are gone with it. Returns the covered folders."""
     covers: list[str] = []
-    for path in folders:
+    for path in paths:
         if not os.path.isdir(path):
+            if os.path.exists(path):
+                _bind(null, path, MS_NOSUID | MS_NOEXEC)
             continue
         syscalls.mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0711")
         covers.append(path)

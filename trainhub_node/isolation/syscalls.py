@@ -61,9 +61,7 @@ def _function(name: str, kind: type[CFuncPtr] = _Function) -> CFuncPtr:
     return kind((name, _Library))  # type: ignore[arg-type]  # anything with a `_handle` is a library
 
 
-_unshare, _setns, _mount, _prctl, _capset = map(
-    _function, ("unshare", "setns", "mount", "prctl", "capset")
-)
+_unshare, _setns, _mount, _prctl, _capset = map(_function, ("unshare", "setns", "mount", "prctl", "capset"))
 _syscall = _function("syscall", _LongFunction)
 
 

@@ -19,7 +19,9 @@ else:
 
 def run(folder: str, uid: int) -> NoReturn:
     """Makes namespaces as for a run of the account `uid` in `folder`, which is passable, and starts a process
-    in them. An agent that is not root has no other account than its own. Prints nothing, or why that is impossible, and exits. Runs in a process of its own."""
+    in them. Prints nothing, or why that is impossible, and exits. Runs in a process of its own.
+
+    An agent that is not root has no other account than its own."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGUSR1))
     own = f"{folder}/own"
     os.makedirs(own, exist_ok=True)

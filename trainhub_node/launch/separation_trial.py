@@ -111,6 +111,9 @@ def description(settings: NodeSettings) -> str:
     elif settings.uids is not None:
         apart = "Each run has an account of its own"
         apart += ", and sees no files and processes of others." if settings.has_namespaces else "."
+    elif settings.is_per_person:
+        apart = "Each run has the account of the person who submitted it"
+        apart += ", and sees no files and processes of other runs." if settings.has_namespaces else "."
     else:
         apart = f"All runs have the account {settings.run_as.name}"
         apart += ", but see no files and processes of others." if settings.has_namespaces else "."

@@ -7,8 +7,10 @@ import os
 
 from trainhub_launch.order import NodeOrder
 from trainhub_node.launch import wrapper
+from trainhub_node.launch.person_accounts import person_account
+from trainhub_node.run_account import Account
 from trainhub_node.rundir import RunDir
-from trainhub_node.settings import Account, NodeSettings
+from trainhub_node.settings import NodeSettings
 
 # Sockets of the account's other sessions, by which a run could have programs started outside of its
 # namespaces: systemd's and D-Bus's, and those of terminals.
@@ -54,8 +56,13 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
     }
 
 
-def attempt_account(settings: NodeSettings, folder: RunDir, number: int | None) -> Account | None:
-    """Returns the account of an attempt. `number`: its own, if this node gives each attempt one."""
+def attempt_account(
+    settings: NodeSettings, folder: RunDir, number: int | None, person: str | None
+) -> Account | None:
+    """Returns the account of an attempt. `number`: its own, if this node gives each attempt one. `person`:
+    see NodeOrder. Raises NoAccount."""
+    if settings.is_per_person:
+        return person_account(settings, person)
     if number is None:
         return settings.run_as
     return Account(name=f"run{number}", uid=number, gid=number, home=folder.home)

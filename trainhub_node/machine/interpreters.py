@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainhub_launch.machine import Interpreter
-from trainhub_node.settings import Account
+from trainhub_node.run_account import Account
 
 PRINT_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 TIMEOUT_S = 10
