@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tests.node.hub import FakeHub
 from tests.node.processes import child_pid, remaining_processes
 from tests.node.supervisor.test_namespaces import HIDDEN_DAEMON, in_namespaces_of
 from tests.node.supervisor.test_termination import FOREVER, STUBBORN, stop
+from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_node import proc
 
@@ -35,6 +36,38 @@ print({name: int(status[name], 16) for name in names}, status['NoNewPrivs'].stri
 print(sorted(os.listdir('..')), os.access('/etc', os.W_OK), os.access(os.path.expanduser('~'), os.W_OK))
 open('outputs/x', 'w').write('y')
 """
+
+# Pip executes this to build the package. It becomes a module that says what it could do.
+BACKEND = """
+import os, zipfile
+
+def tried(action):
+    try:
+        return bool(action())
+    except OSError:
+        return False
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    node, home = os.environ['PROBED_NODE'], os.path.expanduser('~')
+    could = {
+        'read the folder of the agent': tried(lambda: os.listdir(node + '/attempts')),
+        'write into the home': tried(lambda: open(home + '/written', 'w')),
+        'see the agent': tried(lambda: [
+            one for one in os.listdir('/proc') if one.isdecimal()
+            and b'trainhub_node\\0run' in open(f'/proc/{one}/cmdline', 'rb').read()
+        ]),
+    }
+    name = 'probe-1.0-py3-none-any.whl'
+    head = 'Metadata-Version: 2.1\\nName: probe\\nVersion: 1.0\\n'
+    kind = 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n'
+    with zipfile.ZipFile(os.path.join(folder, name), 'w') as wheel:
+        wheel.writestr('probe.py', f'COULD = {[what for what, can in could.items() if can]}')
+        wheel.writestr('probe-1.0.dist-info/METADATA', head)
+        wheel.writestr('probe-1.0.dist-info/WHEEL', kind)
+        wheel.writestr('probe-1.0.dist-info/RECORD', '')
+    return name
+"""
+PROJECT_FILE = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
 
 
 class Node:
@@ -53,10 +86,21 @@ class Node:
             "LD_LIBRARY_PATH": str(Path(self._python).parent.parent / "lib"),
         }
 
+    def command(self, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """The agent's Python, under its account. `before`: the beginning of a command that arranges the
+        machine."""
+        return subprocess.Popen(
+            [*before, *as_account(ACCOUNT), self._python, *arguments],
+            env=self._environment,
+            cwd=PROJECT,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE if before else None,
+        )
+
     @contextmanager
-    def agent(self) -> Iterator[subprocess.Popen[bytes]]:
-        command = [*as_account(ACCOUNT), self._python, "-m", "trainhub_node", "run"]
-        running = subprocess.Popen(command, env=self._environment, cwd=PROJECT, start_new_session=True)
+    def agent(self) -> Iterator[subprocess.Popen[str]]:
+        running = self.command("-m", "trainhub_node", "run")
         try:
             yield running
         finally:
@@ -80,6 +124,21 @@ def node(hub: FakeHub) -> Iterator[Node]:
 def agent(node: Node) -> Iterator[None]:
     with node.agent():
         yield
+
+
+@pytest.mark.slow
+def test_code_that_builds_an_environment_reaches_no_more_than_a_run(hub: FakeHub, node: Node) -> None:
+    source = node.folder.parent / "probe"
+    source.mkdir(mode=0o755)
+    # The build gets no variable of ours, so the path stands in the code.
+    (source / "backend.py").write_text(BACKEND.replace("os.environ['PROBED_NODE']", repr(str(node.folder))))
+    (source / "pyproject.toml").write_text(PROJECT_FILE)
+    spec = EnvironmentSpec("probe", "1", "venv", requirements=(f"probe @ {source.as_uri()}",))
+    with node.agent():
+        key = hub.give(script(hub, "import probe\nprint(probe.COULD)\n", environment=spec))
+        fact = hub.wait_done(key, 240)
+    assert hub.log(key) == b"[]\n", (fact, hub.logs)
+    assert list(node.home.iterdir()) == []
 
 
 @pytest.mark.usefixtures("agent")

@@ -74,6 +74,11 @@ class Namespaces:
         """Ends the holder as soon as it has no children."""
         os.kill(self.holder, signal.SIGUSR1)
 
+    def end(self) -> None:
+        """Ends all processes in the namespaces. Only for those in which no rank has been started."""
+        os.kill(self.holder, signal.SIGKILL)
+        os.waitpid(self.holder, 0)
+
 
 def make(view: mounts.View) -> Namespaces:
     """Makes the namespaces, with a holder that is a child of this process. SIGUSR1 and SIGCHLD must be
@@ -86,7 +91,7 @@ def make(view: mounts.View) -> Namespaces:
             _hold(view, writing)
     except (OSError, NamespaceError) as error:
         os.close(reading)
-        raise NamespaceError(str(error)) from error
+        raise NamespaceError(reason(error)) from error
     finally:
         os.close(writing)
     message = _read_all(reading)
@@ -148,7 +153,7 @@ def _fork_through(prepare: Callable[[], None]) -> int:
                 return 0
             message = str(pid)
         except BaseException as error:
-            message = str(error) or repr(error)
+            message = reason(error)
         os.write(writing, message.encode(errors="replace")[:MAX_MESSAGE_BYTES])
         os._exit(0)
     os.close(writing)
@@ -171,7 +176,7 @@ def _hold(view: mounts.View, writing: int) -> NoReturn:
         os.close(writing)
         _reap()
     except BaseException as error:
-        os.write(writing, str(error).encode(errors="replace")[:MAX_MESSAGE_BYTES])
+        os.write(writing, reason(error).encode(errors="replace")[:MAX_MESSAGE_BYTES])
     finally:
         os._exit(1)
 
@@ -187,6 +192,13 @@ def _reap() -> None:
             if is_draining:
                 return
         is_draining |= signal.sigwait((signal.SIGCHLD, signal.SIGUSR1)) == signal.SIGUSR1
+
+
+def reason(error: BaseException) -> str:
+    """Returns what went wrong, as a part of a sentence."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or repr(error)
 
 
 def _read_all(reading: int) -> bytes:

@@ -48,7 +48,7 @@ def run(folder: str, uid: int) -> NoReturn:
         made.drain()
         os.waitpid(made.holder, 0)
     except (OSError, namespaces.NamespaceError) as error:
-        sys.stdout.write(str(error))
+        sys.stdout.write(namespaces.reason(error))
         sys.stdout.flush()
     os._exit(0)
 

@@ -65,7 +65,7 @@ def _candidates() -> Iterator[str]:
 def _pythons_in(folders: Iterable[str]) -> Iterator[str]:
     for folder in folders:
         # pyenv's shims select an interpreter by the folder that they are called from.
-        if Path(folder).name == "shims" or (Path(folder).parent / "pyvenv.cfg").exists():
+        if Path(folder).name == "shims" or os.path.exists(f"{Path(folder).parent}/pyvenv.cfg"):
             continue
         try:
             paths = sorted(Path(folder).iterdir(), reverse=True)

@@ -56,11 +56,38 @@ def separate(gang: Gang) -> None:
         # What the agent's account may write includes what its next session, or the agent, executes.
         is_read_only=terms["own_account"] or is_agents,
     )
+    gang.namespaces = _make(gang, view, "launch")
+
+
+def separate_build(gang: Gang, folder: str, scratch: str) -> namespaces.Namespaces | None:
+    """Returns namespaces in which the agent's account builds an environment, because a build may execute what
+    its packages contain: it can write into `folder` and `scratch` only. None where runs have none. Raises
+    PreparationFailed."""
+    terms = gang.terms.get("isolation")
+    if not terms or not terms.get("agent_account"):
+        return None
+    temporary = f"{scratch}/tmp"  # noqa: S108
+    os.mkdir(temporary, 0o700)
+    view = mounts.View(
+        own=scratch,
+        temporary=temporary,
+        hidden=terms["hidden"],
+        visible=_installations(gang),
+        writable=[folder],
+        files={},
+        devices=devices.device_nodes(set())[0],
+        shm_bytes=0,
+        is_read_only=True,
+    )
+    return _make(gang, view, "environment")
+
+
+def _make(gang: Gang, view: mounts.View, kind: str) -> namespaces.Namespaces:
     try:
-        gang.namespaces = namespaces.make(view)
+        return namespaces.make(view)
     except namespaces.NamespaceError as error:
         raise PreparationFailed(
-            "launch", f"Node {gang.terms['node']} could not separate this run from others: {error}."
+            kind, f"Node {gang.terms['node']} could not separate this run from others: {error}."
         ) from error
 
 
@@ -119,7 +146,8 @@ def _write_account_files(folder: str, account: dict[str, Any]) -> dict[str, str]
 
 def _installations(gang: Gang) -> Iterator[str]:
     """Yields the folders of the interpreters of this run, which may lie where runs see nothing else."""
-    for program in (gang.python, gang.terms["python"], gang.terms["wrapper"][0]):
+    programs = (gang.python, gang.terms["python"], gang.terms["wrapper"][0])
+    for program in filter(None, (*programs, gang.order["environment"]["python"])):
         for path in (program, os.path.realpath(program)):
             folder = os.path.dirname(path)
             if os.path.basename(folder) == "bin":
