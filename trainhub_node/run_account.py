@@ -14,8 +14,8 @@ from trainhub_node.isolation import uid_range
 
 # Values that name no account: each attempt has one of its own, or that of the person who submitted it.
 RANGE, PERSON = "range", "person"
-# Belongs to no account, and stands for those of people.
-NOBODYS_UID = 2**31 - 2
+# The account `nobody` of every machine, which stands for those of people.
+NOBODY = 65534
 PEOPLE_FILE = "people"
 
 
@@ -43,7 +43,7 @@ def choose(env: Mapping[str, str], uids: range | None) -> Account | None:
     if uids is not None:
         return Account(name=RANGE, uid=uids[0], gid=uids[0], home="/")
     if name == PERSON:
-        return Account(name=PERSON, uid=NOBODYS_UID, gid=NOBODYS_UID, home="/")
+        return Account(name=PERSON, uid=NOBODY, gid=NOBODY, home="/")
     try:
         entry = pwd.getpwnam(name)
     except KeyError as error:

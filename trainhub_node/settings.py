@@ -30,7 +30,7 @@ class NodeSettings:
     """`run_as`: the account of the ranks; None is the agent's own. With `uids` each attempt has an account of
     its own from that range, and `run_as` stands for all of them: it has the first number, which no attempt
     gets. With `is_per_person` each attempt has the account of its person, and `run_as` stands for all of
-    them: it has a number to which nothing belongs. `people`: the operator's file that names these accounts;
+    them: it is `nobody`. `people`: the operator's file that names these accounts;
     `refused_accounts`: those that no run gets. `hidden`: folders and files of which runs see nothing.
     `shared`: folders outside of their own into which runs may write although all else is read-only.
     `allows_namespaces`: whether the operator lets runs have namespaces of their own.

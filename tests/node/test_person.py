@@ -15,23 +15,22 @@ from pathlib import Path
 
 import pytest
 
+from tests.node.accounts import ADA, BO, TEAM, with_people
 from tests.node.builders import environ, script, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
 from trainhub_launch.states import ErrorKind, Phase
 from trainhub_node import records
 from trainhub_node.launch.person_accounts import NoAccount, person_account, read_people
-from trainhub_node.run_account import NOBODYS_UID, PERSON, Account
+from trainhub_node.run_account import NOBODY, PERSON, Account
 from trainhub_node.settings import NodeSettings, SettingsError
 from trainhub_node.settings import read as read_settings
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
-ADA, BO, TEAM = 64101, 64102, 64110
 WHO = """
 import os
 print(os.getuid(), os.getgid(), sorted(os.getgroups()), os.environ["HOME"], os.environ["USER"])
 """
-WITH_ACCOUNTS = 'mount --bind "$1" /etc/passwd && mount --bind "$2" /etc/group && shift 2 && exec "$@"'
 
 
 class Node:
@@ -46,23 +45,14 @@ class Node:
             "TRAINHUB_NODE_PYTHON": "/usr/bin/python3",
             "TRAINHUB_NODE_REFUSED_ACCOUNTS": "no-such-account:hub",
         }
-        lines = {
-            "passwd": f"ada:x:{ADA}:{ADA}::/home/ada:/bin/sh\nbo:x:{BO}:{BO}::/home/bo:/bin/sh\n"
-            "hub:x:64103:64103::/:/bin/sh\n",
-            "group": f"ada:x:{ADA}:\nbo:x:{BO}:\nteam:x:{TEAM}:ada,bo\n",
-        }
-        self._files = []
-        for name, text in lines.items():
-            file = folder / name
-            file.write_text(Path("/etc", name).read_text() + text)
-            self._files.append(str(file))
+        self._with_people = with_people(folder)
 
     @contextmanager
     def agent(self) -> Iterator[None]:
         command = [sys.executable, "-m", "trainhub_node", "run"]
-        # A mount namespace of the agent's own: the machine of the tests keeps its accounts.
-        wrapped = ["unshare", "--mount", "sh", "-c", WITH_ACCOUNTS, "sh", *self._files, *command]
-        running = subprocess.Popen(wrapped, env=self._environment, start_new_session=True)
+        running = subprocess.Popen(
+            [*self._with_people, *command], env=self._environment, start_new_session=True
+        )
         try:
             yield
         finally:
@@ -135,7 +125,7 @@ class TestRuns:
 
 
 def person_settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
-    account = Account(PERSON, NOBODYS_UID, NOBODYS_UID, "/")
+    account = Account(PERSON, NOBODY, NOBODY, "/")
     made = settings(hub, folder, run_as=account, python="/usr/bin/python3")
     return replace(made, is_per_person=True, **changes)  # type: ignore[arg-type]
 

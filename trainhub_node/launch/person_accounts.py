@@ -10,12 +10,12 @@ import pwd
 import stat
 from pathlib import Path
 
-from trainhub_node.run_account import Account
+from trainhub_node.run_account import NOBODY, Account
 from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import ancestors
 
-# Below are the accounts of the system and its services; the highest one is `nobody`.
-LOWEST_UID, NOBODY = 1000, 65534
+# Below are the accounts of the system and its services.
+LOWEST_UID = 1000
 COMMENT = "#"
 
 

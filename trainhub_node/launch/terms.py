@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pwd
 
 from trainhub_launch.order import NodeOrder
 from trainhub_node.launch import wrapper
@@ -68,6 +69,16 @@ def attempt_account(
     return Account(name=f"run{number}", uid=number, gid=number, home=folder.home)
 
 
+def _homes() -> set[str]:
+    """Returns the homes of the agent's account: the one in its environment, and the one that ssh uses."""
+    homes = {os.path.expanduser("~")}
+    try:
+        homes.add(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return homes  # an account by number only, as in containers
+    return homes
+
+
 def _isolation(settings: NodeSettings, account: Account | None) -> dict[str, object] | None:
     """Returns what a child needs to build the namespaces of its attempt; None if it has none, nor an account
     of its own."""
@@ -78,7 +89,7 @@ def _isolation(settings: NodeSettings, account: Account | None) -> dict[str, obj
     if account is None:
         # Runs have the agent's own account. Its keys may open this very machine, and mpirun starts the
         # wrapper from where the agent is installed.
-        hidden.append(os.path.expanduser("~/.ssh"))
+        hidden += [f"{home}/.ssh" for home in _homes()]
         visible += wrapper.PACKAGES
     return {
         "namespaces": settings.has_namespaces,

@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.isolation import attempts
-from tests.attacks.isolation.table import CAN, CANNOT, MODES, ROOTLESS, documented
+from tests.attacks.isolation.table import CAN, CANNOT, COLUMNS, MODES, PERSON, ROOTLESS, documented
 from tests.attacks.server.separated import as_account, passable_python, uid_of
+from tests.node.accounts import with_people
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub, Key
@@ -61,7 +62,7 @@ class Scene:
 
     @contextmanager
     def agent(self) -> Iterator[None]:
-        run_as = {"range": "range", "account": ACCOUNT}.get(self.mode, "")
+        run_as = {"range": "range", "account": ACCOUNT, PERSON: PERSON}.get(self.mode, "")
         env = environ(self.hub, self.node) | {
             "TRAINHUB_NODE_RUN_AS": run_as,
             "TRAINHUB_NODE_NAMESPACES": "off" if self.mode == "agent" else "",
@@ -74,6 +75,8 @@ class Scene:
         command = [python, "-m", "trainhub_node", "run", "--dir", str(self.node)]
         if self.mode in ROOTLESS:
             command = [*as_account(AGENT_ACCOUNT), *command]
+        if self.mode == PERSON:
+            command = [*with_people(self.folder), *command]
         running = subprocess.Popen(command, env=env, cwd=PROJECT, start_new_session=True)
         try:
             yield
@@ -86,7 +89,7 @@ class Scene:
         """Starts the other run. Returns the names that the attempts know."""
         argv = ("python", "train.py", "the-victim")
         planned = process(0, argv, SECRET=attempts.MARK, ABSTRACT=self.abstract)
-        key = self.hub.give(order(self.hub, {"train.py": attempts.VICTIM}, planned))
+        key = self.hub.give(order(self.hub, {"train.py": attempts.VICTIM}, planned, person="ada"))
         self.hub.wait_log(key, b"up", timeout_s=60)
         self.hub.wait(lambda: self.hub.facts[key].members[0].pid)
         printed = dict(line.split() for line in self.hub.log(key).decode().splitlines() if " " in line)
@@ -108,7 +111,7 @@ class Scene:
         known = {"names": self.start_victim(), "mark": attempts.MARK, "attempts": attempts.ATTEMPTS}
         planned = process(0, ("python", "train.py"), ABSTRACT=self.abstract)
         source = {"train.py": attempts.HEAD, "known.json": json.dumps(known)}
-        key = self.hub.give(order(self.hub, source, planned))
+        key = self.hub.give(order(self.hub, source, planned, person="ada"))
         self.hub.wait_done(key, 60)
         log = self.hub.log(key)
         assert RESULTS in log, log.decode()
@@ -120,7 +123,7 @@ class Scene:
         return results
 
     def _is_greedy(self, name: str) -> bool:
-        asked = script(self.hub, attempts.GREEDY[name], grace_s=1)
+        asked = script(self.hub, attempts.GREEDY[name], grace_s=1, person="ada")
         if self.mode not in ROOTLESS:  # no run with limits is placed on a node that cannot hold it to them
             asked = replace(
                 asked, memory_bytes=128 * attempts.MIB, cpus=0.1 if name == attempts.CPU else None
@@ -144,7 +147,7 @@ def gpu() -> Iterator[None]:
     GPU.unlink()
 
 
-@pytest.fixture(scope="module", params=MODES)
+@pytest.fixture(scope="module", params=[*MODES, PERSON])
 def outcome(request: pytest.FixtureRequest, gpu: None) -> Iterator[tuple[str, dict[str, bool]]]:
     folder = Path(tempfile.mkdtemp(prefix="trainhub-breakout-", dir="/var/lib"))
     folder.chmod(0o711)
@@ -162,4 +165,4 @@ def test_a_run_can_do_what_the_document_says_and_nothing_else(
     outcome: tuple[str, dict[str, bool]], row: str
 ) -> None:
     mode, results = outcome
-    assert (CAN if results[row] else CANNOT) == documented()[mode, row], (mode, row)
+    assert (CAN if results[row] else CANNOT) == documented()[COLUMNS.get(mode, mode), row], (mode, row)
