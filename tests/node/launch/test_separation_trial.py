@@ -65,11 +65,11 @@ def description(node: Node, before: list[str]) -> str:
     ids=["no user namespaces", "a masked /proc"],
 )
 def test_a_refusal_is_told_with_its_remedy(node: Node, before: list[str], sentence: str) -> None:
-    told = description(node, before)
-    assert told.startswith(REFUSED + sentence), told
-    assert "or run the agent as root." in told
+    text = description(node, before)
+    assert text.startswith(REFUSED + sentence), text
+    assert "or run the agent as root." in text
 
 
 def test_the_remedy_helps(node: Node) -> None:
-    told = description(node, arranged(*OWN_USERS, line=f"echo 0 > {LIMIT} && echo 15000 > {LIMIT}"))
-    assert told.startswith("All runs have the agent's own account, but see no files and processes of others.")
+    text = description(node, arranged(*OWN_USERS, line=f"echo 0 > {LIMIT} && echo 15000 > {LIMIT}"))
+    assert text.startswith("All runs have the agent's own account, but see no files and processes of others.")
