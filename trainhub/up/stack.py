@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from trainhub import env, installation
@@ -99,8 +100,20 @@ def _hub_paths() -> list[str]:
     """Returns the folder and the files with secrets of the hub, which an agent of the same account could
     read."""
     files = [env.text(f"{name}_FILE", "") for name in accounts.SECRETS] + [env.text("TLS_KEY_FILE", "")]
-    paths = [installation.DATA_DIR, secrets_keyring(installation.DATA_DIR), *map(Path, filter(None, files))]
+    paths = [installation.DATA_DIR, _keys(), *map(Path, filter(None, files))]
     return [str(path.absolute()) for path in paths]
+
+
+def _keys() -> Path:
+    """Returns the place of the keys for secrets. The folder beside DATA_DIR is made now: a run sees what is
+    made only after its start."""
+    file = secrets_keyring(installation.DATA_DIR)
+    if env.text("SECRETS_KEYRING", ""):
+        return file
+    # Where it cannot be made, there are no keys either, and the page of secrets says so.
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+    return file.parent
 
 
 def _with_operators(name: str, values: list[str]) -> str:
