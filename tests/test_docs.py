@@ -31,7 +31,9 @@ def read_by_the_hub() -> set[str]:
 
 
 def read_by_a_node() -> set[str]:
-    text = (PROJECT / "trainhub_node" / "settings.py").read_text()
+    text = "".join(
+        (PROJECT / "trainhub_node" / name).read_text() for name in ("settings.py", "run_account.py")
+    )
     names = set(re.findall(r"\bTRAINHUB_[A-Z_]*[A-Z]\b", text))
     return {
         name

@@ -16,8 +16,9 @@ from trainhub import addresses, env
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = env.folder("DATA_DIR", BASE_DIR / "data")
 NODE_DIR = env.folder("NODE_DIR", DATA_DIR / "node")
-# Values of RUN_AS that name no account of runs: one for each attempt, and root's consent to run all as root.
-RANGE, ROOT = "range", "root"
+# Values of RUN_AS that name no account of runs: one for each attempt, that of the person who submitted it,
+# and root's consent to run all as root.
+RANGE, PERSON, ROOT = "range", "person", "root"
 RUN_AS = env.text("RUN_AS", "") or (RANGE if os.geteuid() == 0 else "")
 RUN_AS = "" if RUN_AS == ROOT and os.geteuid() == 0 else RUN_AS
 HUB_AS = env.text("HUB_AS", "")

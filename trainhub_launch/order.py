@@ -65,7 +65,9 @@ class NodeOrder:
     The node itself adds launch:work_dir and launch:node_dir. `masked`: values that must never be shown. `go`:
     whether the processes may start. An order of a run on several nodes comes twice: first with `go` False and
     a provisional `command`, for preparation, and once every node is ready, with `go` True and the final
-    `command`. `memory_bytes`, `cpus` and `disk_bytes`: what the part may use; None = whatever is there."""
+    `command`. `memory_bytes`, `cpus` and `disk_bytes`: what the part may use; None = whatever is there.
+    `person`: the name with which the person who submitted the run signs in; "" = nobody any more; None = an
+    older hub, which does not say."""
 
     run: str
     attempt: int
@@ -82,10 +84,16 @@ class NodeOrder:
     memory_bytes: int | None = None
     cpus: float | None = None
     disk_bytes: int | None = None
+    person: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        limits = {"memory_bytes": self.memory_bytes, "cpus": self.cpus, "disk_bytes": self.disk_bytes}
-        return {name: value for name, value in limits.items() if value is not None} | {
+        later = {
+            "memory_bytes": self.memory_bytes,
+            "cpus": self.cpus,
+            "disk_bytes": self.disk_bytes,
+            "person": self.person,
+        }
+        return {name: value for name, value in later.items() if value is not None} | {
             "version": VERSION,
             "run": self.run,
             "attempt": self.attempt,
@@ -121,4 +129,5 @@ class NodeOrder:
             memory_bytes=data.get("memory_bytes"),
             cpus=data.get("cpus"),
             disk_bytes=data.get("disk_bytes"),
+            person=data.get("person"),
         )

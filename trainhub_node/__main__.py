@@ -60,7 +60,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--run-as",
         default="",
         metavar="ACCOUNT",
-        help="account under which runs execute, or range: one for each run; needs root",
+        help="account under which runs execute; range: one for each run; person: that of the person who "
+        "submitted it; needs root",
     )
     join.add_argument(
         "--slots", default="", metavar="N", help="slots for processes without a GPU (default: 4 per core)"

@@ -35,6 +35,10 @@ if not GANG.python:
     from trainhub_node.environments import build
 
     GANG.run_step(build.build)
+if GANG.terms.get("isolation"):
+    from trainhub_node.supervisor import separation
+
+    GANG.run_step(separation.separate)
 if GANG.is_multi_node:
     from trainhub_node.supervisor import readiness
 
@@ -43,10 +47,6 @@ if GANG.terms.get("cgroup") or GANG.order.get("memory_bytes") or GANG.order.get(
     from trainhub_node.supervisor import limits
 
     GANG.run_step(limits.limit)
-if GANG.terms.get("isolation"):
-    from trainhub_node.supervisor import separation
-
-    GANG.run_step(separation.separate)
 if GANG.uses_mpi:
     from trainhub_node.supervisor import mpi_launcher
 

@@ -25,7 +25,7 @@ class RunDir:
 
     Writers: the agent writes `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`, `outputs_record`
     and `settled`; the child writes `child`, `state`, `bin`, `supervisor_ended` and, for the ranks to read,
-    `preemption`; rank wrappers and `rsh` write into `ranks`. Under MPI `ranks` belongs to the account of the
+    `notices`; rank wrappers and `rsh` write into `ranks`. Under MPI `ranks` belongs to the account of the
     ranks, so the child writes nothing into it once they run."""
 
     __slots__ = ("attempt", "path", "run")
@@ -89,9 +89,14 @@ class RunDir:
         return f"{self.path}/stop.json"
 
     @property
+    def notices(self) -> str:
+        """The folder of files that tell the ranks something."""
+        return f"{self.path}/notices"
+
+    @property
     def preemption(self) -> str:
         """The file that announces a preemption to the ranks; its path is in their environment."""
-        return f"{self.path}/preemption.json"
+        return f"{self.notices}/preemption.json"
 
     @property
     def outputs_record(self) -> str:

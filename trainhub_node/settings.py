@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import os
-import pwd
 import socket
 import ssl
 import subprocess
@@ -14,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from trainhub_node.isolation import uid_range
+from trainhub_node import run_account
 from trainhub_node.isolation.cgroup_place import CgroupPlace
 from trainhub_node.isolation.network_rules import NetworkTable
 from trainhub_node.machine import addresses
+from trainhub_node.run_account import Account
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
 
@@ -27,26 +27,15 @@ class SettingsError(Exception):
 
 
 @dataclass(frozen=True)
-class Account:
-    """The account of the ranks, where the agent is root."""
-
-    name: str
-    uid: int
-    gid: int
-    home: str
-
-
-# A value of TRAINHUB_NODE_RUN_AS.
-RANGE = "range"
-
-
-@dataclass(frozen=True)
 class NodeSettings:
     """`run_as`: the account of the ranks; None is the agent's own. With `uids` each attempt has an account of
     its own from that range, and `run_as` stands for all of them: it has the first number, which no attempt
-    gets. `hidden`: folders of which runs see nothing. `shared`: folders outside of their own into which runs
-    with an account of their own may write. `allows_metadata`: runs may reach the addresses at which a cloud
-    tells this machine its credentials.
+    gets. With `is_per_person` each attempt has the account of its person, and `run_as` stands for all of
+    them: it is `nobody`. `people`: the operator's file that names these accounts;
+    `refused_accounts`: those that no run gets. `hidden`: folders and files of which runs see nothing.
+    `shared`: folders outside of their own into which runs may write although all else is read-only.
+    `allows_namespaces`: whether the operator lets runs have namespaces of their own. `allows_metadata`: runs
+    may reach the addresses at which a cloud tells this machine its credentials.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -68,6 +57,10 @@ class NodeSettings:
     uids: range | None = None
     hidden: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
+    is_per_person: bool = False
+    people: Path | None = None
+    refused_accounts: tuple[str, ...] = ()
+    allows_namespaces: bool = True
     allows_metadata: bool = False
     has_namespaces: bool = False
     separation_trouble: str = ""
@@ -100,8 +93,12 @@ class NodeSettings:
 def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
     """Returns the settings that the variables `env` contain. Raises SettingsError."""
     cores = len(os.sched_getaffinity(0))
-    uids = _uids(env)
-    account = _account(env.get("TRAINHUB_NODE_RUN_AS", ""), uids)
+    try:
+        uids = run_account.numbers(env)
+        account = run_account.choose(env, uids)
+        people = run_account.people_file(env, _folder(env))
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
     return NodeSettings(
         hub_url=_url(env),
         token=_token(env),
@@ -119,6 +116,10 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         uids=uids,
         hidden=_folders(env, "TRAINHUB_NODE_HIDE"),
         shared=_folders(env, "TRAINHUB_NODE_SHARED"),
+        is_per_person=account is not None and account.name == run_account.PERSON,
+        people=people,
+        refused_accounts=_words(env, "TRAINHUB_NODE_REFUSED_ACCOUNTS"),
+        allows_namespaces=_allows_namespaces(env),
         allows_metadata=_allows_metadata(env),
     )
 
@@ -250,30 +251,15 @@ def _account_text(account: Account | None) -> str:
     return "the agent" if account is None else f"the account {account.name}"
 
 
-def _account(name: str, uids: range | None) -> Account | None:
-    if not name:
-        return None
-    if os.geteuid() != 0:
-        raise SettingsError(
-            f"TRAINHUB_NODE_RUN_AS={name} needs an agent that runs as root; leave it out otherwise"
-        )
-    if uids is not None:
-        return Account(name=RANGE, uid=uids[0], gid=uids[0], home="/")
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError as error:
-        raise SettingsError(f"TRAINHUB_NODE_RUN_AS={name} is not an account of this machine") from error
-    return Account(name=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid, home=entry.pw_dir)
+def _allows_namespaces(env: Mapping[str, str]) -> bool:
+    value = env.get("TRAINHUB_NODE_NAMESPACES", "") or "on"
+    if value not in ("on", "off"):
+        raise SettingsError(f"TRAINHUB_NODE_NAMESPACES={value} must be on or off")
+    return value == "on"
 
 
-def _uids(env: Mapping[str, str]) -> range | None:
-    """Returns the numbers for accounts of attempts; None if these have none of their own."""
-    if env.get("TRAINHUB_NODE_RUN_AS") != RANGE or os.geteuid() != 0:
-        return None
-    try:
-        return uid_range.read(env.get("TRAINHUB_NODE_UIDS", ""))
-    except ValueError as error:
-        raise SettingsError(f"TRAINHUB_NODE_UIDS={env.get('TRAINHUB_NODE_UIDS', '')}: {error}") from error
+def _words(env: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(word for word in env.get(name, "").split(":") if word)
 
 
 def _allows_metadata(env: Mapping[str, str]) -> bool:
@@ -284,7 +270,7 @@ def _allows_metadata(env: Mapping[str, str]) -> bool:
 
 
 def _folders(env: Mapping[str, str], name: str) -> tuple[str, ...]:
-    folders = tuple(folder for folder in env.get(name, "").split(":") if folder)
+    folders = _words(env, name)
     for folder in folders:
         if not folder.startswith("/") or folder == "/":
             raise SettingsError(f"{name}={env[name]} must be folders with whole paths, separated by colons")

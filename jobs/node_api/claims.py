@@ -66,7 +66,7 @@ def _take(node: Node, run_id: str, number: int, nonce: str, ports: list[int]) ->
     """Claims the node's part if it is not claimed yet, and returns it. Raises Refused."""
     run = Run.objects.select_for_update().filter(pk=run_id).first()
     part = (
-        AttemptNode.objects.select_related("attempt__run", "node")
+        AttemptNode.objects.select_related("attempt__run__created_by", "node")
         .filter(attempt__run_id=run_id, attempt__number=number, node=node)
         .first()
     )
@@ -131,6 +131,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         memory_bytes=spec.resources.memory,
         cpus=spec.resources.cpus,
         disk_bytes=spec.resources.disk,
+        person=run.created_by.username if run.created_by else "",
     )
 
 

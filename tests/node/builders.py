@@ -92,6 +92,7 @@ def order(
     grace_s: int = 10,
     timeout_s: int | None = None,
     values: Mapping[str, str] | None = None,
+    person: str | None = None,
 ) -> NodeOrder:
     run = run or uuid.uuid4().hex
     sha256 = snapshot(hub, files)
@@ -114,6 +115,7 @@ def order(
         masked=("run-token",),
         timeout_s=timeout_s,
         grace_s=grace_s,
+        person=person,
     )
 
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,8 +92,10 @@ def _space(stack: ExitStack, tag: str, bridge: str, network: str, number: int) -
 
 
 @contextmanager
-def agent_in(space: Space, env: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """An agent on that host, killed at the end."""
+def agent_in(
+    space: Space, env: Mapping[str, str], python: Sequence[str] = (sys.executable,)
+) -> Iterator[subprocess.Popen[bytes]]:
+    """An agent on that host, killed at the end. `python`: the beginning of its command."""
     temporary = space.folder / "tmp"
     temporary.mkdir(exist_ok=True)
     temporary.chmod(0o1777)
@@ -108,7 +110,7 @@ def agent_in(space: Space, env: Mapping[str, str]) -> Iterator[subprocess.Popen[
         "-c",
         'hostname "$0"; exec "$@"',
         space.name,
-        sys.executable,
+        *python,
         "-m",
         "trainhub_node",
         "run",

@@ -105,6 +105,7 @@ class TestTable:
         successor.set_ports({OTHER: {port}})
         assert [reaches(who, "127.0.0.1", port) for who in (ONE, OTHER)] == [False, True]
         successor.remove()
+        successor.refresh()
         assert tables() == "table inet other\n"
 
     def test_it_comes_back_when_a_firewall_has_removed_all_tables(

@@ -16,7 +16,8 @@ from tests.node.hub import FakeHub
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_node.agent import Agent
 from trainhub_node.isolation import uid_range
-from trainhub_node.settings import Account, NodeSettings
+from trainhub_node.run_account import Account
+from trainhub_node.settings import NodeSettings
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
 FIRST = uid_range.DEFAULT.start

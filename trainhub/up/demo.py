@@ -137,6 +137,8 @@ def _agent(machine: Machine) -> Child:
         # The hub's own interpreter, for its numpy: nothing has to be installed for the demo's trainings.
         "TRAINHUB_NODE_PYTHON": sys.executable,
         "TRAINHUB_NODE_RUN_AS": "",
+        # All of these machines are this one, whose owner runs nothing but the demo's own trainings.
+        "TRAINHUB_NODE_NAMESPACES": "off",
     }
     name, argv = f"agent-{machine.name}", python("-m", "trainhub_node", "run")
     return Child(name, f"agent of {machine.name}", argv, WORKING_STAGE, env=settings)

@@ -142,16 +142,20 @@ def account_notice(*, as_demo: bool = False) -> str:
     """Returns a sentence about the account under which runs execute. Raises Stop if RUN_AS cannot work."""
     root = os.geteuid() == 0
     if not installation.RUN_AS:
-        who = "root" if root else pwd.getpwuid(os.geteuid()).pw_name
+        if root:
+            remedy = (
+                "a demo does not separate them" if as_demo else "start without RUN_AS=root to separate them"
+            )
+            return (
+                f"Runs execute as root: whoever may submit is trusted with this account ({remedy}; see "
+                "THREAT_MODEL.md)."
+            )
         if as_demo:
-            remedy = "a demo does not separate them"
-        elif root:
-            remedy = "start without RUN_AS=root to separate them"
-        else:
-            remedy = "start TrainHub as root with RUN_AS set to separate them"
+            return "Runs execute under this account: a demo does not separate them (docs/demo.md)."
         return (
-            f"Runs execute as {who}: whoever may submit is trusted with this account ({remedy}; see "
-            "THREAT_MODEL.md)."
+            f"Runs execute as {pwd.getpwuid(os.geteuid()).pw_name}, apart from each other if this kernel "
+            "lets accounts make namespaces; the page of this machine's node says whether. If not, whoever "
+            "may submit is trusted with this account (docs/isolation.md)."
         )
     if not root:
         raise Stop(
@@ -168,14 +172,16 @@ def account_notice(*, as_demo: bool = False) -> str:
             )
     if installation.RUN_AS == installation.RANGE:
         return "Each run executes under an account of its own (docs/isolation.md)."
+    if installation.RUN_AS == installation.PERSON:
+        return "Each run executes under the account of the person who submitted it (docs/isolation.md)."
     return f"Runs execute as {installation.RUN_AS}."
 
 
 def runs_account() -> pwd.struct_passwd:
-    """Returns the account of runs. With RUN_AS=range this is one to which nothing belongs, like those that
-    runs get. Raises Stop if there is none of that name."""
+    """Returns the account of runs. With RUN_AS=range and RUN_AS=person this is one to which nothing belongs,
+    like those that runs may get. Raises Stop if there is none of that name."""
     name = installation.RUN_AS
-    if name == installation.RANGE:
+    if name in (installation.RANGE, installation.PERSON):
         return account_without_rights(name)
     try:
         return pwd.getpwnam(name)

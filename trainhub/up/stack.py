@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from trainhub import installation
+from trainhub import env, installation
+from trainhub.files import secrets_keyring
 from trainhub.serving import START_GATE
 from trainhub.up.children import Child, python
+from trainhub.up.separation import accounts
 from trainhub.up.valkey import Valkey
 
 # Stages of the stop. Worker and agent stop first, while the web server can still receive their last reports;
@@ -68,9 +71,9 @@ def worker() -> Child:
     return Child("worker", "worker", argv, WORKING_STAGE, env={"CELERY_SKIP_CHECKS": "1"})
 
 
-def agent(node: str, authority: Path | None, token_file: Path) -> Child:
+def agent(node: str, authority: Path | None, token_file: Path, *, hub_account: str = "") -> Child:
     """This machine's agent. `authority`: the certificate of the authority that has issued the hub's; None =
-    the system's authorities are used."""
+    the system's authorities are used. `hub_account`: the hub's, if it has one of its own."""
     settings = {
         "TRAINHUB_HUB_URL": installation.agent_url(),
         "TRAINHUB_HUB_CA": "" if authority is None else str(authority),
@@ -79,7 +82,10 @@ def agent(node: str, authority: Path | None, token_file: Path) -> Child:
         "TRAINHUB_NODE_DIR": str(installation.NODE_DIR),
         "TRAINHUB_NODE_RUN_AS": installation.RUN_AS,
         # Where runs have namespaces of their own, they see nothing of the hub's data.
-        "TRAINHUB_NODE_HIDE": str(installation.DATA_DIR),
+        "TRAINHUB_NODE_HIDE": _with_operators("TRAINHUB_NODE_HIDE", _hub_paths()),
+        "TRAINHUB_NODE_REFUSED_ACCOUNTS": _with_operators(
+            "TRAINHUB_NODE_REFUSED_ACCOUNTS", [hub_account] if hub_account else []
+        ),
     }
     if installation.is_open():
         # Other nodes have to reach this one, too, so it must not report the loopback, at which it reaches the
@@ -88,3 +94,28 @@ def agent(node: str, authority: Path | None, token_file: Path) -> Child:
             os.environ.get("TRAINHUB_NODE_ADDRESS") or installation.outer_address()
         )
     return Child("agent", "node agent", python("-m", "trainhub_node", "run"), WORKING_STAGE, env=settings)
+
+
+def _hub_paths() -> list[str]:
+    """Returns the folder and the files with secrets of the hub, which an agent of the same account could
+    read."""
+    files = [env.text(f"{name}_FILE", "") for name in accounts.SECRETS] + [env.text("TLS_KEY_FILE", "")]
+    paths = [installation.DATA_DIR, _keys(), *map(Path, filter(None, files))]
+    return [str(path.absolute()) for path in paths]
+
+
+def _keys() -> Path:
+    """Returns the place of the keys for secrets. The folder beside DATA_DIR is made now: a run sees what is
+    made only after its start."""
+    file = secrets_keyring(installation.DATA_DIR)
+    if env.text("SECRETS_KEYRING", ""):
+        return file
+    # Where it cannot be made, there are no keys either, and the page of secrets says so.
+    with suppress(OSError):
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+    return file.parent
+
+
+def _with_operators(name: str, values: list[str]) -> str:
+    """Returns the values for a list of the agent, after those that the operator has set."""
+    return ":".join([*filter(None, [os.environ.get(name, "")]), *values])

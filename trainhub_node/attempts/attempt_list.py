@@ -19,8 +19,9 @@ from trainhub_node.intake import ownership
 from trainhub_node.isolation.network_rules import NetworkRules
 from trainhub_node.machine import ports
 from trainhub_node.machine.port_locks import PortLocks
+from trainhub_node.run_account import Account
 from trainhub_node.rundir import InvalidIdentifier, RunDir
-from trainhub_node.settings import Account, NodeSettings
+from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)

@@ -2,8 +2,8 @@
 
 With `RUN_AS` a throwaway account builds the environment, at its final path, because virtual environments
 contain their own path. Then the builder's processes are killed, and its tree is copied into a new one of
-root's at that path: no descriptor that a builder or a run kept open leads into it. Without `RUN_AS` runs
-have the agent's account, and could change any environment anyway."""
+root's at that path: no descriptor that a builder or a run kept open leads into it. Without `RUN_AS` the
+agent's account builds it, in namespaces of the build's own where runs have such."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments import builder_account as builders
 from trainhub_node.environments import interpreter, pip
 from trainhub_node.environments.tree_copy import TreeCopy
+from trainhub_node.supervisor import separation
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
 
@@ -78,7 +79,12 @@ def _build_in_place(gang: Gang, spec: JsonObject, python: str, folder: str) -> N
     scratch = interpreter.sibling(folder, interpreter.SCRATCH)
     for path in (folder, scratch):
         os.mkdir(path, 0o755)
-    pip.EnvironmentBuild(gang, folder, scratch, builder=None).run(spec, python)
+    spaces = separation.separate_build(gang, folder, scratch)
+    try:
+        pip.EnvironmentBuild(gang, folder, scratch, builder=None, namespaces=spaces).run(spec, python)
+    finally:
+        if spaces is not None:
+            spaces.end()
     removal.remove_tree(scratch)
 
 

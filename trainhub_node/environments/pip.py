@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Mapping
     from typing import Any, NoReturn
+
+    from trainhub_node.isolation.namespaces import Namespaces
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
 
@@ -46,9 +48,18 @@ class EnvironmentBuild:
     """Builds one virtual environment in `folder`.
 
     `scratch`: a folder of the builder's for everything else. `builder`: the user id that builds, None for the
-    agent's own account."""
+    agent's own account. `namespaces`: those of the build, if it has its own."""
 
-    def __init__(self, gang: Gang, folder: str, scratch: str, *, builder: int | None) -> None:
+    def __init__(
+        self,
+        gang: Gang,
+        folder: str,
+        scratch: str,
+        *,
+        builder: int | None,
+        namespaces: Namespaces | None = None,
+    ) -> None:
+        self._namespaces = namespaces
         self._gang = gang
         self._folder = folder
         self._scratch = scratch
@@ -123,7 +134,7 @@ class EnvironmentBuild:
         self.write(f"+ {' '.join(map(_without_password, argv))}")
         log = os.open(self._gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
         progress = ProgressReport(self._gang, self._folder)
-        pid = os.fork()
+        pid = os.fork() if self._namespaces is None else self._namespaces.fork()
         if pid == 0:
             self._exec(argv, {**self._environment(), **extra}, log)
         os.close(log)
@@ -138,6 +149,10 @@ class EnvironmentBuild:
         if self._builder is not None:
             # No cache and no temporary files are shared with other builds or with runs.
             env |= {"HOME": self._scratch, "TMPDIR": self._scratch, "USER": BUILDER}
+        if self._namespaces is not None:
+            # It has its own /tmp, and may not write into the account's cache, which every later build reads.
+            env.pop("TMPDIR", None)
+            env["PIP_CACHE_DIR"] = f"{self._scratch}/cache"
         return env
 
     def _exec(self, argv: list[str], env: dict[str, str], log: int) -> NoReturn:
@@ -145,6 +160,8 @@ class EnvironmentBuild:
             # A group of its own, so that a stop request ends pip together with the compilers that it started.
             os.setpgid(0, 0)
             rank.redirect_output(log)
+            if self._namespaces is not None:
+                self._namespaces.enter()
             if self._builder is not None:
                 builder_account.switch_to_builder(self._builder)
             os.umask(0o022)

@@ -33,6 +33,8 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     for name in ("go", "head"):
         if type(getattr(order, name)) is not bool:
             raise WireError(f"{name} must be true or false")
+    if order.person is not None:
+        _check_texts("person", (order.person,))
     _check_texts("launcher", order.command.launcher)
     _check_texts("requirements", order.environment.requirements)
     _check_texts("index_urls", order.environment.index_urls)

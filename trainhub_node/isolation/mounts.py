@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - the places that programs use
+NULL = "/dev/null"
 CGROUPS = "/sys/fs/cgroup"
 LINKS = {
     "fd": "/proc/self/fd",
@@ -44,12 +45,16 @@ KEPT_OPTIONS = {
 }
 
 
+# `os.statvfs` gives these options the numbers that `mount` gives them.
+LOCKED_OPTIONS = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC
+
+
 class View:
-    """What a run sees. `own`: the folder of its attempt; `temporary`: its /tmp. `hidden`: folders that look
-    empty. `visible`: what can be read all the same, even where it lies in a hidden folder or below /tmp.
-    `writable`: folders outside of its own into which it may write although all else is read-only. `files`: a
-    path -> the file that stands in its place. `devices`: see `devices.device_nodes`. `shm_bytes`: the size of
-    /dev/shm."""
+    """What a run sees. `own`: the folder of its attempt; `temporary`: its /tmp. `hidden`: folders and files
+    that look empty. `visible`: what can be read all the same, even where it lies in a hidden folder or below
+    /tmp. `writable`: folders and files outside of its own into which it may write although all else is
+    read-only. `files`: a path -> the file that stands in its place. `devices`: see `devices.device_nodes`.
+    `shm_bytes`: the size of /dev/shm."""
 
     def __init__(
         self,
@@ -75,35 +80,46 @@ class View:
         self.is_read_only = is_read_only
 
 
+class _Source:
+    """A file or folder that is to stand elsewhere. `options`: those of its mount until now, which in a
+    namespace of an account without rights cannot be taken from it."""
+
+    def __init__(self, path: str) -> None:
+        self.descriptor = _open(path)
+        self.is_folder = os.path.isdir(f"/proc/self/fd/{self.descriptor}")
+        self.options = os.fstatvfs(self.descriptor).f_flag & LOCKED_OPTIONS
+
+
 def arrange(view: View) -> None:
     """Arranges the mounts of this process's mount namespace, which nobody else may use yet. Raises
     OSError."""
     # Otherwise the mounts below would appear in the machine's own namespace.
     syscalls.mount(None, "/", None, MS_REC | MS_SLAVE)
     # Opened before anything is covered: a descriptor leads to what was at the path until now.
-    opened = {path: _open(path) for path in {view.own, view.temporary, *view.visible, *view.writable}}
-    opened |= {source: _open(source) for source in view.files.values()}
+    sources = {NULL, view.own, view.temporary, *view.visible, *view.writable, *view.files.values()}
+    opened = {path: _Source(path) for path in sources}
     if view.is_read_only:
         _make_read_only()
     _mount_devices(view)
     replaced = [path for path in TEMPORARY if os.path.isdir(path)]
     for path in replaced:
         _bind(opened[view.temporary], path, MS_NOSUID | MS_NODEV)
-    covers = _hide(view.hidden)
+    covers = _hide(view.hidden, opened[NULL])
     for path in view.visible:
         if _is_below(path, (*covers, *replaced)):
-            _bind(opened[path], _make_folder(path), MS_NOSUID | MS_RDONLY)
+            _bind(opened[path], _make_place(path, opened[path]), MS_NOSUID | MS_RDONLY)
     for path in view.writable:
-        _bind(opened[path], _make_folder(path), MS_NOSUID | MS_NODEV)
-    _bind(opened[view.own], _make_folder(os.path.realpath(view.own)), MS_NOSUID | MS_NODEV)
+        _bind(opened[path], _make_place(path, opened[path]), MS_NOSUID | MS_NODEV)
+    own = opened[view.own]
+    _bind(own, _make_place(os.path.realpath(view.own), own), MS_NOSUID | MS_NODEV)
     for path in covers:
         syscalls.mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     for path, source in view.files.items():
         _bind(opened[source], path, MS_NOSUID | MS_NODEV | MS_RDONLY)
     if os.path.isdir(CGROUPS):
         syscalls.mount("tmpfs", CGROUPS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k")
-    for descriptor in opened.values():
-        os.close(descriptor)
+    for origin in opened.values():
+        os.close(origin.descriptor)
     # The last: the paths of the descriptors above are names in the machine's /proc.
     syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
@@ -121,25 +137,34 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
 
 
-def _bind(descriptor: int, target: str, flags: int) -> None:
-    syscalls.mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | MS_REC)
+def _bind(source: _Source, target: str, flags: int) -> None:
+    syscalls.mount(f"/proc/self/fd/{source.descriptor}", target, None, MS_BIND | MS_REC)
     # A bind mount gets its options only by a second call.
-    syscalls.mount(None, target, None, MS_REMOUNT | MS_BIND | flags)
+    syscalls.mount(None, target, None, MS_REMOUNT | MS_BIND | flags | source.options)
 
 
-def _make_folder(path: str) -> str:
+def _make_place(path: str, source: _Source) -> str:
     """Makes the place for a mount in a folder that covers another. Elsewhere it exists. Returns the path."""
-    if not os.path.isdir(path):
-        os.makedirs(path)
+    if source.is_folder:
+        os.makedirs(path, exist_ok=True)
+    elif not os.path.exists(path):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _make_file(path)
     return path
 
 
-def _hide(folders: Iterable[str]) -> list[str]:
-    """Covers each folder by an empty one, except those in a covered folder, which are gone with it. Returns
-    the covered ones."""
+def _make_file(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
+
+def _hide(paths: Iterable[str], null: _Source) -> list[str]:
+    """Covers each folder by an empty one and each file by /dev/null, except those in a covered folder, which
+    are gone with it. Returns the covered folders."""
     covers: list[str] = []
-    for path in folders:
+    for path in paths:
         if not os.path.isdir(path):
+            if os.path.exists(path):
+                _bind(null, path, MS_NOSUID | MS_NOEXEC)
             continue
         syscalls.mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0711")
         covers.append(path)
@@ -177,7 +202,7 @@ def _mount_devices(view: View) -> None:
         if os.path.isdir(f"/proc/self/fd/{descriptor}"):
             os.mkdir(target, 0o755)
         else:
-            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            _make_file(target)
         syscalls.mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | MS_REC)
         os.close(descriptor)
     for name, target in LINKS.items():

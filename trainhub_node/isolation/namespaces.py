@@ -2,18 +2,22 @@
 
 All ranks of the attempt share them, so that NCCL, gloo and Open MPI reach each other as without. A process
 of ours, the holder, is process 1 in them: it only reaps orphans, and when it dies, the kernel ends all
-others."""
+others.
+
+An agent that is not root makes a user namespace first, in which its account may make the others. The holder
+keeps the capabilities that it has there, so that no rank, which has none, may trace it."""
 
 from __future__ import annotations
 
 import os
 
 from trainhub_node.isolation import mounts, syscalls
-from trainhub_node.isolation.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID
+from trainhub_node.isolation.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable
     from typing import NoReturn
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
@@ -28,18 +32,23 @@ class NamespaceError(Exception):
 
 
 class Namespaces:
-    """Those of one attempt. `holder`: the process id of its process 1, as seen from outside."""
+    """Those of one attempt. `holder`: the process id of its process 1, as seen from outside. `has_user`:
+    whether they lie in a user namespace of their own."""
 
-    def __init__(self, holder: int) -> None:
+    def __init__(self, holder: int, *, has_user: bool) -> None:
         self.holder = holder
+        kinds = ("user", *KINDS) if has_user else KINDS
         self._descriptors = {
-            kind: os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in KINDS
+            kind: os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds
         }
+        self._has_user = has_user
         self._own_processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def fork(self) -> int:
         """Forks a process into the namespace of processes, and returns as `os.fork`. This process, its
-        parent, stays outside."""
+        parent, stays outside. Raises OSError, and NamespaceError."""
+        if self._has_user:
+            return _fork_through(self._join_processes)
         syscalls.setns(self._descriptors["pid"], CLONE_NEWPID)
         pid = -1
         try:
@@ -49,42 +58,110 @@ class Namespaces:
                 syscalls.setns(self._own_processes, CLONE_NEWPID)
         return pid
 
+    def _join_processes(self) -> None:
+        syscalls.setns(self._descriptors["user"], CLONE_NEWUSER)
+        syscalls.setns(self._descriptors["pid"], CLONE_NEWPID)
+
     def enter(self) -> None:
         """Moves this process, which `fork` has made, to the mounts and the shared memory of the attempt."""
         syscalls.setns(self._descriptors["ipc"], CLONE_NEWIPC)
         syscalls.setns(self._descriptors["mnt"], CLONE_NEWNS)
+        if self._has_user:
+            syscalls.drop_capabilities()
         syscalls.forbid_new_privileges()
 
     def drain(self) -> None:
         """Ends the holder as soon as it has no children."""
         os.kill(self.holder, signal.SIGUSR1)
 
+    def end(self) -> None:
+        """Ends all processes in the namespaces. Only for those in which no rank has been started."""
+        os.kill(self.holder, signal.SIGKILL)
+        os.waitpid(self.holder, 0)
+
 
 def make(view: mounts.View) -> Namespaces:
     """Makes the namespaces, with a holder that is a child of this process. SIGUSR1 and SIGCHLD must be
     blocked here. Raises NamespaceError."""
+    has_user = os.geteuid() != 0
     reading, writing = os.pipe2(os.O_CLOEXEC)
-    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        syscalls.unshare(CLONE_NEWPID)
-        try:
-            holder = os.fork()
-            if holder == 0:
-                _hold(view, writing)
-        finally:
-            syscalls.setns(own, CLONE_NEWPID)
-    except OSError as error:
+        holder = _fork_through(_unshare_processes) if has_user else _fork_holder()
+        if holder == 0:
+            _hold(view, writing)
+    except (OSError, NamespaceError) as error:
         os.close(reading)
-        raise NamespaceError(str(error)) from error
+        raise NamespaceError(reason(error)) from error
     finally:
-        os.close(own)
         os.close(writing)
     message = _read_all(reading)
     if message != READY:
         os.kill(holder, signal.SIGKILL)
         os.waitpid(holder, 0)
         raise NamespaceError(message.decode(errors="replace") or "the process that holds them ended at once")
-    return Namespaces(holder)
+    return Namespaces(holder, has_user=has_user)
+
+
+def _fork_holder() -> int:
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        syscalls.unshare(CLONE_NEWPID)
+        pid = -1
+        try:
+            pid = os.fork()
+        finally:
+            if pid != 0:
+                syscalls.setns(own, CLONE_NEWPID)
+    finally:
+        os.close(own)
+    return pid
+
+
+def _unshare_processes() -> None:
+    """Moves this process to a user namespace of its own, where its account is the only one, and its next
+    child to a namespace of processes."""
+    uid, gid = os.geteuid(), os.getegid()
+    syscalls.unshare(CLONE_NEWUSER)
+    # An account may map its group only if it gives up changing its groups.
+    for file, text in (("setgroups", "deny"), ("uid_map", f"{uid} {uid} 1"), ("gid_map", f"{gid} {gid} 1")):
+        path = f"/proc/self/{file}"
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            os.write(descriptor, text.encode())
+            os.close(descriptor)
+        except OSError as error:
+            raise NamespaceError(f"{path}: {error.strerror}") from error
+    syscalls.unshare(CLONE_NEWPID)
+
+
+def _fork_through(prepare: Callable[[], None]) -> int:
+    """Forks a process by way of another one, which calls `prepare` first and ends. Returns as `os.fork`: the
+    process becomes a child of this one. Raises OSError, and NamespaceError.
+
+    What lets a process join a user namespace cannot be undone, so this one must not do it."""
+    syscalls.adopt_orphans()
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    between = os.fork()
+    if between == 0:
+        message = ""
+        try:
+            prepare()
+            pid = os.fork()
+            if pid == 0:
+                os.close(reading)
+                os.close(writing)
+                return 0
+            message = str(pid)
+        except BaseException as error:
+            message = reason(error)
+        os.write(writing, message.encode(errors="replace")[:MAX_MESSAGE_BYTES])
+        os._exit(0)
+    os.close(writing)
+    message = _read_all(reading).decode(errors="replace")
+    os.waitpid(between, 0)
+    if not message.isdecimal():
+        raise NamespaceError(message or "a process that was to enter them ended at once")
+    return int(message)
 
 
 def _hold(view: mounts.View, writing: int) -> NoReturn:
@@ -99,7 +176,7 @@ def _hold(view: mounts.View, writing: int) -> NoReturn:
         os.close(writing)
         _reap()
     except BaseException as error:
-        os.write(writing, str(error).encode(errors="replace")[:MAX_MESSAGE_BYTES])
+        os.write(writing, reason(error).encode(errors="replace")[:MAX_MESSAGE_BYTES])
     finally:
         os._exit(1)
 
@@ -115,6 +192,13 @@ def _reap() -> None:
             if is_draining:
                 return
         is_draining |= signal.sigwait((signal.SIGCHLD, signal.SIGUSR1)) == signal.SIGUSR1
+
+
+def reason(error: BaseException) -> str:
+    """Returns what went wrong, as a part of a sentence."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or repr(error)
 
 
 def _read_all(reading: int) -> bytes:

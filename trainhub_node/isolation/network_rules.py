@@ -88,6 +88,7 @@ class NetworkRules:
         self._ports: dict[int, frozenset[int]] = {}
         self._closed: frozenset[int] = frozenset()
         self._is_written = False
+        self._is_removed = False
 
     def set_ports(self, ports: Mapping[int, Collection[int]]) -> None:
         """Has the ports of each account, and no others, refused to all other accounts of runs."""
@@ -110,7 +111,9 @@ class NetworkRules:
             self._write()
 
     def remove(self) -> None:
+        """Removes the table for good: no later change writes it again."""
         with self._lock:
+            self._is_removed = True
             try:
                 remove_table(self._table.name)
             except RulesError as error:
@@ -119,6 +122,8 @@ class NetworkRules:
                 )
 
     def _write(self) -> None:
+        if self._is_removed:
+            return
         try:
             write_table(self._table, self._ports, self._closed)
             self._is_written = True

@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 from _ctypes import CFuncPtr, _SimpleCData, dlopen, get_errno
 from _struct import pack
+from errno import EINVAL
 
 # From <linux/sched.h>.
-CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWPID = 0x20000, 0x8000000, 0x20000000
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
 # From <linux/mount.h>.
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x1, 0x2, 0x4, 0x8
 MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE = 0x20, 0x1000, 0x4000, 0x80000
@@ -17,7 +18,10 @@ MNT_DETACH = 2
 # The same number on all architectures.
 SYS_MOUNT_SETATTR = 442
 AT_RECURSIVE = 0x8000
-PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 36, 38
+PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 24, 36, 38, 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+# From <linux/capability.h>: the version with two words for each set.
+CAPABILITY_VERSION, CAPABILITY_SETS, MAX_CAPABILITIES = 0x20080522, 2 * 3, 64
 
 # From <ffi.h> by way of ctypes: C's way to call a function, whose error number is kept.
 CDECL, KEEP_ERRNO = 1, 8
@@ -57,7 +61,7 @@ def _function(name: str, kind: type[CFuncPtr] = _Function) -> CFuncPtr:
     return kind((name, _Library))  # type: ignore[arg-type]  # anything with a `_handle` is a library
 
 
-_unshare, _setns, _mount, _prctl = map(_function, ("unshare", "setns", "mount", "prctl"))
+_unshare, _setns, _mount, _prctl, _capset = map(_function, ("unshare", "setns", "mount", "prctl", "capset"))
 _syscall = _function("syscall", _LongFunction)
 
 
@@ -103,6 +107,20 @@ def forbid_new_privileges() -> None:
     """From now on no program that this process starts gains rights, by the setuid bit or by capabilities of
     its file."""
     _check(_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
+
+
+def drop_capabilities() -> None:
+    """Gives up all capabilities, and the possibility that a program brings some back."""
+    for number in range(MAX_CAPABILITIES):
+        if _prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
+            continue
+        if get_errno() == EINVAL:
+            break  # beyond the last one of this kernel
+        _check(-1, "prctl(PR_CAPBSET_DROP)")
+    _check(_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl(PR_CAP_AMBIENT)")
+    # This process, and then nothing in the permitted, effective and inheritable set.
+    header, sets = pack("Ii", CAPABILITY_VERSION, 0), pack("I" * CAPABILITY_SETS, *([0] * CAPABILITY_SETS))
+    _check(_capset(header, sets), "capset")
 
 
 def adopt_orphans() -> None:

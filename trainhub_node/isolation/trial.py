@@ -19,7 +19,9 @@ else:
 
 def run(folder: str, uid: int) -> NoReturn:
     """Makes namespaces as for a run of the account `uid` in `folder`, which is passable, and starts a process
-    in them. Prints nothing, or why that is impossible, and exits. Runs in a process of its own."""
+    in them. Prints nothing, or why that is impossible, and exits. Runs in a process of its own.
+
+    An agent that is not root has no other account than its own."""
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGCHLD, signal.SIGUSR1))
     own = f"{folder}/own"
     os.makedirs(own, exist_ok=True)
@@ -35,7 +37,8 @@ def run(folder: str, uid: int) -> NoReturn:
         is_read_only=True,
     )
     try:
-        os.chown(own, uid, uid)
+        if os.geteuid() == 0:
+            os.chown(own, uid, uid)
         made = namespaces.make(view)
         pid = made.fork()
         if pid == 0:
@@ -45,7 +48,7 @@ def run(folder: str, uid: int) -> NoReturn:
         made.drain()
         os.waitpid(made.holder, 0)
     except (OSError, namespaces.NamespaceError) as error:
-        sys.stdout.write(str(error))
+        sys.stdout.write(namespaces.reason(error))
         sys.stdout.flush()
     os._exit(0)
 
@@ -53,9 +56,10 @@ def run(folder: str, uid: int) -> NoReturn:
 def _use(made: namespaces.Namespaces, own: str, uid: int) -> NoReturn:
     try:
         made.enter()
-        os.setgroups(())
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        if os.geteuid() == 0:
+            os.setgroups(())
+            os.setresgid(uid, uid, uid)
+            os.setresuid(uid, uid, uid)
         for path in (f"{own}/file", "/dev/shm/file"):  # noqa: S108 - the run's own
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         os._exit(0)

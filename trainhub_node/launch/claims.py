@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from trainhub_launch.order import NodeOrder
-from trainhub_launch.states import Phase
+from trainhub_launch.states import ErrorKind, Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts
@@ -21,10 +21,12 @@ from trainhub_node.backoff import Backoff
 from trainhub_node.intake import ownership
 from trainhub_node.isolation.number_ledger import NoFreeNumber, NumberLedger
 from trainhub_node.launch import terms
+from trainhub_node.launch.children import fail_attempt
+from trainhub_node.launch.person_accounts import NoAccount
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
 from trainhub_node.machine import ports
 from trainhub_node.rundir import RunDir
-from trainhub_node.settings import Account, NodeSettings
+from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 CLAIM_TIMEOUT_S = 60.0
@@ -81,7 +83,7 @@ class Claims:
                 if not isinstance(error, HubUnavailable):
                     self._drop(folder)
                 return False
-            self._store(folder, order, nonce, offered, terms.attempt_account(self._settings, folder, number))
+            self._store(folder, order, nonce, offered, number)
         return True
 
     def claim_final(self, folder: RunDir) -> None:
@@ -121,7 +123,7 @@ class Claims:
             self._numbers.give_back(folder.key)
 
     def _store(
-        self, folder: RunDir, order: NodeOrder, nonce: str, offered: list[int], account: Account | None
+        self, folder: RunDir, order: NodeOrder, nonce: str, offered: list[int], number: int | None
     ) -> None:
         """Stores a claimed order and tracks the attempt. The order is written after the files that it needs,
         because a restarted agent tracks every attempt that has an order."""
@@ -130,9 +132,15 @@ class Claims:
         records.write(folder.claim, {"nonce": nonce, "ports": offered, "held": reserved})
         for path in (folder.logs, folder.ranks):
             self._make_folder(path)
-        records.write(folder.terms, terms.build(self._settings, order, account))
-        records.write(folder.order, order_json)
         attempt_list.update_agent_record(folder, phase=Phase.ACCEPTED)
+        try:
+            account = terms.attempt_account(self._settings, folder, number, order.person)
+        except NoAccount as error:
+            # Before the order, and without terms: whatever happens to this agent, nobody starts it.
+            fail_attempt(folder, ErrorKind.LAUNCH, str(error))
+        else:
+            records.write(folder.terms, terms.build(self._settings, order, account))
+        records.write(folder.order, order_json)
         self._attempts.track(folder)
 
     def _make_folder(self, path: str) -> None:

@@ -13,25 +13,46 @@ from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
 from trainhub_node.machine.host import memory_total
-from trainhub_node.settings import Account, NodeSettings
+from trainhub_node.run_account import Account
+from trainhub_node.settings import NodeSettings
 from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 TIMEOUT_S = 30
 MAX_DESCRIPTION = 1000
 PREFIX = ".trial-"
+# The beginning of a failure -> its remedy, for an agent that is not root.
+REMEDIES = {
+    "unshare": (
+        "let accounts make user namespaces (sysctl user.max_user_namespaces above 0, and "
+        "kernel.unprivileged_userns_clone=1 where it exists; in a container a seccomp profile that allows "
+        "unshare, setns and mount)"
+    ),
+    "mount /proc": (
+        "let the container see the whole /proc (Docker: --security-opt systempaths=unconfined; Kubernetes: "
+        "procMount: Unmasked)"
+    ),
+}
+REMEDY = (
+    "allow capabilities in user namespaces of accounts (Ubuntu: sysctl "
+    "kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for the agent's Python)"
+)
 
 
 def with_separation(settings: NodeSettings) -> NodeSettings:
-    """Returns the settings, completed by whether runs get namespaces of their own here. Runs that have the
-    agent's own account get none: they could leave them."""
+    """Returns the settings, completed by whether runs get namespaces of their own here. Runs that are root
+    get none: they could leave them."""
     agent = f"{settings.name} {settings.folder}"
     settings = replace(settings, cgroup=find_place(agent, memory_total()))
     account = settings.run_as
-    if account is None:
+    if account is None and os.geteuid() == 0:
         return settings
-    settings = _with_network(settings, account, agent)
-    reason = _trial(settings, account.uid)
+    # Outside of runs a person's account can connect as it likes.
+    if account is not None and not settings.is_per_person:
+        settings = _with_network(settings, account, agent)
+    if not settings.allows_namespaces:
+        return replace(settings, separation_trouble="TRAINHUB_NODE_NAMESPACES=off")
+    reason = _with_remedy(_trial(settings, os.geteuid() if account is None else account.uid))
     if reason:
         log.warning("Runs have no namespaces of their own on this machine: %s", reason)
     return replace(settings, has_namespaces=not reason, separation_trouble=reason)
@@ -45,6 +66,14 @@ def _with_network(settings: NodeSettings, account: Account, agent: str) -> NodeS
         log.warning("Connections of runs are not limited on this machine: %s", error)
         return replace(settings, network_trouble=str(error))
     return replace(settings, network=table)
+
+
+def _with_remedy(reason: str) -> str:
+    """Returns why namespaces cannot be made by an agent that is not root, and how they can."""
+    if not reason or os.geteuid() == 0:
+        return reason
+    remedy = next((remedy for beginning, remedy in REMEDIES.items() if reason.startswith(beginning)), REMEDY)
+    return f"{reason}; {remedy}, or run the agent as root"
 
 
 def _trial(settings: NodeSettings, uid: int) -> str:
@@ -91,10 +120,18 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
 def description(settings: NodeSettings) -> str:
     """Returns what keeps runs of this node apart, and what does not, in sentences for its page."""
     if settings.run_as is None:
-        apart = "All runs have the agent's own account: each can read and end the others."
+        apart = "All runs have the agent's own account"
+        apart += (
+            ", but see no files and processes of others."
+            if settings.has_namespaces
+            else ": each can read and end the others."
+        )
     elif settings.uids is not None:
         apart = "Each run has an account of its own"
         apart += ", and sees no files and processes of others." if settings.has_namespaces else "."
+    elif settings.is_per_person:
+        apart = "Each run has the account of the person who submitted it"
+        apart += ", and sees no files and processes of other runs." if settings.has_namespaces else "."
     else:
         apart = f"All runs have the account {settings.run_as.name}"
         apart += ", but see no files and processes of others." if settings.has_namespaces else "."
@@ -104,6 +141,6 @@ def description(settings: NodeSettings) -> str:
     if settings.network_trouble:
         what = "Runs can reach ports of others and the cloud's metadata"
         trouble.append(f"{what}: {settings.network_trouble}.")
-    if settings.run_as is not None and not landlock.has_scopes():
+    if (settings.run_as is not None or settings.has_namespaces) and not landlock.has_scopes():
         trouble.append("Runs can reach abstract sockets of others: that needs Linux 6.12 with Landlock.")
     return " ".join([apart, *trouble])[:MAX_DESCRIPTION]

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pwd
 
 from trainhub_launch.order import NodeOrder
 from trainhub_node.launch import wrapper
+from trainhub_node.launch.person_accounts import person_account
+from trainhub_node.run_account import Account
 from trainhub_node.rundir import RunDir
-from trainhub_node.settings import Account, NodeSettings
+from trainhub_node.settings import NodeSettings
 
+# Sockets of the account's other sessions, by which a run could have programs started outside of its
+# namespaces: systemd's and D-Bus's, and those of terminals.
+SESSIONS = ("/run/user", "/run/screen")
 PIP_PREFIX = "PIP_"
 PIP_NAMES = (
     "HTTP_PROXY",
@@ -44,27 +50,52 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "digest": order.environment.digest,
         "pip": pip,
         "account": dataclasses.asdict(account) if account else None,
-        "isolation": _isolation(settings) if account is not None else None,
+        "isolation": _isolation(settings, account),
         "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }
 
 
-def attempt_account(settings: NodeSettings, folder: RunDir, number: int | None) -> Account | None:
-    """Returns the account of an attempt. `number`: its own, if this node gives each attempt one."""
+def attempt_account(
+    settings: NodeSettings, folder: RunDir, number: int | None, person: str | None
+) -> Account | None:
+    """Returns the account of an attempt. `number`: its own, if this node gives each attempt one. `person`:
+    see NodeOrder. Raises NoAccount."""
+    if settings.is_per_person:
+        return person_account(settings, person)
     if number is None:
         return settings.run_as
     return Account(name=f"run{number}", uid=number, gid=number, home=folder.home)
 
 
-def _isolation(settings: NodeSettings) -> dict[str, object]:
-    """Returns what a child needs to build the namespaces of its attempt."""
-    visible = (settings.sites, settings.environments, settings.folder / "wrapper")
+def _homes() -> set[str]:
+    """Returns the homes of the agent's account: the one in its environment, and the one that ssh uses."""
+    homes = {os.path.expanduser("~")}
+    try:
+        homes.add(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:
+        return homes  # an account by number only, as in containers
+    return homes
+
+
+def _isolation(settings: NodeSettings, account: Account | None) -> dict[str, object] | None:
+    """Returns what a child needs to build the namespaces of its attempt; None if it has none, nor an account
+    of its own."""
+    if account is None and not settings.has_namespaces:
+        return None
+    visible = [settings.sites, settings.environments, settings.folder / "wrapper"]
+    hidden = [str(settings.folder), str(settings.cache), *settings.hidden, *SESSIONS]
+    if account is None:
+        # Runs have the agent's own account. Its keys may open this very machine, and mpirun starts the
+        # wrapper from where the agent is installed.
+        hidden += [f"{home}/.ssh" for home in _homes()]
+        visible += wrapper.PACKAGES
     return {
         "namespaces": settings.has_namespaces,
-        "hidden": [str(settings.folder), str(settings.cache), *settings.hidden],
+        "hidden": hidden,
         "visible": [str(path) for path in visible],
         "shared": list(settings.shared),
         "own_account": settings.uids is not None,
+        "agent_account": account is None,
     }

@@ -9,7 +9,7 @@ import stat
 import zipfile
 from pathlib import Path, PurePosixPath
 
-from trainhub_node.settings import Account
+from trainhub_node.run_account import Account
 from trainhub_node.untrusted import removal
 
 FOLDERS = ("outputs", "logs")

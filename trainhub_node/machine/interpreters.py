@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainhub_launch.machine import Interpreter
-from trainhub_node.settings import Account
+from trainhub_node.run_account import Account
 
 PRINT_VERSION = "import sys; print('.'.join(map(str, sys.version_info[:3])))"
 TIMEOUT_S = 10
@@ -65,7 +65,7 @@ def _candidates() -> Iterator[str]:
 def _pythons_in(folders: Iterable[str]) -> Iterator[str]:
     for folder in folders:
         # pyenv's shims select an interpreter by the folder that they are called from.
-        if Path(folder).name == "shims" or (Path(folder).parent / "pyvenv.cfg").exists():
+        if Path(folder).name == "shims" or os.path.exists(f"{Path(folder).parent}/pyvenv.cfg"):
             continue
         try:
             paths = sorted(Path(folder).iterdir(), reverse=True)

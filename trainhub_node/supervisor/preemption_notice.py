@@ -29,6 +29,7 @@ def write_notice(gang: Gang, grace_s: float) -> None:
     path = gang.folder.preemption
     aside = f"{path}.new"
     try:
+        os.makedirs(gang.folder.notices, mode=0o755, exist_ok=True)
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, records.dumps(notice) + b"\n")

@@ -28,6 +28,7 @@ def separate(gang: Gang) -> None:
     syscalls.adopt_orphans()
     _enter_domain(gang)
     terms, account = gang.terms["isolation"], gang.terms["account"]
+    is_agents = account is None
     names, is_exact = devices.device_nodes(devices.gpu_uuids(gang.processes))
     if not is_exact:
         gang.log("This run sees the device nodes of all GPUs: those of its own are not known here.")
@@ -40,22 +41,54 @@ def separate(gang: Gang) -> None:
         return
     _make_folder(gang.folder.temporary, account, STICKY_FOR_ALL)
     view = mounts.View(
-        own=gang.folder.path,
+        # The agent's account could change all files of the attempt, from which the agent knows what to start.
+        own=gang.folder.work if is_agents else gang.folder.path,
         temporary=gang.folder.temporary,
         hidden=terms["hidden"],
-        visible=[*terms["visible"], *_installations(gang)],
-        writable=terms["shared"] if terms["own_account"] else (),
+        visible=[*terms["visible"], *_installations(gang), *(_own_visible(gang) if is_agents else ())],
+        writable=[
+            *(terms["shared"] if terms["own_account"] or is_agents else ()),
+            *(_own_paths(gang) if is_agents else ()),
+        ],
         files=files,
         devices=names,
         # Half of what the run may have, as the kernel does by itself; 0 is the kernel's half of the machine.
         shm_bytes=int(gang.order.get("memory_bytes") or 0) // 2,
-        is_read_only=terms["own_account"],
+        # What the agent's account may write includes what its next session, or the agent, executes.
+        is_read_only=terms["own_account"] or is_agents,
     )
+    gang.namespaces = _make(gang, view, "launch")
+
+
+def separate_build(gang: Gang, folder: str, scratch: str) -> namespaces.Namespaces | None:
+    """Returns namespaces in which the agent's account builds an environment, because a build may execute what
+    its packages contain: it can write into `folder` and `scratch` only. None where runs have none. Raises
+    PreparationFailed."""
+    terms = gang.terms.get("isolation")
+    if not terms or not terms.get("agent_account"):
+        return None
+    temporary = f"{scratch}/tmp"  # noqa: S108
+    os.mkdir(temporary, 0o700)
+    view = mounts.View(
+        own=scratch,
+        temporary=temporary,
+        hidden=terms["hidden"],
+        visible=_installations(gang),
+        writable=[folder],
+        files={},
+        devices=devices.device_nodes(set())[0],
+        shm_bytes=0,
+        is_read_only=True,
+    )
+    return _make(gang, view, "environment")
+
+
+def _make(gang: Gang, view: mounts.View, kind: str) -> namespaces.Namespaces:
     try:
-        gang.namespaces = namespaces.make(view)
+        return namespaces.make(view)
     except namespaces.NamespaceError as error:
         raise PreparationFailed(
-            "launch", f"Node {gang.terms['node']} could not separate this run from others: {error}."
+            kind, f"Node {gang.terms['node']} could not separate this run from others: {error}."
         ) from error
 
 
@@ -64,6 +97,10 @@ def _enter_domain(gang: Gang) -> None:
     anything else is started: this process may neither signal nor examine what is outside of it."""
     try:
         if landlock.has_scopes():
+            if os.geteuid() != 0:
+                # The kernel's condition. It does not let an account that is not root set rights in its
+                # namespaces either.
+                syscalls.forbid_new_privileges()
             landlock.enter_domain()
     except OSError as error:
         raise PreparationFailed(
@@ -71,11 +108,35 @@ def _enter_domain(gang: Gang) -> None:
         ) from error
 
 
-def _make_folder(path: str, account: dict[str, Any], mode: int) -> None:
+def _own_paths(gang: Gang) -> list[str]:
+    """Makes what a run with the agent's account may write besides its working folder. Returns the paths."""
+    folder = gang.folder
+    _make_folder(folder.home, None, 0o700)
+    if not gang.uses_mpi:
+        return [folder.home]
+    # Its wrappers run inside, too.
+    logs = [folder.log(process["log_name"]) for process in gang.processes]
+    for path in logs:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+    return [folder.home, folder.ranks, *logs]
+
+
+def _own_visible(gang: Gang) -> list[str]:
+    """Makes what a run with the agent's account may read besides its working folder, so that it can be shown
+    to the run before anything is in it: the folder of notices, and that of our programs, which mpirun finds
+    by name. Returns the paths."""
+    folders = [gang.folder.notices, *([gang.folder.bin] if gang.uses_mpi else ())]
+    for path in folders:
+        os.makedirs(path, exist_ok=True)
+    return folders
+
+
+def _make_folder(path: str, account: dict[str, Any] | None, mode: int) -> None:
     if not os.path.isdir(path):
         os.mkdir(path, 0o700)
         os.chmod(path, mode)
-        os.chown(path, account["uid"], account["gid"])
+        if account is not None:
+            os.chown(path, account["uid"], account["gid"])
 
 
 def _write_account_files(folder: str, account: dict[str, Any]) -> dict[str, str]:
@@ -103,7 +164,8 @@ def _write_account_files(folder: str, account: dict[str, Any]) -> dict[str, str]
 
 def _installations(gang: Gang) -> Iterator[str]:
     """Yields the folders of the interpreters of this run, which may lie where runs see nothing else."""
-    for program in (gang.python, gang.terms["python"], gang.terms["wrapper"][0]):
+    programs = (gang.python, gang.terms["python"], gang.terms["wrapper"][0])
+    for program in filter(None, (*programs, gang.order["environment"]["python"])):
         for path in (program, os.path.realpath(program)):
             folder = os.path.dirname(path)
             if os.path.basename(folder) == "bin":

@@ -32,6 +32,8 @@ def supervise(gang: Gang) -> NoReturn:
     syscalls.adopt_orphans()
     if gang.running_since is not None:
         _Supervisor(gang).run()
+    elif gang.namespaces is not None:
+        gang.namespaces.end()
     limit_report.report(gang)
     gang.state["ended"] = True
     gang.state["ended_at"] = time.time()

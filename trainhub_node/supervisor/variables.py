@@ -50,13 +50,16 @@ def base_environment(account: Mapping[str, Any] | None) -> dict[str, str]:
     return env
 
 
-def _separate_variables(account: Mapping[str, Any], *, is_own: bool) -> dict[str, str]:
-    """Returns the variables of a run that has its own namespaces. `is_own`: and an account of its own."""
-    if not is_own:
-        return {}
-    # Programs that ask for the account by its number, or write next to their own files, find these instead.
-    caches = {name: f"{account['home']}/.cache/{folder}".rstrip("/") for name, folder in CACHES.items()}
-    return {"LOGNAME": account["name"], **caches}
+def _cache_variables(home: str) -> dict[str, str]:
+    """Returns the variables for programs that ask for the account by its number, or write next to their own
+    files."""
+    return {name: f"{home}/.cache/{folder}".rstrip("/") for name, folder in CACHES.items()}
+
+
+def _home_variables(home: str, original: str) -> dict[str, str]:
+    """Returns the variables of a run that has the agent's account and a home of its own, because it may not
+    write into the account's (`original`). Packages that the account has installed for itself stay there."""
+    return {"HOME": home, "PYTHONUSERBASE": f"{original}/.local", **_cache_variables(home)}
 
 
 def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> dict[str, str]:
@@ -76,7 +79,10 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
         if isolation["namespaces"]:
             # The agent's may name a folder that the run does not see; it has its own /tmp.
             env.pop("TMPDIR", None)
-        env |= _separate_variables(account, is_own=isolation["own_account"])
+        if isolation.get("agent_account"):
+            env |= _home_variables(gang.folder.home, env["HOME"])
+        elif isolation["own_account"]:
+            env |= {"LOGNAME": account["name"], **_cache_variables(account["home"])}
     for name, value in planned.items():
         env[name] = value if isinstance(value, str) else _resolve(name, value, values)
     env |= _ca_variables(gang.terms.get("ca", ""), planned)

@@ -6,7 +6,6 @@ import os
 import select
 import time
 
-from trainhub_launch.json_types import JsonValue
 from trainhub_node.supervisor import rank, variables
 
 TYPE_CHECKING = False
@@ -42,12 +41,11 @@ MAX_OUTPUT_BYTES = 65536
 
 def software_versions(gang: Gang, launcher_env: Mapping[str, str] | None) -> dict[str, str]:
     """Returns name -> version of what is installed; `openmpi` only with the environment of mpirun."""
-    account = gang.terms["account"]
     python = _Command(
-        [gang.python, "-c", VERSION_AND_PATH], variables.process_environment(gang, {}, gang.python), account
+        gang, [gang.python, "-c", VERSION_AND_PATH], variables.process_environment(gang, {}, gang.python)
     )
     mpirun = variables.find_program("mpirun", launcher_env["PATH"]) if launcher_env is not None else None
-    mpi = _Command([mpirun, "--version"], launcher_env or {}, account) if mpirun else None
+    mpi = _Command(gang, [mpirun, "--version"], launcher_env or {}) if mpirun else None
     deadline = time.monotonic() + TIMEOUT_S
     version, *path = python.output(deadline).splitlines() or [""]
     versions = {
@@ -83,16 +81,15 @@ def _open_mpi_version(output: str) -> str:
 
 
 class _Command:
-    """A program that prints a few lines. It runs under the account of the ranks, which may have made it."""
+    """A program that prints a few lines. It runs as the ranks do: an environment may contain code that every
+    start of its Python executes."""
 
     # Started at once for both programs, so that they run at the same time and share one deadline.
-    def __init__(
-        self, argv: list[str], env: Mapping[str, str], account: Mapping[str, JsonValue] | None
-    ) -> None:
-        self._read_end, write_end = os.pipe()
-        self._pid = os.fork()
+    def __init__(self, gang: Gang, argv: list[str], env: Mapping[str, str]) -> None:
+        self._read_end, write_end = os.pipe2(os.O_CLOEXEC)
+        self._pid = os.fork() if gang.namespaces is None else gang.namespaces.fork()
         if self._pid == 0:
-            _exec_command(argv, env, account, write_end)
+            _exec_command(gang, argv, env, write_end)
         os.close(write_end)
 
     def output(self, deadline: float) -> str:
@@ -114,13 +111,13 @@ class _Command:
         return data.decode(errors="replace")
 
 
-def _exec_command(
-    argv: list[str], env: Mapping[str, str], account: Mapping[str, JsonValue] | None, write_end: int
-) -> NoReturn:
+def _exec_command(gang: Gang, argv: list[str], env: Mapping[str, str], write_end: int) -> NoReturn:
     try:
         rank.redirect_output(os.open("/dev/null", os.O_WRONLY))
         os.dup2(write_end, 1)
-        rank.switch_account(account)
+        if gang.namespaces is not None:
+            gang.namespaces.enter()
+        rank.switch_account(gang.terms["account"])
         os.chdir("/")
         rank.reset_signals()
         os.execve(argv[0], argv, dict(env))

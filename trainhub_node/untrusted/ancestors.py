@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from trainhub_node.settings import Account
+from trainhub_node.run_account import Account
 
 
 def controlled_by(account: Account, folder: Path) -> Path | None:

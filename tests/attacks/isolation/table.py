@@ -5,7 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "isolation.md"
-MODES = ("range", "account", "agent")
+MODES = ("range", "account", "namespaces", "agent")
+# Not a column: what holds for one account holds for that of a person, and for two runs of the same one.
+PERSON, COLUMNS = "person", {"person": "account"}
+# In these the agent is not root.
+ROOTLESS = ("namespaces", "agent")
 CAN, CANNOT = "can", "cannot"
 
 

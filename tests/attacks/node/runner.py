@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from trainhub_node.settings import Account
+from trainhub_node.run_account import Account
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only a root agent gives runs an account of their own"

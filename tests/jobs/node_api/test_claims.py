@@ -6,7 +6,7 @@ import pytest
 
 from clusters.models import Lease
 from jobs import lifecycle
-from jobs.models import Attempt, Member
+from jobs.models import Attempt, Member, Run
 from jobs.node_api import claims
 from jobs.scheduling import run_actions
 from jobs.states import Reason, RunState
@@ -32,6 +32,17 @@ class TestClaim:
     def test_the_order_survives_the_wire(self, who: Principal) -> None:
         order = Played(node()).claim(launched(who))
         assert NodeOrder.from_json(json.loads(json.dumps(order.to_json()))) == order
+
+    def test_names_the_person_who_submitted_and_nobody_once_they_are_gone(self, who: Principal) -> None:
+        alpha, run = Played(node()), launched(who)
+        assert alpha.claim(run).person == who.user.username
+        Run.objects.filter(pk=run.pk).update(created_by=None)
+        assert alpha.claim(run).person == ""
+
+    def test_an_order_of_an_older_hub_says_nothing_about_a_person(self, who: Principal) -> None:
+        data = Played(node()).claim(launched(who)).to_json()
+        del data["person"]
+        assert NodeOrder.from_json(data).person is None
 
     def test_the_same_nonce_gets_the_same_answer_again(self, who: Principal) -> None:
         alpha = Played(node())

@@ -7,9 +7,11 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
+from tests.attacks.server.separated import as_account, needs_root, passable_python, uid_of
 from tests.node.builders import environ
 from tests.node.gangs import final, mpi_parts
 from tests.node.hub import FakeHub, Key
@@ -109,6 +111,32 @@ def test_ranks_of_accounts_of_their_own_run_on_both_hosts_and_are_cancelled() ->
             uids = {bench.hubs[node].log(keys[node], log_of(2 * node + rank)).split()[0] for rank in range(2)}
             assert len(uids) == 1
             assert int(uids.pop()) >= 1_900_000_000
+        assert remaining_processes(keys[0]) == set()
+
+
+@needs_root
+def test_ranks_of_agents_that_are_not_root_run_on_both_hosts_and_are_cancelled() -> None:
+    with ExitStack() as stack:
+        address, spaces = stack.enter_context(two_spaces())
+        hubs = [stack.enter_context(FakeHub(address).serving()) for _ in spaces]
+        python = passable_python(spaces[0].folder)
+        own = {
+            "TRAINHUB_NODE_PYTHON": "/usr/bin/python3",
+            "LD_LIBRARY_PATH": str(Path(python).parent.parent / "lib"),
+        }
+        for hub, space in zip(hubs, spaces, strict=True):
+            os.chown(space.folder, uid_of("daemon"), -1)
+            env = environ(hub, space.folder / "node") | own | {"HOME": str(space.folder)}
+            stack.enter_context(agent_in(space, env, [*as_account("daemon"), python]))
+        bench = Bench(hubs, spaces)
+        keys = bench.run("import os\nprint(os.getuid(), os.listdir('/tmp'))\n" + FOREVER)
+        bench.wait_up(keys)
+        bench.each(keys, lambda hub, key: hub.stops.update({key: StopOrder(*key, grace_s=5, why="canceled")}))
+        facts = bench.done(keys)
+        assert all(member.ended_by_us for fact in facts for member in fact.members), facts
+        for rank in range(4):
+            said = bench.hubs[rank // 2].log(keys[rank // 2], log_of(rank)).split()
+            assert said[0] == str(uid_of("daemon")).encode()
         assert remaining_processes(keys[0]) == set()
 
 

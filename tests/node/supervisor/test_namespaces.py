@@ -90,6 +90,14 @@ class TestEnds:
         key = hub.give(script(hub, "raise SystemExit(7)"))
         assert hub.wait_done(key).members[0].exit_code == 7
 
+    def test_a_start_that_fails_leaves_no_process(self, hub: FakeHub, agent: Agent) -> None:
+        ranks = [process(rank, ("python", "train.py"), of=2) for rank in range(2)]
+        launcher = ("no-such-mpirun", RANK_WRAPPER)
+        key = hub.give(order(hub, {"train.py": FOREVER}, *ranks, launcher=launcher))
+        assert "no-such-mpirun" in hub.wait_done(key).error
+        wait_for_exit(agent.settings.attempts, key)
+        assert remaining_processes(key) == set()
+
     def test_an_orphan_that_hides_is_ended_with_the_run(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, HIDDEN_DAEMON + FOREVER))
         hub.wait_log(key, b"up")

@@ -82,7 +82,12 @@ def run() -> int:
         facts = _await_facts(supervisor, hub, reading)
         if facts is not None:
             supervisor.start(
-                stack.agent(facts.node, _write_authority(facts.authority), _write_token(facts.token))
+                stack.agent(
+                    facts.node,
+                    _write_authority(facts.authority),
+                    _write_token(facts.token),
+                    hub_account=account.pw_name,
+                )
             )
         while not supervisor.stop_requests and hub.poll() is None:
             supervisor.tend()

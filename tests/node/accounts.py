@@ -1,0 +1,26 @@
+"""A machine on which people have accounts, as an agent and its runs see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ADA, BO, HUB, TEAM = 64101, 64102, 64103, 64110
+ADDED = {
+    "passwd": (
+        f"ada:x:{ADA}:{ADA}::/home/ada:/bin/sh\nbo:x:{BO}:{BO}::/home/bo:/bin/sh\nhub:x:{HUB}:{HUB}::/:/bin/sh\n"
+    ),
+    "group": f"ada:x:{ADA}:\nbo:x:{BO}:\nteam:x:{TEAM}:ada,bo\n",
+}
+LINE = 'mount --bind "$1" /etc/passwd && mount --bind "$2" /etc/group && shift 2 && exec "$@"'
+
+
+def with_people(folder: Path) -> list[str]:
+    """The beginning of a command that sees the accounts of people, in a mount namespace of its own: the
+    machine of the tests keeps its accounts. `folder` gets the files."""
+    files = []
+    for name, lines in ADDED.items():
+        file = folder / name
+        file.write_text(Path("/etc", name).read_text() + lines)
+        file.chmod(0o644)
+        files.append(str(file))
+    return ["unshare", "--mount", "sh", "-c", LINE, "sh", *files]
