@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 ADA, BO, HUB, TEAM = 64101, 64102, 64103, 64110
+PEOPLE = {"ada": (ADA, "/home/ada"), "bo": (BO, "/home/bo"), "hub": (HUB, "/")}
 ADDED = {
-    "passwd": (
-        f"ada:x:{ADA}:{ADA}::/home/ada:/bin/sh\nbo:x:{BO}:{BO}::/home/bo:/bin/sh\nhub:x:{HUB}:{HUB}::/:/bin/sh\n"
-    ),
+    "passwd": "".join(f"{name}:x:{uid}:{uid}::{home}:/bin/sh\n" for name, (uid, home) in PEOPLE.items()),
     "group": f"ada:x:{ADA}:\nbo:x:{BO}:\nteam:x:{TEAM}:ada,bo\n",
 }
 LINE = 'mount --bind "$1" /etc/passwd && mount --bind "$2" /etc/group && shift 2 && exec "$@"'
