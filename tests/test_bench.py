@@ -15,6 +15,7 @@ NOT_IN_MAKE_BENCH = {
     "comparison": "needs an older checkout",
     "gpu_truth": "needs an NVIDIA GPU",
     "house": "measures the source, no speed",
+    "pictures": "makes the pictures of the documents",
     "two_hosts": "needs root, and an sshd",
 }
 

@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=20, help="pairs of loads of each page")
     parser.add_argument("--loads", type=int, default=3, help="of a page by each server in a round")
     parser.add_argument("--runs", type=int, default=RUNS, help="in each workspace")
+    parser.add_argument("--only", default="", metavar="TEXT", help="measure pages whose address contains it")
     parser.add_argument("--folder", help="keep the databases there, and use those that are there already")
     options = parser.parse_args()
     with ExitStack() as contexts:
@@ -94,13 +95,13 @@ def _measure(folder: Path, options: argparse.Namespace) -> int:
         for server in (one, many):
             server.answer()
         for who, pages in ((OWNER, PAGES), (OPERATOR, OPERATOR_PAGES)):
-            for path in pages:
+            for path in filter(lambda page: options.only in page, pages):
                 ratio, low, high = _compare(one, many, who, path, options)
                 name = f"{path} for the {'owner' if who == OWNER else 'operator'}"
                 print(f"  {ratio:.3f} ({low:.3f} to {high:.3f})")
                 limits.at_most(name, high, MAX_RATIO)
         print("Lists of all workspaces or people, without a limit:")
-        for path in LISTS:
+        for path in filter(lambda page: options.only in page, LISTS):
             _compare(one, many, OPERATOR, path, options)
     return limits.exit_code()
 

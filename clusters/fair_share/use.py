@@ -34,8 +34,10 @@ def use_of(cluster: Cluster, now: datetime | None = None) -> dict[UserKey, float
     seconds = (now or timezone.now()).timestamp()
     use: dict[UserKey, float] = defaultdict(float)
     rows = UseAccount.objects.filter(cluster=cluster)
+    half_life = half_life_s()
+    # Thousands of people may have an account; an `Account` for each would double the time.
     for workspace, person, amount, as_of in rows.values_list("workspace", "person", "amount", "as_of"):
-        use[workspace, person] += Account(amount, as_of.timestamp()).at(seconds, half_life_s())
+        use[workspace, person] += amount * fair_share.decay(seconds - as_of.timestamp(), half_life)
     for lease in Lease.objects.filter(node__cluster=cluster, charged_at=None).exclude(workspace=None):
         use[lease.workspace_id or 0, lease.person] += _charge(lease, seconds)
     return dict(use)
