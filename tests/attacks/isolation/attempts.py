@@ -129,8 +129,8 @@ GREEDY = {
         f"    for _ in range(30): file.write(bytes({10 * MIB}))\n"
         "print('reached')"
     ),
-    # Other programs of the machine may take the cores for a while, so the best of many seconds counts. They are
-    # measured, because a run that is held back notices the end of a second late.
+    # Other programs of the machine may take the cores for a while, so the best of many seconds counts.
+    # Each is measured, because a run that is held back notices the end of a second late.
     CPU: (
         "import time\n"
         "for _ in range(20):\n"
