@@ -118,7 +118,8 @@ class Agent:
         self._uploads.close()
         self._attempts.close()
         self._gpus.close()
-        if self.settings.cgroup is not None:
+        # A child that still prepares its attempt makes its groups there later.
+        if self.settings.cgroup is not None and not self._attempts.all():
             discard_place(self.settings.cgroup.parents)
 
     def _fetch_config(self) -> dict[str, Any]:

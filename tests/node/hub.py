@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import threading
 from collections import defaultdict
@@ -22,6 +23,8 @@ from trainhub_launch.telemetry import Block, GpuEvent
 
 TOKEN = "node-token-of-the-tests"
 Key = tuple[str, int]
+# How many times slower than usual this machine is: an emulated one (.ci/virtual-machine) sets it.
+SLOWNESS = float(os.environ.get("TRAINHUB_TEST_SLOWNESS", "1"))
 
 
 class FakeHub:
@@ -97,7 +100,7 @@ class FakeHub:
     def wait(self, met: Callable[[], Any], timeout_s: float = 20.0) -> None:
         """Until `met()`; it is asked after everything that the hub is told."""
         with self.changed:
-            if not self.changed.wait_for(met, timeout_s):
+            if not self.changed.wait_for(met, timeout_s * SLOWNESS):
                 raise AssertionError(f"not within {timeout_s} s; last told: {list(self.facts.values())}")
 
     def wait_done(self, key: Key, timeout_s: float = 20.0) -> AttemptFact:

@@ -6,11 +6,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from trainhub_node.isolation import cgroup_delegation, cgroup_mounts, cgroups
+from trainhub_node.isolation.cgroup_mounts import UNIFIED
 from trainhub_node.isolation.cgroups import (
     CONTROLLERS,
     CPU,
@@ -22,11 +24,9 @@ from trainhub_node.isolation.cgroups import (
     WEIGHT_PER_RANK,
 )
 
-UNIFIED = Path("/sys/fs/cgroup")
 SLICE = "trainhub.slice"
 # What systemd manages has names with these endings. Groups in there would end, or be counted, with the agent.
 UNIT_SUFFIXES = (".service", ".scope", ".slice")
-AGENT_LEAF = "trainhub-agent"
 # Left to the machine and the agent, whatever runs use.
 LEAST_RESERVE, RESERVE_SHARE = 512 * 2**20, 0.05
 
@@ -54,8 +54,11 @@ def find_place(agent: str, memory_bytes: int) -> CgroupPlace:
     groups runs everything as before. `agent`: a text that no other agent of this machine has."""
     tag = hashlib.sha256(agent.encode()).hexdigest()[:12]
     place = _place_v2(tag) if (UNIFIED / "cgroup.controllers").exists() else _place_v1(tag)
-    _share_all(place)
-    _limit_all(place, memory_bytes)
+    try:
+        _share_all(place)
+        _limit_all(place, memory_bytes)
+    except OSError as error:
+        return replace(place, missing=(*place.missing, _refusal(error)))
     return place
 
 
@@ -68,7 +71,7 @@ def discard_place(parents: Mapping[str, str]) -> None:
 
 def _place_v1(tag: str) -> CgroupPlace:
     parents, missing = {}, []
-    mounts, own = _mounts_v1(), _own_paths()
+    mounts, own = cgroup_mounts.mounts_v1(), cgroup_mounts.own_paths()
     for controller in CONTROLLERS:
         if controller not in mounts or controller not in own:
             missing.append(f"the kernel has no controller {controller}")
@@ -87,40 +90,35 @@ def _place_v1(tag: str) -> CgroupPlace:
 def _base(own: str) -> Path:
     """Returns where the groups begin: beside the units of systemd if the agent is in one of them, otherwise
     below the agent's own group, which a container or an administrator has given to it."""
-    if own.endswith(UNIT_SUFFIXES) or any(part.endswith(UNIT_SUFFIXES) for part in Path(own).parts):
+    parts = Path(own).parts
+    if any(part.endswith(UNIT_SUFFIXES) for part in parts):
         return Path(SLICE)
-    return Path(own) / "trainhub"
+    # An earlier agent has moved the shell or the container that starts this one.
+    if parts and parts[-1] == cgroup_delegation.LEAF:
+        parts = parts[:-1]
+    return Path(*parts, "trainhub")
 
 
 def _place_v2(tag: str) -> CgroupPlace:
-    own = _own_paths().get("", "/").lstrip("/")
-    base = UNIFIED / _base(own)
-    folder = base / tag
     try:
+        own = cgroup_mounts.own_group_v2()
+        base = UNIFIED / _base(own)
+        folder = base / tag
         folder.mkdir(parents=True, exist_ok=True)
-        _delegate(UNIFIED / own, base)
-        for step in (base, folder):
-            (step / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))
+        for group in (base.parent, base, folder):
+            cgroup_delegation.delegate(group)
     except OSError as error:
         return CgroupPlace(V2, {}, (_refusal(error),))
-    available = (folder / "cgroup.subtree_control").read_text().split()
-    missing = tuple(f"the kernel has no controller {name}" for name in CONTROLLERS if name not in available)
+    available = cgroup_delegation.delegated(folder)
+    lacking = [name for name in CONTROLLERS if name not in available]
+    missing = tuple(cgroup_delegation.reason_for_lack(base.parent, name) for name in lacking)
     return CgroupPlace(V2, {name: str(folder) for name in CONTROLLERS if name in available}, missing)
-
-
-def _delegate(own: Path, base: Path) -> None:
-    """Gives the controllers to `base`. A group that gives them to others may hold no process itself."""
-    parent = base.parent
-    if parent == own and own != UNIFIED:
-        (own / AGENT_LEAF).mkdir(exist_ok=True)
-        (own / AGENT_LEAF / "cgroup.procs").write_text(str(os.getpid()))
-    (parent / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in CONTROLLERS))
 
 
 def _refusal(error: OSError) -> str:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "the agent may not make control groups"
-    return f"no control groups can be made in {error.filename}: {error.strerror}"
+    return f"{error.filename} cannot be used: {error.strerror}"
 
 
 def _share_all(place: CgroupPlace) -> None:
@@ -136,7 +134,7 @@ def _share_all(place: CgroupPlace) -> None:
     )
     folder = Path(place.parents[CPU])
     for level in (folder, folder.parent):
-        (level / file).write_text(str(value))
+        cgroups.write(str(level / file), str(value))
 
 
 def _limit_all(place: CgroupPlace, memory_bytes: int) -> None:
@@ -146,32 +144,4 @@ def _limit_all(place: CgroupPlace, memory_bytes: int) -> None:
     limit = memory_bytes - max(LEAST_RESERVE, int(memory_bytes * RESERVE_SHARE))
     file = "memory.limit_in_bytes" if place.version == V1 else "memory.max"
     if limit > LEAST_RESERVE:
-        Path(place.parents[MEMORY], file).write_text(str(limit))
-
-
-def _own_paths() -> dict[str, str]:
-    """Returns controller -> group of this process; version 2 has the name ""."""
-    paths: dict[str, str] = {}
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, names, path = line.split(":", 2)
-        paths |= dict.fromkeys(names.split(","), path)
-    return paths
-
-
-def _mounts_v1() -> dict[str, tuple[str, Path]]:
-    """Returns controller -> (the group that is mounted, where)."""
-    return {
-        controller: (root, Path(target))
-        for root, target, options in _cgroup_mounts()
-        for controller in CONTROLLERS
-        if controller in options
-    }
-
-
-def _cgroup_mounts() -> Iterator[tuple[str, str, list[str]]]:
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, _, after = line.partition(" - ")
-        kind, _, options = after.split(" ", 2)
-        if kind == "cgroup":
-            fields = before.split()
-            yield fields[3], fields[4], options.split(",")
+        cgroups.write(f"{place.parents[MEMORY]}/{file}", str(limit))

@@ -51,7 +51,7 @@ class Group:
             os.makedirs(folder, exist_ok=True)
         for controller, folder in self._folders.items():
             for file, value in _values(self._version, controller, limits).items():
-                _write(f"{folder}/{file}", value)
+                write(f"{folder}/{file}", value)
         self._entries = [
             os.open(f"{folder}/cgroup.procs", os.O_WRONLY | os.O_CLOEXEC)
             for folder in dict.fromkeys(self._folders.values())
@@ -130,7 +130,9 @@ def _cpu_values(version: int, limits: Limits) -> dict[str, str]:
 OPTIONAL = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 
 
-def _write(path: str, value: str) -> None:
+def write(path: str, value: str) -> None:
+    """Writes to a file of a control group. Raises OSError with the file's name, also for what the kernel
+    refuses only when it reads the value."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -139,6 +141,9 @@ def _write(path: str, value: str) -> None:
         raise
     try:
         os.write(fd, value.encode())
+    except OSError as error:
+        error.filename = path
+        raise
     finally:
         os.close(fd)
 

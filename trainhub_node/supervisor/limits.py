@@ -23,6 +23,9 @@ def limit(gang: Gang) -> None:
             gang.group = cgroups.Group(place, group_name(gang.folder.path), limits)
             _wait_for_kernel(gang.group)
     except OSError as error:
+        if place is not None and gang.group is None:
+            # Those made before the kernel refused one.
+            cgroups.remove(place, group_name(gang.folder.path))
         if memory is not None or cpus is not None:
             raise PreparationFailed(
                 "launch", _refusal(gang, f"{error.filename}: {error.strerror}")

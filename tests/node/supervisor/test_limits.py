@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.node.builders import script, settings
+from tests.node.builders import script
 from tests.node.hub import FakeHub
+from tests.node.supervisor import test_readiness
 from tests.node.supervisor.test_namespaces import agent, folder  # noqa: F401 - fixtures
 from tests.node.supervisor.test_termination import FOREVER
+from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
 
 MIB = 2**20
@@ -32,9 +34,9 @@ except OSError as error:
 """
 BURN = """
 import os, time
-end = time.monotonic() + 1.0
+end, before = time.monotonic() + 1.0, time.process_time()
 while time.monotonic() < end: pass
-print('cpu', time.process_time(), flush=True)
+print('cpu', time.process_time() - before, flush=True)
 """
 
 
@@ -110,10 +112,34 @@ def test_cpu_time_is_limited(hub: FakeHub, agent: Agent) -> None:  # noqa: F811
     assert float(hub.log(key).split()[1]) < 0.6
 
 
-def test_a_node_without_groups_refuses_a_run_with_limits(
-    hub: FakeHub, start_agent: Callable[..., Agent], tmp_path: Path
+def test_a_limit_that_the_kernel_refuses_leaves_no_group(hub: FakeHub, agent: Agent) -> None:  # noqa: F811
+    fact = hub.wait_done(hub.give(replace(script(hub, "print(1)"), cpus=0.001)))
+    assert fact.error.startswith("Node here cannot limit memory and CPU cores for this run: /sys/fs/cgroup/")
+    assert fact.error.endswith(": Invalid argument.")
+    hub.wait(lambda: groups(agent) == [])
+
+
+def test_their_place_outlives_the_agent_while_an_attempt_still_prepares(
+    hub: FakeHub,
+    agent: Agent,  # noqa: F811
+    start_agent: Callable[..., Agent],
 ) -> None:
-    plain = start_agent(settings(hub, tmp_path / "other"))
-    plain._starter._claims._settings = replace(plain.settings, cgroup=None)
+    assert agent.settings.cgroup is not None
+    parents = [Path(parent) for parent in agent.settings.cgroup.parents.values()]
+    key = test_readiness.give(hub)
+    hub.wait_phase(key, "ready")
+    agent.close()
+    assert all(parent.is_dir() for parent in parents)
+
+    following = start_agent(agent.settings)
+    hub.stops[key] = StopOrder(*key, grace_s=2, why="canceled")
+    hub.wait_done(key)
+    hub.wait(lambda: key in hub.settled and not following._attempts.all())
+    following.close()
+    assert not any(parent.exists() for parent in parents)
+
+
+def test_a_node_without_groups_refuses_a_run_with_limits(hub: FakeHub, agent: Agent) -> None:  # noqa: F811
+    agent._starter._claims._settings = replace(agent.settings, cgroup=None)
     fact = hub.wait_done(hub.give(replace(script(hub, "print(1)"), cpus=1.0)))
     assert fact.error == "Node here cannot limit memory and CPU cores for this run: it has no control groups."
