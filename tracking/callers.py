@@ -14,6 +14,7 @@ from jobs.models import Attempt, Run
 from jobs.tokens import PREFIX as JOB_PREFIX
 from live.origins import header
 from workspaces import process_caches, tokens
+from workspaces.authentication.token_text import digest
 from workspaces.http.scopes import bearer, principal_of_scope, require_token_use
 from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
@@ -68,7 +69,7 @@ async def caller_of(scope: Scope) -> Caller | None:
         principal = await principal_of_scope(scope)
         return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
     requested = requested_workspace(scope)
-    key = f"{tokens.digest(text)} {requested}"
+    key = f"{digest(text)} {requested}"
     with _lock:
         caller = _cache.get(key)
     if caller is None:
@@ -104,7 +105,7 @@ def _authenticate(text: str, requested: str) -> Caller | None:
     if text.startswith(JOB_PREFIX):
         attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
         # A job's token expires with its attempt.
-        attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()
+        attempt = attempts.filter(token_digest=digest(text), ended_at=None).first()
         if attempt is None:
             return None
         tokens.require_workspace(attempt.run.workspace, requested)

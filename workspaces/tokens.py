@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
@@ -11,6 +9,7 @@ from django.utils import timezone
 
 from workspaces.access import Principal, access_changed, membership_principal
 from workspaces.authentication import token_calls
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import ApiToken, User, Workspace
 from workspaces.states import TokenScope
 
@@ -69,17 +68,6 @@ class TokenNamesNoWorkspace(TokenRefused):
             f"This token acts in any workspace of its person, which the header {WORKSPACE_HEADER} has to "
             f"name, and {problem}."
         )
-
-
-def new_token(prefix: str) -> str:
-    """Returns a new token of 32 random bytes. Its prefix shows people (and secret scanners) what it is."""
-    return f"{prefix}_{secrets.token_urlsafe(32)}"
-
-
-def digest(text: str) -> str:
-    """Returns the form in which a token is stored. A plain hash is enough because tokens are random, not
-    chosen."""
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def issue(

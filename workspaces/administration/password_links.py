@@ -14,10 +14,11 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from workspaces import audit, tokens
+from workspaces import audit
 from workspaces.access import access_changed
 from workspaces.administration.errors import AdministrationError
 from workspaces.authentication import sessions
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import PasswordLink, User
 
 PREFIX = "thp"
@@ -36,10 +37,10 @@ def create_link(
         raise AdministrationError("user", f"{user} is deactivated; activate the account first")
     earlier = PasswordLink.objects.filter(user=user)
     (earlier.filter(is_by_mail=True) if is_by_mail else earlier).delete()
-    text = tokens.new_token(PREFIX)
+    text = new_token(PREFIX)
     link = PasswordLink.objects.create(
         user=user,
-        digest=tokens.digest(text),
+        digest=digest(text),
         expires_at=timezone.now() + lifetime,
         is_by_mail=is_by_mail,
     )
@@ -51,7 +52,7 @@ def find_link(text: str) -> PasswordLink | None:
     """Returns the link with this text; None if it is unknown, used or expired, or its person is
     deactivated."""
     valid = PasswordLink.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
-    return valid.select_related("user").filter(digest=tokens.digest(text)).first()
+    return valid.select_related("user").filter(digest=digest(text)).first()
 
 
 def use_link(link: PasswordLink, password: str) -> bool:

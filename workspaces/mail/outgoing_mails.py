@@ -15,8 +15,8 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from workspaces import tokens
 from workspaces.administration.errors import AdministrationError
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.mail import invitation_links, mail_addresses, password_reset
 from workspaces.models import MailConfirmation, OutgoingMail, User
 from workspaces.notifications.channels import has_mail
@@ -118,8 +118,8 @@ def _confirmation(mail: OutgoingMail) -> EmailMessage:
     confirmation = MailConfirmation.objects.filter(user=mail.user, address=mail.recipient).first()
     if confirmation is None or mail.user is None or not mail.user.is_active:
         raise NothingToSend("the request is gone")
-    text = tokens.new_token(mail_addresses.PREFIX)
-    MailConfirmation.objects.filter(pk=confirmation.pk).update(digest=tokens.digest(text))
+    text = new_token(mail_addresses.PREFIX)
+    MailConfirmation.objects.filter(pk=confirmation.pk).update(digest=digest(text))
     return _message(
         mail.recipient,
         "Confirm your mail address",
