@@ -73,7 +73,7 @@ async def caller_of(scope: Scope) -> Caller | None:
     with _lock:
         caller = _cache.get(key)
     if caller is None:
-        caller = await in_thread(_authenticate, text, requested)
+        caller = await in_thread(_authenticate, text, requested, header(scope, "user-agent"))
         if caller is None:
             return None
         with _lock:
@@ -101,7 +101,7 @@ def clear_cache() -> None:
         _cache.clear()
 
 
-def _authenticate(text: str, requested: str) -> Caller | None:
+def _authenticate(text: str, requested: str, user_agent: str) -> Caller | None:
     if text.startswith(JOB_PREFIX):
         attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
         # A job's token expires with its attempt.
@@ -110,7 +110,7 @@ def _authenticate(text: str, requested: str) -> Caller | None:
             return None
         tokens.require_workspace(attempt.run.workspace, requested)
         return Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
-    principal = tokens.authenticate(text, requested)
+    principal = tokens.authenticate(text, requested, user_agent)
     return (
         None
         if principal is None

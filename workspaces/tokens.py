@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from workspaces.access import Principal, access_changed, membership_principal
 from workspaces.authentication import token_calls
+from workspaces.authentication.clients import client_name
 from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import ApiToken, User, Workspace
 from workspaces.states import TokenScope
@@ -94,9 +95,10 @@ def issue(
     return token, text
 
 
-def authenticate(text: str, requested: str = "") -> Principal | None:
+def authenticate(text: str, requested: str = "", user_agent: str = "") -> Principal | None:
     """Returns the person to whom this token belongs; None if it is unknown or revoked, or its person has left
     or was deactivated. `requested`: the workspace that the request names, "" for none.
+    `user_agent`: that header of the request, which is noted with the use.
 
     Raises TokenExpired, and TokenRefused if the token does not act in the requested workspace.
     `require_scope` checks what the token may do."""
@@ -113,7 +115,7 @@ def authenticate(text: str, requested: str = "") -> Principal | None:
         raise TokenNamesNoWorkspace(requested)
     if principal is not None:
         require_workspace(principal.workspace, requested)
-        _note_use(token, now)
+        _note_use(token, now, client_name(user_agent))
     return principal
 
 
@@ -173,9 +175,9 @@ def revoke_all(user: User) -> int:
     return revoked
 
 
-def _note_use(token: ApiToken, now: datetime) -> None:
+def _note_use(token: ApiToken, now: datetime, client: str) -> None:
     # A write per request would make every reader queue for SQLite's one writer.
     if token.last_used_at is None or now - token.last_used_at > USE_IS_NOTED_EVERY:
         # The condition is repeated in the UPDATE, so that requests at the same moment write once.
         stale = Q(last_used_at=None) | Q(last_used_at__lt=now - USE_IS_NOTED_EVERY)
-        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now, last_client=client)
