@@ -1,4 +1,5 @@
-"""Sends the mails of the hub itself: links to confirm an address, for a new password and for invitations.
+"""Sends the mails of the hub itself: links to confirm an address, for a new password and for invitations, and
+notices that a way to sign in has changed.
 
 The worker makes each link at the moment at which it sends it. A mail that the server does not accept is tried
 again, with a new link, for an hour."""
@@ -17,7 +18,7 @@ from django.utils import timezone
 
 from workspaces.administration.errors import AdministrationError
 from workspaces.authentication.token_text import digest, new_token
-from workspaces.mail import invitation_links, mail_addresses, password_reset
+from workspaces.mail import invitation_links, mail_addresses, password_reset, security_notices
 from workspaces.models import MailConfirmation, OutgoingMail, User
 from workspaces.notifications.channels import has_mail
 from workspaces.notifications.email_message import send_now
@@ -110,6 +111,7 @@ def _compose(mail: OutgoingMail) -> EmailMessage:
         MailKind.CHANGED: _changed,
         MailKind.RESET: _reset,
         MailKind.INVITE: _invitation,
+        MailKind.SECURITY: _security,
     }[MailKind(mail.kind)]
     return compose(mail)
 
@@ -164,6 +166,10 @@ def _invitation(mail: OutgoingMail) -> EmailMessage:
         f"accept, open this link within {days} days. It works once.",
         invitation_links.new_address(invitation),
     )
+
+
+def _security(mail: OutgoingMail) -> EmailMessage:
+    return _message(mail.recipient, security_notices.subject_of(mail), *security_notices.paragraphs_of(mail))
 
 
 def _message(recipient: str, subject: str, *paragraphs: str) -> EmailMessage:

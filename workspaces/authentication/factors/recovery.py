@@ -9,7 +9,9 @@ from django.db import transaction
 from workspaces import audit
 from workspaces.access import has_second_factor
 from workspaces.authentication.token_text import digest
+from workspaces.mail.security_notices import notify_person
 from workspaces.models import RecoveryCode, User
+from workspaces.states import SignInChange
 
 COUNT = 10
 # Without letters and digits that look alike.
@@ -28,6 +30,7 @@ def new_codes(user: User) -> list[str]:
     RecoveryCode.objects.filter(user=user).delete()
     RecoveryCode.objects.bulk_create(RecoveryCode(user=user, digest=digest(_plain(code))) for code in codes)
     audit.record(user, "factor.codes_created", user.get_username())
+    notify_person(user, SignInChange.RECOVERY_CODES)
     return codes
 
 

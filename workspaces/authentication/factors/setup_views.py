@@ -10,10 +10,9 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from workspaces import audit
 from workspaces.access import Guarded, Open, WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
-from workspaces.authentication.factors import proof, recovery, totp
+from workspaces.authentication.factors import proof, recovery, removal, totp
 from workspaces.authentication.factors.forms import PasskeyForm, SetupCodeForm
 from workspaces.authentication.factors.relying_party import passkey_obstacle
 from workspaces.http.secret_pages import never_store
@@ -79,11 +78,8 @@ def passkey_add(request: WorkspaceRequest) -> HttpResponse:
 
 @_changes_factors
 def passkey_remove(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    user = request.principal.user
-    passkey = get_object_or_404(Passkey, pk=pk, user=user)
-    passkey.delete()
-    recovery.delete_if_needless(user)
-    audit.record(user, "factor.removed", user.get_username(), kind="passkey", name=passkey.name)
+    passkey = get_object_or_404(Passkey.objects.select_related("user"), pk=pk, user=request.principal.user)
+    removal.remove_passkey(passkey)
     messages.success(request, f"The passkey {passkey.name} is removed.")
     return redirect("factors")
 
