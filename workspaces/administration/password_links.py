@@ -16,10 +16,12 @@ from django.utils import timezone
 
 from workspaces import audit
 from workspaces.access import access_changed
-from workspaces.administration.errors import AdministrationError
+from workspaces.administration.errors import AdministrationError, require_person
 from workspaces.authentication import sessions
 from workspaces.authentication.token_text import digest, new_token
+from workspaces.mail.security_notices import notify_person
 from workspaces.models import PasswordLink, User
+from workspaces.states import SignInChange
 
 PREFIX = "thp"
 LIFETIME = timedelta(days=1)
@@ -33,6 +35,7 @@ def create_link(
     the person stop working; one by mail replaces only those by mail, because anybody can ask for it. `who`:
     the operator who asked for it, or a name such as "command line". Raises AdministrationError for an account
     that is deactivated."""
+    require_person(user)
     if not User.objects.select_for_update().filter(pk=user.pk, is_active=True).exists():
         raise AdministrationError("user", f"{user} is deactivated; activate the account first")
     earlier = PasswordLink.objects.filter(user=user)
@@ -70,6 +73,7 @@ def use_link(link: PasswordLink, password: str) -> bool:
         User.objects.filter(pk=link.user_id).update(password=encoded, password_is_one_time=False)
         sessions.end_all_sessions(link.user)
         audit.record(link.user, "password.changed_by_link", link.user.get_username())
+        notify_person(link.user, SignInChange.PASSWORD, "with a link for a new password")
         access_changed(link.user)
     return True
 
