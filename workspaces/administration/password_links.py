@@ -19,8 +19,8 @@ from workspaces.access import access_changed
 from workspaces.administration.errors import AdministrationError, require_person
 from workspaces.authentication import sessions
 from workspaces.authentication.token_text import digest, new_token
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import PasswordLink, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import SignInChange
 
 PREFIX = "thp"

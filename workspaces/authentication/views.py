@@ -30,8 +30,8 @@ from workspaces.authentication.confirmation import (
 from workspaces.authentication.delays import HashingBusy
 from workspaces.authentication.sign_in_completion import PASSWORD, complete_sign_in
 from workspaces.forms import ChangePasswordForm, SignInForm
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import BrowserSession, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import Role, SignInChange
 
 

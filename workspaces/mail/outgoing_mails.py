@@ -18,11 +18,12 @@ from django.utils import timezone
 
 from workspaces.administration.errors import AdministrationError
 from workspaces.authentication.token_text import digest, new_token
-from workspaces.mail import invitation_links, mail_addresses, password_reset, security_notices
+from workspaces.mail import invitation_links, mail_addresses, password_reset
 from workspaces.models import MailConfirmation, OutgoingMail, User
 from workspaces.notifications.channels import has_mail
 from workspaces.notifications.email_message import send_now
 from workspaces.notifications.errors import NotSent
+from workspaces.security_notices import notices
 from workspaces.states import MailKind, MailState
 
 log = logging.getLogger(__name__)
@@ -169,7 +170,7 @@ def _invitation(mail: OutgoingMail) -> EmailMessage:
 
 
 def _security(mail: OutgoingMail) -> EmailMessage:
-    return _message(mail.recipient, security_notices.subject_of(mail), *security_notices.paragraphs_of(mail))
+    return _message(mail.recipient, notices.subject_of(mail), *notices.paragraphs_of(mail))
 
 
 def _message(recipient: str, subject: str, *paragraphs: str) -> EmailMessage:

@@ -19,6 +19,7 @@ from jobs.wizard import drafts
 from registry.aliases import set_alias
 from registry.model_metadata import set_tag
 from registry.registration import register
+from tests.attacks.access.accounts import accounts_of
 from tests.jobs.builders import running
 from tests.people import (
     make_contributor,
@@ -38,7 +39,6 @@ from workspaces.models import (
     ApiToken,
     BrowserSession,
     Channel,
-    ExternalAccount,
     Invitation,
     InvitationLink,
     Membership,
@@ -46,9 +46,7 @@ from workspaces.models import (
     Secret,
     User,
 )
-from workspaces.service_accounts import accounts
 from workspaces.states import Role
-from workspaces.tokens import issue
 
 Values = dict[str, Any]
 DONE, DELETED = 41, 40
@@ -199,14 +197,7 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/api/v1/alerts/": {"pk": alert.pk},
     }
     return _Prefixes(
-        {
-            **by_prefix,
-            **_service_account(who),
-            **_external_accounts(who),
-            **_secret(who),
-            **_window(hour),
-            **_named(who, runs, of_run),
-        }
+        {**by_prefix, **accounts_of(who), **_secret(who), **_window(hour), **_named(who, runs, of_run)}
     )
 
 
@@ -215,31 +206,6 @@ def _secret(who: Principal) -> dict[str, Values]:
         workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
     )
     return {"/settings/secrets/": {"pk": secret.pk}, "/api/v1/secrets/": {"name": secret.name}}
-
-
-def _service_account(who: Principal) -> dict[str, Values]:
-    """A service account with a token."""
-    account = accounts.create(who.user, who.workspace, "ci-nightly", Role.VIEWER)
-    token, _ = issue(account, who.workspace, "pipeline")
-    return {
-        "/settings/service-accounts/": {"pk": account.pk, "token_id": token.pk},
-        "/api/v1/workspaces/<slug:slug>/service-accounts/": {
-            "slug": who.workspace.slug,
-            "name": account.get_username(),
-            "pk": token.pk,
-        },
-    }
-
-
-def _external_accounts(who: Principal) -> dict[str, Values]:
-    """Accounts at a provider, one of the caller and one of somebody whom operators manage."""
-    own = ExternalAccount.objects.create(user=who.user, issuer="proxy", subject="carl")
-    vera = User.objects.get(username="vera")
-    other = ExternalAccount.objects.create(user=vera, issuer="proxy", subject="vera")
-    return {
-        "/settings/profile/accounts/": {"pk": own.pk},
-        "/people/<int:pk>/accounts/": {"pk": vera.pk, "account_id": other.pk},
-    }
 
 
 def _window(begin: datetime) -> dict[str, Values]:

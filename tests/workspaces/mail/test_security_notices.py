@@ -15,8 +15,8 @@ from workspaces.authentication.external import accounts, disconnection
 from workspaces.authentication.external.accounts import ExternalIdentity
 from workspaces.authentication.factors import recovery, removal, totp
 from workspaces.mail import outgoing_mails
-from workspaces.mail.security_notices import WORDS, notify_person
 from workspaces.models import ExternalAccount, OutgoingMail, Passkey, User
+from workspaces.security_notices.notices import WORDS, notify_person
 from workspaces.states import SignInChange
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]

@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from workspaces import audit
 from workspaces.authentication.external import groups
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import ExternalAccount, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import SignInChange
 
 MAX_USERNAME, MAX_DISPLAY_NAME, MAX_SUBJECT, MAX_GROUPS = 150, 100, 255, 1000

@@ -12,8 +12,8 @@ from django.utils import timezone
 from workspaces import audit
 from workspaces.authentication import sessions
 from workspaces.authentication.confirmation import has_password
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import ExternalAccount, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import SignInChange
 
 PROXY = "proxy"

@@ -27,8 +27,8 @@ from webauthn.helpers.structs import (
 
 from workspaces import audit
 from workspaces.authentication.factors.relying_party import relying_party
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import Passkey, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import SignInChange
 
 NAME = "TrainHub"

@@ -9,8 +9,8 @@ from django.db import transaction
 from workspaces import audit
 from workspaces.access import has_second_factor
 from workspaces.authentication.token_text import digest
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import RecoveryCode, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import SignInChange
 
 COUNT = 10

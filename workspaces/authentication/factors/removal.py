@@ -6,8 +6,8 @@ from django.db import transaction
 
 from workspaces import audit
 from workspaces.authentication.factors import recovery
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import Passkey, RecoveryCode, TotpDevice, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import SignInChange
 
 

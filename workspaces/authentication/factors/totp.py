@@ -12,8 +12,8 @@ from django.utils import timezone
 from workspaces import audit
 from workspaces.authentication.factors import recovery
 from workspaces.authentication.factors.secret_box import Unreadable, seal, unseal
-from workspaces.mail.security_notices import notify_person
 from workspaces.models import TotpDevice, User
+from workspaces.security_notices.notices import notify_person
 from workspaces.states import SignInChange
 
 ISSUER = "TrainHub"
