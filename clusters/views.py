@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse
@@ -16,7 +17,8 @@ from clusters.forms import InvitationForm
 from clusters.gpus.gpu_models import count_models
 from clusters.gpus.gpu_process_list import process_lines
 from clusters.models import JoinToken, Node
-from clusters.overview import cluster_card, cluster_cards, node_cards
+from clusters.node_reports.notices import agent_version, has_other_agent
+from clusters.overview import ClusterCard, cluster_card, cluster_cards, node_cards
 from clusters.visibility import clusters_of, visible_nodes
 from trainhub_launch.metrics import GPU_KEYS
 from workspaces.access import WorkspaceRequest, must_operate, needs
@@ -35,7 +37,19 @@ def clusters(request: WorkspaceRequest) -> HttpResponse:
     page = "clusters/_clusters.html" if request.headers.get("HX-Request") else "clusters/clusters.html"
     cards = cluster_cards(request.principal.workspace)
     has_gpus = any(node.gpus for card in cards for node in card.nodes)
-    return render(request, page, {"cards": cards, "has_gpus": has_gpus})
+    context = {"cards": cards, "has_gpus": has_gpus, **_outdated_agents(request, cards)}
+    return render(request, page, context)
+
+
+def _outdated_agents(request: WorkspaceRequest, cards: Sequence[ClusterCard]) -> dict[str, object]:
+    """Returns for operators which nodes that report run another version of the agent; nothing for others."""
+    if not request.principal.user.is_operator:
+        return {}
+    ready = (item.node for card in cards for item in card.ready)
+    return {
+        "outdated_nodes": [item.name for item in ready if has_other_agent(item)],
+        "agent_version": agent_version(),
+    }
 
 
 @needs(Role.VIEWER)

@@ -12,6 +12,19 @@ from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.spec import EnvironmentRef
 
 SYSTEM = "system"
+
+
+@dataclass(frozen=True)
+class Succession:
+    """That a curated environment has a newer `successor` ("" for none), or (`is_deprecated`) that a later
+    version of the hub will not have it any more."""
+
+    successor: str = ""
+    is_deprecated: bool = False
+
+
+# By the name of the old environment. It stays in CURATED as long as its runs can be started; none is old now.
+SUCCESSIONS: dict[str, Succession] = {}
 ONNX = "TrainHub-ONNX-1.23"
 _TORCH = "torch==2.13.0"
 _SCIENCE = ("numpy", "scikit-learn")
@@ -125,6 +138,22 @@ def preparation(name: str) -> str:
     requirements = next((item.requirements for item in CURATED if item.name == name), ())
     packages = {requirement.partition("==")[0] for requirement in requirements}
     return " ".join(_NEEDS[package] for package in _PREPARED if package in packages)
+
+
+def succession_notice(name: str) -> str:
+    """Returns a sentence about an environment that is deprecated or has a successor, with what to do; "" for
+    all others."""
+    succession = SUCCESSIONS.get(name)
+    if succession is None:
+        return ""
+    remedy = (
+        f"choose {succession.successor} for new runs"
+        if succession.successor
+        else "choose another environment for new runs"
+    )
+    if succession.is_deprecated:
+        return f"{name} is deprecated, and a later version of this hub will not have it: {remedy}."
+    return f"{name} has a newer successor: {remedy}."
 
 
 def describe(environment: EnvironmentSpec) -> str:

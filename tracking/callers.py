@@ -14,6 +14,7 @@ from jobs.models import Attempt, Run
 from jobs.tokens import PREFIX as JOB_PREFIX
 from live.origins import header
 from workspaces import process_caches, tokens
+from workspaces.authentication.token_text import digest
 from workspaces.http.scopes import bearer, principal_of_scope, require_token_use
 from workspaces.http.threads import in_thread
 from workspaces.models import User, Workspace
@@ -68,11 +69,11 @@ async def caller_of(scope: Scope) -> Caller | None:
         principal = await principal_of_scope(scope)
         return None if principal is None else Caller(principal.workspace, principal.role, principal.user)
     requested = requested_workspace(scope)
-    key = f"{tokens.digest(text)} {requested}"
+    key = f"{digest(text)} {requested}"
     with _lock:
         caller = _cache.get(key)
     if caller is None:
-        caller = await in_thread(_authenticate, text, requested)
+        caller = await in_thread(_authenticate, text, requested, header(scope, "user-agent"))
         if caller is None:
             return None
         with _lock:
@@ -100,16 +101,16 @@ def clear_cache() -> None:
         _cache.clear()
 
 
-def _authenticate(text: str, requested: str) -> Caller | None:
+def _authenticate(text: str, requested: str, user_agent: str) -> Caller | None:
     if text.startswith(JOB_PREFIX):
         attempts = Attempt.objects.select_related("run__workspace", "run__created_by", "run__experiment")
         # A job's token expires with its attempt.
-        attempt = attempts.filter(token_digest=tokens.digest(text), ended_at=None).first()
+        attempt = attempts.filter(token_digest=digest(text), ended_at=None).first()
         if attempt is None:
             return None
         tokens.require_workspace(attempt.run.workspace, requested)
         return Caller(attempt.run.workspace, Role.CONTRIBUTOR, attempt.run.created_by, attempt.run)
-    principal = tokens.authenticate(text, requested)
+    principal = tokens.authenticate(text, requested, user_agent)
     return (
         None
         if principal is None

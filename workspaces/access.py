@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -20,6 +19,7 @@ from django.utils import timezone
 
 from live.publish import publish_on_commit
 from live.topics import access_topic
+from workspaces.authentication.token_text import digest
 from workspaces.models import (
     Invitation,
     InvitationLink,
@@ -155,9 +155,8 @@ def _is_invitation_link(address: str) -> bool:
     path = urlsplit(address).path
     if not path.startswith(INVITATION_LINKS):
         return False
-    # As workspaces.tokens.digest does it, which needs this module.
-    digest = hashlib.sha256(path.removeprefix(INVITATION_LINKS).strip("/").encode()).hexdigest()
-    return InvitationLink.objects.filter(digest=digest, expires_at__gt=timezone.now()).exists()
+    text = path.removeprefix(INVITATION_LINKS).strip("/")
+    return InvitationLink.objects.filter(digest=digest(text), expires_at__gt=timezone.now()).exists()
 
 
 def lacking(who: Principal, needed: Role) -> str:

@@ -9,9 +9,13 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 # Django finds models only in this module, and in what it imports.
+from workspaces.authentication.clients import client_notice
+from workspaces.authentication.models import BrowserSession as BrowserSession  # noqa: PLC0414
 from workspaces.authentication.models import ExternalAccount as ExternalAccount  # noqa: PLC0414
 from workspaces.authentication.models import Passkey as Passkey  # noqa: PLC0414
+from workspaces.authentication.models import PasswordLink as PasswordLink  # noqa: PLC0414
 from workspaces.authentication.models import RecoveryCode as RecoveryCode  # noqa: PLC0414
+from workspaces.authentication.models import SignInAttempts as SignInAttempts  # noqa: PLC0414
 from workspaces.authentication.models import TotpDevice as TotpDevice  # noqa: PLC0414
 from workspaces.mail.models import InvitationLink as InvitationLink  # noqa: PLC0414
 from workspaces.mail.models import MailConfirmation as MailConfirmation  # noqa: PLC0414
@@ -20,7 +24,11 @@ from workspaces.states import Role, TokenScope
 
 
 class User(AbstractUser):
-    """A person's account. `email` is empty, or an address that its person has confirmed."""
+    """The account of a person, or a service account, which programs use by tokens. `email` is empty, or an
+    address that its person has confirmed.
+
+    `service_workspace`: the workspace to which a service account belongs, None for a person. `made_by`: who
+    made a service account, or "command line"."""
 
     display_name = models.CharField(max_length=100, blank=True, default="", db_default="")
     is_operator = models.BooleanField(
@@ -29,6 +37,10 @@ class User(AbstractUser):
     password_is_one_time = models.BooleanField(
         default=False, help_text="Set by an owner; to be replaced at the first sign-in."
     )
+    service_workspace = models.ForeignKey(
+        "Workspace", models.CASCADE, null=True, blank=True, related_name="service_accounts"
+    )
+    made_by = models.CharField(max_length=150, blank=True, default="", db_default="")
 
     class Meta(AbstractUser.Meta):
         constraints = [
@@ -42,39 +54,9 @@ class User(AbstractUser):
         """The user name, with the name that the person has given themselves: `Ada Lovelace (ada)`."""
         return f"{self.display_name} ({self.username})" if self.display_name else self.username
 
-
-class SignInAttempts(models.Model):
-    """Failed attempts to sign in that `workspaces.authentication.login_throttle` counts under one key. Times
-    are in seconds since 1970. Until `known_until` the key is that of a name at an address from which its
-    person has signed in."""
-
-    key = models.CharField(max_length=64, primary_key=True)
-    count = models.FloatField(default=0)
-    last_at = models.FloatField(default=0)
-    known_until = models.FloatField(default=0)
-
-
-class BrowserSession(models.Model):
-    """What a person can know about one of their sessions, which Django stores under `session_key`. `browser`
-    and `address`: of the request that was noted last, at `last_seen_at`."""
-
-    user = models.ForeignKey(User, models.CASCADE, related_name="browser_sessions")
-    session_key = models.CharField(max_length=40, unique=True)
-    browser = models.CharField(max_length=100, blank=True)
-    address = models.CharField(max_length=64, blank=True)
-    created_at = models.DateTimeField(default=timezone.now)
-    last_seen_at = models.DateTimeField(default=timezone.now)
-
-
-class PasswordLink(models.Model):
-    """A link by which its person chooses a password, once, until `expires_at`. Only its SHA-256 is stored;
-    the row is deleted when the link is used. `is_by_mail`: the person asked for it on the sign-in page."""
-
-    user = models.ForeignKey(User, models.CASCADE, related_name="password_links")
-    digest = models.CharField(max_length=64, unique=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField()
-    is_by_mail = models.BooleanField(default=False, db_default=False)
+    @property
+    def is_service_account(self) -> bool:
+        return self.service_workspace_id is not None
 
 
 class Workspace(models.Model):
@@ -129,7 +111,8 @@ class Invitation(models.Model):
 
 class ApiToken(models.Model):
     """A person's token for one workspace, or (`workspace` None) for all of theirs, of which each request
-    names one. Only its SHA-256 is stored. A token without `expires_at` does not expire."""
+    names one; or that of a service account. Only its SHA-256 is stored. A token without `expires_at` does not
+    expire. `last_client`: the program that used it last, as it called itself."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="api_tokens")
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="api_tokens")
@@ -142,7 +125,13 @@ class ApiToken(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
+    last_client = models.CharField(max_length=100, blank=True, default="", db_default="")
     revoked_at = models.DateTimeField(null=True, blank=True)
+
+    @property
+    def client_notice(self) -> str:
+        """What to know about the program that used the token last; "" if there is nothing."""
+        return client_notice(self.last_client)
 
 
 class DeviceLogin(models.Model):

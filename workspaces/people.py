@@ -13,12 +13,13 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from workspaces import audit
 from workspaces.access import Principal, access_changed
 from workspaces.authentication.delays import HashingBusy
-from workspaces.models import ApiToken, Invitation, InvitationLink, Membership, Secret, User
+from workspaces.models import ApiToken, Invitation, InvitationLink, Membership, Secret, User, Workspace
 from workspaces.states import Role
 
 
@@ -47,6 +48,8 @@ def add(who: Principal, username: str, role: Role) -> Added:
     user = User.objects.filter(username__iexact=username).first()
     if user is None:
         _check_name(username)
+    elif user.is_service_account:
+        raise PeopleError("username", f"{user} is a service account; choose another name for a person")
     elif Membership.objects.filter(workspace=who.workspace, user=user).exists():
         raise PeopleError("username", f"{user} is a member already; change the role in the list")
     elif not _is_unclaimed(user):
@@ -59,6 +62,12 @@ def add(who: Principal, username: str, role: Role) -> Added:
     except HashingBusy as delay:
         raise PeopleError("username", delay.message) from delay
     return Added(_add_new(who, username, user, encoded, role), password)
+
+
+def memberships_of(workspace: Workspace) -> QuerySet[Membership]:
+    """Returns the memberships of people, by user name; service accounts are listed apart."""
+    rows = Membership.objects.filter(workspace=workspace, user__service_workspace=None)
+    return rows.select_related("user", "workspace").order_by("user__username")
 
 
 @transaction.atomic
@@ -99,6 +108,8 @@ def change_role(who: Principal, membership: Membership, role: Role) -> None:
 @transaction.atomic
 def set_role(who: User | str, membership: Membership, role: Role, **detail: object) -> None:
     """Changes a role; `detail` is for the audit trail. Raises PeopleError for the only owner."""
+    if role is Role.OWNER and membership.user.is_service_account:
+        raise PeopleError("role", f"{membership.user} is a service account; only people can be owner")
     if role is not Role.OWNER:
         _keep_an_owner(membership)
         _withdraw_invitations_by(membership)

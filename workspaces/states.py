@@ -50,6 +50,7 @@ class MailKind(StrEnum):
     CHANGED = "changed"
     RESET = "reset"
     INVITE = "invite"
+    SECURITY = "security"
 
 
 class MailState(StrEnum):
@@ -58,3 +59,17 @@ class MailState(StrEnum):
     WAITING = "waiting"
     SENT = "sent"
     FAILED = "failed"
+
+
+class SignInChange(StrEnum):
+    """What has changed about the ways in which a person signs in; a mail tells them."""
+
+    PASSKEY_ADDED = "passkey added"
+    PASSKEY_REMOVED = "passkey removed"
+    APP_ADDED = "app added"
+    APP_REMOVED = "app removed"
+    FACTORS_RESET = "factors reset"
+    RECOVERY_CODES = "recovery codes"
+    PASSWORD = "password"  # noqa: S105 - a word, not a secret
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"

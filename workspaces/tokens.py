@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import secrets
 from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
@@ -11,6 +9,8 @@ from django.utils import timezone
 
 from workspaces.access import Principal, access_changed, membership_principal
 from workspaces.authentication import token_calls
+from workspaces.authentication.clients import client_name
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import ApiToken, User, Workspace
 from workspaces.states import TokenScope
 
@@ -71,17 +71,6 @@ class TokenNamesNoWorkspace(TokenRefused):
         )
 
 
-def new_token(prefix: str) -> str:
-    """Returns a new token of 32 random bytes. Its prefix shows people (and secret scanners) what it is."""
-    return f"{prefix}_{secrets.token_urlsafe(32)}"
-
-
-def digest(text: str) -> str:
-    """Returns the form in which a token is stored. A plain hash is enough because tokens are random, not
-    chosen."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def issue(
     user: User,
     workspace: Workspace | None,
@@ -106,9 +95,10 @@ def issue(
     return token, text
 
 
-def authenticate(text: str, requested: str = "") -> Principal | None:
+def authenticate(text: str, requested: str = "", user_agent: str = "") -> Principal | None:
     """Returns the person to whom this token belongs; None if it is unknown or revoked, or its person has left
     or was deactivated. `requested`: the workspace that the request names, "" for none.
+    `user_agent`: that header of the request, which is noted with the use.
 
     Raises TokenExpired, and TokenRefused if the token does not act in the requested workspace.
     `require_scope` checks what the token may do."""
@@ -125,7 +115,7 @@ def authenticate(text: str, requested: str = "") -> Principal | None:
         raise TokenNamesNoWorkspace(requested)
     if principal is not None:
         require_workspace(principal.workspace, requested)
-        _note_use(token, now)
+        _note_use(token, now, client_name(user_agent))
     return principal
 
 
@@ -185,9 +175,9 @@ def revoke_all(user: User) -> int:
     return revoked
 
 
-def _note_use(token: ApiToken, now: datetime) -> None:
+def _note_use(token: ApiToken, now: datetime, client: str) -> None:
     # A write per request would make every reader queue for SQLite's one writer.
     if token.last_used_at is None or now - token.last_used_at > USE_IS_NOTED_EVERY:
         # The condition is repeated in the UPDATE, so that requests at the same moment write once.
         stale = Q(last_used_at=None) | Q(last_used_at__lt=now - USE_IS_NOTED_EVERY)
-        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now)
+        ApiToken.objects.filter(stale, pk=token.pk).update(last_used_at=now, last_client=client)

@@ -17,6 +17,7 @@ from workspaces.mail import invitation_views as invitation_links
 from workspaces.mail import profile_views as profiles
 from workspaces.notifications import views as notifications
 from workspaces.secrets import views as secrets
+from workspaces.service_accounts import views as service_accounts
 
 urlpatterns = [
     path("sign-in/", authentication.SignIn.as_view(), name="sign-in"),
@@ -51,6 +52,38 @@ urlpatterns = [
         "settings/tokens/all/<int:pk>/revoke/",
         token_views.workspace_token_revoke,
         name="workspace-token-revoke",
+    ),
+    path("settings/service-accounts/", service_accounts.service_accounts, name="service-accounts"),
+    path(
+        "settings/service-accounts/create/",
+        service_accounts.service_account_create,
+        name="service-account-create",
+    ),
+    path("settings/service-accounts/<int:pk>/", service_accounts.service_account, name="service-account"),
+    path(
+        "settings/service-accounts/<int:pk>/role/",
+        service_accounts.service_account_role,
+        name="service-account-role",
+    ),
+    path(
+        "settings/service-accounts/<int:pk>/state/",
+        service_accounts.service_account_state,
+        name="service-account-state",
+    ),
+    path(
+        "settings/service-accounts/<int:pk>/delete/",
+        service_accounts.service_account_delete,
+        name="service-account-delete",
+    ),
+    path(
+        "settings/service-accounts/<int:pk>/tokens/",
+        service_accounts.service_token_create,
+        name="service-token-create",
+    ),
+    path(
+        "settings/service-accounts/<int:pk>/tokens/<int:token_id>/revoke/",
+        service_accounts.service_token_revoke,
+        name="service-token-revoke",
     ),
     path("settings/notifications/", notifications.listed, name="channels"),
     path("settings/notifications/add/<slug:scope>/", notifications.added, name="channel-add"),
@@ -88,12 +121,22 @@ urlpatterns = [
     path("people/<int:pk>/link/", accounts.create_link, name="person-link"),
     path("people/<int:pk>/operator/", accounts.set_operator, name="person-operator"),
     path("people/<int:pk>/factors/reset/", accounts.reset_factors, name="person-reset-factors"),
+    path(
+        "people/<int:pk>/accounts/<int:account_id>/disconnect/",
+        accounts.disconnect_account,
+        name="person-disconnect",
+    ),
     path("people/<int:pk>/deactivate/", accounts.deactivate, name="person-deactivate"),
     path("people/<int:pk>/activate/", accounts.activate, name="person-activate"),
     path("sign-in/second-step/", second_step_page, name="second-step"),
     path("sign-in/oidc/", oidc.oidc_begin, name="oidc-begin"),
     path("sign-in/oidc/callback/", oidc.oidc_callback, name="oidc-callback"),
     path("settings/profile/connect/", oidc.oidc_connect, name="oidc-connect"),
+    path(
+        "settings/profile/accounts/<int:pk>/disconnect/",
+        profiles.account_disconnect,
+        name="account-disconnect",
+    ),
     path("sign-in/forgot/", profiles.password_forgot, name="password-forgot"),
     path("sign-in/mail/<str:text>/", profiles.mail_confirm, name="mail-confirm"),
     path("sign-in/invitation/<str:text>/", invitation_links.invitation_open, name="invitation-link"),

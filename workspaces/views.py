@@ -16,6 +16,7 @@ from workspaces.forms import MemberForm, RoleForm, TokenForm
 from workspaces.http.secret_pages import never_store
 from workspaces.models import Invitation, Membership
 from workspaces.notifications import channels
+from workspaces.service_accounts import accounts as service_accounts
 from workspaces.settings_sections import SECTIONS
 from workspaces.states import Role
 
@@ -82,7 +83,7 @@ def member_add(request: WorkspaceRequest) -> HttpResponse:
 @require_POST
 @requires_password
 def member_role(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    membership = get_object_or_404(Membership, pk=pk, workspace=request.principal.workspace)
+    membership = _membership(request, pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
         messages.error(request, "Choose viewer, contributor or owner.")
@@ -100,7 +101,7 @@ def member_role(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @require_POST
 @requires_password
 def member_remove(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    membership = get_object_or_404(Membership, pk=pk, workspace=request.principal.workspace)
+    membership = _membership(request, pk)
     try:
         people.remove(request.principal, membership)
     except people.PeopleError as error:
@@ -110,6 +111,10 @@ def member_remove(request: WorkspaceRequest, pk: int) -> HttpResponse:
             request, f"{membership.user} is no longer a member; their tokens for this workspace are revoked."
         )
     return redirect("settings")
+
+
+def _membership(request: WorkspaceRequest, pk: int) -> Membership:
+    return get_object_or_404(people.memberships_of(request.principal.workspace), pk=pk)
 
 
 def _settings(request: WorkspaceRequest, **extra: object) -> HttpResponse:
@@ -126,7 +131,8 @@ def _settings(request: WorkspaceRequest, **extra: object) -> HttpResponse:
         "invited": Invitation.objects.filter(workspace=who.workspace)
         .select_related("user")
         .order_by("user__username"),
-        "members": who.workspace.memberships.select_related("user").order_by("user__username"),
+        "members": people.memberships_of(who.workspace),
+        "service_accounts": service_accounts.listed(who.workspace),
         "may_manage": who.may(Role.OWNER),
         "member_form": MemberForm(label_suffix=""),
         "roles": list(Role),

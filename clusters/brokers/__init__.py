@@ -20,7 +20,7 @@ from clusters.brokers.errors import BrokerPermissionError, BrokerUnavailable
 from clusters.brokers.valkey import ValkeyBroker
 from clusters.models import Node
 from trainhub_launch.addresses import is_loopback
-from workspaces.tokens import digest
+from workspaces.authentication.token_text import digest
 
 if TYPE_CHECKING:
     from clusters.brokers.rabbitmq import RabbitMqBroker

@@ -20,8 +20,8 @@ from clusters.models import Cluster, JoinToken, Node, ProvidedMachine
 from clusters.node_reports.heartbeat import status
 from clusters.states import NodeStatus
 from workspaces import audit
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import User
-from workspaces.tokens import digest, new_token
 
 PREFIX = "thj"
 FIRST_CLUSTER = "local"

@@ -14,8 +14,8 @@ from live.publish import publish_on_commit
 from live.topics import node_topic
 from trainhub_launch.errors import SpecError
 from workspaces import audit
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import User
-from workspaces.tokens import digest, new_token
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}\Z")
 PREFIX = "thn"

@@ -58,9 +58,14 @@ def _slots(node: Node, free: int) -> Notice | None:
     return Notice("waiting", "queue-list", f"{usage}; more runs without GPUs have to wait.")
 
 
+def has_other_agent(node: Node) -> bool:
+    """Returns whether the node's agent is of another version than the one that this hub provides."""
+    return bool(node.agent_version) and node.agent_version != agent_version()
+
+
 def _version(node: Node) -> Notice | None:
     hub_version = agent_version()
-    if not node.agent_version or node.agent_version == hub_version:
+    if not has_other_agent(node):
         return None
     remedy = "install the hub's package on it again and restart the agent; its runs continue"
     return Notice(

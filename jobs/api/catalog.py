@@ -63,6 +63,7 @@ class EnvironmentList(JobsView):
                 "kind": item.kind,
                 "requirements": item.requirements,
                 "nodes": [],
+                "notice": environments.succession_notice(item.name),
             }
             for item in environments.CURATED
         ]
@@ -95,6 +96,7 @@ def _interpreters(workspace: Workspace) -> list[dict[str, object]]:
             "kind": "system",
             "requirements": [],
             "nodes": names,
+            "notice": "",
         }
         for version, names in sorted(nodes.items())
     ]

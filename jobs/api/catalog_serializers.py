@@ -45,6 +45,9 @@ class EnvironmentSerializer(serializers.Serializer[object]):
             "node."
         ),
     )
+    notice = serializers.CharField(
+        help_text="That it is deprecated or has a successor, with what to do; empty if it is neither."
+    )
 
 
 class ExampleSerializer(serializers.Serializer[object]):

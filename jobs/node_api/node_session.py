@@ -23,7 +23,7 @@ from jobs.node_api.late_log_bytes import LateLogBytes
 from jobs.node_api.node_assignments import AssignmentCache, Key
 from trainhub_launch.report import Ack, AttemptFact, Report
 from workspaces import background_loop, process_caches
-from workspaces.tokens import digest
+from workspaces.authentication.token_text import digest
 
 # A busy node reports a hundred times a second: its token is not looked up each time.
 LOOKED_UP_S = 1.0

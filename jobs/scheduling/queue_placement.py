@@ -29,7 +29,7 @@ from trainhub_launch.scheduler.queue import Line
 from trainhub_launch.scheduler.rejections import Refusal, not_now
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.spec_reader import read_spec
-from workspaces.tokens import digest
+from workspaces.authentication.token_text import digest
 
 log = logging.getLogger(__name__)
 # A pass restarts whenever another worker has placed a run meanwhile; the next tick continues in any case.

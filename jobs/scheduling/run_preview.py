@@ -64,6 +64,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _quotas(draft.demand, principal)
     findings += _disk(principal)
     findings += _secrets(spec, principal)
+    findings += _environment(spec)
     findings += check_interpreters(spec, draft.idle, nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
     findings += [
@@ -101,6 +102,12 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
         )
         return None, [Finding("error", "source.id", message)]
     return snapshot.paths, [Finding("hint", "source", warning) for warning in snapshot.warnings]
+
+
+def _environment(spec: RunSpec) -> Iterator[Finding]:
+    notice = environments.succession_notice(spec.environment.name)
+    if notice:
+        yield Finding("hint", "environment.name", notice.rstrip("."))
 
 
 def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from django import template
 from django.conf import settings
 
 from jobs.display.text import exit_text, framework_text
+from jobs.environments import succession_notice
 from jobs.models import Member, Run
 from jobs.states import FINAL
 
@@ -31,6 +32,12 @@ def purge_days() -> str:
 def took(run: Run) -> timedelta | None:
     """Returns the time from the start of the first rank to the run's end, or None."""
     return run.finished_at - run.started_at if run.finished_at and run.started_at else None
+
+
+@register.filter
+def environment_notice(run: Run) -> str:
+    """Returns that the run's environment is deprecated or has a successor, with what to do; "" otherwise."""
+    return succession_notice(run.spec.get("environment", {}).get("name", ""))
 
 
 @register.filter

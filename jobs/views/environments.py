@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from clusters.models import Node
 from clusters.visibility import visible_nodes
-from jobs.environments import CURATED, SYSTEM, environment_names, matching, needs_of
+from jobs.environments import CURATED, SYSTEM, environment_names, matching, needs_of, succession_notice
 from jobs.models import AttemptNode, PreparedEnvironment, Run
 from jobs.sources.first_use import first_uses, prepared_environments
 from jobs.sources.installed_packages import installed_packages, normalized_name
@@ -60,7 +60,7 @@ def environments(request: WorkspaceRequest) -> HttpResponse:
     costs = first_uses(workspace)
     context = {
         "text": text,
-        "curated": [(item, costs[item.name]) for item in matching(text)],
+        "curated": [(item, costs[item.name], succession_notice(item.name)) for item in matching(text)],
         "interpreters": [
             row
             for row in _interpreters(workspace)
@@ -83,6 +83,7 @@ def environment(request: WorkspaceRequest, name: str) -> HttpResponse:
     words = urlencode({"filter": f'environment = "{name}"'})
     context = {
         "name": name,
+        "notice": succession_notice(name),
         "value": write_environment(ref),
         "runs": _latest_runs(workspace, ref),
         "all_runs_url": f"{reverse('runs')}?{words}",

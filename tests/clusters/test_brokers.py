@@ -22,7 +22,7 @@ from clusters.models import Node
 from clusters.wakeups import wake
 from tests.clusters.wakeup_listeners import listening, run_id
 from tests.hub import eventually, free_port
-from workspaces.tokens import digest
+from workspaces.authentication.token_text import digest
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
 DENIED = NoPermissionError

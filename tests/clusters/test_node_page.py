@@ -115,3 +115,17 @@ class TestNotices:
     def test_what_happened_is_listed_with_its_time(self) -> None:
         ready_node("alpha")
         assert "Reported for the first time: box.lan at 10.0.0.7." in self.page()
+
+
+class TestOutdatedAgents:
+    def test_are_listed_for_operators_only(self) -> None:
+        ready_node("alpha", agent_version="0.0.1")
+        ready_node("beta", agent_version=notices.agent_version())
+        text = " ".join(client_of(make_operator()).get("/clusters/").content.decode().split())
+        assert f"1 node runs another version of the agent than this hub's, {notices.agent_version()};" in text
+        assert '<a href="/nodes/alpha/">alpha</a> </div>' in text
+        assert "another version" not in client_of(make_viewer()).get("/clusters/").content.decode()
+
+    def test_are_not_mentioned_if_there_are_none(self) -> None:
+        ready_node("beta", agent_version=notices.agent_version())
+        assert "another version" not in client_of(make_operator()).get("/clusters/").content.decode()

@@ -8,12 +8,22 @@ from dataclasses import replace
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.environments import CURATED
+from jobs import environments
+from jobs.environments import CURATED, Succession
 from jobs.models import Draft, Run
+from jobs.scheduling.run_preview import preview
 from tests.jobs.builders import Played, launched, node
 from tests.pages.builders import HTMX, text_of
-from tests.people import client_of, make_contributor, make_person, make_viewer, make_workspace
+from tests.people import (
+    client_of,
+    make_contributor,
+    make_person,
+    make_viewer,
+    make_workspace,
+    principal_of,
+)
 from trainhub_launch.log_names import ENVIRONMENT_LOG
+from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
 from workspaces.states import Role
 
@@ -161,3 +171,37 @@ class TestSearch:
     def test_finds_environments_by_name_and_package(self, text: str) -> None:
         for address in (f"/search/?q={text}", f"/search/palette/?q={text}"):
             assert "/environments/TrainHub-Lightning-2.6/" in seen(address), address
+
+
+class TestSuccession:
+    """None of the curated environments is old at present, so the test says that one is."""
+
+    @pytest.mark.parametrize(
+        ("succession", "sentence"),
+        [
+            (
+                Succession("TrainHub-PyTorch-3", is_deprecated=True),
+                f"{NAME} is deprecated, and a later version of this hub will not have it: choose TrainHub-",
+            ),
+            (Succession("TrainHub-PyTorch-3"), f"{NAME} has a newer successor: choose TrainHub-PyTorch-3"),
+            (Succession(is_deprecated=True), "choose another environment for new runs"),
+        ],
+    )
+    def test_stands_on_the_pages_of_the_environment_and_of_runs_with_it(
+        self, monkeypatch: pytest.MonkeyPatch, succession: Succession, sentence: str
+    ) -> None:
+        who = principal_of(make_contributor())
+        node("alpha")
+        run = launched(who, environment={"name": NAME}, display_name="old")
+        assert sentence not in seen(ADDRESS)
+        monkeypatch.setitem(environments.SUCCESSIONS, NAME, succession)
+        assert sentence in seen(ADDRESS)
+        assert sentence in seen(f"/runs/{run.number}/overview/")
+        assert sentence in client_of(make_viewer()).get("/environments/").content.decode()
+        findings = preview(read_spec(run.spec), who).findings
+        assert [item.level for item in findings if sentence in item.message] == ["hint"]
+
+    def test_of_a_name_that_stands_there_is_that_of_a_curated_environment(self) -> None:
+        names = set(environments.environment_names())
+        assert set(environments.SUCCESSIONS) <= names
+        assert {item.successor for item in environments.SUCCESSIONS.values()} <= {"", *names}

@@ -18,8 +18,8 @@ from tests.people import make_contributor, make_owner, make_person, make_viewer,
 from tests.registry.builders import run_with
 from tracking.mlflow.protocol.errors import EXISTS, INVALID, MISSING
 from trainhub.asgi import application
+from workspaces.authentication.token_text import digest
 from workspaces.states import Role
-from workspaces.tokens import digest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROOT = "/api/2.0/mlflow"

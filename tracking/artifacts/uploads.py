@@ -23,7 +23,7 @@ from django.conf import settings
 
 from tracking.artifacts.body_writer import StoredBlob, with_disk_errors
 from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
-from workspaces import tokens
+from workspaces.authentication.token_text import digest
 from workspaces.stored_files.blob_writer import BlobWriter
 from workspaces.stored_files.resumable import KEEP_UNFINISHED_S
 
@@ -63,7 +63,7 @@ def start_upload(target: str, parts: int) -> StartedUpload:
     if not 1 <= parts <= MAX_PARTS:
         raise MlflowError(INVALID, f"num_parts: must be from 1 to {MAX_PARTS}; send larger parts.")
     secret = secrets.token_urlsafe(32)
-    upload = PartsUpload(secrets.token_hex(_ID_BYTES), target, parts, tokens.digest(secret))
+    upload = PartsUpload(secrets.token_hex(_ID_BYTES), target, parts, digest(secret))
     with_disk_errors(lambda: _store(upload))
     return StartedUpload(upload, secret)
 
@@ -81,7 +81,7 @@ def find_upload(upload_id: str, target: str) -> PartsUpload:
 def authorize_part(upload_id: str, number: int, secret: str) -> PartsUpload:
     """Returns the upload of part `number` if the secret is right. Raises MlflowError."""
     upload = _read(upload_id)
-    if upload is None or not hmac.compare_digest(upload.secret_digest, tokens.digest(secret)):
+    if upload is None or not hmac.compare_digest(upload.secret_digest, digest(secret)):
         raise MlflowError(
             MISSING,
             "There is no such upload (it may have expired), or this is not its secret. Start it again.",

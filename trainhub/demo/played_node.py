@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from clusters.models import Node
+from clusters.node_reports.notices import agent_version
 from jobs.models import Run
 from jobs.node_api import claims, reports
 from jobs.node_api.node_session import sessions
@@ -84,7 +85,7 @@ class PlayedNode:
 
     def _heartbeat(self) -> Heartbeat:
         return Heartbeat(
-            agent_version="1",
+            agent_version=agent_version(),
             hostname=self.node.name,
             address=self.address,
             interface="eth0",

@@ -18,12 +18,15 @@ from workspaces.administration.errors import AdministrationError
 from workspaces.administration.forms import ChoosePasswordForm, DeactivateForm
 from workspaces.authentication.confirmation import requires_password
 from workspaces.authentication.delays import HashingBusy
-from workspaces.authentication.factors import proof, reset
+from workspaces.authentication.external import disconnection
+from workspaces.authentication.external.disconnection import DisconnectRefused
+from workspaces.authentication.factors import proof, removal
 from workspaces.authentication.sessions import own_sessions
 from workspaces.http.secret_pages import never_store
 from workspaces.models import ApiToken, Membership, User
 
 PAGE_SIZE = 50
+MAX_SERVICES = 500
 MAX_SEARCH = 150
 
 
@@ -33,11 +36,19 @@ def people(request: WorkspaceRequest) -> HttpResponse:
     """Lists the accounts of this installation, by name; `q` is a part of the name."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH]
     memberships = Membership.objects.select_related("workspace").order_by("workspace__name")
-    users = User.objects.filter(username__icontains=text).order_by("username")
+    found = User.objects.filter(username__icontains=text).order_by("username")
+    users = found.filter(service_workspace=None)
+    # At most as many as all workspaces may have; those that were deleted are members of none.
+    services = found.exclude(memberships=None).exclude(service_workspace=None)
     page = Paginator(users.prefetch_related(Prefetch("memberships", memberships)), PAGE_SIZE).get_page(
         request.GET.get("page")
     )
-    return render(request, "workspaces/people.html", {"page": page, "search": text})
+    context = {
+        "page": page,
+        "search": text,
+        "services": services.select_related("service_workspace")[:MAX_SERVICES],
+    }
+    return render(request, "workspaces/people.html", context)
 
 
 @require_GET
@@ -118,8 +129,24 @@ def activate(request: WorkspaceRequest, pk: int) -> HttpResponse:
 @requires_password
 def reset_factors(request: WorkspaceRequest, pk: int) -> HttpResponse:
     user = _user(pk)
-    if reset.reset_factors(request.principal.user, user):
+    if removal.reset_factors(request.principal.user, user):
         messages.success(request, f"{user} signs in without a second factor until they set one up again.")
+    return redirect("person", pk)
+
+
+@require_POST
+@operators_only
+@requires_password
+def disconnect_account(request: WorkspaceRequest, pk: int, account_id: int) -> HttpResponse:
+    """Ends signing in by an account of the person at a provider or a proxy, and their sessions."""
+    user = _user(pk)
+    account = get_object_or_404(disconnection.connected_accounts(user), pk=account_id)
+    try:
+        disconnection.disconnect(request.principal.user, account)
+    except DisconnectRefused as refusal:
+        messages.error(request, refusal.message)
+    else:
+        messages.success(request, f"{user} cannot sign in with {disconnection.label(account)} any more.")
     return redirect("person", pk)
 
 
@@ -154,7 +181,7 @@ def choose_password(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def _user(pk: int) -> User:
-    return get_object_or_404(User, pk=pk)
+    return get_object_or_404(User, pk=pk, service_workspace=None)
 
 
 def _person(request: WorkspaceRequest, user: User, **extra: object) -> HttpResponse:
@@ -166,6 +193,10 @@ def _person(request: WorkspaceRequest, user: User, **extra: object) -> HttpRespo
         "active_runs": active_work.active_runs_of(user),
         "is_self": user == request.user,
         "factors": proof.factors_of(user),
+        "external_accounts": [
+            {"pk": account.pk, "label": disconnection.label(account), "subject": account.subject}
+            for account in disconnection.connected_accounts(user)
+        ],
         "deactivate_form": DeactivateForm(label_suffix=""),
         **extra,
     }

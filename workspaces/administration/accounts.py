@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from workspaces import audit, tokens
 from workspaces.access import access_changed
-from workspaces.administration.errors import AdministrationError
+from workspaces.administration.errors import AdministrationError, require_person
 from workspaces.authentication import sessions
 from workspaces.models import Channel, Invitation, InvitationLink, Membership, PasswordLink, User
 from workspaces.states import Role
@@ -22,6 +22,7 @@ DEACTIVATED = "The account of this person was deactivated."
 def set_operator(who: User | str, user: User, *, is_operator: bool) -> bool:
     """Makes `user` an operator, or takes that away; returns False if nothing had to change. Raises
     AdministrationError for the only operator and for a deactivated account."""
+    require_person(user)
     _lock_operators()
     current = User.objects.select_for_update().get(pk=user.pk)
     if current.is_operator == is_operator:
@@ -45,6 +46,7 @@ def deactivate(who: User | str, user: User) -> bool:
     """Ends every way in for a person: sign-in, sessions, open pages, API tokens, invitations and links.
     Returns False if the account is deactivated already. Memberships, runs and everything else that the person
     made remain. Raises AdministrationError for the only operator, and for the only owner of a workspace."""
+    require_person(user)
     _lock_operators()
     current = User.objects.select_for_update().get(pk=user.pk)
     if not current.is_active:
@@ -71,6 +73,7 @@ def deactivate(who: User | str, user: User) -> bool:
 def activate(who: User | str, user: User) -> bool:
     """Lets a person sign in again with their password and memberships; returns False if the account is
     active. Tokens, sessions and the operator's rights do not come back."""
+    require_person(user)
     if not User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
         return False
     audit.record(who, "person.activated", user.get_username())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from workspaces.models import User
+
 
 class AdministrationError(Exception):
     """An account or a workspace cannot be made or changed as requested; `field` is what has to be different,
@@ -9,3 +11,13 @@ class AdministrationError(Exception):
         super().__init__(message)
         self.field = field
         self.message = message
+
+
+def require_person(user: User) -> None:
+    """Raises AdministrationError for a service account, which has neither a sign-in nor an operator's
+    rights."""
+    if user.is_service_account:
+        raise AdministrationError(
+            "user",
+            f"{user} is a service account; its workspace's owners manage it under Settings, Service accounts",
+        )

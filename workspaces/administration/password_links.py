@@ -14,11 +14,14 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from workspaces import audit, tokens
+from workspaces import audit
 from workspaces.access import access_changed
-from workspaces.administration.errors import AdministrationError
+from workspaces.administration.errors import AdministrationError, require_person
 from workspaces.authentication import sessions
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import PasswordLink, User
+from workspaces.security_notices.notices import notify_person
+from workspaces.states import SignInChange
 
 PREFIX = "thp"
 LIFETIME = timedelta(days=1)
@@ -32,14 +35,15 @@ def create_link(
     the person stop working; one by mail replaces only those by mail, because anybody can ask for it. `who`:
     the operator who asked for it, or a name such as "command line". Raises AdministrationError for an account
     that is deactivated."""
+    require_person(user)
     if not User.objects.select_for_update().filter(pk=user.pk, is_active=True).exists():
         raise AdministrationError("user", f"{user} is deactivated; activate the account first")
     earlier = PasswordLink.objects.filter(user=user)
     (earlier.filter(is_by_mail=True) if is_by_mail else earlier).delete()
-    text = tokens.new_token(PREFIX)
+    text = new_token(PREFIX)
     link = PasswordLink.objects.create(
         user=user,
-        digest=tokens.digest(text),
+        digest=digest(text),
         expires_at=timezone.now() + lifetime,
         is_by_mail=is_by_mail,
     )
@@ -51,7 +55,7 @@ def find_link(text: str) -> PasswordLink | None:
     """Returns the link with this text; None if it is unknown, used or expired, or its person is
     deactivated."""
     valid = PasswordLink.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
-    return valid.select_related("user").filter(digest=tokens.digest(text)).first()
+    return valid.select_related("user").filter(digest=digest(text)).first()
 
 
 def use_link(link: PasswordLink, password: str) -> bool:
@@ -69,6 +73,7 @@ def use_link(link: PasswordLink, password: str) -> bool:
         User.objects.filter(pk=link.user_id).update(password=encoded, password_is_one_time=False)
         sessions.end_all_sessions(link.user)
         audit.record(link.user, "password.changed_by_link", link.user.get_username())
+        notify_person(link.user, SignInChange.PASSWORD, "with a link for a new password")
         access_changed(link.user)
     return True
 

@@ -27,6 +27,8 @@ def create(who: User | str, name: str, slug: str = "", *, owner: User) -> Worksp
     title = _checked_name(name)
     chosen = slug.strip() or slugify(title)[:MAX_SLUG].strip("-")
     _check_slug(chosen)
+    if owner.is_service_account:
+        raise AdministrationError("owner", f"{owner} is a service account; choose a person")
     if not owner.is_active:
         raise AdministrationError("owner", f"{owner} is deactivated; choose somebody else")
     try:

@@ -24,7 +24,7 @@ class TokenAuthentication(BaseAuthentication):
             return None
         try:
             requested = request.headers.get(tokens.WORKSPACE_HEADER, "")
-            principal = tokens.authenticate(text.strip(), requested)
+            principal = tokens.authenticate(text.strip(), requested, request.headers.get("User-Agent", ""))
             if principal is not None:
                 tokens.require_scope(principal.scope, request.method or "", request.path)
         except tokens.TokenExpired as error:

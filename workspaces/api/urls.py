@@ -9,6 +9,7 @@ from workspaces.api import (
     invitation_links,
     invitations,
     secrets,
+    service_accounts,
     views,
     workspaces,
 )
@@ -22,6 +23,18 @@ urlpatterns = [
     path("workspaces/<slug:slug>/members/<str:username>/", workspaces.WorkspaceMember.as_view()),
     path("workspaces/<slug:slug>/invitations/", invitation_links.InvitationLinkList.as_view()),
     path("workspaces/<slug:slug>/invitations/<int:pk>/", invitation_links.InvitationLinkDetail.as_view()),
+    path("workspaces/<slug:slug>/service-accounts/", service_accounts.ServiceAccountList.as_view()),
+    path(
+        "workspaces/<slug:slug>/service-accounts/<str:name>/", service_accounts.ServiceAccountDetail.as_view()
+    ),
+    path(
+        "workspaces/<slug:slug>/service-accounts/<str:name>/tokens/",
+        service_accounts.ServiceTokenList.as_view(),
+    ),
+    path(
+        "workspaces/<slug:slug>/service-accounts/<str:name>/tokens/<int:pk>/",
+        service_accounts.ServiceTokenDetail.as_view(),
+    ),
     path("invitations/", invitations.InvitationList.as_view()),
     path("invitations/<int:pk>/accept/", invitations.InvitationAccept.as_view()),
     path("invitations/<int:pk>/decline/", invitations.InvitationDecline.as_view()),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -22,6 +22,8 @@ from workspaces.api.problems import ApiProblem
 from workspaces.models import Membership, User, Workspace
 from workspaces.states import Role
 
+# Service accounts are counted as no members.
+_PEOPLE = Q(memberships__user__service_workspace=None)
 ROLES = [(role.value, role.value) for role in Role]
 
 
@@ -99,7 +101,7 @@ class _WorkspaceView(APIView):
         """Returns the workspaces that the caller may see: operators all, a token its own, a session those of
         its person."""
         who = self.principal(request)
-        rows = Workspace.objects.annotate(member_count=Count("memberships"))
+        rows = Workspace.objects.annotate(member_count=Count("memberships", filter=_PEOPLE))
         if may_operate(who.user):
             return rows
         if isinstance(request.auth, Principal):
@@ -166,8 +168,8 @@ class WorkspaceDetail(_WorkspaceView):
 class WorkspaceMembers(_WorkspaceView):
     @extend_schema(operation_id="workspace_members_list", responses=WorkspaceMemberSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
-        """The members of a workspace, by user name."""
-        members = self.workspace(request, slug).memberships.select_related("user").order_by("user__username")
+        """The members of a workspace, by user name. Its service accounts are listed apart."""
+        members = people.memberships_of(self.workspace(request, slug))
         return Response(WorkspaceMemberSerializer(members, many=True).data)
 
     @extend_schema(request=NewMemberSerializer, responses={201: AddedMemberSerializer})
@@ -228,11 +230,7 @@ def _owner_of(who: Principal, workspace: Workspace) -> Principal:
 
 
 def _membership(who: Principal, username: str) -> Membership:
-    membership = (
-        Membership.objects.select_related("user", "workspace")
-        .filter(workspace=who.workspace, user__username=username)
-        .first()
-    )
+    membership = people.memberships_of(who.workspace).filter(user__username=username).first()
     if membership is None:
         raise Http404
     return membership

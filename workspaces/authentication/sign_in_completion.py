@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth import login
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -27,6 +28,9 @@ def complete_sign_in(request: HttpRequest, user: User, way: str, next_address: s
 
 def begin_session(request: HttpRequest, user: User, way: str, factor: str = "") -> None:
     """Begins the session of a person. `way` and `factor`: how they have signed in, for the audit trail."""
+    if user.is_service_account:
+        # None has a password, a mail address or an external account, so that no way to sign in leads here.
+        raise PermissionDenied(f"{user} is a service account. Nobody signs in as one; it has API tokens.")
     set_way(request, f"{way} and {factor} factor" if factor else way)
     login(request, user, backend=BACKEND)
 

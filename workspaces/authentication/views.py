@@ -31,7 +31,8 @@ from workspaces.authentication.delays import HashingBusy
 from workspaces.authentication.sign_in_completion import PASSWORD, complete_sign_in
 from workspaces.forms import ChangePasswordForm, SignInForm
 from workspaces.models import BrowserSession, User
-from workspaces.states import Role
+from workspaces.security_notices.notices import notify_person
+from workspaces.states import Role, SignInChange
 
 
 @method_decorator(login_not_required, name="dispatch")
@@ -169,6 +170,7 @@ def _end_other_access(request: HttpRequest, user: User, form: ChangePasswordForm
     update_session_auth_hash(request, user)
     access_changed(user)
     audit.record(user, "password.changed", user.get_username())
+    notify_person(user, SignInChange.PASSWORD)
     message = "Your password is changed; all your other sessions have ended."
     if form.cleaned_data.get("revoke_tokens"):
         revoked = tokens.revoke_all(user)

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from workspaces import audit, tokens
 from workspaces.access import Principal, membership_principal
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.models import DeviceLogin, Workspace
 from workspaces.states import TokenScope
 
@@ -59,8 +60,8 @@ def begin(name: str, scope: TokenScope, address: str) -> tuple[DeviceLogin, str]
     waiting = DeviceLogin.objects.filter(state=PENDING, expires_at__gt=now)
     if waiting.filter(address=address).count() >= MAX_PENDING_PER_ADDRESS or waiting.count() >= MAX_PENDING:
         raise TooManyRequests("Too many programs wait to be allowed; try again in ten minutes.")
-    code = tokens.new_token(PREFIX)
-    fields = {"digest": tokens.digest(code), "name": name, "scope": scope, "address": address}
+    code = new_token(PREFIX)
+    fields = {"digest": digest(code), "name": name, "scope": scope, "address": address}
     while True:
         user_code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
         try:
@@ -109,7 +110,7 @@ def fetch(code: str) -> IssuedToken:
         request = (
             DeviceLogin.objects.select_for_update(of=("self",))
             .select_related("user", "workspace")
-            .filter(digest=tokens.digest(code))
+            .filter(digest=digest(code))
             .first()
         )
         if request is None:

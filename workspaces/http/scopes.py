@@ -38,7 +38,7 @@ async def principal_of_scope(scope: Scope) -> Principal | None:
     if token is not None:
         try:
             authenticated: Principal | None = await database_sync_to_async(tokens.authenticate)(
-                token, header(scope, tokens.WORKSPACE_HEADER.lower())
+                token, header(scope, tokens.WORKSPACE_HEADER.lower()), header(scope, "user-agent")
             )
             if authenticated is not None:
                 require_token_use(authenticated.scope, scope)

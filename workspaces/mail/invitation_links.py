@@ -14,8 +14,9 @@ from django.db import IntegrityError, transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from workspaces import audit, tokens
+from workspaces import audit
 from workspaces.access import access_changed
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.mail.errors import MailError
 from workspaces.mail.mail_addresses import checked_address, person_with
 from workspaces.models import InvitationLink, Membership, OutgoingMail, User, Workspace
@@ -52,8 +53,8 @@ def invite_address(who: User | str, workspace: Workspace, role: Role, text: str)
 
 def new_address(invitation: InvitationLink) -> str:
     """Returns the address of a new link of this invitation, instead of an earlier one."""
-    text = tokens.new_token(PREFIX)
-    InvitationLink.objects.filter(pk=invitation.pk).update(digest=tokens.digest(text))
+    text = new_token(PREFIX)
+    InvitationLink.objects.filter(pk=invitation.pk).update(digest=digest(text))
     return f"{settings.PUBLIC_URL}{reverse('invitation-link', args=[text])}"
 
 
@@ -61,7 +62,7 @@ def find_invitation(text: str) -> InvitationLink | None:
     """Returns the invitation whose link has this text; None if it is unknown, used, withdrawn or expired, or
     its workspace is archived."""
     valid = InvitationLink.objects.filter(expires_at__gt=timezone.now(), workspace__archived_at=None)
-    return valid.select_related("workspace", "invited_by").filter(digest=tokens.digest(text)).first()
+    return valid.select_related("workspace", "invited_by").filter(digest=digest(text)).first()
 
 
 def accept(user: User, invitation: InvitationLink) -> Membership | None:

@@ -10,7 +10,8 @@ from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from workspaces import audit, tokens
+from workspaces import audit
+from workspaces.authentication.token_text import digest
 from workspaces.mail.errors import MailError
 from workspaces.models import MailConfirmation, OutgoingMail, User
 from workspaces.notifications.channels import has_mail
@@ -76,7 +77,7 @@ def find_confirmation(text: str) -> MailConfirmation | None:
     """Returns what the link with this text confirms; None if it is unknown, used, expired or replaced, or its
     person is deactivated."""
     valid = MailConfirmation.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
-    return valid.select_related("user").filter(digest=tokens.digest(text)).first()
+    return valid.select_related("user").filter(digest=digest(text)).first()
 
 
 def confirm_address(confirmation: MailConfirmation) -> bool:

@@ -39,12 +39,15 @@ class OutgoingMail(models.Model):
     is stored nowhere.
 
     `recipient`: a mail address, or (MailKind.RESET) what somebody typed who forgot a password. `user`: whom
-    it concerns, once that is known. `invitation`: what its link belongs to."""
+    it concerns, once that is known. `invitation`: what its link belongs to. `topic`: of a
+    notice (MailKind.SECURITY) what has changed; `detail`: which, such as the name of a passkey."""
 
     kind = models.CharField(max_length=16, choices=[(kind.value, kind.value) for kind in MailKind])
     recipient = models.CharField(max_length=254)
     user = models.ForeignKey("workspaces.User", models.CASCADE, null=True, related_name="outgoing_mails")
     invitation = models.ForeignKey(InvitationLink, models.CASCADE, null=True, related_name="mails")
+    topic = models.CharField(max_length=32, blank=True, default="", db_default="")
+    detail = models.CharField(max_length=200, blank=True, default="", db_default="")
     state = models.CharField(max_length=16, default=MailState.WAITING)
     tries = models.PositiveIntegerField(default=0)
     last_error = models.CharField(max_length=300, blank=True)

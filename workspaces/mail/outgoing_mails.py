@@ -1,4 +1,5 @@
-"""Sends the mails of the hub itself: links to confirm an address, for a new password and for invitations.
+"""Sends the mails of the hub itself: links to confirm an address, for a new password and for invitations, and
+notices that a way to sign in has changed.
 
 The worker makes each link at the moment at which it sends it. A mail that the server does not accept is tried
 again, with a new link, for an hour."""
@@ -15,13 +16,14 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from workspaces import tokens
 from workspaces.administration.errors import AdministrationError
+from workspaces.authentication.token_text import digest, new_token
 from workspaces.mail import invitation_links, mail_addresses, password_reset
 from workspaces.models import MailConfirmation, OutgoingMail, User
 from workspaces.notifications.channels import has_mail
 from workspaces.notifications.email_message import send_now
 from workspaces.notifications.errors import NotSent
+from workspaces.security_notices import notices
 from workspaces.states import MailKind, MailState
 
 log = logging.getLogger(__name__)
@@ -110,6 +112,7 @@ def _compose(mail: OutgoingMail) -> EmailMessage:
         MailKind.CHANGED: _changed,
         MailKind.RESET: _reset,
         MailKind.INVITE: _invitation,
+        MailKind.SECURITY: _security,
     }[MailKind(mail.kind)]
     return compose(mail)
 
@@ -118,8 +121,8 @@ def _confirmation(mail: OutgoingMail) -> EmailMessage:
     confirmation = MailConfirmation.objects.filter(user=mail.user, address=mail.recipient).first()
     if confirmation is None or mail.user is None or not mail.user.is_active:
         raise NothingToSend("the request is gone")
-    text = tokens.new_token(mail_addresses.PREFIX)
-    MailConfirmation.objects.filter(pk=confirmation.pk).update(digest=tokens.digest(text))
+    text = new_token(mail_addresses.PREFIX)
+    MailConfirmation.objects.filter(pk=confirmation.pk).update(digest=digest(text))
     return _message(
         mail.recipient,
         "Confirm your mail address",
@@ -164,6 +167,10 @@ def _invitation(mail: OutgoingMail) -> EmailMessage:
         f"accept, open this link within {days} days. It works once.",
         invitation_links.new_address(invitation),
     )
+
+
+def _security(mail: OutgoingMail) -> EmailMessage:
+    return _message(mail.recipient, notices.subject_of(mail), *notices.paragraphs_of(mail))
 
 
 def _message(recipient: str, subject: str, *paragraphs: str) -> EmailMessage:

@@ -6,19 +6,21 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_POST
 
 from workspaces import audit
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
 from workspaces.authentication.delays import TooManyAttempts
+from workspaces.authentication.external import disconnection
+from workspaces.authentication.external.disconnection import DisconnectRefused
 from workspaces.authentication.password_check import client_address
 from workspaces.http.secret_pages import never_store
 from workspaces.mail import mail_addresses, password_reset
 from workspaces.mail.errors import MailError
 from workspaces.mail.forms import ForgotForm, MailForm, ProfileForm, sentence
-from workspaces.models import ExternalAccount, MailConfirmation, User
+from workspaces.models import MailConfirmation, User
 from workspaces.states import Role
 
 
@@ -59,6 +61,22 @@ def mail_request(request: WorkspaceRequest) -> HttpResponse:
 def mail_remove(request: WorkspaceRequest) -> HttpResponse:
     mail_addresses.remove_address(request.principal.user)
     messages.success(request, "No mail address is stored for you.")
+    return redirect("profile")
+
+
+@needs(Role.VIEWER)
+@require_POST
+@requires_password
+def account_disconnect(request: WorkspaceRequest, pk: int) -> HttpResponse:
+    """Ends signing in by one of the person's accounts at a provider or a proxy."""
+    user = request.principal.user
+    account = get_object_or_404(disconnection.connected_accounts(user), pk=pk)
+    try:
+        disconnection.disconnect(user, account)
+    except DisconnectRefused as refusal:
+        messages.error(request, refusal.message)
+    else:
+        messages.success(request, f"You cannot sign in with {disconnection.label(account)} any more.")
     return redirect("profile")
 
 
@@ -108,14 +126,11 @@ def password_forgot(request: HttpRequest) -> HttpResponse:
 def _profile(request: WorkspaceRequest, **extra: object) -> HttpResponse:
     user = request.principal.user
     oidc = settings.SIGN_IN.oidc
-    accounts = list(ExternalAccount.objects.filter(user=user).order_by("pk"))
+    accounts = list(disconnection.connected_accounts(user))
     context = {
         "provider": oidc.name if oidc.issuer else "",
         "accounts": [
-            {
-                "label": oidc.name if account.issuer == oidc.issuer else account.issuer,
-                "created_at": account.created_at,
-            }
+            {"pk": account.pk, "label": disconnection.label(account), "created_at": account.created_at}
             for account in accounts
         ],
         "is_connected": any(account.issuer == oidc.issuer for account in accounts),

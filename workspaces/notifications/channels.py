@@ -59,6 +59,8 @@ def create(who: Principal, scope: str, kind: str, fields: Mapping[str, JsonValue
     """Creates a channel. The caller has checked that `scope` and `kind` are among SCOPES and KINDS, and how
     long the texts are. Raises ChannelError, and NotAllowed if the role does not suffice."""
     _must(who, scope)
+    if scope == OWN and kind == MAIL and who.user.is_service_account:
+        raise ChannelError("kind", "is not for service accounts, which get no mail; use a webhook")
     owner = who.user if scope == OWN else None
     if Channel.objects.filter(workspace=who.workspace, user=owner).count() >= MOST:
         raise ChannelError("name", f"there are {MOST} channels already; delete one first")

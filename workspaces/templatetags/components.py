@@ -6,7 +6,9 @@ method would return text that is escaped a second time."""
 from __future__ import annotations
 
 from django import template
+from django.template import Context
 from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 
 register = template.Library()
 
@@ -33,3 +35,13 @@ def note(content: str, level: str, title: str = "") -> str:
     """Renders a coloured box with an icon. `level`: error, warning or hint; the content between the tags is
     the message."""
     return render_to_string("components/_note.html", {"level": level, "title": title, "message": content})
+
+
+@register.simple_block_tag(takes_context=True)
+def danger_form(context: Context, content: str, action: str, verb: str) -> str:
+    """Renders a button that ends something at the address `action`, in a row of a table; the content between
+    the tags is the question that has to be confirmed first."""
+    # The dialog takes the first line as its title. Escaped already, so it stays marked as that.
+    question = SafeString(" ".join(content.split()))
+    values = {"action": action, "verb": verb, "question": question, "csrf_token": context.get("csrf_token")}
+    return render_to_string("components/_danger_form.html", values)

@@ -19,6 +19,7 @@ from jobs.wizard import drafts
 from registry.aliases import set_alias
 from registry.model_metadata import set_tag
 from registry.registration import register
+from tests.attacks.access.accounts import accounts_of
 from tests.jobs.builders import running
 from tests.people import (
     make_contributor,
@@ -195,7 +196,9 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/alerts/": {"pk": alert.pk},
         "/api/v1/alerts/": {"pk": alert.pk},
     }
-    return _Prefixes({**by_prefix, **_secret(who), **_window(hour), **_named(who, runs, of_run)})
+    return _Prefixes(
+        {**by_prefix, **accounts_of(who), **_secret(who), **_window(hour), **_named(who, runs, of_run)}
+    )
 
 
 def _secret(who: Principal) -> dict[str, Values]:

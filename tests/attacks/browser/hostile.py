@@ -170,6 +170,7 @@ class Hostile:
                 "/settings/",
                 "/settings/profile/",
                 "/settings/invitations/",
+                "/settings/service-accounts/",
                 "/people/",
                 "/people/1/",
                 "/workspaces/",

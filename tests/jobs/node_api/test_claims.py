@@ -13,7 +13,7 @@ from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, launched, node, processes, queued, two_nodes
 from trainhub_launch.order import NodeOrder
 from workspaces.access import Principal
-from workspaces.tokens import digest
+from workspaces.authentication.token_text import digest
 
 pytestmark = pytest.mark.django_db
 

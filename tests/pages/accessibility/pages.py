@@ -66,6 +66,8 @@ PAGES = (
     "/settings/notifications/add/own/",
     "/settings/notifications/{channel}/",
     "/settings/tokens/all/",
+    "/settings/service-accounts/",
+    "/settings/service-accounts/{service}/",
     "/settings/secrets/",
     "/settings/secrets/{secret}/",
     "/device/",

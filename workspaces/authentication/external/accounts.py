@@ -11,10 +11,13 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from workspaces import audit
 from workspaces.authentication.external import groups
 from workspaces.models import ExternalAccount, User
+from workspaces.security_notices.notices import notify_person
+from workspaces.states import SignInChange
 
 MAX_USERNAME, MAX_DISPLAY_NAME, MAX_SUBJECT, MAX_GROUPS = 150, 100, 255, 1000
 MAX_EMAIL = 254
@@ -80,10 +83,16 @@ def connect(user: User, identity: ExternalIdentity) -> None:
     account, is_new = ExternalAccount.objects.get_or_create(
         issuer=identity.issuer, subject=identity.subject, defaults={"user": user}
     )
-    if account.user_id != user.pk:
+    if account.disconnected_at is not None:
+        # Whoever had disconnected it has no claim to it any more.
+        again = ExternalAccount.objects.filter(pk=account.pk, disconnected_at=account.disconnected_at)
+        now = timezone.now()
+        is_new = again.update(user=user, disconnected_at=None, created_at=now) == 1
+    elif account.user_id != user.pk:
         raise SignInRefused("This account belongs to somebody else here. Ask an operator of this hub.")
     if is_new:
         audit.record(user, "person.connected", user.get_username(), way=identity.way)
+        notify_person(user, SignInChange.CONNECTED, identity.way)
 
 
 def _known_person(identity: ExternalIdentity) -> User | None:
@@ -92,6 +101,12 @@ def _known_person(identity: ExternalIdentity) -> User | None:
         .filter(issuer=identity.issuer, subject=identity.subject)
         .first()
     )
+    if account is not None and account.disconnected_at is not None:
+        raise SignInRefused(
+            "This account was disconnected from the one here. Sign in another way and connect it again under "
+            "Settings, Profile; if you have no other way, ask an operator of this hub for a link for a new "
+            "password."
+        )
     if account is not None:
         return account.user
     user = User.objects.filter(email__iexact=identity.email).first() if identity.email else None
@@ -108,7 +123,14 @@ def _new_person(identity: ExternalIdentity) -> User:
         f"Somebody here is called {username} already. If that is you, sign in with your password and connect "
         "the account under Settings, Profile; otherwise ask an operator of this hub."
     )
-    if User.objects.filter(username__iexact=username).exists():
+    other = User.objects.filter(username__iexact=username).first()
+    if other is not None and other.is_service_account:
+        raise SignInRefused(
+            f"A service account here is called {other}, so you cannot have that name. Ask an owner of a "
+            "workspace for an invitation by link, choose another name there, and connect the account under "
+            "Settings, Profile."
+        )
+    if other is not None:
         raise taken
     try:
         with transaction.atomic():

@@ -28,6 +28,8 @@ from webauthn.helpers.structs import (
 from workspaces import audit
 from workspaces.authentication.factors.relying_party import relying_party
 from workspaces.models import Passkey, User
+from workspaces.security_notices.notices import notify_person
+from workspaces.states import SignInChange
 
 NAME = "TrainHub"
 
@@ -73,6 +75,7 @@ def add(user: User, name: str, credential: str, challenge: str) -> bool:
     )
     if is_new:
         audit.record(user, "factor.added", user.get_username(), kind="passkey", name=name)
+        notify_person(user, SignInChange.PASSKEY_ADDED, name)
     return is_new
 
 

@@ -6,9 +6,12 @@ import secrets
 
 from django.db import transaction
 
-from workspaces import audit, tokens
+from workspaces import audit
 from workspaces.access import has_second_factor
+from workspaces.authentication.token_text import digest
 from workspaces.models import RecoveryCode, User
+from workspaces.security_notices.notices import notify_person
+from workspaces.states import SignInChange
 
 COUNT = 10
 # Without letters and digits that look alike.
@@ -25,10 +28,9 @@ def new_codes(user: User) -> list[str]:
         for _ in range(COUNT)
     ]
     RecoveryCode.objects.filter(user=user).delete()
-    RecoveryCode.objects.bulk_create(
-        RecoveryCode(user=user, digest=tokens.digest(_plain(code))) for code in codes
-    )
+    RecoveryCode.objects.bulk_create(RecoveryCode(user=user, digest=digest(_plain(code))) for code in codes)
     audit.record(user, "factor.codes_created", user.get_username())
+    notify_person(user, SignInChange.RECOVERY_CODES)
     return codes
 
 
@@ -36,7 +38,7 @@ def new_codes(user: User) -> list[str]:
 def use_code(user: User, text: str) -> bool:
     """Returns whether this is one of the person's codes, and uses it up."""
     # Who deletes the row uses the code.
-    if not RecoveryCode.objects.filter(user=user, digest=tokens.digest(_plain(text))).delete()[0]:
+    if not RecoveryCode.objects.filter(user=user, digest=digest(_plain(text))).delete()[0]:
         return False
     audit.record(user, "factor.code_used", user.get_username(), left=count(user))
     return True

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import ParamSpec
 
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from workspaces import audit
-from workspaces.access import WorkspaceRequest, needs
+from workspaces.access import Guarded, Open, WorkspaceRequest, needs
 from workspaces.authentication.confirmation import requires_password
-from workspaces.authentication.factors import proof, recovery, totp
+from workspaces.authentication.factors import proof, recovery, removal, totp
 from workspaces.authentication.factors.forms import PasskeyForm, SetupCodeForm
 from workspaces.authentication.factors.relying_party import passkey_obstacle
 from workspaces.http.secret_pages import never_store
 from workspaces.models import Passkey
 from workspaces.states import Role
 
+P = ParamSpec("P")
 MAX_PASSKEYS = 20
+
+
+def _changes_factors(view: Guarded[P]) -> Open[P]:
+    """Decorates a view that changes the person's own factors: by POST, and with the password."""
+    return needs(Role.VIEWER)(require_POST(requires_password(view)))
 
 
 @needs(Role.VIEWER)
@@ -28,17 +34,13 @@ def factors(request: WorkspaceRequest) -> HttpResponse:
     return _factors(request)
 
 
-@needs(Role.VIEWER)
-@require_POST
-@requires_password
+@_changes_factors
 def totp_begin(request: WorkspaceRequest) -> HttpResponse:
     totp.begin_setup(request.principal.user)
     return redirect("factors")
 
 
-@needs(Role.VIEWER)
-@require_POST
-@requires_password
+@_changes_factors
 def totp_confirm(request: WorkspaceRequest) -> HttpResponse:
     user, form = request.principal.user, SetupCodeForm(request.POST, label_suffix="")
     if form.is_valid():
@@ -48,25 +50,19 @@ def totp_confirm(request: WorkspaceRequest) -> HttpResponse:
     return _factors(request, code_form=form)
 
 
-@needs(Role.VIEWER)
-@require_POST
-@requires_password
+@_changes_factors
 def totp_remove(request: WorkspaceRequest) -> HttpResponse:
     totp.remove(request.principal.user)
     return redirect("factors")
 
 
-@needs(Role.VIEWER)
-@require_POST
-@requires_password
+@_changes_factors
 def passkey_begin(request: WorkspaceRequest) -> HttpResponse:
     """Shows the form whose script asks the browser for a new passkey."""
     return _begin_passkey(request, PasskeyForm(label_suffix=""))
 
 
-@needs(Role.VIEWER)
-@require_POST
-@requires_password
+@_changes_factors
 def passkey_add(request: WorkspaceRequest) -> HttpResponse:
     user, form = request.principal.user, PasskeyForm(request.POST, label_suffix="")
     challenge = proof.take_challenge(request)
@@ -80,22 +76,15 @@ def passkey_add(request: WorkspaceRequest) -> HttpResponse:
     return _begin_passkey(request, form)
 
 
-@needs(Role.VIEWER)
-@require_POST
-@requires_password
+@_changes_factors
 def passkey_remove(request: WorkspaceRequest, pk: int) -> HttpResponse:
-    user = request.principal.user
-    passkey = get_object_or_404(Passkey, pk=pk, user=user)
-    passkey.delete()
-    recovery.delete_if_needless(user)
-    audit.record(user, "factor.removed", user.get_username(), kind="passkey", name=passkey.name)
+    passkey = get_object_or_404(Passkey.objects.select_related("user"), pk=pk, user=request.principal.user)
+    removal.remove_passkey(passkey)
     messages.success(request, f"The passkey {passkey.name} is removed.")
     return redirect("factors")
 
 
-@needs(Role.VIEWER)
-@require_POST
-@requires_password
+@_changes_factors
 def recovery_create(request: WorkspaceRequest) -> HttpResponse:
     user = request.principal.user
     if not proof.factors_of(user):

@@ -13,6 +13,8 @@ from workspaces import audit
 from workspaces.authentication.factors import recovery
 from workspaces.authentication.factors.secret_box import Unreadable, seal, unseal
 from workspaces.models import TotpDevice, User
+from workspaces.security_notices.notices import notify_person
+from workspaces.states import SignInChange
 
 ISSUER = "TrainHub"
 STEP_S = 30
@@ -56,6 +58,7 @@ def confirm_setup(user: User, code: str) -> bool:
         return False
     TotpDevice.objects.filter(user=user).update(confirmed_at=timezone.now())
     audit.record(user, "factor.added", user.get_username(), kind="app")
+    notify_person(user, SignInChange.APP_ADDED)
     return True
 
 
@@ -71,6 +74,7 @@ def remove(user: User) -> None:
     confirmed = TotpDevice.objects.filter(user=user).exclude(confirmed_at=None)
     if confirmed.delete()[0]:
         audit.record(user, "factor.removed", user.get_username(), kind="app")
+        notify_person(user, SignInChange.APP_REMOVED)
         recovery.delete_if_needless(user)
     TotpDevice.objects.filter(user=user).delete()
 

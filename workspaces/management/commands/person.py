@@ -6,8 +6,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 
 from workspaces.administration import accounts, active_work, password_links
-from workspaces.administration.errors import AdministrationError
-from workspaces.authentication.factors.reset import reset_factors
+from workspaces.administration.errors import AdministrationError, require_person
+from workspaces.authentication.factors.removal import reset_factors
 from workspaces.models import User
 
 # The name under which the audit trail has what was done here.
@@ -45,7 +45,8 @@ class Command(BaseCommand):
             raise CommandError(f"{error.field}: {error.message}", returncode=2) from error
 
     def _list(self, _: dict[str, Any]) -> None:
-        for user in User.objects.order_by("username").prefetch_related("memberships__workspace"):
+        people = User.objects.filter(service_workspace=None)
+        for user in people.order_by("username").prefetch_related("memberships__workspace"):
             state = "active" if user.is_active else "deactivated"
             rights = ", operator" if user.is_operator else ""
             roles = ", ".join(f"{item.role} of {item.workspace.slug}" for item in user.memberships.all())
@@ -85,4 +86,5 @@ def _user(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
         raise CommandError(f"name: there is no user {name}; see `manage.py person list`", returncode=2)
+    require_person(user)
     return user

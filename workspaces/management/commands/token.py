@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True)
-        create = verbs.add_parser("create", help="make a token for a person and print it")
+        create = verbs.add_parser("create", help="make a token of a person or service account and print it")
         create.add_argument("user", metavar="USER")
         create.add_argument(
             "--name", default="command line", help="its name in the list on the settings page"
@@ -59,6 +59,9 @@ class Command(BaseCommand):
             raise CommandError(
                 f"user: there is no user {options['user']}; see the members under Settings", returncode=2
             )
+        if not user.is_active:
+            way = "service_account enable" if user.is_service_account else "person activate"
+            raise CommandError(f"user: {user} is disabled; see `manage.py {way} {user}`", returncode=2)
         slug = options["workspace"]
         workspace = Workspace.objects.filter(slug=slug).first() if slug else None
         if slug and (workspace is None or membership_principal(user, workspace) is None):
@@ -76,6 +79,12 @@ class Command(BaseCommand):
                 f"days: must be from 1 to {LONGEST_DAYS}, or 0 for a token that does not expire", returncode=2
             )
         lifetime = timedelta(days=days) if days else None
+        if options["all_workspaces"] and user.is_service_account:
+            raise CommandError(
+                f"all-workspaces: {user} is a service account, which acts in {who.workspace.slug} only; "
+                "leave --all-workspaces out",
+                returncode=2,
+            )
         workspace = None if options["all_workspaces"] else who.workspace
         token, text = tokens.issue(
             user, workspace, options["name"], scope=TokenScope(options["scope"]), lifetime=lifetime
