@@ -131,7 +131,8 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         memory_bytes=spec.resources.memory,
         cpus=spec.resources.cpus,
         disk_bytes=spec.resources.disk,
-        person=run.created_by.username if run.created_by else "",
+        # A service account is nobody's: a Unix account of that name would not be meant.
+        person=run.created_by.username if run.created_by and not run.created_by.is_service_account else "",
     )
 
 

@@ -36,6 +36,16 @@ print({name: int(status[name], 16) for name in names}, status['NoNewPrivs'].stri
 print(sorted(os.listdir('..')), os.access('/etc', os.W_OK), os.access(os.path.expanduser('~'), os.W_OK))
 open('outputs/x', 'w').write('y')
 """
+# A rank that the signal does not end.
+POLLS = """
+import os, pathlib, signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+notice = pathlib.Path(os.environ['TRAINHUB_PREEMPTION_FILE'])
+print('present' if notice.exists() else 'absent', flush=True)
+while not notice.exists():
+    time.sleep(0.01)
+print(notice.read_text(), flush=True)
+"""
 
 # Pip executes this to build the package. It becomes a module that says what it could do.
 BACKEND = """
@@ -153,7 +163,7 @@ class TestRanks:
         assert hub.log(key).decode().splitlines() == [
             f"{uid_of(ACCOUNT)} {home} []",
             "{'CapPrm': 0, 'CapEff': 0, 'CapBnd': 0, 'CapAmb': 0} 1",
-            "['home', 'work'] False True",
+            "['home', 'notices', 'work'] False True",
         ]
         assert hub.output(key, "x") == b"y"
 
@@ -173,6 +183,13 @@ class TestRanks:
 
 
 class TestEnds:
+    def test_ranks_read_the_file_that_announces_a_preemption(self, hub: FakeHub, agent: None) -> None:
+        key = hub.give(script(hub, POLLS))
+        hub.wait_log(key, b"absent", timeout_s=60)
+        stop(hub, key, "preempted", grace_s=15)
+        assert hub.wait_done(key, 60).stopping == "preempted"
+        assert b'"reason": "preempted"' in hub.log(key).replace(b'":"', b'": "')
+
     def test_cancel_ends_ranks_by_sigterm_and_hidden_orphans_with_them(
         self, hub: FakeHub, node: Node, agent: None
     ) -> None:

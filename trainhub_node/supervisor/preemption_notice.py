@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # In the environment of every rank, from its start.
 VARIABLE = "TRAINHUB_PREEMPTION_FILE"
 # Whatever account the ranks have.
-READABLE_BY_ALL = 0o644
+READABLE_BY_ALL, PASSABLE_BY_ALL = 0o644, 0o755
 
 
 def write_notice(gang: Gang, grace_s: float) -> None:
@@ -29,7 +29,8 @@ def write_notice(gang: Gang, grace_s: float) -> None:
     path = gang.folder.preemption
     aside = f"{path}.new"
     try:
-        os.makedirs(gang.folder.notices, mode=0o755, exist_ok=True)
+        os.makedirs(gang.folder.notices, exist_ok=True)
+        os.chmod(gang.folder.notices, PASSABLE_BY_ALL)
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, records.dumps(notice) + b"\n")

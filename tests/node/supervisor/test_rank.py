@@ -47,6 +47,7 @@ class TestEnvironment:
             "TRAINHUB_ATTEMPT": "1",
             # The log that shows it is masked.
             "TRAINHUB_TOKEN": "*" * len("run-token"),
+            "TRAINHUB_PREEMPTION_FILE": f"{agent.settings.attempts}/{instance.run}-1/notices/preemption.json",
             "PYTHONUNBUFFERED": "1",
             "PYTHONPATH": sites,
             "RANK": "0",
