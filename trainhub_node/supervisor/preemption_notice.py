@@ -7,15 +7,28 @@ import os
 import time
 
 from trainhub_node import records
+from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trainhub_node.rundir import RunDir
     from trainhub_node.supervisor.gang import Gang
 
 # In the environment of every rank, from its start.
 VARIABLE = "TRAINHUB_PREEMPTION_FILE"
 # Whatever account the ranks have.
 READABLE_BY_ALL, PASSABLE_BY_ALL = 0o644, 0o755
+
+
+def make_folder(folder: RunDir) -> None:
+    """Makes the folder of the file. Before the ranks start: to a rank that looks, the file is there or not,
+    but never forbidden. Raises PreparationFailed."""
+    try:
+        os.makedirs(folder.notices, exist_ok=True)
+        os.chmod(folder.notices, PASSABLE_BY_ALL)
+    except OSError as error:
+        reason = f"The folder {folder.notices} could not be made: {error.strerror}."
+        raise PreparationFailed("launch", reason) from error
 
 
 def write_notice(gang: Gang, grace_s: float) -> None:
@@ -29,8 +42,6 @@ def write_notice(gang: Gang, grace_s: float) -> None:
     path = gang.folder.preemption
     aside = f"{path}.new"
     try:
-        os.makedirs(gang.folder.notices, exist_ok=True)
-        os.chmod(gang.folder.notices, PASSABLE_BY_ALL)
         fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, records.dumps(notice) + b"\n")

@@ -122,13 +122,13 @@ def _own_paths(gang: Gang) -> list[str]:
 
 
 def _own_visible(gang: Gang) -> list[str]:
-    """Makes what a run with the agent's account may read besides its working folder, so that it can be shown
-    to the run before anything is in it: the folder of notices, and that of our programs, which mpirun finds
-    by name. Returns the paths."""
-    folders = [gang.folder.notices, *([gang.folder.bin] if gang.uses_mpi else ())]
-    for path in folders:
-        os.makedirs(path, exist_ok=True)
-    return folders
+    """Returns what a run with the agent's account may read besides its working folder: the folder of notices,
+    and that of our programs, which mpirun finds by name. It is made here, so that it can be shown to the run
+    before anything is in it."""
+    if not gang.uses_mpi:
+        return [gang.folder.notices]
+    os.makedirs(gang.folder.bin, exist_ok=True)
+    return [gang.folder.notices, gang.folder.bin]
 
 
 def _make_folder(path: str, account: dict[str, Any] | None, mode: int) -> None:
