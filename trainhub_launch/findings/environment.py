@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.spec import RunSpec
 
-# Only names of curated environments may begin with these.
-RESERVED_PREFIXES = ("AzureML", "TrainHub-")
+# Only names of curated environments may begin with these, in capitals or not.
+RESERVED_PREFIXES = ("AzureML", "TrainHub")
 # Files at the top of a source folder that list packages.
 _PACKAGE_LISTS = frozenset(
     {"requirements.txt", "environment.yml", "environment.yaml", "conda.yaml", "Pipfile"}
