@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django import forms
 
 from clusters.visibility import clusters_of
-from jobs.environments import ONNX
+from environments.curated import ONNX
 from jobs.wizard.choices import environment_choices
 from registry.exports.options import ABSOLUTE, RELATIVE, Options, candidates, examples
 from registry.exports.sources import factories
