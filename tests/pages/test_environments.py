@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from jobs.environments import CURATED
+from environments.curated import CURATED
 from jobs.models import Draft, Run
 from tests.jobs.builders import Played, launched, node
 from tests.pages.builders import HTMX, text_of
