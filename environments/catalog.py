@@ -86,8 +86,10 @@ def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
     """Returns the spec with the number of the newest locked version, if it names one of the workspace's own
     environments without a version: the run and its clones keep it."""
     ref = spec.environment
-    is_own = not ref.version and Environment.objects.filter(workspace=workspace, name=ref.name).exists()
-    if not is_own or "\x00" in ref.name:
+    if ref.version or "\x00" in ref.name:
+        return spec
+    is_own = Environment.objects.filter(workspace=workspace, name=ref.name).exists()
+    if not is_own:
         return spec
     try:
         version = own_version(ref, workspace)

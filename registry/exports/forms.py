@@ -100,7 +100,8 @@ class ExportForm(forms.Form):
         self._offer("file", [(path, path) for path in (*likely, *rest)])
         self._offer("example", [("", "None: as typed above"), *((name, name) for name in examples(version))])
         self._offer(
-            "environment", [(choice.value, choice.title) for choice in environment_choices(workspace)]
+            "environment",
+            [(choice.value, choice.title) for choice in environment_choices(workspace) if choice.is_usable],
         )
         self._offer(
             "cluster", [(name, name) for name in clusters_of(workspace).values_list("name", flat=True)]
