@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from environments.models import Environment, EnvironmentVersion
-from environments.states import EnvironmentKind, VersionState
+from environments.states import EnvironmentKind
 from jobs.models import PreparedEnvironment
 
 
@@ -55,9 +55,8 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         source="number", help_text="For the field `environment.version` of a spec."
     )
     kind = serializers.CharField()
-    state = serializers.ChoiceField(
-        [state.value for state in VersionState],
-        help_text="Only a locked version can be used by a run. resolving becomes locked or failed.",
+    state = serializers.CharField(
+        help_text="resolving, which becomes locked or failed. Only a locked version can be used by a run."
     )
     failure = serializers.CharField(help_text="Why it could not be resolved, or empty.")
     requirements = serializers.SerializerMethodField(help_text="The lines as they were given.")
