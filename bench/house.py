@@ -27,6 +27,7 @@ PRODUCT = (
     "live",
     "workspaces",
     "clusters",
+    "environments",
     "jobs",
     "tracking",
     "registry",

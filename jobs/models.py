@@ -8,6 +8,7 @@ from django.db import models
 from django.utils import timezone
 
 from clusters.models import Node
+from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
 from jobs.states import MemberState, Reason, RunKind, RunState
 from workspaces.models import User, Workspace
@@ -267,23 +268,6 @@ class Artifact(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "attempt", "path"], name="artifact_path_once")]
         ordering = ["path"]
-
-
-class PreparedEnvironment(models.Model):
-    """A curated environment that a node has prepared for a run. The node may have removed it since, to keep
-    its cache small. `build_s`: seconds that its last build there took; `built_at`: its end; None: unknown."""
-
-    node = models.ForeignKey(Node, models.CASCADE, related_name="prepared_environments")
-    name = models.CharField(max_length=200)
-    version = models.CharField(max_length=50)
-    prepared_at = models.DateTimeField()
-    built_at = models.DateTimeField(null=True)
-    build_s = models.FloatField(null=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["node", "name", "version"], name="environment_per_node")
-        ]
 
 
 class Draft(models.Model):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.environment_pages import views as own
 from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
 from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search
@@ -31,5 +32,12 @@ urlpatterns = [
     path("quotas/", quotas.quotas, name="quotas"),
     path("experiments/", catalog.experiments, name="experiments"),
     path("environments/", environments.environments, name="environments"),
+    path("environments/new/", own.new, name="environment-new"),
+    path("environments/<str:name>/edit/", own.edit, name="environment-edit"),
+    path("environments/<str:name>/clone/", own.clone, name="environment-clone"),
+    path("environments/<str:name>/versions/<int:number>/", own.version, name="environment-version"),
+    path(
+        "environments/<str:name>/versions/<int:number>/<str:file>", own.download, name="environment-download"
+    ),
     path("environments/<str:name>/", environments.environment, name="environment"),
 ]

@@ -11,9 +11,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from clusters.task_messages import send_task_soon
 from jobs.models import Artifact, Run
 from jobs.outputs import latest
-from jobs.task_messages import send_task_soon
 from registry.certificates import issuance
 from registry.errors import RegistryError
 from registry.models import ModelFile, ModelVersion, RegisteredModel

@@ -20,10 +20,11 @@ FLOORS = {
     "live": 1,
     "workspaces": 2,
     "clusters": 3,
-    "jobs": 4,
-    "tracking": 5,
-    "registry": 6,
-    "trainhub": 7,
+    "environments": 4,
+    "jobs": 5,
+    "tracking": 6,
+    "registry": 7,
+    "trainhub": 8,
 }
 PACKAGES = [name for name in FLOORS if (PROJECT / name).is_dir()]
 FORBIDDEN_NAMES = {

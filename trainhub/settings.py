@@ -97,6 +97,7 @@ AUDIT_HEADS = env.text("AUDIT_HEADS", str(DATA_DIR / "audit-heads.log"))
 
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
 WEBHOOK_HOSTS = env.split_words("WEBHOOK_HOSTS")
+PACKAGE_INDEX_HOSTS = env.split_words("PACKAGE_INDEX_HOSTS")
 OWN_PORTS = own_ports()
 IS_ON_LOOPBACK_ONLY = installation.is_on_loopback_only()
 EMAIL_URL = env.secret("EMAIL_URL")
@@ -111,6 +112,7 @@ INSTALLED_APPS = [
     "workspaces",
     "live",
     "clusters",
+    "environments",
     "jobs",
     "tracking",
     "registry",

@@ -18,7 +18,9 @@ VERSION = 2
 class EnvironmentSpec:
     """The software environment of a run. `kind` `system`: the interpreter `python` as it is; `venv`: a cached
     virtual environment made from `requirements` with pip, `python` being its base interpreter ("" = the
-    node's default). `index_urls`: the first is pip's index, the others are extra ones."""
+    node's default). `index_urls`: the first is pip's index, the others are extra ones. `lock`: the text of a
+    requirements file with every package, its exact version and its hashes, which is then installed instead;
+    agents that do not know it install `requirements`."""
 
     name: str
     version: str
@@ -26,17 +28,22 @@ class EnvironmentSpec:
     python: str = ""
     requirements: tuple[str, ...] = ()
     index_urls: tuple[str, ...] = ()
+    lock: str = ""
 
     @property
     def digest(self) -> str:
         """The name of the cache folder. Environments of equal content share it, whatever their names are."""
         # The order of requirements does not matter to pip, but the first index is the main one and the others
         # are extra.
-        content = [self.kind, self.python, sorted(self.requirements), list(self.index_urls)]
+        content: list[object] = [self.kind, self.python, sorted(self.requirements), list(self.index_urls)]
+        # Without a lock the digest is that of earlier versions, whose environments stay valid.
+        if self.lock:
+            content.append(self.lock)
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
 
     def to_json(self) -> JsonObject:
-        return {
+        lock = {"lock": self.lock} if self.lock else {}
+        return lock | {
             "name": self.name,
             "version": self.version,
             "kind": self.kind,
@@ -54,6 +61,8 @@ class EnvironmentSpec:
             python=data["python"],
             requirements=tuple(data["requirements"]),
             index_urls=tuple(data["index_urls"]),
+            # An upgraded agent still reads orders of an older version, which had no locks.
+            lock=data.get("lock", ""),
         )
 
 

@@ -15,6 +15,8 @@ class TaskName(StrEnum):
     FORGET_ALERTS = "clusters.tasks.forget_alerts"
     MEND_BROKERS = "clusters.tasks.mend_brokers"
     TEND_MACHINES = "clusters.tasks.tend_machines"
+    RESOLVE_ENVIRONMENT = "environments.tasks.resolve_environment"
+    RESOLVE_MISSED = "environments.tasks.resolve_missed"
     KEEP_CURVES = "jobs.tasks.keep_curves"
     LAUNCH_QUEUED = "jobs.tasks.launch_queued"
     MEASURE_DISK = "jobs.tasks.measure_disk"

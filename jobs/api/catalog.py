@@ -10,7 +10,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.visibility import visible_nodes
-from jobs import environments
+from environments.catalog import SYSTEM
+from environments.curated import CURATED, succession_notice
 from jobs.api.base import JobsView
 from jobs.api.catalog_serializers import (
     EnvironmentSerializer,
@@ -18,8 +19,11 @@ from jobs.api.catalog_serializers import (
     SnapshotSerializer,
     SnapshotUploadSerializer,
 )
+from jobs.api.environment_serializers import EnvironmentVersionSerializer, NewVersionSerializer
+from jobs.api.environments import create
 from jobs.api.zip_body import FORM_BYTES, WindowsZipParser, ZipParser, too_large
 from jobs.sources import snapshots
+from jobs.sources.own_environments import own_environments
 from workspaces.api.problems import ApiProblem
 from workspaces.models import Workspace
 
@@ -55,7 +59,20 @@ class SnapshotList(JobsView):
 class EnvironmentList(JobsView):
     @extend_schema(responses=EnvironmentSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The curated environments, and the Python interpreters installed on the workspace's nodes."""
+        """The workspace's own environments in their newest version, the curated ones, and the Python
+        interpreters installed on the workspace's nodes."""
+        workspace = self.principal(request).workspace
+        own = [
+            {
+                "name": row.environment.name,
+                "version": str(row.newest.number),
+                "kind": row.newest.kind,
+                "requirements": row.newest.requirements.splitlines(),
+                "nodes": [],
+                "state": row.newest.state,
+            }
+            for row in own_environments(workspace)
+        ]
         curated = [
             {
                 "name": item.name,
@@ -63,15 +80,17 @@ class EnvironmentList(JobsView):
                 "kind": item.kind,
                 "requirements": item.requirements,
                 "nodes": [],
-                "notice": environments.succession_notice(item.name),
+                "notice": succession_notice(item.name),
             }
-            for item in environments.CURATED
+            for item in CURATED
         ]
-        return Response(
-            EnvironmentSerializer(
-                [*curated, *_interpreters(self.principal(request).workspace)], many=True
-            ).data
-        )
+        return Response(EnvironmentSerializer([*own, *curated, *_interpreters(workspace)], many=True).data)
+
+    @extend_schema(request=NewVersionSerializer, responses={201: EnvironmentVersionSerializer})
+    def post(self, request: Request) -> Response:
+        """Make an environment, or the next version of one. The hub resolves it to a lock; then runs can use
+        it."""
+        return Response(create(self.principal(request), request.data), status=201)
 
 
 class ExampleList(JobsView):
@@ -91,7 +110,7 @@ def _interpreters(workspace: Workspace) -> list[dict[str, object]]:
             nodes.setdefault(version, []).append(node.name)
     return [
         {
-            "name": environments.SYSTEM,
+            "name": SYSTEM,
             "version": version,
             "kind": "system",
             "requirements": [],

@@ -33,7 +33,8 @@ class EnvironmentSerializer(serializers.Serializer[object]):
     version = serializers.CharField()
     kind = serializers.CharField(
         help_text=(
-            "venv: built on the node from `requirements`. system: an interpreter that is installed on the "
+            "pip: the workspace's own, built on the node from the lock of `requirements`. venv: curated, "
+            "built on the node from `requirements`. system: an interpreter that is installed on the "
             "node."
         )
     )
@@ -41,8 +42,15 @@ class EnvironmentSerializer(serializers.Serializer[object]):
     nodes = serializers.ListField(
         child=serializers.CharField(),
         help_text=(
-            "For system, the nodes that have this interpreter. For venv, empty: it is available on every "
-            "node."
+            "For system, the nodes that have this interpreter. For others, empty: they are built where they "
+            "are used."
+        ),
+    )
+    state = serializers.CharField(
+        required=False,
+        help_text=(
+            "Only of the workspace's own: resolving, locked or failed. A run that names no version gets the "
+            "newest locked one."
         ),
     )
     notice = serializers.CharField(

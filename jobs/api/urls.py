@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import catalog, log_search, run_deletion, run_detail, run_series, run_submission
+from jobs.api import catalog, environments, log_search, run_deletion, run_detail, run_series, run_submission
 from jobs.quotas.api import Quotas
 
 urlpatterns = [
     path("quotas/", Quotas.as_view()),
     path("snapshots/", catalog.SnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),
+    path("environments/<str:name>/", environments.EnvironmentDetail.as_view()),
+    path("environments/<str:name>/clone/", environments.EnvironmentClone.as_view()),
+    path("environments/<str:name>/versions/<int:number>/", environments.EnvironmentVersionDetail.as_view()),
     path("examples/", catalog.ExampleList.as_view()),
     path("runs/preview/", run_submission.RunPreview.as_view()),
     path("runs/deleted/", run_deletion.DeletedRunList.as_view()),

@@ -1,10 +1,11 @@
-"""Records which curated environments the nodes have prepared, and how long building them took."""
+"""Records which environments the nodes have prepared, and how long building them took."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from jobs import environments
+from environments import catalog
+from environments.models import EnvironmentVersion
 from jobs.attempts.run_transitions import to_datetime
 from jobs.models import AttemptNode, PreparedEnvironment, Run
 from trainhub_launch.errors import SpecError
@@ -30,17 +31,31 @@ def record_prepared(run: Run, part: AttemptNode, fact: AttemptFact, now: datetim
     if ENVIRONMENT_LOG in fact.logs and started is not None:
         values |= {"built_at": to_datetime(min(ended)), "build_s": max(0.0, min(ended) - started)}
     PreparedEnvironment.objects.update_or_create(
-        node=part.node, name=environment.name, version=environment.version, defaults=values
+        node=part.node,
+        name=environment.name,
+        version=environment.version,
+        own_version=_own_version(run, environment),
+        defaults=values,
     )
 
 
 def _environment(run: Run) -> EnvironmentSpec | None:
-    """Returns the curated environment of the run, None for an interpreter of the node."""
+    """Returns the environment of the run, None for an interpreter of the node."""
     ref = read_spec(run.spec).environment
-    if ref.name == environments.SYSTEM:
+    if ref.name == catalog.SYSTEM:
         return None
     try:
-        return environments.resolve(ref, ())
+        return catalog.find(ref, run.workspace)
     except SpecError:
         # A later version of the hub no longer has the environment of a run that an earlier one started.
         return None
+
+
+def _own_version(run: Run, environment: EnvironmentSpec) -> EnvironmentVersion | None:
+    """Returns the version if the environment is the workspace's own: other workspaces may have one of the
+    same name."""
+    if not environment.lock:
+        return None
+    return EnvironmentVersion.objects.get(
+        environment__workspace=run.workspace, environment__name=environment.name, number=environment.version
+    )

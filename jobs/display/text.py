@@ -46,6 +46,9 @@ STATUS_STYLES: dict[str, StatusStyle] = {
     "error": StatusStyle("failed", "exclamation-circle", "Error"),
     "warning": StatusStyle("preparing", "exclamation-triangle", "Warning"),
     "critical": StatusStyle("failed", "fire", "Critical"),
+    "resolving": StatusStyle("running", "arrow-path", "Resolving"),
+    "locked": StatusStyle("completed", "lock-closed", "Locked"),
+    "failed": StatusStyle("failed", "x-circle", "Failed"),
     "hint": StatusStyle("waiting", "light-bulb", "Hint"),
 }
 

@@ -15,7 +15,8 @@ from django.utils import timezone
 
 from clusters.models import Node
 from clusters.node_reports.inventory import interpreters_of
-from jobs import environments, lifecycle
+from environments import catalog
+from jobs import lifecycle
 from jobs.attempts import final_plan
 from jobs.attempts.attempt_end import end_attempt
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
@@ -117,7 +118,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         run=run.pk,
         attempt=attempt.number,
         command=next(command for command in planned.commands if command.node == part.node.name),
-        environment=environments.resolve(spec.environment, interpreters_of(part.node)),
+        environment=catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace),
         snapshot=snapshot.sha256,
         snapshot_size=snapshot.size_bytes,
         values=_values(run, attempt, hub_url, token, planned),

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobs import environments
+from environments import catalog
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import Interpreter
+from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement, Refusal
 from trainhub_launch.spec import RunSpec
+from workspaces.models import Workspace
 
 
 def check_interpreters(
-    spec: RunSpec, placement: Placement | Refusal, nodes: tuple[FreeNode, ...]
+    spec: RunSpec, placement: Placement | Refusal, nodes: tuple[FreeNode, ...], workspace: Workspace
 ) -> Iterator[Finding]:
     """Yields findings about the nodes of `placement`; checks the environment even if there are none yet."""
-    reference = spec.environment
-    if reference.name not in environments.environment_names():
+    try:
+        environment = catalog.find(spec.environment, workspace)
+    except SpecError as error:
+        # A name that does not exist is reported with everything else that the spec names wrongly.
+        if error.field != "environment.name":
+            yield Finding("error", error.field, error.message)
         return
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
     chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]
     versions: dict[str, str] = {}
     for node in chosen:
         try:
-            environment = environments.resolve(reference, node.interpreters)
+            resolved = catalog.on_node(environment, node.interpreters)
         except SpecError as error:
             # The sentence of `resolve` is written for one node; with several it must say which.
             message = (
@@ -33,24 +39,16 @@ def check_interpreters(
             )
             yield Finding("error", error.field, message)
             return
-        is_named = environment.name == environments.SYSTEM and environment.version
-        versions[node.name] = environment.version if is_named else _default_version(node.interpreters)
-    if not chosen and reference.name != environments.SYSTEM:
-        yield from _unknown_version(spec)
-    # Environments that are made on the node are made with its own Python.
+        versions[node.name] = _version_of(resolved, node.interpreters)
+    # Curated environments that are made on the node are made with its own Python.
     yield from _differing_versions(versions)
 
 
-def _unknown_version(spec: RunSpec) -> Iterator[Finding]:
-    try:
-        environments.resolve(spec.environment, ())
-    except SpecError as error:
-        yield Finding("error", error.field, error.message)
-
-
-def _default_version(interpreters: tuple[Interpreter, ...]) -> str:
-    """Returns the default version of a node: that of the first interpreter it reports, or ""."""
-    return interpreters[0].version if interpreters else ""
+def _version_of(environment: EnvironmentSpec, interpreters: tuple[Interpreter, ...]) -> str:
+    """Returns the version of Python that the environment, resolved for a node, uses there, or "" if that is
+    not known: that of its path, else of the first interpreter that the node reports."""
+    named = [item.version for item in interpreters if item.path == environment.python]
+    return next(iter((*named, *(item.version for item in interpreters))), "")
 
 
 def _differing_versions(versions: dict[str, str]) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
-from jobs import environments
+from environments.catalog import environment_names
+from environments.curated import succession_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Snapshot
@@ -65,11 +66,11 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _disk(principal)
     findings += _secrets(spec, principal)
     findings += _environment(spec)
-    findings += check_interpreters(spec, draft.idle, nodes)
+    findings += check_interpreters(spec, draft.idle, nodes, principal.workspace)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
     findings += [
         item
-        for item in validate(draft, paths=paths, environments=environments.environment_names())
+        for item in validate(draft, paths=paths, environments=environment_names(principal.workspace))
         # That a cluster which is not there has no ready nodes need not be said too.
         if cluster is not None or item.field != "resources.cluster"
     ]
@@ -105,7 +106,7 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
 
 
 def _environment(spec: RunSpec) -> Iterator[Finding]:
-    notice = environments.succession_notice(spec.environment.name)
+    notice = succession_notice(spec.environment.name)
     if notice:
         yield Finding("hint", "environment.name", notice.rstrip("."))
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
+from environments.catalog import with_version
 from jobs import lifecycle, tags
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run, RunEvent, Snapshot
@@ -82,7 +83,7 @@ def submit_with_findings(
     existing = _existing_run(principal.workspace, idempotency_key, spec, principal)
     if existing is not None:
         return Submission(existing, is_repeat=True)
-    spec = with_cluster(spec, principal)
+    spec = with_version(with_cluster(spec, principal), principal.workspace)
     reviewed = preview(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
@@ -146,10 +147,16 @@ def _existing_run(workspace: Workspace, key: str | None, spec: RunSpec, principa
 
 
 def _differs(stored: RunSpec, repeated: RunSpec) -> bool:
-    # The stored spec may have a generated name and a cluster that the hub chose, the repeated one neither.
+    # The stored spec may have a generated name, and a cluster and a version of its environment that the hub
+    # chose, the repeated one none of them.
+    environment = repeated.environment
+    if not environment.version and environment.name == stored.environment.name:
+        environment = stored.environment
     cluster = repeated.resources.cluster or stored.resources.cluster
     resources = replace(repeated.resources, cluster=cluster)
-    return replace(stored, display_name="") != replace(repeated, display_name="", resources=resources)
+    return replace(stored, display_name="") != replace(
+        repeated, display_name="", resources=resources, environment=environment
+    )
 
 
 def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:

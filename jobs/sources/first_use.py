@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from clusters.visibility import clusters_of
-from jobs import environments
+from environments.curated import CURATED, INSTALLS
 from jobs.models import PreparedEnvironment
 from trainhub_launch.order import EnvironmentSpec
 from workspaces.models import Workspace
@@ -32,7 +32,7 @@ def first_uses(workspace: Workspace, cluster: str = "") -> dict[str, FirstUse]:
     """Returns the costs of every curated environment by its name; with `cluster`, `nodes` are only those of
     this cluster."""
     rows = list(prepared_environments(workspace))
-    return {item.name: _first_use(item, rows, cluster) for item in environments.CURATED}
+    return {item.name: _first_use(item, rows, cluster) for item in CURATED}
 
 
 def prepared_environments(workspace: Workspace) -> QuerySet[PreparedEnvironment]:
@@ -48,7 +48,7 @@ def _first_use(environment: EnvironmentSpec, rows: list[PreparedEnvironment], cl
     own = [row for row in rows if (row.name, row.version) == (environment.name, environment.version)]
     builds = [(row.built_at, row) for row in own if row.built_at is not None]
     built_at, latest = max(builds, key=lambda build: build[0], default=(None, None))
-    install = environments.INSTALLS.get(environment.name)
+    install = INSTALLS.get(environment.name)
     return FirstUse(
         packages=install.packages if install else None,
         download_bytes=install.download_bytes if install else None,

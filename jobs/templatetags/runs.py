@@ -7,8 +7,8 @@ from datetime import timedelta
 from django import template
 from django.conf import settings
 
+from environments.curated import succession_notice
 from jobs.display.text import exit_text, framework_text
-from jobs.environments import succession_notice
 from jobs.models import Member, Run
 from jobs.states import FINAL
 

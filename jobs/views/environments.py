@@ -14,10 +14,13 @@ from django.views.decorators.http import require_safe
 
 from clusters.models import Node
 from clusters.visibility import visible_nodes
-from jobs.environments import CURATED, SYSTEM, environment_names, matching, needs_of, succession_notice
+from environments.catalog import SYSTEM, environment_names
+from environments.curated import CURATED, matching, needs_of, succession_notice
+from environments.models import Environment
 from jobs.models import AttemptNode, PreparedEnvironment, Run
 from jobs.sources.first_use import first_uses, prepared_environments
 from jobs.sources.installed_packages import installed_packages, normalized_name
+from jobs.sources.own_environments import find_environment, own_environments
 from jobs.views.partials import render_part
 from jobs.wizard.environment_form import write_environment
 from trainhub_launch.order import EnvironmentSpec
@@ -53,13 +56,15 @@ class PackageRow:
 @require_safe
 @needs(Role.VIEWER)
 def environments(request: WorkspaceRequest) -> HttpResponse:
-    """Lists the curated environments and the interpreters that visible nodes report. `q`: only those whose
-    name, packages, version or path contain every word of it."""
+    """Lists the workspace's own environments, the curated ones and the interpreters that visible nodes
+    report. `q`: only those whose name, packages, version or path contain every word of it."""
     workspace = request.principal.workspace
     text = request.GET.get("q", "").strip()[:MAX_TEXT_LENGTH]
     costs = first_uses(workspace)
     context = {
         "text": text,
+        "own": own_environments(workspace, text),
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
         "curated": [(item, costs[item.name], succession_notice(item.name)) for item in matching(text)],
         "interpreters": [
             row
@@ -74,12 +79,16 @@ def environments(request: WorkspaceRequest) -> HttpResponse:
 @needs(Role.VIEWER)
 def environment(request: WorkspaceRequest, name: str) -> HttpResponse:
     """Shows one environment; for the nodes' own Python, `version` chooses an interpreter by its path."""
-    if name not in environment_names():
-        raise Http404(f"There is no environment {name!r}; there are {', '.join(environment_names())}.")
     workspace = request.principal.workspace
+    own = find_environment(workspace, name)
+    if own is not None:
+        return _own_page(request, own)
+    names = environment_names(workspace)
+    if name not in names:
+        raise Http404(f"There is no environment {name!r}; there are {', '.join(names)}.")
     version = request.GET.get("version", "").replace("\x00", "") if name == SYSTEM else ""
     ref = EnvironmentRef(name, version)
-    own = _system_context(workspace, version) if name == SYSTEM else _curated_context(workspace, name)
+    of_kind = _system_context(workspace, version) if name == SYSTEM else _curated_context(workspace, name)
     words = urlencode({"filter": f'environment = "{name}"'})
     context = {
         "name": name,
@@ -89,7 +98,22 @@ def environment(request: WorkspaceRequest, name: str) -> HttpResponse:
         "all_runs_url": f"{reverse('runs')}?{words}",
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
-    return render(request, "jobs/environment.html", context | own)
+    return render(request, "jobs/environment.html", context | of_kind)
+
+
+def _own_page(request: WorkspaceRequest, environment: Environment) -> HttpResponse:
+    workspace = request.principal.workspace
+    ref = EnvironmentRef(environment.name)
+    words = urlencode({"filter": f'environment = "{environment.name}"'})
+    context = {
+        "environment": environment,
+        "versions": environment.versions.select_related("created_by"),
+        "value": environment.name,
+        "runs": _latest_runs(workspace, ref),
+        "all_runs_url": f"{reverse('runs')}?{words}",
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
+    }
+    return render_part(request, "environments/environment.html", "environments/_versions.html", context)
 
 
 def _system_context(workspace: Workspace, version: str) -> dict[str, object]:

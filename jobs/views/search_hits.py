@@ -13,9 +13,10 @@ from django.urls import NoReverseMatch, reverse
 
 from clusters.models import Gpu
 from clusters.visibility import clusters_of, visible_nodes
-from jobs import environments
+from environments.curated import matching
 from jobs.display.navigation import navigation_entries
 from jobs.models import Experiment, Run
+from jobs.sources.own_environments import own_environments
 from workspaces.access import Principal, WorkspaceRequest
 from workspaces.states import Role
 
@@ -56,6 +57,7 @@ ACTIONS = (
     Action("New run", "submit job start training", "wizard-start", role=Role.CONTRIBUTOR),
     Action("Add a machine", "node join agent", "add-machine", for_operators=True),
     Action("Add a cluster", "create provider", "add-cluster", for_operators=True),
+    Action("New environment", "create packages requirements pip", "environment-new", role=Role.CONTRIBUTOR),
     Action("Upload a model", "register version", "model-upload", role=Role.CONTRIBUTOR),
     Action("Compare runs", "difference", "compare"),
     Action("Switch theme", "dark light colour", command="theme"),
@@ -205,9 +207,19 @@ def _experiments(text: str, request: WorkspaceRequest) -> list[Hit]:
     ]
 
 
-def _environments(text: str, request: WorkspaceRequest) -> list[Hit]:  # noqa: ARG001 - as for every source
-    """Finds the curated environments by name and package ("torch 2.13")."""
-    return [
+def _environments(text: str, request: WorkspaceRequest) -> list[Hit]:
+    """Finds the workspace's own environments and the curated ones by name and package ("torch 2.13")."""
+    own = [
+        Hit(
+            "archive-box",
+            row.environment.name,
+            f"environment with {', '.join(row.packages[:MAX_OF_A_KIND])}",
+            reverse("environment", args=[row.environment.name]),
+            "Environments",
+        )
+        for row in own_environments(request.principal.workspace, text)
+    ]
+    curated = [
         Hit(
             "archive-box",
             item.name,
@@ -215,5 +227,6 @@ def _environments(text: str, request: WorkspaceRequest) -> list[Hit]:  # noqa: A
             reverse("environment", args=[item.name]),
             "Environments",
         )
-        for item in environments.matching(text)[:MAX_OF_A_KIND]
+        for item in matching(text)
     ]
+    return [*own, *curated][:MAX_OF_A_KIND]

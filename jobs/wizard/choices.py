@@ -9,11 +9,13 @@ from clusters.gpus.gpu_models import ModelCount, count_models
 from clusters.models import Cluster, Node
 from clusters.offers import nodes_of
 from clusters.visibility import clusters_of
-from jobs import environments
+from environments import curated
+from environments.catalog import SYSTEM
 from jobs.models import Experiment, Run, Snapshot
 from jobs.sources import examples
 from jobs.sources.examples import Example
 from jobs.sources.first_use import FirstUse, first_uses
+from jobs.sources.own_environments import OwnRow, own_environments, packages_of
 from jobs.states import RunKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
@@ -24,6 +26,8 @@ from workspaces.models import Workspace
 
 # The page contains every suggestion as an option of a datalist.
 MAX_FILES = 500
+# Packages of an environment that its choice names.
+MAX_PACKAGES = 12
 
 
 @dataclass(frozen=True)
@@ -78,13 +82,16 @@ class ClusterChoice:
 @dataclass(frozen=True)
 class EnvironmentChoice:
     """An environment to choose. `is_rare`: one of possibly many interpreters, which the page folds away
-    unless it is chosen. `first_use`: None if nothing is installed."""
+    unless it is chosen. `first_use`: None if nothing is installed. `state`: of the newest version of the
+    workspace's own; `is_usable`: whether it has a locked one."""
 
     value: str
     title: str
     sentence: str
     is_rare: bool = False
     first_use: FirstUse | None = None
+    state: str = ""
+    is_usable: bool = True
 
 
 @dataclass(frozen=True)
@@ -142,16 +149,36 @@ def is_former_cluster(name: str, offered: Iterable[ClusterChoice]) -> bool:
 
 
 def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
-    """Returns the curated environments, the node's default Python, and the interpreters that the nodes of the
-    workspace's clusters report."""
+    """Returns the workspace's own environments, the curated ones, the node's default Python, and the
+    interpreters that the nodes of the workspace's clusters report."""
     costs = first_uses(workspace)
     return (
+        *(_own_choice(row) for row in own_environments(workspace)),
         *(
-            EnvironmentChoice(item.name, item.name, environments.describe(item), first_use=costs[item.name])
-            for item in environments.CURATED
+            EnvironmentChoice(item.name, item.name, curated.describe(item), first_use=costs[item.name])
+            for item in curated.CURATED
         ),
         EnvironmentChoice("system", "The node's own Python", "Nothing is installed; starts at once."),
         *_interpreters(clusters_of(workspace)),
+    )
+
+
+def _own_choice(row: OwnRow) -> EnvironmentChoice:
+    """Returns the newest locked version as a choice, or one that cannot be chosen if there is none."""
+    locked = next((item for item in row.environment.versions.all() if item.is_locked), None)
+    name, newest = row.environment.name, row.newest
+    if locked is None:
+        sentence = newest.failure or "It can be chosen once it is locked."
+        title = f"{name}, version {newest.number}"
+        return EnvironmentChoice(
+            f"{name}:{newest.number}", title, sentence, state=newest.state, is_usable=False
+        )
+    later = "" if locked is newest else f" Version {newest.number} is not locked: {newest.state}."
+    sentence = (
+        f"Python {locked.python} with locked packages: {', '.join(packages_of(locked)[:MAX_PACKAGES])}."
+    )
+    return EnvironmentChoice(
+        f"{name}:{locked.number}", f"{name}, version {locked.number}", sentence + later, state=locked.state
     )
 
 
@@ -166,10 +193,10 @@ def gallery(workspace: Workspace) -> Gallery:
 
 
 def _card(example: Example, costs: Mapping[str, FirstUse]) -> GalleryCard:
-    environment = example.spec.get("environment", {}).get("name", environments.SYSTEM)
+    environment = example.spec.get("environment", {}).get("name", SYSTEM)
     use = costs.get(environment)
     # A node that has used the environment was prepared.
-    preparation = "" if use is not None and use.nodes else environments.preparation(environment)
+    preparation = "" if use is not None and use.nodes else curated.preparation(environment)
     command = example.spec.get("command") or [example.spec["script"], *example.spec.get("arguments", ())]
     return GalleryCard(example, FRAMEWORKS[example.framework].label, " ".join(command), use, preparation)
 

@@ -11,7 +11,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from jobs.environments import environment_names
+from environments.catalog import environment_names
 from jobs.models import Draft
 from jobs.sources import examples, snapshots
 from jobs.wizard import choices, drafts, steps
@@ -47,10 +47,9 @@ def blank(request: WorkspaceRequest) -> HttpResponse:
 def with_environment(request: WorkspaceRequest) -> HttpResponse:
     """Starts a draft in which the posted `environment` (`name` or `name:version`) is chosen."""
     ref = read_environment(request.POST.get("environment", "")[:MAX_ENVIRONMENT_LENGTH])
-    if ref.name not in environment_names():
-        messages.error(
-            request, f"Environment: {ref.name!r} is none; choose one of {', '.join(environment_names())}."
-        )
+    names = environment_names(request.principal.workspace)
+    if ref.name not in names:
+        messages.error(request, f"Environment: {ref.name!r} is none; choose one of {', '.join(names)}.")
         return redirect("environments")
     draft = drafts.start(request.principal, environment=ref)
     return redirect("wizard-step", draft.pk, steps.NAMES[0])

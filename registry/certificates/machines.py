@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from clusters.models import Gpu
 from clusters.node_reports.inventory import interpreters_of
-from jobs import environments
+from environments import catalog
 from jobs.models import AttemptNode, Run
 from trainhub_launch.errors import SpecError
 from trainhub_launch.json_types import JsonObject
@@ -31,7 +31,7 @@ def environment_of(run: Run) -> dict[str, object] | None:
     part = _parts(run).first()
     interpreters = interpreters_of(part.node) if part else ()
     try:
-        resolved = environments.resolve(EnvironmentRef(**facts), interpreters)
+        resolved = catalog.resolve(EnvironmentRef(**facts), interpreters, run.workspace)
     except SpecError:
         # The environment is no longer known here; the certificate then has only its name and version.
         return facts

@@ -11,10 +11,10 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from clusters.task_messages import send_task_soon
 from jobs import causes, lifecycle, outputs
 from jobs.models import Run
 from jobs.states import FINAL, Reason, RunState
-from jobs.task_messages import send_task_soon
 from registry.errors import RegistryError
 from registry.exports import reports
 from registry.exports.states import ExportState

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django import forms
 
 from clusters.visibility import clusters_of
-from jobs.environments import ONNX
+from environments.curated import ONNX
 from jobs.wizard.choices import environment_choices
 from registry.exports.options import ABSOLUTE, RELATIVE, Options, candidates, examples
 from registry.exports.sources import factories
@@ -100,7 +100,8 @@ class ExportForm(forms.Form):
         self._offer("file", [(path, path) for path in (*likely, *rest)])
         self._offer("example", [("", "None: as typed above"), *((name, name) for name in examples(version))])
         self._offer(
-            "environment", [(choice.value, choice.title) for choice in environment_choices(workspace)]
+            "environment",
+            [(choice.value, choice.title) for choice in environment_choices(workspace) if choice.is_usable],
         )
         self._offer(
             "cluster", [(name, name) for name in clusters_of(workspace).values_list("name", flat=True)]

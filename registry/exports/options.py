@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from environments.curated import ONNX
 from jobs import outputs
-from jobs.environments import ONNX
 from jobs.models import Artifact
 from registry.errors import RegistryError
 from registry.exports.notation import check_axes, read_dynamic, read_inputs

@@ -7,7 +7,7 @@ import logging
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from jobs.task_messages import send_task_soon
+from clusters.task_messages import send_task_soon
 from registry.certificates import issuance
 from registry.models import ModelFile, ModelVersion
 from registry.registration import LOGGED_MODEL, files_below

@@ -13,7 +13,7 @@ from tests.js.node import SCRIPTS, run_node
 
 MODULES = sorted(SCRIPTS.rglob("*.js"))
 CHECKER = PROJECT / "tests" / "js" / "check_modules.mjs"
-PAGE_PACKAGES = ("clusters", "jobs", "registry", "tracking", "trainhub", "workspaces")
+PAGE_PACKAGES = ("clusters", "environments", "jobs", "registry", "tracking", "trainhub", "workspaces")
 MAX_COLUMNS = 120
 REFERENCE = re.compile(r"""["'](js/[\w/-]+\.js)["']""")
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
-from jobs import environments
-from jobs.environments import CURATED, Succession
+from environments import curated
+from environments.curated import CURATED
 from jobs.models import Draft, Run
 from jobs.scheduling.run_preview import preview
 from tests.jobs.builders import Played, launched, node
@@ -177,31 +177,31 @@ class TestSuccession:
     """None of the curated environments is old at present, so the test says that one is."""
 
     @pytest.mark.parametrize(
-        ("succession", "sentence"),
+        ("deprecated", "successor", "sentence"),
         [
             (
-                Succession("TrainHub-PyTorch-3", is_deprecated=True),
-                f"{NAME} is deprecated, and a later version of this hub will not have it: choose TrainHub-",
+                "its PyTorch gets no more fixes",
+                "TrainHub-PyTorch-3",
+                f"{NAME} is deprecated: its PyTorch gets no more fixes; choose TrainHub-PyTorch-3",
             ),
-            (Succession("TrainHub-PyTorch-3"), f"{NAME} has a newer successor: choose TrainHub-PyTorch-3"),
-            (Succession(is_deprecated=True), "choose another environment for new runs"),
+            ("", "TrainHub-PyTorch-3", f"{NAME} has a newer successor: choose TrainHub-PyTorch-3"),
+            ("its PyTorch gets no more fixes", "", "choose another environment for new runs"),
         ],
     )
     def test_stands_on_the_pages_of_the_environment_and_of_runs_with_it(
-        self, monkeypatch: pytest.MonkeyPatch, succession: Succession, sentence: str
+        self, monkeypatch: pytest.MonkeyPatch, deprecated: str, successor: str, sentence: str
     ) -> None:
         who = principal_of(make_contributor())
         node("alpha")
         run = launched(who, environment={"name": NAME}, display_name="old")
         assert sentence not in seen(ADDRESS)
-        monkeypatch.setitem(environments.SUCCESSIONS, NAME, succession)
+        old = replace(curated.BY_NAME[NAME], deprecated=deprecated, successor=successor)
+        monkeypatch.setitem(curated.BY_NAME, NAME, old)
         assert sentence in seen(ADDRESS)
         assert sentence in seen(f"/runs/{run.number}/overview/")
         assert sentence in client_of(make_viewer()).get("/environments/").content.decode()
         findings = preview(read_spec(run.spec), who).findings
         assert [item.level for item in findings if sentence in item.message] == ["hint"]
 
-    def test_of_a_name_that_stands_there_is_that_of_a_curated_environment(self) -> None:
-        names = set(environments.environment_names())
-        assert set(environments.SUCCESSIONS) <= names
-        assert {item.successor for item in environments.SUCCESSIONS.values()} <= {"", *names}
+    def test_the_successor_of_a_curated_environment_is_one(self) -> None:
+        assert {item.successor for item in curated.SETS} <= {"", *curated.BY_NAME}

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.models import Node
-from jobs.environments import CURATED
+from environments.curated import CURATED
 from jobs.models import Draft, Experiment, PreparedEnvironment, Run, Snapshot
 from jobs.sources.examples import examples
 from jobs.wizard import drafts

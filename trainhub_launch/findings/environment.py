@@ -8,11 +8,17 @@ from collections.abc import Collection, Iterator
 from trainhub_launch.findings.finding import Finding
 from trainhub_launch.spec import RunSpec
 
-# Only names of curated environments may begin with these.
-RESERVED_PREFIXES = ("AzureML", "TrainHub-")
+# Only names of curated environments may begin with these, in capitals or not.
+RESERVED_PREFIXES = ("AzureML", "TrainHub")
 # Files at the top of a source folder that list packages.
 _PACKAGE_LISTS = frozenset(
     {"requirements.txt", "environment.yml", "environment.yaml", "conda.yaml", "Pipfile"}
+)
+_REQUIREMENTS = "requirements.txt"
+_MAKE = "make an environment from the file (Environments, New environment), and choose it"
+_CHOOSE = (
+    "choose an environment that has them; or install them on the nodes into a conda environment or a Python "
+    "of pyenv, and choose that one among the interpreters"
 )
 
 
@@ -32,12 +38,9 @@ def environment_findings(
 ) -> Iterator[Finding]:
     name = spec.environment.name
     for path in sorted(_PACKAGE_LISTS.intersection(paths or ())):
+        remedy = _MAKE if path == _REQUIREMENTS else _CHOOSE
         yield Finding(
-            "hint",
-            "environment.name",
-            f"the packages of {path} are not installed: TrainHub does not read it yet. Choose an environment "
-            "that has them; or install them on the nodes into a conda environment or a Python of pyenv, and "
-            "choose that one among the interpreters",
+            "hint", "environment.name", f"the packages of {path} are not installed by themselves: {remedy}"
         )
     if names is None or name == "system" or name in names:
         return

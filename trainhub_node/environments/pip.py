@@ -3,7 +3,7 @@
 Packages are first downloaded, only as wheels, which runs none of their code. They are then installed
 without an index, and without the variables that lead to one (`PIP_*` and proxies, which may hold
 passwords). Only if something has no wheel does pip build it, and the code that this runs sees pip's
-variables."""
+variables. A locked environment is never built from source: each file must have a hash of the lock."""
 
 from __future__ import annotations
 
@@ -34,6 +34,8 @@ TERM_GRACE_S = 3.0
 BUILDER = "trainhub-build"
 PIP_OPTIONS = ("--no-input", "--progress-bar", "off", "--disable-pip-version-check")
 WHEEL = ".whl"
+LOCK = "requirements.lock"
+MISMATCH = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES"
 # Requirements whose sources pip builds without an error, but into something that cannot train.
 ONLY_WHEELS = {
     "horovod==0.28.1": (
@@ -67,7 +69,13 @@ class EnvironmentBuild:
 
     def run(self, spec: Mapping[str, Any], python: str) -> None:
         """Makes the environment. Raises PreparationFailed with pip's last error, or StopRequested."""
+        lock = spec.get("lock", "")
+        if lock:
+            self._write_lock(lock)
         self._make_venv(python)
+        if lock:
+            self._install_lock(spec)
+            return
         requirements = list(spec["requirements"])
         if not requirements:
             return
@@ -107,6 +115,33 @@ class EnvironmentBuild:
         if code != 0:
             raise PreparationFailed(
                 "environment", f"pip could not install {', '.join(requirements)}: {_last_error(self._gang)}"
+            )
+
+    def _write_lock(self, lock: str) -> None:
+        # Before any process of the builder runs, which could put a link in the place of the file.
+        file = os.open(f"{self._scratch}/{LOCK}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            data = memoryview(lock.encode())
+            while data:
+                data = data[os.write(file, data) :]
+            os.fchmod(file, 0o644)
+        finally:
+            os.close(file)
+
+    def _install_lock(self, spec: Mapping[str, Any]) -> None:
+        """Installs what the lock names, its indexes included. Nothing is resolved: the lock is complete."""
+        locked = ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
+        wheels, lock = f"{self._scratch}/wheels", f"{self._scratch}/{LOCK}"
+        download = [*self._pip(), "download", *PIP_OPTIONS, *locked, "--dest", wheels, "--requirement", lock]
+        offline = ["--no-index", "--find-links", wheels]
+        install = [*self._pip(), "install", *PIP_OPTIONS, *locked, *offline, "--requirement", lock]
+        code = self._call(download, self._gang.terms["pip"])
+        if code == 0:
+            code = self._call(install, {})
+        if code != 0:
+            reason = hash_mismatch(_tail(self._gang)) or _last_error(self._gang)
+            raise PreparationFailed(
+                "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
             )
 
     def write(self, sentence: str) -> None:
@@ -227,8 +262,27 @@ def _terminate(pid: int) -> None:
 
 def _last_error(gang: Gang) -> str:
     """Returns the last line that pip marks as an error, else the last line."""
-    with open(gang.folder.log(LOG), "rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-        lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    lines = _tail(gang)
     errors = [line for line in lines if line.startswith(("ERROR:", "error:", "Error:"))]
     return (errors or lines or ["it wrote no message"])[-1]
+
+
+def hash_mismatch(lines: list[str]) -> str:
+    """Returns which package of pip's output does not match its hash, as a sentence, or ""."""
+    at = next((number for number, line in enumerate(lines) if line.startswith(MISMATCH)), None)
+    if at is None:
+        return ""
+    # pip writes the package in the line after its own advice.
+    package = next((line.split()[0] for line in lines[at + 1 :] if " from " in line), "a package")
+    return (
+        f"the file of {package} on the index is not the one that was locked: its hash differs. Make a new "
+        "version of the environment if the file was replaced on purpose."
+    )
+
+
+def _tail(gang: Gang) -> list[str]:
+    """Returns the last lines of the build log, without empty ones."""
+    with open(gang.folder.log(LOG), "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+        text = file.read().decode(errors="replace")
+    return [line.strip() for line in text.splitlines() if line.strip()]

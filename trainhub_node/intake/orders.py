@@ -39,6 +39,7 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_texts("requirements", order.environment.requirements)
     _check_texts("index_urls", order.environment.index_urls)
     _check_texts("python", (order.environment.python,))
+    _check_texts("lock", (order.environment.lock,))
     _check_texts("values", (*order.values, *order.values.values()))
     for process in data["command"]["processes"]:
         _check_process(process)

@@ -1,9 +1,10 @@
-"""Decides to which IP addresses a webhook may be sent, in whatever form they are written."""
+"""Decides to which IP addresses that people name the hub may connect, for webhooks and package indexes, in
+whatever form they are written."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from django.conf import settings
 
@@ -38,20 +39,22 @@ COMPATIBLE = ipaddress.IPv6Network("::/96")
 ISATAP = (0x00005EFE, 0x02005EFE)
 
 
-def may_reach(text: str, host: str, port: int) -> bool:
-    """Returns whether a webhook to `host`, which has the address `text`, may be sent there."""
+def may_reach(text: str, host: str, port: int, listed_hosts: Collection[str] | None = None) -> bool:
+    """Returns whether the hub may connect to `host`, which has the address `text`. `listed_hosts`: the hosts
+    that the installation lists for this purpose, by default those of webhooks."""
     forms = list(_forms(ipaddress.ip_address(text.partition("%")[0])))
     if any(form in network for form in forms for network in NEVER if form.version == network.version):
         return False
-    return not any(form.is_loopback for form in forms) or _may_reach_loopback(host, port)
+    listed = settings.WEBHOOK_HOSTS if listed_hosts is None else listed_hosts
+    return not any(form.is_loopback for form in forms) or _may_reach_loopback(host, port, listed)
 
 
-def _may_reach_loopback(host: str, port: int) -> bool:
-    """Returns whether a webhook may reach programs on the hub's own machine: only while the hub serves this
-    machine alone, or if the host is listed in WEBHOOK_HOSTS, and never at the hub's own ports."""
+def _may_reach_loopback(host: str, port: int, listed_hosts: Collection[str]) -> bool:
+    """Returns whether the hub may connect to programs on its own machine: only while it serves this machine
+    alone, or if the installation lists the host, and never at the hub's own ports."""
     if port in settings.OWN_PORTS:
         return False
-    return settings.IS_ON_LOOPBACK_ONLY or host in settings.WEBHOOK_HOSTS
+    return settings.IS_ON_LOOPBACK_ONLY or host in listed_hosts
 
 
 def _forms(address: Address) -> Iterator[Address]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from jobs.environments import ONNX
+from environments.curated import ONNX
 from registry.exports.options import ABSOLUTE, RELATIVE, Options
 from registry.exports.states import ExportState
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from clusters.enrolment import node_tokens
 from clusters.models import Alert, Gpu, JoinToken, Node, NodeReservation
+from environments.changes import create_version
 from jobs.models import Artifact, Experiment, Run, RunTag
 from jobs.tokens import attempt_token as job_token
 from jobs.wizard import drafts
@@ -201,6 +202,14 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
     )
 
 
+def _environment(who: Principal) -> dict[str, Values]:
+    """A curated environment's page is everybody's; the others are of the workspace's own."""
+    made = create_version(who, "mine", "numpy", "3.11")
+    values = {"name": "mine", "number": made.number, "file": "requirements.txt"}
+    paths = [f"/environments/<str:name>/{part}/" for part in ("clone", "edit", "versions")]
+    return {"/environments/": {"name": "system"}, **dict.fromkeys((*paths, "/api/v1/environments/"), values)}
+
+
 def _secret(who: Principal) -> dict[str, Values]:
     secret = Secret.objects.create(
         workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
@@ -242,7 +251,7 @@ def _named(who: Principal, runs: tuple[Run, Run, Run], of_run: str) -> dict[str,
         "/ajax-api/2.0/mlflow-artifacts/artifacts/{": {"path": of_run},
         "/clusters/": {"name": "local"},
         "/nodes/": {"name": "alpha"},
-        "/environments/": {"name": "system"},
+        **_environment(who),
         "/runs/new/example/": {"name": "hello"},
         "/api/v1/clusters/": {"name": "local"},
         "/api/v1/nodes/": {"name": "alpha"},

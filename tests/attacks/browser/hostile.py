@@ -53,6 +53,7 @@ class Hostile:
         self.logged = self._log()
         self._name_people()
         self._register()
+        self._add_environment()
         self.node = self._join()
         assert wait_for(hub, self.job)["state"] == "Failed"
 
@@ -144,6 +145,12 @@ class Hostile:
         event = GpuEvent(sequence, time.time(), "xid", gpu.uuid, 79, MARKUP)
         return Report(agent="a" * 32, sequence=sequence, sent_at=time.time(), heartbeat=beat, events=(event,))
 
+    def _add_environment(self) -> None:
+        body = {"name": "hostile", "requirements": [f"# </textarea></pre>{MARKUP}", "no-such-package"]}
+        with self.hub.client() as client:
+            answer = client.post("/api/v1/environments/", json=body)
+            assert answer.is_success, answer.text
+
     def addresses(self) -> dict[str, list[str]]:
         """Pages that show what was said, by area."""
         number, logged = told(self.hub, self.job)["number"], self.logged.number
@@ -162,6 +169,9 @@ class Hostile:
                 "/experiments/",
                 "/environments/",
                 "/environments/system/",
+                "/environments/hostile/",
+                "/environments/hostile/edit/",
+                "/environments/hostile/versions/1/",
                 "/usage/",
                 both,
                 f"{both}&sections=params,metrics,attributes,relations",
@@ -194,5 +204,6 @@ class Hostile:
             pages["files"][0]: [MARKUP[:40]],
             "/models/hostile/": ["<img src=x"],
             "/people/1/": [MARKUP[:40]],
+            "/environments/hostile/versions/1/": [MARKUP[:40]],
             f"/nodes/{self.node}/": [SHORT],
         }

@@ -13,7 +13,7 @@ import pytest
 
 from tests.hub import PROJECT
 
-PACKAGES = ("clusters", "jobs", "live", "registry", "tracking", "trainhub", "workspaces")
+PACKAGES = ("clusters", "environments", "jobs", "live", "registry", "tracking", "trainhub", "workspaces")
 UNSAFE_IN_TEMPLATES = re.compile(
     r"\|\s*safe(seq)?\b|autoescape\s+off|<[^<>]*\s[\w:-]+=(\{\{|'[^'<>]*\{\{(?! csrf_token))"
 )

@@ -64,6 +64,7 @@ PAGES = [
     "/models/",
     "/environments/",
     "/environments/TrainHub-PyTorch-2.13/",
+    "/environments/new/",
     "/settings/",
     "/settings/notifications/",
     "/settings/password/",

@@ -14,6 +14,7 @@ from slipcover import FileMatcher, ImportManager, Slipcover, merge_coverage
 PROJECT = Path(__file__).resolve().parents[3]
 PACKAGES = (
     "clusters",
+    "environments",
     "jobs",
     "live",
     "registry",

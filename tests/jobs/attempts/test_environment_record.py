@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.models import Node
-from jobs.environments import CURATED
+from environments.curated import CURATED
 from jobs.models import PreparedEnvironment
 from jobs.sources.first_use import first_uses
 from tests.jobs.builders import Played, launched, node

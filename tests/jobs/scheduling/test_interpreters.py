@@ -9,6 +9,7 @@ from trainhub_launch.frameworks import demand
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.scheduler.placement import FreeNode, provisional
 from trainhub_launch.spec import EnvironmentRef
+from workspaces.models import Workspace
 
 
 def having(name: str, *versions: str) -> FreeNode:
@@ -18,7 +19,7 @@ def having(name: str, *versions: str) -> FreeNode:
 
 def said(environment: EnvironmentRef, *nodes: FreeNode) -> list[Finding]:
     spec = make_spec(pytorch(None, len(nodes) or 1, backend="gloo"), environment=environment)
-    return list(check_interpreters(spec, provisional(demand(spec), nodes), nodes))
+    return list(check_interpreters(spec, provisional(demand(spec), nodes), nodes, Workspace()))
 
 
 def test_the_same_everywhere_gives_nothing_to_say() -> None:

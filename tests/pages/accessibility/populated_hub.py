@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import httpx
 
 from simulator import Scenario, environment
 from simulator.models import h100, in_mig_mode, works_while_held
+from tests.environments.package_index import PackageIndex
 from tests.hub import Hub, eventually
 from tests.pages.logs.training_log import begin
 from tests.pages.test_models import Dangerous, scanned
@@ -49,7 +51,10 @@ class PopulatedHub:
         hot = h100("accessible hot", values={"temperature_c": TOO_HOT_CELSIUS})
         split = in_mig_mode(h100("accessible split"), 2)
         Scenario([*self.gpus, hot, split]).write(folder / "scenario")
-        self.hub = Hub(folder / "data", ALERT_LASTING_SECONDS="2", **environment(folder / "scenario"))
+        (folder / "index").mkdir()
+        self.index = PackageIndex(folder / "index")
+        pip = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": self.index.url}
+        self.hub = Hub(folder / "data", ALERT_LASTING_SECONDS="2", **pip, **environment(folder / "scenario"))
         self.hub.is_recorded = True
         self.names: dict[str, str] = {}
 
@@ -64,6 +69,7 @@ class PopulatedHub:
         self._add_models()
         self._add_people()
         self._add_drafts()
+        self._add_environments()
         eventually(lambda: self._get("alerts/?state=firing")["results"], 60, "an alert fires")
         return self
 
@@ -154,6 +160,20 @@ class PopulatedHub:
     def _add_drafts(self) -> None:
         address = self._submit_form("/runs/new/example/hello/").headers["location"]
         self.names["draft"] = address.split("/")[3]
+
+    def _add_environments(self) -> None:
+        """Makes two versions that are locked, and one that fails."""
+        with self.index.serving():
+            for version in ("1.0", "2.0"):
+                self.index.add("tinylib", version)
+            for requirement in ("tinylib==1.0", "tinylib==2.0", "no-such-package"):
+                body = {"name": "digits", "requirements": ["# For the examples", requirement]}
+                made = self._ask("POST", "environments/", json=body).json()
+                address = f"environments/digits/versions/{made['version']}/"
+                eventually(partial(self._is_resolved, address), 60, f"{requirement} is resolved")
+
+    def _is_resolved(self, address: str) -> bool:
+        return bool(self._get(address)["state"] != "resolving")
 
     def _submit_form(self, path: str, **values: str) -> httpx.Response:
         """Returns the answer to a form of a page."""

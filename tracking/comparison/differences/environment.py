@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from jobs.environments import CURATED, SYSTEM
+from environments.catalog import SYSTEM, find
 from jobs.models import Artifact, AttemptNode, Run
 from jobs.sources.installed_packages import installed_packages, normalized_name
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable
 from tracking.models import LoggedModelFile
+from trainhub_launch.errors import SpecError
+from trainhub_launch.spec import EnvironmentRef
 from workspaces.stored_files import blobs
 
 # A name, extras in brackets, and conditions up to a marker (;), a comment (#) or an address (@).
@@ -58,7 +60,7 @@ def _packages(run: Run, versions: Facts) -> Facts:
     packages: dict[str, str] = {}
     # Later sources replace earlier ones, so the most reliable source is the last.
     for source in (
-        _curated_requirements(run),
+        _requirements(run),
         _model_requirements(run),
         installed_packages(run.pk, run.attempt),
         versions,
@@ -87,11 +89,14 @@ def _node_versions(run: Run) -> Facts:
     return {}
 
 
-def _curated_requirements(run: Run) -> Facts:
-    name = (run.spec.get("environment") or {}).get("name", "")
-    return read_requirements(
-        "\n".join(line for item in CURATED if item.name == name for line in item.requirements)
-    )
+def _requirements(run: Run) -> Facts:
+    ref = run.spec.get("environment") or {}
+    try:
+        environment = find(EnvironmentRef(ref.get("name", SYSTEM), ref.get("version", "")), run.workspace)
+    except SpecError:
+        # A later version of the hub no longer has the environment of a run that an earlier one started.
+        return {}
+    return read_requirements("\n".join(environment.requirements))
 
 
 def _model_requirements(run: Run) -> Facts:

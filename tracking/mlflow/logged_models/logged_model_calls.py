@@ -8,8 +8,8 @@ import re
 from django.db import transaction
 from django.utils import timezone
 
+from clusters.task_messages import send_task_soon
 from jobs.models import Run
-from jobs.task_messages import send_task_soon
 from tracking.callers import Caller
 from tracking.mlflow import experiments, lookup
 from tracking.mlflow.default_names import random_name

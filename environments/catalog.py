@@ -1,0 +1,148 @@
+"""Finds the environment that a run names: an interpreter of the node, a curated environment, or a version of
+one of the workspace's own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from environments.curated import CURATED
+from environments.lock_file import pins_of
+from environments.models import Environment, EnvironmentVersion
+from environments.requirement_list import read_requirements
+from environments.states import VersionState
+from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import Interpreter
+from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.spec import EnvironmentRef, RunSpec
+from workspaces.models import Workspace
+
+SYSTEM = "system"
+PYPI = "https://pypi.org/simple"
+
+
+def environment_names(workspace: Workspace) -> tuple[str, ...]:
+    """Returns the names of all environments that runs of the workspace can use."""
+    own = Environment.objects.filter(workspace=workspace).values_list("name", flat=True)
+    return (SYSTEM, *own, *(environment.name for environment in CURATED))
+
+
+def resolve(
+    ref: EnvironmentRef, interpreters: Collection[Interpreter], workspace: Workspace
+) -> EnvironmentSpec:
+    """Returns the environment for `ref` on a node that has `interpreters`.
+
+    Raises SpecError with the available names or versions if there is no such environment."""
+    return on_node(find(ref, workspace), interpreters)
+
+
+def find(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentSpec:
+    """Returns the environment for `ref` on no particular node: its `python` is a version instead of a path,
+    or "" for the node's default. Raises SpecError if there is none, or if it is not locked."""
+    if ref.name == SYSTEM:
+        return EnvironmentSpec(name=SYSTEM, version=ref.version, kind="system", python=ref.version)
+    curated = [environment for environment in CURATED if environment.name == ref.name]
+    for environment in curated:
+        if ref.version in ("", environment.version):
+            return environment
+    if curated:
+        versions = ", ".join(environment.version for environment in curated)
+        raise SpecError(
+            "environment.version", f"{ref.name} has no version {ref.version!r}; it has {versions}"
+        )
+    return spec_of(own_version(ref, workspace))
+
+
+def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion:
+    """Returns the version of the workspace's own environment: the newest locked one if `ref` names none.
+    Raises SpecError if there is none, or if it is not locked."""
+    versions = EnvironmentVersion.objects.select_related("environment").filter(
+        environment__workspace=workspace, environment__name=ref.name
+    )
+    newest = None if "\x00" in ref.name else versions.order_by("-number").first()
+    if newest is None:
+        raise SpecError(
+            "environment.name",
+            f"{ref.name!r} is not an environment; choose one of {', '.join(environment_names(workspace))}",
+        )
+    if not ref.version:
+        version = versions.filter(state=VersionState.LOCKED).order_by("-number").first() or newest
+    else:
+        version = _numbered(ref, [*versions])
+    if version.state == VersionState.RESOLVING:
+        raise SpecError(
+            "environment.version", f"{version} is still being resolved; submit again when it is locked"
+        )
+    if version.state == VersionState.FAILED:
+        raise SpecError(
+            "environment.version",
+            f"{version} could not be resolved ({version.failure.rstrip('.')}); edit it at "
+            f"/environments/{ref.name}/versions/{version.number}/",
+        )
+    return version
+
+
+def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
+    """Returns the spec with the number of the newest locked version, if it names one of the workspace's own
+    environments without a version: the run and its clones keep it."""
+    ref = spec.environment
+    if ref.version or "\x00" in ref.name:
+        return spec
+    is_own = Environment.objects.filter(workspace=workspace, name=ref.name).exists()
+    if not is_own:
+        return spec
+    try:
+        version = own_version(ref, workspace)
+    except SpecError:
+        # The preview reports it as a finding, together with everything else.
+        return spec
+    return replace(spec, environment=EnvironmentRef(ref.name, str(version.number)))
+
+
+def spec_of(version: EnvironmentVersion) -> EnvironmentSpec:
+    """Returns a locked version as nodes get it. `requirements` and `index_urls` are for agents that do not
+    read locks."""
+    source = read_requirements(version.requirements)
+    extra = source.extra_index_urls
+    # To an older agent the first is the main index: it has no way to name only further ones.
+    indexes = (source.index_url or PYPI, *extra) if extra else (source.index_url,) if source.index_url else ()
+    return EnvironmentSpec(
+        name=version.environment.name,
+        version=str(version.number),
+        kind="venv",
+        python=version.python,
+        requirements=pins_of(version.lock),
+        index_urls=indexes,
+        lock=version.lock,
+    )
+
+
+def on_node(environment: EnvironmentSpec, interpreters: Collection[Interpreter]) -> EnvironmentSpec:
+    """Returns the environment with the path of the node's interpreter. Raises SpecError with the versions
+    that the node has, if it lacks the one needed."""
+    python = environment.python
+    if not python:
+        return environment
+    for interpreter in interpreters:
+        exact = python in (interpreter.path, interpreter.version)
+        if exact or interpreter.version.startswith(f"{python}."):
+            is_system = environment.kind == "system"
+            version = interpreter.version if is_system else environment.version
+            return replace(environment, version=version, python=interpreter.path)
+    has = ", ".join(f"{item.version} ({item.path})" for item in interpreters) or "none"
+    needs = "" if environment.kind == "system" else f"{environment.name} {environment.version} needs Python "
+    if needs:
+        raise SpecError(
+            "environment.version",
+            f"{needs}{python}, which is not on the chosen node; it has {has}. Make a "
+            "version for one of these",
+        )
+    raise SpecError("environment.version", f"no Python {python!r} is on the chosen node; it has {has}")
+
+
+def _numbered(ref: EnvironmentRef, versions: list[EnvironmentVersion]) -> EnvironmentVersion:
+    for version in versions:
+        if str(version.number) == ref.version:
+            return version
+    numbers = ", ".join(str(version.number) for version in versions)
+    raise SpecError("environment.version", f"{ref.name} has no version {ref.version!r}; it has {numbers}")

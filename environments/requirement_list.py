@@ -1,0 +1,201 @@
+"""Reads the lines of a requirements file, and refuses by number what an environment cannot be made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from trainhub_launch.errors import SpecError
+
+FIELD = "requirements"
+MAX_BYTES = 512 * 1024
+MAX_REQUIREMENTS = 1000
+MAX_INDEXES = 10
+MAX_URL_LENGTH = 500
+
+_HASH = re.compile(r"\s--hash=(\S*)")
+_SHA256 = re.compile(r"sha256:[0-9a-f]{64}\Z")
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_INDEX_OPTIONS = {
+    "-i": "--index-url",
+    "--index-url": "--index-url",
+    "--pypi-url": "--index-url",
+    "--extra-index-url": "--extra-index-url",
+}
+# Option -> what to do instead.
+_REMEDIES = {
+    "-e": "put that code into the run's source folder; only packages of an index are installed here",
+    "--editable": "put that code into the run's source folder; only packages of an index are installed here",
+    "-r": "copy the lines of that file to this place",
+    "--requirement": "copy the lines of that file to this place",
+    "-c": "write its conditions as lines of their own, such as numpy<2",
+    "--constraint": "write its conditions as lines of their own, such as numpy<2",
+    "-f": "name an index with --index-url or --extra-index-url",
+    "--find-links": "name an index with --index-url or --extra-index-url",
+    "--no-index": "remove the line; packages come from an index",
+    "--no-binary": "remove the line; only wheels are installed",
+    "--only-binary": "remove the line; only wheels are installed anyway",
+    "--prefer-binary": "remove the line; only wheels are installed anyway",
+    "--require-hashes": "remove the line; every package is locked with its hashes anyway",
+    "--pre": "remove the line, and name the version, such as torch==2.14.0rc1",
+    "--trusted-host": "remove the line, and name the index with https://",
+}
+_PACKAGES_ONLY = "name a package and its version, such as numpy==2.1.0"
+
+
+@dataclass(frozen=True)
+class RequirementList:
+    """`requirements`: one for each package, without hashes. `hashes`: those that the lines allow, by the
+    package's normalised name. `index_url`: instead of the hub's index, or ""; `extra_index_urls`: beside
+    it."""
+
+    requirements: tuple[str, ...]
+    index_url: str = ""
+    extra_index_urls: tuple[str, ...] = ()
+    hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def index_lines(self) -> tuple[str, ...]:
+        """Returns the lines that name the indexes, as pip reads them."""
+        main = (f"--index-url {self.index_url}",) if self.index_url else ()
+        return (*main, *(f"--extra-index-url {url}" for url in self.extra_index_urls))
+
+
+def read_requirements(text: str) -> RequirementList:
+    """Returns what the text of a requirements file asks for. Raises SpecError, which names the line."""
+    if len(text.encode(errors="replace")) > MAX_BYTES:
+        raise SpecError(FIELD, f"must have at most {MAX_BYTES // 1024} KiB; list only what the code imports")
+    if "\x00" in text:
+        raise SpecError(FIELD, "must not contain a NUL character; remove it")
+    reader = _Reader()
+    for number, line in _logical_lines(text):
+        reader.read(number, line)
+    if not reader.requirements:
+        raise SpecError(FIELD, f"name at least one package; {_PACKAGES_ONLY}")
+    if len(reader.requirements) > MAX_REQUIREMENTS:
+        raise SpecError(
+            FIELD, f"must name at most {MAX_REQUIREMENTS} packages; list only what the code imports"
+        )
+    return RequirementList(
+        tuple(reader.requirements), reader.index_url, tuple(reader.extra_index_urls), reader.hashes
+    )
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.requirements: list[str] = []
+        self.hashes: dict[str, frozenset[str]] = {}
+        self.index_url = ""
+        self.extra_index_urls: list[str] = []
+
+    def read(self, number: int, line: str) -> None:
+        if line.startswith("-"):
+            self._read_option(number, line)
+            return
+        hashes = _HASH.findall(line)
+        text = _HASH.sub("", line).strip()
+        for value in hashes:
+            if not _SHA256.match(value):
+                raise _wrong(number, f"{value!r:.100} is not a hash; write --hash=sha256: and 64 digits")
+        requirement = _requirement(number, text)
+        self.requirements.append(text)
+        if hashes:
+            name = canonicalize_name(requirement.name)
+            self.hashes[name] = self.hashes.get(name, frozenset()) | frozenset(hashes)
+
+    def _read_option(self, number: int, line: str) -> None:
+        option, value = _split_option(line)
+        if option in _INDEX_OPTIONS:
+            url = _index_url(number, value)
+            if _INDEX_OPTIONS[option] == "--extra-index-url":
+                self.extra_index_urls.append(url)
+            elif self.index_url:
+                raise _wrong(number, "--index-url is given twice; write --extra-index-url for more")
+            else:
+                self.index_url = url
+            if len(self.extra_index_urls) > MAX_INDEXES:
+                raise _wrong(number, f"names more than {MAX_INDEXES} indexes; remove some")
+        elif option in _REMEDIES:
+            raise _wrong(number, f"{option} is not possible here: {_REMEDIES[option]}")
+        else:
+            raise _wrong(number, f"{option:.50} is not an option of this list; remove it")
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Returns the lines that are neither empty nor comments, each with its number; a line that ends with a
+    backslash goes on in the next one, as in pip."""
+    lines: list[tuple[int, str]] = []
+    partial, start = "", 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        start = start or number
+        if line.endswith("\\") and not line.lstrip().startswith("#"):
+            partial += f"{line[:-1]} "
+            continue
+        whole = _COMMENT.sub("", partial + line).strip()
+        if whole:
+            lines.append((start, whole))
+        partial, start = "", 0
+    whole = _COMMENT.sub("", partial).strip()
+    return [*lines, (start, whole)] if whole else lines
+
+
+def _split_option(line: str) -> tuple[str, str]:
+    """Returns the option and its value of `--name value`, `--name=value` or `-xvalue`."""
+    match = re.match(r"(--[A-Za-z-]+)(?:\s*=\s*|\s+|$)(.*)\Z", line) or re.match(
+        r"(-[A-Za-z])\s*(.*)\Z", line
+    )
+    return (match[1], match[2].strip()) if match else (line.split(maxsplit=1)[0], "")
+
+
+def _requirement(number: int, text: str) -> Requirement:
+    if re.match(r"git\+|hg\+|svn\+|bzr\+", text) or "git+" in text:
+        raise _wrong(number, f"a repository cannot be installed here; {_PACKAGES_ONLY}, from an index")
+    if re.match(r"[./~]|[A-Za-z]:\\|file:", text) or re.search(
+        r"\.(whl|tar\.gz|zip)\Z", text.split(" ", maxsplit=1)[0]
+    ):
+        raise _wrong(
+            number,
+            f"a file or folder is not on the hub; put it into the run's source folder, or {_PACKAGES_ONLY}",
+        )
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise _wrong(number, f"{text!r:.100} is not a requirement; {_PACKAGES_ONLY}") from error
+    if requirement.url:
+        raise _wrong(
+            number, f"an address of a file cannot be installed here; {_PACKAGES_ONLY}, from an index"
+        )
+    return requirement
+
+
+def _index_url(number: int, url: str) -> str:
+    try:
+        parts: SplitResult | None = urlsplit(url)
+        has_port = parts is not None and parts.port != 0
+    except ValueError:
+        parts, has_port = None, False
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or not has_port:
+        raise _wrong(number, "the address of an index must be an http:// or https:// address")
+    if "@" in parts.netloc:
+        raise _wrong(
+            number,
+            "the address of an index must not hold a user or a password, which everybody here could read; an "
+            "operator can give it to pip on the hub and on the nodes",
+        )
+    if (
+        len(url) > MAX_URL_LENGTH
+        or not url.isascii()
+        or not url.isprintable()
+        or re.search(r"[\s\"'$\\#]", url)
+    ):
+        raise _wrong(number, f"the address of an index must have at most {MAX_URL_LENGTH} plain characters")
+    return url
+
+
+def _wrong(number: int, message: str) -> SpecError:
+    return SpecError(FIELD, f"line {number}: {message}")

@@ -1,0 +1,66 @@
+"""Gives uv the indexes that pip is configured to use on the hub, because uv reads no settings of pip."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+
+from environments.requirement_list import RequirementList
+
+TIMEOUT_S = 20
+REQUEST_TIMEOUT_S = "20"
+# Where pip's settings of one name are looked up, the strongest first.
+_PREFIXES = (":env:.", "download.", "install.", "global.")
+_PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+
+
+def index_variables(requirements: RequirementList) -> dict[str, str]:
+    """Returns the variables that name uv's indexes, proxies and certificates. Variables and not arguments:
+    every account of the machine can read those, and the hub's addresses may hold a password."""
+    pip = _pip_settings()
+    environ = {name: value for name, value in os.environ.items() if name.upper() in _PASSED_ON and value}
+    main = requirements.index_url or pip.get("index-url", "")
+    others = [*requirements.extra_index_urls, *pip.get("extra-index-url", "").split()]
+    folders = pip.get("find-links", "").split()
+    certificates = pip.get("cert", "")
+    variables = {
+        "UV_DEFAULT_INDEX": main,
+        "UV_INDEX": " ".join(others),
+        "UV_FIND_LINKS": ",".join(folders),
+        "UV_CONSTRAINT": pip.get("constraint", ""),
+        "UV_INSECURE_HOST": pip.get("trusted-host", ""),
+        "UV_NO_INDEX": "1" if pip.get("no-index", "").lower() in ("1", "true", "yes", "on") else "",
+        "SSL_CERT_FILE": certificates,
+    }
+    return environ | {name: value for name, value in variables.items() if value}
+
+
+def _pip_settings() -> dict[str, str]:
+    """Returns the settings that pip merges from its files and variables, by name ("index-url")."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
+    return read_pip_settings(done.stdout)
+
+
+def read_pip_settings(text: str) -> dict[str, str]:
+    """Returns the settings in the output of `pip config list`, whose lines are like
+    `global.index-url='https://…'`."""
+    listed: dict[str, str] = {}
+    for line in text.splitlines():
+        name, separator, value = line.partition("=")
+        if separator and value.startswith(("'", '"')):
+            # pip prints a value as Python's repr does.
+            listed[name.strip()] = " ".join(str(ast.literal_eval(value)).split())
+    return _strongest(listed)
+
+
+def _strongest(listed: Mapping[str, str]) -> dict[str, str]:
+    merged: dict[str, str] = {}
+    for prefix in reversed(_PREFIXES):
+        merged |= {
+            name.removeprefix(prefix): value for name, value in listed.items() if name.startswith(prefix)
+        }
+    return merged

@@ -1,0 +1,114 @@
+"""Runs `uv pip compile` with limited time, memory and output, in an empty folder that is its home, too."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from uv import find_uv_bin
+
+PLATFORM = "x86_64-manylinux_2_28"
+MAX_S = 180
+MAX_CPU_S = 120
+MAX_MEMORY_BYTES = 4 * 2**30
+# Of one file: uv downloads a whole wheel if an index serves neither metadata nor parts of files.
+MAX_FILE_BYTES = 2 * 2**30
+MAX_LOCK_BYTES = 4 * 2**20
+MAX_MESSAGE_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """`lock`: the text of the lock, "" if there is none. `message`: what uv wrote. `is_timeout`: it was ended
+    after MAX_S seconds."""
+
+    lock: str
+    message: str
+    is_timeout: bool = False
+
+
+def run_uv(requirements: str, python: str, variables: Mapping[str, str]) -> Resolution:
+    """Returns what uv makes of the requirements for this version of Python. Raises OSError if uv cannot be
+    started."""
+    with tempfile.TemporaryDirectory(prefix="trainhub-resolve-") as name:
+        folder = Path(name)
+        source, lock, log = (folder / file for file in ("requirements.txt", "requirements.lock", "uv.log"))
+        source.write_text(requirements)
+        environ = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": name,
+            "TMPDIR": name,
+            "UV_CACHE_DIR": str(folder / "cache"),
+            "UV_NO_CONFIG": "1",
+            "UV_HTTP_TIMEOUT": "20",
+            "UV_HTTP_RETRIES": "1",
+            **variables,
+        }
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [*_limits(), *_compile(python, source, lock)],
+                cwd=settings.BASE_DIR,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            is_timeout = _wait(process)
+        message = _read(log, MAX_MESSAGE_BYTES)
+        if process.returncode != 0 or not lock.exists():
+            return Resolution("", message, is_timeout)
+        if lock.stat().st_size > MAX_LOCK_BYTES:
+            return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
+        return Resolution(lock.read_text(), message)
+
+
+def _limits() -> list[str]:
+    limits = [MAX_MEMORY_BYTES, MAX_CPU_S, MAX_FILE_BYTES]
+    return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits)]
+
+
+def _compile(python: str, source: Path, lock: Path) -> list[str]:
+    return [
+        find_uv_bin(),
+        "pip",
+        "compile",
+        "--quiet",
+        "--color=never",
+        "--no-progress",
+        "--no-header",
+        "--no-python-downloads",
+        f"--python={sys.executable}",
+        f"--python-version={python}",
+        f"--python-platform={PLATFORM}",
+        # Never a source distribution: building one, also for its metadata, runs its code.
+        "--only-binary=:all:",
+        "--generate-hashes",
+        "--emit-index-annotation",
+        f"--output-file={lock}",
+        str(source),
+    ]
+
+
+def _wait(process: subprocess.Popen[bytes]) -> bool:
+    """Waits for the end of the process, and kills it and what it started after MAX_S seconds. Returns whether
+    that was needed."""
+    try:
+        process.wait(MAX_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return True
+    return False
+
+
+def _read(path: Path, size: int) -> str:
+    with path.open("rb") as file:
+        return file.read(size).decode(errors="replace")

@@ -1,0 +1,19 @@
+"""The kinds of environments, and the states of their versions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EnvironmentKind(StrEnum):
+    """How a version is described. PIP: by requirements, which the hub resolves to a lock."""
+
+    PIP = "pip"
+
+
+class VersionState(StrEnum):
+    """RESOLVING -> LOCKED | FAILED. Only a locked version can be used by a run."""
+
+    RESOLVING = "resolving"
+    LOCKED = "locked"
+    FAILED = "failed"

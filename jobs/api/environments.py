@@ -1,0 +1,92 @@
+"""The API of a workspace's own environments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import Http404
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from environments import changes
+from environments.models import EnvironmentVersion
+from environments.states import EnvironmentKind
+from jobs.api.base import JobsView
+from jobs.api.environment_serializers import (
+    CloneSerializer,
+    EnvironmentDetailSerializer,
+    EnvironmentVersionSerializer,
+)
+from jobs.sources.own_environments import clone_source, find_environment, find_version, prepared_nodes
+from trainhub_launch.errors import SpecError
+from trainhub_launch.fields import Fields
+from workspaces.access import Principal
+
+MAX_DIGITS = 9
+
+
+def create(principal: Principal, body: object) -> dict[str, Any]:
+    """Returns the version that the body of a request describes, as the API shows it. Raises SpecError."""
+    fields = _fields(body)
+    name = fields.text("name", required=True)
+    kind = fields.text("kind", EnvironmentKind.PIP)
+    python = fields.text("python")
+    lines = fields.raw("requirements")
+    fields.finish()
+    if kind != EnvironmentKind.PIP:
+        raise SpecError("kind", f"{kind!r:.50} is not a kind of environment; the only one is 'pip'")
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise SpecError("requirements", 'must be a list of lines, such as ["numpy==2.1.0", "pandas"]')
+    return _shown(changes.create_version(principal, name, "\n".join(lines), python), principal)
+
+
+class EnvironmentDetail(JobsView):
+    @extend_schema(responses=EnvironmentDetailSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """An environment of the workspace with its versions."""
+        environment = find_environment(self.principal(request).workspace, name)
+        if environment is None:
+            raise Http404
+        return Response(EnvironmentDetailSerializer(environment).data)
+
+
+class EnvironmentVersionDetail(JobsView):
+    @extend_schema(responses=EnvironmentVersionSerializer)
+    def get(self, request: Request, name: str, number: int) -> Response:
+        """A version with its lock, and the nodes that have prepared it."""
+        principal = self.principal(request)
+        version = find_version(principal.workspace, name, number)
+        if version is None:
+            raise Http404
+        return Response(_shown(version, principal))
+
+
+class EnvironmentClone(JobsView):
+    @extend_schema(request=CloneSerializer, responses={201: EnvironmentVersionSerializer})
+    def post(self, request: Request, name: str) -> Response:
+        """Make an environment with the source of this one, which may be a curated one."""
+        principal = self.principal(request)
+        if clone_source(principal.workspace, name) is None:
+            raise Http404
+        fields = _fields(request.data)
+        new_name, number = fields.text("new_name", required=True), fields.text("version")
+        fields.finish()
+        if number and not (number.isdecimal() and len(number) <= MAX_DIGITS):
+            raise SpecError("version", f"{number!r:.50} is not the number of a version, such as 1")
+        source = clone_source(principal.workspace, name, int(number) if number else None)
+        if source is None:
+            raise SpecError("version", f"{name} has no version {number}; leave it out for the newest")
+        return Response(_shown(changes.clone(principal, source, new_name), principal), status=201)
+
+
+def _fields(body: object) -> Fields:
+    if not isinstance(body, Mapping):
+        raise SpecError("body", "must be a JSON object")
+    return Fields(body)
+
+
+def _shown(version: EnvironmentVersion, principal: Principal) -> dict[str, Any]:
+    version.builds = list(prepared_nodes(version, principal.workspace))  # type: ignore[attr-defined]
+    return dict(EnvironmentVersionSerializer(version).data)

@@ -1,0 +1,151 @@
+"""The pages of a workspace's own environments and their versions."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from clusters.visibility import visible_nodes
+from environments import changes
+from environments.lock_file import compare_locks, read_lock
+from environments.models import EnvironmentVersion
+from environments.states import VersionState
+from jobs.environment_pages.version_form import VersionForm, read_form
+from jobs.sources.own_environments import (
+    CloneSource,
+    clone_source,
+    find_environment,
+    find_version,
+    prepared_nodes,
+    runs_of,
+)
+from jobs.views.partials import render_part, wants_part
+from trainhub_launch.errors import SpecError
+from workspaces.access import WorkspaceRequest, needs
+from workspaces.models import Workspace
+from workspaces.states import Role
+
+# Name in the address -> the field of the version that it holds.
+FILES = {"requirements.txt": "requirements", "requirements.lock": "lock"}
+MAX_NUMBER_DIGITS = 9
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Role.CONTRIBUTOR)
+def new(request: WorkspaceRequest) -> HttpResponse:
+    """The form for an environment."""
+    python = changes.default_python(request.principal.workspace)
+    return _form(request, VersionForm(python=python), "")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@needs(Role.CONTRIBUTOR)
+def edit(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """The form for the next version, filled in with the one that `from` names, by default the newest."""
+    environment = find_environment(request.principal.workspace, name)
+    if environment is None:
+        raise Http404(f"There is no environment {name!r} of this workspace.")
+    number = _number(request.GET.get("from", "")) or environment.last_version
+    source = clone_source(request.principal.workspace, name, number) or CloneSource("")
+    return _form(request, VersionForm(name, source.python, source.requirements), name)
+
+
+def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpResponse:
+    """`name`: that of an existing environment, "" for a new one."""
+    if request.method == "POST":
+        form = read_form(request, name)
+        if not form.error_field:
+            try:
+                version = changes.create_version(request.principal, form.name, form.requirements, form.python)
+            except SpecError as error:
+                form = form.with_error(error)
+            else:
+                return redirect("environment-version", version.environment.name, version.number)
+    context = {"form": form, "existing": name, "pythons": _pythons(request.principal.workspace)}
+    return render(request, "environments/version_form.html", context, status=400 if form.error_field else 200)
+
+
+@require_safe
+@needs(Role.VIEWER)
+def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
+    """A version: its state, packages, source, nodes and runs. `with`: the number of another version to
+    compare it with."""
+    workspace = request.principal.workspace
+    row = _version(workspace, name, number)
+    others = list(row.environment.versions.exclude(pk=row.pk).values_list("number", flat=True))
+    other_number = _number(request.GET.get("with", ""))
+    other = find_version(workspace, name, other_number) if other_number in others else None
+    context = {
+        "version": row,
+        "value": f"{name}:{number}",
+        "packages": read_lock(row.lock),
+        "prepared": list(prepared_nodes(row, workspace)),
+        "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
+        "runs": runs_of(row, workspace),
+        "others": others,
+        "other": other,
+        "changes": compare_locks(other.lock, row.lock) if other else (),
+        "may_act": request.principal.may(Role.CONTRIBUTOR),
+    }
+    response = render_part(request, "environments/version.html", "environments/_version.html", context)
+    if wants_part(request) and row.state != VersionState.RESOLVING:
+        # The page polled for this: what stands outside of the part, such as its buttons, changes, too.
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@require_safe
+@needs(Role.VIEWER)
+def download(request: WorkspaceRequest, name: str, number: int, file: str) -> HttpResponse:
+    """The requirements as they were given, or the lock, as a file."""
+    field = FILES.get(file)
+    row = _version(request.principal.workspace, name, number)
+    text = getattr(row, field) if field else ""
+    if not text:
+        raise Http404(f"This version has no file {file!r}.")
+    response = HttpResponse(f"{text.rstrip()}\n", content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}-{number}-{file}"'
+    return response
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def clone(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """Makes an environment with the posted `new_name` from this one, which may be a curated one."""
+    number = _number(request.POST.get("version", ""))
+    source = clone_source(request.principal.workspace, name, number)
+    if source is None:
+        raise Http404(f"There is no environment {name!r}.")
+    try:
+        version = changes.clone(request.principal, source, request.POST.get("new_name", ""))
+    except SpecError as error:
+        messages.error(request, f"It was not cloned: {error.message}.")
+        return redirect("environment-version", name, number) if number else redirect("environment", name)
+    return redirect("environment-version", version.environment.name, version.number)
+
+
+def _version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion:
+    row = find_version(workspace, name, number)
+    if row is None:
+        raise Http404(f"There is no version {number} of an environment {name!r} in this workspace.")
+    return row
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() and len(text) <= MAX_NUMBER_DIGITS else None
+
+
+def _pythons(workspace: Workspace) -> list[str]:
+    """Returns the minor versions of Python that nodes of the workspace have, the newest first."""
+    versions = {
+        ".".join(str(item["version"]).split(".")[:2])
+        for node in visible_nodes(workspace).filter(revoked_at=None)
+        for item in node.interpreters
+    }
+    return sorted(
+        (version for version in versions if changes.PYTHON.match(version)),
+        key=lambda version: int(version.partition(".")[2]),
+        reverse=True,
+    )

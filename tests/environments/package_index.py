@@ -1,0 +1,79 @@
+"""A small package index over HTTP with wheels that the test makes."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from tests.node.link import wheels
+
+
+class PackageIndex:
+    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.is_silent = False
+        self.ended = threading.Event()
+        self.requests: list[str] = []
+        handler = type("Handler", (_Handler,), {"index": self})
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}/simple"
+
+    def add(self, name: str, version: str = "1.0", *needs: str, python: str = "") -> str:
+        """Adds a wheel of one module, and returns its SHA-256."""
+        wheels.make(self.folder, name, version, needs=needs, python=python)
+        return self.sha256(f"{name}-{version}-py3-none-any.whl")
+
+    def add_source(self, name: str, version: str = "1.0") -> None:
+        """Adds a source distribution, which is not read."""
+        (self.folder / f"{name}-{version}.tar.gz").write_bytes(b"not even an archive")
+
+    def sha256(self, file: str) -> str:
+        return hashlib.sha256((self.folder / file).read_bytes()).hexdigest()
+
+    @contextmanager
+    def serving(self) -> Iterator[PackageIndex]:
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        try:
+            yield self
+        finally:
+            self.ended.set()
+            self._server.shutdown()
+            self._server.server_close()
+
+    def page(self, name: str) -> bytes:
+        files = sorted(path.name for path in self.folder.iterdir() if path.name.split("-")[0] == name)
+        links = (f'<a href="/files/{file}#sha256={self.sha256(file)}">{file}</a>' for file in files)
+        return "\n".join(links).encode()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    index: PackageIndex
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+    def do_GET(self) -> None:
+        self.index.requests.append(self.path)
+        if self.index.is_silent:
+            self.index.ended.wait(60)
+            return
+        kind, _, name = self.path.strip("/").partition("/")
+        path = self.index.folder / name
+        body = self.index.page(name) if kind == "simple" else path.read_bytes() if path.is_file() else b""
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html" if kind == "simple" else "application/octet-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command == "GET":
+            self.wfile.write(body)
+
+    # uv asks for the size before it decides how to read the metadata.
+    do_HEAD = do_GET  # noqa: N815 - http.server's name

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from environments.lock_file import PackageChange, compare_locks, pins_of, read_lock, restrict_hashes
+
+A, B = (f"sha256:{digit * 64}" for digit in "ab")
+LOCK = f"""--index-url http://a/simple
+tiny-lib==1.0 \\
+    --hash={A} \\
+    --hash={B}
+    # via -r requirements.txt
+    # from http://a/simple
+x[extra]==2.0+cpu \\
+    --hash={A}
+"""
+
+
+def test_names_versions_hashes_and_indexes() -> None:
+    tiny, x = read_lock(LOCK)
+    assert (tiny.name, tiny.version, tiny.hashes, tiny.index) == (
+        "tiny-lib",
+        "1.0",
+        (A, B),
+        "http://a/simple",
+    )
+    assert (x.name, x.version, x.hashes, x.index) == ("x", "2.0+cpu", (A,), "")
+    assert pins_of(LOCK) == ("tiny-lib==1.0", "x==2.0+cpu")
+
+
+def test_differences_are_named_by_package() -> None:
+    other = LOCK.replace("tiny-lib==1.0", "tiny-lib==1.1").replace("x[extra]==2.0+cpu", "y==3")
+    assert compare_locks(LOCK, other) == (
+        PackageChange("tiny-lib", "1.0", "1.1"),
+        PackageChange("x", "2.0+cpu", ""),
+        PackageChange("y", "", "3"),
+    )
+    assert compare_locks(LOCK, LOCK) == ()
+
+
+def test_only_the_hashes_that_were_given_are_kept() -> None:
+    kept = restrict_hashes(LOCK, {"tiny-lib": frozenset({B})})
+    assert read_lock(kept)[0].hashes == (B,)
+    assert read_lock(kept)[0].index == "http://a/simple"
+    assert read_lock(kept)[1].hashes == (A,)
+    assert kept.startswith("--index-url http://a/simple\n")
+
+
+def test_hashes_that_no_file_has_are_refused() -> None:
+    with pytest.raises(KeyError, match=r"tiny-lib 1\.0"):
+        restrict_hashes(LOCK, {"tiny-lib": frozenset({"sha256:" + "c" * 64})})
