@@ -15,14 +15,14 @@ from environments.requirement_list import read_requirements
 from environments.resolving.explanations import explain
 from environments.resolving.index_policy import IndexRefused, check_index
 from environments.resolving.index_settings import index_variables
-from environments.resolving.uv_process import MAX_S, run_uv
+from environments.resolving.uv_process import MAX_S, PLATFORMS, run_uv
 from environments.states import VersionState
 
 log = logging.getLogger(__name__)
 MAX_AT_ONCE = 2
 MAX_ATTEMPTS = 3
-# The worker has died: uv is ended after MAX_S seconds.
-ABANDONED_AFTER = timedelta(seconds=MAX_S + 60)
+# The worker has died: for each platform, uv is ended after MAX_S seconds.
+ABANDONED_AFTER = timedelta(seconds=len(PLATFORMS) * MAX_S + 60)
 
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
 

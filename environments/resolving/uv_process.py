@@ -14,8 +14,11 @@ from pathlib import Path
 from django.conf import settings
 from uv import find_uv_bin
 
-PLATFORM = "x86_64-manylinux_2_28"
-MAX_S = 180
+# Wheels for the first one also run on nodes with an old glibc; some packages need the other.
+PLATFORMS = ("x86_64-manylinux_2_28", "x86_64-manylinux_2_39")
+NO_WHEEL_FOR_PLATFORM = "matching platform tag"
+# For each platform.
+MAX_S = 90
 MAX_CPU_S = 120
 MAX_MEMORY_BYTES = 4 * 2**30
 # Of one file: uv downloads a whole wheel if an index serves neither metadata nor parts of files.
@@ -35,39 +38,52 @@ class Resolution:
 
 
 def run_uv(requirements: str, python: str, variables: Mapping[str, str]) -> Resolution:
-    """Returns what uv makes of the requirements for this version of Python. Raises OSError if uv cannot be
-    started."""
+    """Returns what uv makes of the requirements for this version of Python: for the first platform, or for
+    the second if a package has no wheel for the first. Raises OSError if uv cannot be started."""
+    first, second = PLATFORMS
     with tempfile.TemporaryDirectory(prefix="trainhub-resolve-") as name:
         folder = Path(name)
-        source, lock, log = (folder / file for file in ("requirements.txt", "requirements.lock", "uv.log"))
-        source.write_text(requirements)
-        environ = {
-            "PATH": "/usr/bin:/bin",
-            "HOME": name,
-            "TMPDIR": name,
-            "UV_CACHE_DIR": str(folder / "cache"),
-            "UV_NO_CONFIG": "1",
-            "UV_HTTP_TIMEOUT": "20",
-            "UV_HTTP_RETRIES": "1",
-            **variables,
-        }
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [*_limits(), *_compile(python, source, lock)],
-                cwd=settings.BASE_DIR,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-            is_timeout = _wait(process)
-        message = _read(log, MAX_MESSAGE_BYTES)
-        if process.returncode != 0 or not lock.exists():
-            return Resolution("", message, is_timeout)
-        if lock.stat().st_size > MAX_LOCK_BYTES:
-            return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
-        return Resolution(lock.read_text(), message)
+        resolution = _run(folder, requirements, python, first, variables)
+        if NO_WHEEL_FOR_PLATFORM in resolution.message:
+            # In the same folder, so that what was downloaded is not downloaded again.
+            return _run(folder, requirements, python, second, variables)
+        return resolution
+
+
+def _run(
+    folder: Path, requirements: str, python: str, platform: str, variables: Mapping[str, str]
+) -> Resolution:
+    source, lock, log = (folder / file for file in ("requirements.txt", "requirements.lock", "uv.log"))
+    source.write_text(requirements)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*_limits(), *_compile(python, platform, source, lock)],
+            cwd=settings.BASE_DIR,
+            env={**_environ(folder), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        is_timeout = _wait(process)
+    message = _read(log, MAX_MESSAGE_BYTES)
+    if process.returncode != 0 or not lock.exists():
+        return Resolution("", message, is_timeout)
+    if lock.stat().st_size > MAX_LOCK_BYTES:
+        return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
+    return Resolution(lock.read_text(), message)
+
+
+def _environ(folder: Path) -> dict[str, str]:
+    return {
+        "PATH": "/usr/bin:/bin",
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "UV_CACHE_DIR": str(folder / "cache"),
+        "UV_NO_CONFIG": "1",
+        "UV_HTTP_TIMEOUT": "20",
+        "UV_HTTP_RETRIES": "1",
+    }
 
 
 def _limits() -> list[str]:
@@ -75,7 +91,7 @@ def _limits() -> list[str]:
     return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits)]
 
 
-def _compile(python: str, source: Path, lock: Path) -> list[str]:
+def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
     return [
         find_uv_bin(),
         "pip",
@@ -87,7 +103,7 @@ def _compile(python: str, source: Path, lock: Path) -> list[str]:
         "--no-python-downloads",
         f"--python={sys.executable}",
         f"--python-version={python}",
-        f"--python-platform={PLATFORM}",
+        f"--python-platform={platform}",
         # Never a source distribution: building one, also for its metadata, runs its code.
         "--only-binary=:all:",
         "--generate-hashes",

@@ -74,6 +74,15 @@ class TestLock:
         version = resolved(who, f"tinylib==1.0 --hash=sha256:{sha256} --hash=sha256:{'0' * 64}")
         assert read_lock(version.lock)[0].hashes == (f"sha256:{sha256}",)
 
+    def test_takes_wheels_for_a_newer_glibc_if_there_are_no_others(
+        self, who: Principal, index: PackageIndex
+    ) -> None:
+        index.add("newlib")
+        wheel = index.folder / "newlib-1.0-py3-none-any.whl"
+        wheel.rename(index.folder / "newlib-1.0-cp311-cp311-manylinux_2_34_x86_64.whl")
+        version = resolved(who, "newlib")
+        assert version.is_locked, version.failure
+
     def test_is_that_of_the_chosen_python(self, who: Principal, index: PackageIndex) -> None:
         index.add("tinylib", "1.0")
         index.add("tinylib", "2.0", python=">=3.12")
@@ -107,6 +116,12 @@ class TestFailure:
         assert text.startswith("sourcelib")
         assert "has no wheel for Python 3.11 on Linux (x86-64), and nothing is built from source" in text
         assert not any(path.endswith(".tar.gz") for path in index.requests)
+
+    def test_a_wheel_for_another_platform(self, who: Principal, index: PackageIndex) -> None:
+        index.add("maclib")
+        wheel = index.folder / "maclib-1.0-py3-none-any.whl"
+        wheel.rename(index.folder / "maclib-1.0-cp311-cp311-macosx_11_0_arm64.whl")
+        assert "maclib==1.0 has no wheel for Python 3.11 on Linux (x86-64)" in failure(who, "maclib")
 
     def test_another_python(self, who: Principal, index: PackageIndex) -> None:
         index.add("tinylib", "2.0", python=">=3.12")

@@ -1,0 +1,31 @@
+"""Rows of nodes that have prepared curated environments survive the migration that tells own ones apart."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+
+from clusters.enrolment import node_tokens
+
+BEFORE = [("jobs", "0014_preempted_by_runs")]
+AFTER = [("jobs", "0015_own_prepared_environments")]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_existing_rows_are_kept() -> None:
+    executor = MigrationExecutor(connection)
+    executor.migrate(BEFORE)
+    try:
+        old = executor.loader.project_state(BEFORE).apps.get_model("jobs", "PreparedEnvironment")
+        node, _ = node_tokens.enrol_node("local", "alpha")
+        old.objects.create(
+            node_id=node.pk, name="TrainHub-PyTorch-2.13", version="1", prepared_at=timezone.now(), build_s=5
+        )
+    finally:
+        executor = MigrationExecutor(connection)
+        executor.migrate(executor.loader.graph.leaf_nodes())
+    new = executor.loader.project_state(AFTER).apps.get_model("jobs", "PreparedEnvironment")
+    row = new.objects.get()
+    assert (row.name, row.version, row.build_s, row.own_version_id) == ("TrainHub-PyTorch-2.13", "1", 5, None)
