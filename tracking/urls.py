@@ -22,7 +22,7 @@ tabs.register("media", media_tab.TAB, after="metrics")
 tabs.register("params", logged_data.TAB, after="media")
 tabs.register("notes", notes_tab.TAB, after="plan")
 tabs.register("outputs", artifact_pages.TAB, after="plan")
-clients.register(client_versions.client_notice)
+clients.register(client_versions.mlflow_notice)
 
 urlpatterns = [
     path("runs/<int:number>/notes/save/", notes_tab.save, name="note-save"),

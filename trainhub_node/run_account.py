@@ -31,7 +31,7 @@ class Account:
     groups: tuple[int, ...] | None = None
 
 
-def choose(env: Mapping[str, str], uids: range | None) -> Account | None:
+def choose_account(env: Mapping[str, str], uids: range | None) -> Account | None:
     """Returns the account, or one that stands for those of all attempts; None for the agent's own."""
     name = env.get("TRAINHUB_NODE_RUN_AS", "")
     if not name:

@@ -95,7 +95,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
     cores = len(os.sched_getaffinity(0))
     try:
         uids = run_account.numbers(env)
-        account = run_account.choose(env, uids)
+        account = run_account.choose_account(env, uids)
         people = run_account.people_file(env, _folder(env))
     except ValueError as error:
         raise SettingsError(str(error)) from error

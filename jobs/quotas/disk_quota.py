@@ -32,7 +32,7 @@ def check_room(
         if sentence:
             raise DiskQuotaExceeded(field, sentence)
     if size_bytes:
-        disk_use.add(workspace, None if owner is None else owner.pk, size_bytes)
+        disk_use.count_accepted(workspace, None if owner is None else owner.pk, size_bytes)
 
 
 def refusal(workspace: Workspace, person: User | None, size_bytes: int = 0) -> str:

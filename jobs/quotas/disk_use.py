@@ -30,7 +30,7 @@ MIN_INTERVAL = timedelta(seconds=10)
 StoredBytes = Mapping[tuple[int, int | None], int]
 
 
-def stored_bytes(workspace: Workspace | None = None) -> StoredBytes:
+def disk_bytes(workspace: Workspace | None = None) -> StoredBytes:
     """Returns what was measured, with what was accepted since; of one workspace, or of all."""
     rows = DiskUse.objects.all() if workspace is None else DiskUse.objects.filter(workspace=workspace)
     return {
@@ -38,13 +38,13 @@ def stored_bytes(workspace: Workspace | None = None) -> StoredBytes:
     }
 
 
-def add(workspace: Workspace, person: int | None, size_bytes: int) -> None:
+def count_accepted(workspace: Workspace, person: int | None, size_bytes: int) -> None:
     """Adds bytes that were accepted for this person; the next measurement replaces the sum."""
     rows = DiskUse.objects.filter(Q(person=None) | Q(person=person), workspace=workspace)
     rows.update(size_bytes=F("size_bytes") + size_bytes)
 
 
-def measure(workspace: Workspace) -> None:
+def measure_disk(workspace: Workspace) -> None:
     """Measures the workspace and the people in it."""
     now = timezone.now()
     by_person = _log_bytes(workspace)
@@ -70,7 +70,7 @@ def measure_again(workspace: Workspace) -> bool:
     since = timezone.now() - MIN_INTERVAL
     if DiskUse.objects.filter(workspace=workspace, person=None, measured_at__gt=since).exists():
         return False
-    measure(workspace)
+    measure_disk(workspace)
     return True
 
 
@@ -79,7 +79,7 @@ def measure_limited() -> None:
     limited = Workspace.objects.filter(pk__in=Quota.objects.exclude(disk_gib=None).values("workspace"))
     DiskUse.objects.exclude(workspace__in=limited).delete()
     for workspace in limited:
-        measure(workspace)
+        measure_disk(workspace)
 
 
 # The key of the logs of the whole workspace, beside those of each person. No person has it.

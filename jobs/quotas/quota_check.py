@@ -37,7 +37,7 @@ class QuotaBook:
         self._waiting: dict[UserKey, int] = {}
         self._disk: StoredBytes = {}
         if any(quota.disk_gib is not None for quota in self._quotas.values()):
-            self._disk = disk_use.stored_bytes(workspace)
+            self._disk = disk_use.disk_bytes(workspace)
         if self._quotas and not only_disk:
             self._held, self._waiting = _held_gpus(), _waiting_runs()
             self._seconds = use.gpu_seconds_in_month()

@@ -105,7 +105,7 @@ FileOwner = RunFiles | ModelFiles
 
 def check_room(caller: Caller, place: FileOwner, size_bytes: int = 0) -> None:
     """Raises MlflowError if a quota of disk leaves no room for a file of this size (0: not known yet)."""
-    disk_room.check_room(caller, size_bytes, run=place.run, field="path")
+    disk_room.check_disk_room(caller, size_bytes, run=place.run, field="path")
 
 
 def put_file(place: FileOwner, path: str, sha256: str, size_bytes: int) -> None:

@@ -102,7 +102,7 @@ def _complete(caller: Caller, args: CallArgs) -> None:
         return
     try:
         uploads.check_parts(upload, _parts(args))
-        file_owners.check_room(caller, place, uploads.stored_bytes(upload))
+        file_owners.check_room(caller, place, uploads.bytes_of_parts(upload))
         received = with_disk_errors(lambda: uploads.join_parts(upload))
     except (FileNotFoundError, MlflowError) as error:
         if uploads.is_done(upload):

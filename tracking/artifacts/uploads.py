@@ -156,7 +156,7 @@ def join_parts(upload: PartsUpload) -> StoredBlob:
         return StoredBlob(writer.finish(), writer.size)
 
 
-def stored_bytes(upload: PartsUpload) -> int:
+def bytes_of_parts(upload: PartsUpload) -> int:
     return sum(upload.part(number).stat().st_size for number in range(1, upload.parts + 1))
 
 

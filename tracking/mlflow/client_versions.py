@@ -6,7 +6,7 @@ CLIENT = "mlflow-python-client"
 OLDEST_MAJOR = 3
 
 
-def client_notice(name: str, version: str) -> str:
+def mlflow_notice(name: str, version: str) -> str:
     """Returns what to do about a version of MLflow's client that is too old, "" for all others."""
     major = version.partition(".")[0]
     if name != CLIENT or not major.isdecimal() or int(major) >= OLDEST_MAJOR:

@@ -8,7 +8,7 @@ from tracking.callers import Caller
 from tracking.mlflow.protocol.errors import DENIED, MlflowError
 
 
-def check_room(caller: Caller, size_bytes: int = 0, *, run: Run | None = None, field: str) -> None:
+def check_disk_room(caller: Caller, size_bytes: int = 0, *, run: Run | None = None, field: str) -> None:
     """Raises MlflowError, naming `field`, if a quota of disk leaves no room for a file of this size (0: not
     known yet). Files of an active run always have room."""
     try:

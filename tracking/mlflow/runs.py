@@ -44,7 +44,7 @@ def create_run(caller: Caller, args: CallArgs) -> JsonObject:
         lookup.stored_experiment(caller, fields.text(args, "experiment_id"))
     )
     if caller.job is None:
-        disk_room.check_room(caller, field="experiment_id")
+        disk_room.check_disk_room(caller, field="experiment_id")
     tags = parse_tags(fields.objects(args, "tags"))
     name = fields.text(args, "run_name") or ""
     tagged_name = tags.pop(run_tags.NAME, "")

@@ -56,7 +56,7 @@ def measured_long_ago() -> None:
 
 
 def used(who: Principal, *, all_people: bool = True) -> int:
-    return disk_use.stored_bytes()[who.workspace.pk, None if all_people else who.user.pk]
+    return disk_use.disk_bytes()[who.workspace.pk, None if all_people else who.user.pk]
 
 
 class TestUse:
@@ -66,7 +66,7 @@ class TestUse:
         for who in (vic, vic, vera):
             output(ended(who), "weights", 5)
         output(ended(vera), "more", 2)
-        disk_use.measure(vic.workspace)
+        disk_use.measure_disk(vic.workspace)
         sources = sum(Snapshot.objects.values_list("size_bytes", flat=True))
         own_source = sum(Snapshot.objects.filter(created_by=vera.user).values_list("size_bytes", flat=True))
         assert used(vic) == 7 * MIB + sources
@@ -74,22 +74,22 @@ class TestUse:
 
     def test_logs_of_active_and_of_ended_runs_count(self, vic: Principal) -> None:
         alpha, run = running(vic)
-        disk_use.measure(vic.workspace)
+        disk_use.measure_disk(vic.workspace)
         before = used(vic)
         alpha.log(run, "70_driver_log.txt", 0, b"x" * 1000)
-        disk_use.measure(vic.workspace)
+        disk_use.measure_disk(vic.workspace)
         # And the small file in which the hub notes how long each log is.
         assert before + 1000 <= used(vic) < before + 1100
         run.attempts.get().members.update(log_bytes=1500)
         Run.objects.update(state=RunState.COMPLETED)
-        disk_use.measure(vic.workspace)
+        disk_use.measure_disk(vic.workspace)
         # Of an ended run the sizes that its nodes reported.
         assert used(vic) == before + 1500
 
     def test_only_workspaces_with_a_quota_are_measured_from_time_to_time(self, vic: Principal) -> None:
         limit(vic, 1)
         other = make_workspace("speech")
-        disk_use.measure(other)
+        disk_use.measure_disk(other)
         disk_use.measure_limited()
         assert set(DiskUse.objects.values_list("workspace__slug", flat=True)) == {"vision"}
 

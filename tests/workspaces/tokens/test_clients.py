@@ -58,8 +58,8 @@ class TestLastClient:
 class TestNotice:
     @pytest.mark.parametrize("version", ["3.0.0", "3.17.2", "4.1", "dev"])
     def test_says_nothing_of_a_supported_client(self, version: str) -> None:
-        assert client_versions.client_notice(client_versions.CLIENT, version) == ""
-        assert client_versions.client_notice("curl", "2.0") == ""
+        assert client_versions.mlflow_notice(client_versions.CLIENT, version) == ""
+        assert client_versions.mlflow_notice("curl", "2.0") == ""
 
     def test_is_shown_to_its_person_and_to_owners(self) -> None:
         carl = make_contributor()
