@@ -97,7 +97,7 @@ class TestList:
         failed(who)
         text = seen("/environments/")
         assert text.index("/environments/mine/") < text.index("/environments/TrainHub-PyTorch-2.13/")
-        assert "pip · version 2" in text
+        assert "pip, version 2" in text
         assert "Failed" in text
 
     def test_is_searched_by_name_and_package(self, who: Principal) -> None:
