@@ -7,7 +7,7 @@ ended are added to one account for each person in a workspace, so that the rows 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, date, datetime
 
 from django.conf import settings
@@ -29,16 +29,22 @@ def half_life_s() -> float:
     return float(settings.FAIR_SHARE_HALF_LIFE_DAYS) * 86400
 
 
-def use_of(cluster: Cluster, now: datetime | None = None) -> dict[UserKey, float]:
-    """Returns the decayed use of the cluster in GPU-seconds, by workspace and person. Two queries."""
+def use_of(
+    cluster: Cluster, now: datetime | None = None, *, workspaces: Collection[int] | None = None
+) -> dict[UserKey, float]:
+    """Returns the decayed use of the cluster in GPU-seconds, by workspace and person. `workspaces`: the ids
+    of those that matter, None = all. Two queries."""
     seconds = (now or timezone.now()).timestamp()
     use: dict[UserKey, float] = defaultdict(float)
     rows = UseAccount.objects.filter(cluster=cluster)
+    leases = Lease.objects.filter(node__cluster=cluster, charged_at=None).exclude(workspace=None)
+    if workspaces is not None:
+        rows, leases = rows.filter(workspace__in=workspaces), leases.filter(workspace__in=workspaces)
     half_life = half_life_s()
     # Thousands of people may have an account; an `Account` for each would double the time.
     for workspace, person, amount, as_of in rows.values_list("workspace", "person", "amount", "as_of"):
         use[workspace, person] += amount * fair_share.decay(seconds - as_of.timestamp(), half_life)
-    for lease in Lease.objects.filter(node__cluster=cluster, charged_at=None).exclude(workspace=None):
+    for lease in leases:
         use[lease.workspace_id or 0, lease.person] += _charge(lease, seconds)
     return dict(use)
 

@@ -13,6 +13,10 @@ _URL = re.compile(r"Failed to fetch: `?([^`\s]+)")
 _CREDENTIALS = re.compile(r"(https?://)[^/@\s]+@")
 _NEEDS_PYTHON = re.compile(r"(\S+) (?:requires|depends on) Python ?([<>=!~][^\s,]*(?:,[<>=!~][^\s,]*)*)")
 _ONLY = re.compile(r"Because only (\S+) is available and you require ([^\s,]+)")
+_ONLY_THESE = re.compile(
+    r"Because only the following versions of \S+ are available: (.+?) and you require ([^\s,]+)"
+)
+_OTHER_INDEXES = "By default, uv will only consider versions that are published on the first index"
 _CONCLUSION = re.compile(r",? we can conclude that .*?(?= And because |\Z)")
 _AVAILABLE = re.compile(r"only (\S+) is available")
 _NAME = re.compile(r"[<>=!~\[;]")
@@ -85,6 +89,15 @@ def _no_version(text: str) -> str:
     only = _ONLY.search(text)
     if only is not None:
         return f"No index has {only[2]}, only {only[1]}. Change the version."
+    these = _ONLY_THESE.search(text)
+    if these is not None:
+        versions, required = these[1].replace(" ", ", "), these[2]
+        if _OTHER_INDEXES in text:
+            return (
+                f"The first index that has the package, which alone is asked for it, lacks {required}; it "
+                f"has {versions}. Change the version."
+            )
+        return f"No index has {required}, only {versions}. Change the version."
     match = _NO_VERSION.search(text)
     if match is None or " depends on " in text:
         return ""

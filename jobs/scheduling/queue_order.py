@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,7 +11,6 @@ from django.db import transaction
 from django.utils import timezone
 
 from clusters.fair_share import shares, use
-from clusters.fair_share.use import UserKey
 from clusters.models import Cluster, Lease
 from jobs.models import Run
 from jobs.states import RunKind, RunState
@@ -55,17 +54,12 @@ def longest_s(spec: RunSpec) -> int | None:
     return None if limits.timeout_s is None else limits.timeout_s + limits.grace_s + START_ALLOWANCE_S
 
 
-def in_order(
-    cluster: Cluster,
-    queue: Sequence[QueuedRun],
-    now: datetime | None = None,
-    *,
-    by_person: Mapping[UserKey, float] | None = None,
-) -> list[QueuedRun]:
+def in_order(cluster: Cluster, queue: Sequence[QueuedRun], now: datetime | None = None) -> list[QueuedRun]:
     """Returns the queued runs of the cluster in the order in which they start. Three queries, however
-    many runs there are. `by_person`: what `use.use_of` returned already."""
+    many runs there are."""
     by_turn = {_turn(item): item for item in queue}
-    used = use.use_of(cluster, now) if by_person is None else by_person
+    # The order of those that wait does not depend on what others have used.
+    used = use.use_of(cluster, now, workspaces={item.run.workspace_id for item in queue})
     order = FairQueue(by_turn).order(used, shares.shares_of(cluster))
     return [by_turn[turn] for turn in order]
 
@@ -82,11 +76,10 @@ def readable(runs: Iterable[Run]) -> list[QueuedRun]:
     return items
 
 
-def waiting_for(cluster: Cluster, by_person: Mapping[UserKey, float] | None = None) -> list[QueuedRun]:
-    """Returns the runs of all workspaces that wait for the cluster, in order. `by_person`: what `use.use_of`
-    returned already."""
+def waiting_for(cluster: Cluster) -> list[QueuedRun]:
+    """Returns the runs of all workspaces that wait for the cluster, in order."""
     runs = Run.objects.queued().filter(spec__resources__cluster=cluster.name).defer("preview")
-    return in_order(cluster, readable(runs), by_person=by_person)
+    return in_order(cluster, readable(runs))
 
 
 def standing_of(run: Run) -> QueueStanding | None:
@@ -97,23 +90,23 @@ def standing_of(run: Run) -> QueueStanding | None:
     cluster = Cluster.objects.filter(name=name, deleted_at=None).first()
     if cluster is None:
         return None
-    by_person = use.use_of(cluster)
-    waiting = waiting_for(cluster, by_person)
+    waiting = waiting_for(cluster)
     place = next((place for place, item in enumerate(waiting, 1) if item.run.pk == run.pk), None)
     if place is None:
         return None
-    sentence = f"{ordinal(place)} of {len(waiting)}; {use_sentence(run, cluster, by_person)}."
+    sentence = f"{ordinal(place)} of {len(waiting)}; {use_sentence(run, cluster)}."
     return QueueStanding(place, len(waiting), sentence)
 
 
-def use_sentence(run: Run, cluster: Cluster, by_person: Mapping[UserKey, float]) -> str:
-    """Returns how much the run's workspace has used of the cluster (`use.use_of`), and its share."""
-    used, set_shares = shares.use_by_workspace(by_person), shares.shares_of(cluster)
-    standing = fair_share.standings(used, set_shares, _active_workspaces(cluster) | {run.workspace_id})
-    own = standing[run.workspace_id]
+def use_sentence(run: Run, cluster: Cluster) -> str:
+    """Returns how much the run's workspace has used of the cluster, and its share, both beside the other
+    workspaces that have runs there now: the share of the rest is lent to these."""
+    active = _active_workspaces(cluster) | {run.workspace_id}
+    used = shares.use_by_workspace(use.use_of(cluster, workspaces=active))
+    own = fair_share.standings(used, shares.shares_of(cluster), active)[run.workspace_id]
     return (
-        f"workspace {run.workspace.slug} has used {own.used:.0%} of the recent GPU time of {cluster.name}, "
-        f"its share is {own.share:.0%}"
+        f"of what the workspaces with runs on {cluster.name} have used recently, {run.workspace.slug} has "
+        f"used {own.used:.0%}; its share is {own.share:.0%}"
     ).replace("%", " %")
 
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 
-from clusters.fair_share import use
 from clusters.visibility import clusters_of
 from jobs.models import Run
 from jobs.scheduling import queue_order
@@ -40,8 +39,7 @@ def cluster_queue(request: WorkspaceRequest, name: str) -> HttpResponse:
     cluster = get_object_or_404(clusters_of(workspace), name=name)
     # The place counts the runs of all workspaces, so foreign runs are needed although their details are
     # hidden.
-    by_person = use.use_of(cluster)
-    waiting = queue_order.waiting_for(cluster, by_person)
+    waiting = queue_order.waiting_for(cluster)
     rows = [_row(place, item, workspace) for place, item in enumerate(waiting[:MAX_ROWS], 1)]
     own = next((row.run for row in rows if row.run is not None), None)
     return render(
@@ -51,7 +49,7 @@ def cluster_queue(request: WorkspaceRequest, name: str) -> HttpResponse:
             "rows": rows,
             "total": len(waiting),
             "more": len(waiting) - len(rows),
-            "use": "" if own is None else queue_order.use_sentence(own, cluster, by_person),
+            "use": "" if own is None else queue_order.use_sentence(own, cluster),
         },
     )
 

@@ -100,6 +100,23 @@ class TestFailure:
         index.add("tinylib")
         assert failure(who, "tinylib==2.0").startswith("No index has a version tinylib==2.0.")
 
+    def test_unknown_versions_of_a_range(self, who: Principal, index: PackageIndex) -> None:
+        index.add("tinylib", "1.0")
+        index.add("tinylib", "3.0")
+        text = failure(who, "tinylib==2.*")
+        assert text == "No index has tinylib==2.*, only tinylib<2.dev0, tinylib>3.dev0. Change the version."
+
+    def test_a_version_that_only_the_second_index_has(
+        self, who: Principal, index: PackageIndex, tmp_path: Path
+    ) -> None:
+        (tmp_path / "other").mkdir()
+        with PackageIndex(tmp_path / "other").serving() as other:
+            for version in ("1.0", "3.0"):
+                other.add("tinylib", version)
+            index.add("tinylib", "2.0")
+            text = failure(who, f"--extra-index-url {other.url}\ntinylib==2.*\n")
+        assert text.startswith("The first index that has the package, which alone is asked for it, lacks ")
+
     def test_conflict_names_the_packages(self, who: Principal, index: PackageIndex) -> None:
         index.add("base", "1.0")
         index.add("base", "2.0")

@@ -163,13 +163,14 @@ class TestSentences:
         queued(speech, **gpus(1))
         own = launched(vision, **gpus(1))
         sentence = (
-            "2nd of 2; workspace vision has used 100 % of the recent GPU time of local, its share is 50 %."
+            "2nd of 2; of what the workspaces with runs on local have used recently, vision has used 100 %; "
+            "its share is 50 %."
         )
         answer = api_client_in(vision).get(f"/api/v1/runs/{own.number}/").json()
         assert answer["queue"] == {"place": 2, "total": 2, "sentence": sentence}
         assert sentence in client_of(vision.user).get(f"/runs/{own.number}/").content.decode()
         queue = client_of(vision.user).get("/clusters/local/queue/").content.decode()
-        assert "Workspace vision has used 100 %" in queue
+        assert "recently, vision has used 100 %" in queue
         assert "speech" not in queue
 
     def test_say_nothing_for_a_run_that_does_not_wait(self, vision: Principal) -> None:
