@@ -110,7 +110,7 @@ def _measure(folder: Path, options: argparse.Namespace) -> int:
 def page_server(folder: Path, workspaces: int, runs: int) -> Iterator[PageServer]:
     """Starts a process that fills a database of its own, unless that is filled already, and serves pages."""
     data = folder / f"workspaces-{workspaces}"
-    data.mkdir(exist_ok=True)
+    data.mkdir(parents=True, exist_ok=True)
     url = f"sqlite:///{data / 'hub.sqlite3'}"
     env = {**os.environ, "DATABASE_URL": url, "DATA_DIR": str(data), "ALLOWED_HOSTS": "*"}
     subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], cwd=ROOT, env=env, check=True)
