@@ -23,7 +23,9 @@ def create_token(
     """Makes a token of the account for its workspace and returns it with its text, which is stored nowhere.
     `lifetime` None: it does not expire. Raises ServiceAccountError."""
     # Locked, so that two requests at the same moment do not pass the limit together.
-    current = User.objects.select_for_update().select_related("service_workspace").get(pk=account.pk)
+    current = (
+        User.objects.select_for_update(of=("self",)).select_related("service_workspace").get(pk=account.pk)
+    )
     if not current.is_active:
         raise ServiceAccountError("account", f"{account} is disabled; enable it first")
     if ApiToken.objects.filter(user=account, revoked_at=None).count() >= MAX_TOKENS:
