@@ -70,6 +70,7 @@ class EnvironmentList(JobsView):
                 "requirements": row.newest.requirements.splitlines(),
                 "nodes": [],
                 "state": row.newest.state,
+                "notice": "",
             }
             for row in own_environments(workspace)
         ]
