@@ -35,9 +35,9 @@ class TestSystem:
 
 class TestCurated:
     def test_has_its_packages(self, workspace: Workspace) -> None:
-        found = catalog.resolve(EnvironmentRef("TrainHub-PyTorch-2.13"), (), workspace)
-        assert "torch==2.13.0" in found.requirements
-        assert found.kind == "venv"
+        environment_spec = catalog.resolve(EnvironmentRef("TrainHub-PyTorch-2.13"), (), workspace)
+        assert "torch==2.13.0" in environment_spec.requirements
+        assert environment_spec.kind == "venv"
 
     def test_a_version_that_is_not_there_names_those_that_are(self, workspace: Workspace) -> None:
         with pytest.raises(SpecError, match="it has 1"):
@@ -51,11 +51,11 @@ class TestCurated:
         assert len(set(catalog.environment_names(workspace))) == len(catalog.environment_names(workspace))
 
     def test_says_what_a_node_must_bring_besides_pip(self, workspace: Workspace) -> None:
-        said = {environment.name: curated.describe(environment) for environment in curated.CURATED}
-        assert said["TrainHub-PyTorch-2.13"].endswith("mpi4py.")
-        assert "Open MPI on the node, and g++" in said["TrainHub-DeepSpeed-0.19"]
-        assert "PIP_FIND_LINKS" in said["TrainHub-Horovod-0.28"]
-        assert "PIP_FIND_LINKS" in said["TrainHub-Horovod-TensorFlow-0.28"]
+        sentences = {environment.name: curated.describe(environment) for environment in curated.CURATED}
+        assert sentences["TrainHub-PyTorch-2.13"].endswith("mpi4py.")
+        assert "Open MPI on the node, and g++" in sentences["TrainHub-DeepSpeed-0.19"]
+        assert "PIP_FIND_LINKS" in sentences["TrainHub-Horovod-0.28"]
+        assert "PIP_FIND_LINKS" in sentences["TrainHub-Horovod-TensorFlow-0.28"]
 
 
 class TestOwn:
@@ -64,9 +64,13 @@ class TestOwn:
         locked(who)
         failed(who)
         changes.create_version(who, "mine", "x", "3.11")
-        found = catalog.resolve(EnvironmentRef("mine"), HERE, who.workspace)
-        assert (found.version, found.lock, found.requirements) == ("2", LOCK, ("tinylib==1.0",))
-        assert (found.kind, found.python) == ("venv", "/usr/bin/python3")
+        environment_spec = catalog.resolve(EnvironmentRef("mine"), HERE, who.workspace)
+        assert (environment_spec.version, environment_spec.lock, environment_spec.requirements) == (
+            "2",
+            LOCK,
+            ("tinylib==1.0",),
+        )
+        assert (environment_spec.kind, environment_spec.python) == ("venv", "/usr/bin/python3")
 
     def test_names_its_python_and_what_the_node_has(self, who: Principal) -> None:
         locked(who, python="3.10")
@@ -99,5 +103,5 @@ class TestOwn:
         locked(who, "a", "-i http://a/s\n--extra-index-url http://b/s\nx")
         locked(who, "b", "--extra-index-url http://b/s\nx")
         locked(who, "c", "x")
-        found = [catalog.find(EnvironmentRef(name), who.workspace).index_urls for name in "abc"]
-        assert found == [("http://a/s", "http://b/s"), (catalog.PYPI, "http://b/s"), ()]
+        index_urls = [catalog.find(EnvironmentRef(name), who.workspace).index_urls for name in "abc"]
+        assert index_urls == [("http://a/s", "http://b/s"), (catalog.PYPI, "http://b/s"), ()]

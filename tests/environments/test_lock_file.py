@@ -39,11 +39,11 @@ def test_differences_are_named_by_package() -> None:
 
 
 def test_only_the_hashes_that_were_given_are_kept() -> None:
-    kept = restrict_hashes(LOCK, {"tiny-lib": frozenset({B})})
-    assert read_lock(kept)[0].hashes == (B,)
-    assert read_lock(kept)[0].index == "http://a/simple"
-    assert read_lock(kept)[1].hashes == (A,)
-    assert kept.startswith("--index-url http://a/simple\n")
+    restricted = restrict_hashes(LOCK, {"tiny-lib": frozenset({B})})
+    assert read_lock(restricted)[0].hashes == (B,)
+    assert read_lock(restricted)[0].index == "http://a/simple"
+    assert read_lock(restricted)[1].hashes == (A,)
+    assert restricted.startswith("--index-url http://a/simple\n")
 
 
 def test_hashes_that_no_file_has_are_refused() -> None:

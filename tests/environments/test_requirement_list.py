@@ -20,22 +20,22 @@ def refusal(text: str) -> str:
 
 class TestTaken:
     def test_comments_blank_lines_and_conditions(self) -> None:
-        found = read_requirements("# ours\n\nnumpy==2.1.0  # fast\ntorch[opt]>=2 ; python_version > '3.8'\n")
-        assert found.requirements == ("numpy==2.1.0", "torch[opt]>=2 ; python_version > '3.8'")
+        parsed = read_requirements("# ours\n\nnumpy==2.1.0  # fast\ntorch[opt]>=2 ; python_version > '3.8'\n")
+        assert parsed.requirements == ("numpy==2.1.0", "torch[opt]>=2 ; python_version > '3.8'")
 
     def test_indexes(self) -> None:
         text = (
             "--index-url https://a/simple\n-i=x\n".replace("-i=x\n", "")
             + "--extra-index-url=http://b:81/s\nx"
         )
-        found = read_requirements(text)
-        assert (found.index_url, found.extra_index_urls) == ("https://a/simple", ("http://b:81/s",))
-        assert found.index_lines == ("--index-url https://a/simple", "--extra-index-url http://b:81/s")
+        parsed = read_requirements(text)
+        assert (parsed.index_url, parsed.extra_index_urls) == ("https://a/simple", ("http://b:81/s",))
+        assert parsed.index_lines == ("--index-url https://a/simple", "--extra-index-url http://b:81/s")
 
     def test_hashes_over_several_lines(self) -> None:
-        found = read_requirements(f"Tiny_Lib==1.0 \\\n    --hash={HASH} \\\n    --hash={HASH[:-1]}1\nx\n")
-        assert found.requirements == ("Tiny_Lib==1.0", "x")
-        assert found.hashes == {"tiny-lib": frozenset({HASH, f"{HASH[:-1]}1"})}
+        parsed = read_requirements(f"Tiny_Lib==1.0 \\\n    --hash={HASH} \\\n    --hash={HASH[:-1]}1\nx\n")
+        assert parsed.requirements == ("Tiny_Lib==1.0", "x")
+        assert parsed.hashes == {"tiny-lib": frozenset({HASH, f"{HASH[:-1]}1"})}
 
     def test_a_lock_that_the_hub_itself_has_made(self) -> None:
         text = f"--index-url http://a/simple\ntinylib==1.0 \\\n    --hash={HASH}\n    # via -r x\n"

@@ -150,7 +150,7 @@ class DiskWatch:
         return reserve >> min(3, sum(run.is_stopped for run in self._runs.values()))
 
     def _measure(self, run: WatchedRun) -> None:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             device = os.stat(run.folder.path).st_dev
             used = tree_bytes(run.folder.path) + deleted_bytes(_processes(run.folder), device)
@@ -161,7 +161,7 @@ class DiskWatch:
             self._end(run, ErrorKind.DISK_LIMIT, f"{sentence} on {self._node}.")
             return
         run.used, run.written, run.seen_at = used, 0, time.monotonic()
-        run.cost_s = run.seen_at - begun
+        run.cost_s = run.seen_at - started
 
     def _make_room(self, now: float) -> None:
         """Deletes what nobody needs any more, then ends the run that grows most; one that asked for disk and

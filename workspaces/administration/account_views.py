@@ -36,10 +36,10 @@ def people(request: WorkspaceRequest) -> HttpResponse:
     """Lists the accounts of this installation, by name; `q` is a part of the name."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH]
     memberships = Membership.objects.select_related("workspace").order_by("workspace__name")
-    found = User.objects.filter(username__icontains=text).order_by("username")
-    users = found.filter(service_workspace=None)
+    matching = User.objects.filter(username__icontains=text).order_by("username")
+    users = matching.filter(service_workspace=None)
     # At most as many as all workspaces may have; those that were deleted are members of none.
-    services = found.exclude(memberships=None).exclude(service_workspace=None)
+    services = matching.exclude(memberships=None).exclude(service_workspace=None)
     page = Paginator(users.prefetch_related(Prefetch("memberships", memberships)), PAGE_SIZE).get_page(
         request.GET.get("page")
     )

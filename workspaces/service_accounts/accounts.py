@@ -102,13 +102,13 @@ def tokens_of(account: User) -> QuerySet[ApiToken]:
 
 def _membership(account: User) -> Membership:
     """Returns the membership of an account that was not deleted. Raises ServiceAccountError."""
-    membership = Membership.objects.select_related("user", "workspace").filter(
+    rows = Membership.objects.select_related("user", "workspace").filter(
         user=account, workspace=account.service_workspace
     )
-    found = membership.first() if account.is_service_account else None
-    if found is None:
+    membership = rows.first() if account.is_service_account else None
+    if membership is None:
         raise ServiceAccountError("name", f"{account} is not a service account, or was deleted; see the list")
-    return found
+    return membership
 
 
 def _check_role(role: Role) -> None:

@@ -61,9 +61,9 @@ class TestLimit:
     def test_one_in_its_grace_is_killed_at_once(self, hub: FakeHub, agent: Agent) -> None:
         code = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + writing(60)
         key = hub.give(replace(script(hub, code), disk_bytes=300 * MIB, timeout_s=1, grace_s=60))
-        begun = time.monotonic()
+        started = time.monotonic()
         hub.wait_done(key, 60)
-        assert time.monotonic() - begun < 30
+        assert time.monotonic() - started < 30
 
 
 @pytest.fixture
