@@ -49,9 +49,13 @@ class PackageIndex:
         try:
             yield self
         finally:
-            self.ended.set()
-            self._server.shutdown()
-            self._server.server_close()
+            self.stop()
+
+    def stop(self) -> None:
+        """Ends it for good."""
+        self.ended.set()
+        self._server.shutdown()
+        self._server.server_close()
 
     def answer_post(self) -> bytes:
         return b""

@@ -113,8 +113,8 @@ class TestInstall:
         index.failures = {"tinylib-1.0-py3-none-any.whl": "pypi.org answers 404 Not Found"}
         fact = hub.wait_done(hub.give(ordered(hub, index, spec)), 60)
         assert fact.error == (
-            "The hub could not get tinylib-1.0-py3-none-any.whl (pypi.org answers 404 Not Found), and this node "
-            "has not installed it from elsewhere."
+            "The hub could not get tinylib-1.0-py3-none-any.whl (pypi.org answers 404 Not Found), and this "
+            "node has not installed it from elsewhere."
         )
         assert not (agent.settings.environments / spec.digest).exists()
 
@@ -171,8 +171,8 @@ class TestInstaller:
     def test_shares_files_by_hard_links_that_runs_cannot_change(
         self, hub: FakeHub, start_agent: Callable[..., Agent], index: OrderIndex, open_folder: Path
     ) -> None:
-        """A second environment has the same files as the first, the compiled ones included; no account of runs
-        can write to them, and none reaches the cache."""
+        """A second environment has the same files as the first, the compiled ones included; no account of
+        runs can write to them, and none reaches the cache."""
         agent = start_agent(settings(hub, open_folder, run_as=nobody_account(), python="/usr/bin/python3"))
         index.add("tinylib")
         index.add("base")
