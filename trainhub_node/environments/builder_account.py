@@ -62,6 +62,12 @@ def reserve_uid(environments: str, *, excluded: int) -> Iterator[int]:
     )
 
 
+def is_installer_free(uids: range | None) -> bool:
+    """Returns whether the number of the installer is no account of the machine and none of those that runs
+    get (`uids`)."""
+    return not _has_account(INSTALLER) and INSTALLER not in (uids or ())
+
+
 def kill_abandoned(environments: str) -> list[int]:
     """Kills processes left by builds whose own process has died: nothing else would end them. Raises OSError.
 

@@ -3,12 +3,15 @@
 Each compiled module is kept in the store by the hash of its source, read here, and linked into every further
 environment with the same module. Standard library only; it is run by the environment's base interpreter."""
 
+import ctypes
 import hashlib
 import os
 import py_compile
 import resource
+import signal
 import sys
 
+PR_SET_PDEATHSIG = 1
 MAX_WORKERS = 8
 MAX_CPU_S = 300
 CHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
@@ -39,6 +42,8 @@ def _fork(sources, store):
         return pid
     code = 1
     try:
+        # If its parent is killed, so is this.
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         # A module can be made so that compiling it takes for ever.
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
         for source in sources:

@@ -8,6 +8,7 @@ import os
 import pwd
 
 from trainhub_launch.order import NodeOrder
+from trainhub_node.environments import builder_account
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.person_accounts import person_account
 from trainhub_node.run_account import Account
@@ -49,7 +50,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "sites": str(settings.sites),
         "environments": str(settings.environments),
         "packages": str(settings.packages),
-        "uv": _uv_path(),
+        "uv": _uv_path() if builder_account.is_installer_free(settings.uids) else "",
         "digest": order.environment.digest,
         "pip": pip,
         "account": dataclasses.asdict(account) if account else None,

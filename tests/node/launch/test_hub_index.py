@@ -212,7 +212,10 @@ class TestInstaller:
         assert not packages.exists()
 
     def test_is_no_account_that_builds(self) -> None:
-        assert builder_account.INSTALLER in builder_account.UIDS
+        installer = builder_account.INSTALLER
+        assert installer in builder_account.UIDS
+        assert builder_account.is_installer_free(None)
+        assert not builder_account.is_installer_free(range(installer - 5, installer + 5))
 
 
 def test_a_lock_without_its_indexes_keeps_all_else() -> None:
