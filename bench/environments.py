@@ -71,7 +71,8 @@ class Bench:
         started = time.monotonic()
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         options = ["--quiet", "--no-cache-dir", "--require-hashes", "--no-deps", "--only-binary", ":all:"]
-        command = [folder / "bin" / "python", "-m", "pip", "install", *options, "--requirement", file]
+        program = [str(folder / "bin" / "python"), "-m", "pip"]
+        command = [*program, "install", *options, "--requirement", str(file)]
         subprocess.run(command, check=True)
         seconds = time.monotonic() - started
         shutil.rmtree(folder)

@@ -3,6 +3,8 @@
 Each compiled module is kept in the store by the hash of its source, read here, and linked into every further
 environment with the same module. Standard library only; it is run by the environment's base interpreter."""
 
+from __future__ import annotations
+
 import ctypes
 import hashlib
 import os
@@ -10,6 +12,10 @@ import py_compile
 import resource
 import signal
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PR_SET_PDEATHSIG = 1
 MAX_WORKERS = 8
@@ -22,11 +28,12 @@ def main(environment: str, store: str) -> int:
     sources = sorted(_sources(environment))
     count = max(1, min(len(os.sched_getaffinity(0)), MAX_WORKERS))
     workers = [_fork(sources[number::count], store) for number in range(count)]
-    codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in workers]
-    return int(any(codes))
+    # No call that Python 3.8 lacks: the interpreter is that of the environment.
+    statuses = [os.waitpid(pid, 0)[1] for pid in workers]
+    return int(any(statuses))
 
 
-def _sources(environment):
+def _sources(environment: str) -> Iterator[str]:
     for path, folders, files in os.walk(os.path.join(environment, "lib")):
         if os.path.basename(path) == "__pycache__":
             folders.clear()
@@ -36,7 +43,7 @@ def _sources(environment):
                 yield os.path.join(path, name)
 
 
-def _fork(sources, store):
+def _fork(sources: list[str], store: str) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -53,7 +60,7 @@ def _fork(sources, store):
         os._exit(code)
 
 
-def _compile(source, store):
+def _compile(source: str, store: str) -> None:
     folder, name = os.path.split(source)
     target = os.path.join(folder, "__pycache__", f"{name[:-3]}.{sys.implementation.cache_tag}.pyc")
     try:
@@ -67,7 +74,7 @@ def _compile(source, store):
         return
 
 
-def _stored(source, store):
+def _stored(source: str, store: str) -> str:
     with open(source, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
     kept = os.path.join(store, sys.implementation.cache_tag, digest[:2], f"{digest}.pyc")
@@ -76,7 +83,7 @@ def _stored(source, store):
     return kept
 
 
-def _link(source, kept, target):
+def _link(source: str, kept: str, target: str) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
         os.link(kept, target)

@@ -154,7 +154,7 @@ def _ask(gang: Gang) -> dict[str, Any]:
     url = f"{gang.order['package_index']}/"
     context = ssl.create_default_context(cafile=gang.terms["ca"] or None)
     by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in _hub_source(gang).uv.items()}
-    proxies = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
+    proxies: dict[str, str] = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
     opener = request.build_opener(request.ProxyHandler(proxies), request.HTTPSHandler(context=context))
     headers = {"Authorization": f"Bearer {gang.order['package_ticket']}", "Accept": "application/json"}
     with opener.open(request.Request(url, b"", headers), timeout=TIMEOUT_S) as answer:  # noqa: S310
