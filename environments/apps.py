@@ -2,6 +2,11 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from workspaces.stored_files import blob_gc
+
 
 class EnvironmentsConfig(AppConfig):
     name = "environments"
+
+    def ready(self) -> None:
+        blob_gc.add_shared(self.get_model("PackageFile"))

@@ -1,5 +1,5 @@
-"""A workspace's own environments and their versions. Only `environments.resolver` writes the state of a
-version."""
+"""A workspace's own environments, their versions, and the files that these install. Only
+`environments.resolver` writes the state of a version."""
 
 from __future__ import annotations
 
@@ -73,3 +73,38 @@ class EnvironmentVersion(models.Model):
     @property
     def is_locked(self) -> bool:
         return self.state == VersionState.LOCKED
+
+
+class LockedFile(models.Model):
+    """A wheel that a version may install. `project`: the normalised name of its package. `url`: where the
+    index has it, without a password. `size_bytes`: 0 if the index does not say. `is_preferred`: the one of
+    its package that the usual node takes; nodes with a newer glibc may take another one."""
+
+    version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="files")
+    project = models.CharField(max_length=200)
+    filename = models.CharField(max_length=255)
+    url = models.TextField()
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size_bytes = models.BigIntegerField(default=0)
+    is_preferred = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["version", "filename"], name="locked_file_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.filename
+
+
+class PackageFile(models.Model):
+    """A wheel whose bytes the hub has fetched from an index. It belongs to no workspace: what an index
+    publishes under a hash is the same for everybody. A row exists only for bytes that were fetched, so that
+    no lock opens another stored file by naming its hash."""
+
+    sha256 = models.CharField(max_length=64, unique=True)
+    size_bytes = models.BigIntegerField()
+    fetched_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.sha256

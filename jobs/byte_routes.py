@@ -8,7 +8,7 @@ from __future__ import annotations
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.routing import Route
 
-from jobs.node_api import join_routes, node_routes
+from jobs.node_api import join_routes, node_routes, package_routes
 from jobs.transfer import downloads, uploads
 
 
@@ -22,6 +22,7 @@ class _Rest(StringConvertor):
 register_url_convertor("rest", _Rest())
 
 # Matched before all other routes: matching a hundred others first would take a tenth of a report's time.
+PACKAGES = "/api/v1/node/packages/{run:str}/{attempt:int}"
 report = Route("/api/v1/node/report/", node_routes.report, methods=["POST"])
 routes = [
     Route("/api/v1/node/ca/", join_routes.ca, methods=["GET"]),
@@ -32,6 +33,9 @@ routes = [
     Route("/api/v1/node/secrets/", node_routes.secrets, methods=["POST"]),
     report,
     Route("/api/v1/node/config/", node_routes.config, methods=["GET"]),
+    Route(f"{PACKAGES}/", package_routes.prepare, methods=["POST"]),
+    Route(f"{PACKAGES}/simple/{{name:str}}/", package_routes.project, methods=["GET"]),
+    Route(f"{PACKAGES}/files/{{sha256:str}}/{{filename:str}}", package_routes.file, methods=["GET"]),
     Route("/api/v1/snapshots/{sha256:str}", downloads.snapshot, methods=["GET"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.progress, methods=["HEAD"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.put, methods=["PUT"]),

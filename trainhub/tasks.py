@@ -7,6 +7,7 @@ import logging
 from celery import shared_task
 from django.core.management import call_command
 
+from environments.packages import package_store
 from jobs.retention import run_purge
 from jobs.transfer import uploads as pieces
 from tracking.artifacts import uploads as parts
@@ -41,6 +42,7 @@ def seal_blobs() -> None:
 @shared_task(ignore_result=True)
 def sweep_blobs() -> None:
     """Deletes stored files that no source, output or model names, and abandoned uploads."""
+    package_store.forget_unused()
     removed = blob_gc.sweep()
     if removed:
         log.info("%s stored files that nothing names are deleted", removed)

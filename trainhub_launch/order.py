@@ -76,7 +76,8 @@ class NodeOrder:
     a provisional `command`, for preparation, and once every node is ready, with `go` True and the final
     `command`. `memory_bytes`, `cpus` and `disk_bytes`: what the part may use; None = whatever is there.
     `person`: the name with which the person who submitted the run signs in; "" = nobody any more; None = an
-    older hub, which does not say."""
+    older hub, which does not say. `package_index`: the address of the hub's own index with the files of the
+    environment's lock, "" if it has none; `package_ticket`: what opens it."""
 
     run: str
     attempt: int
@@ -94,13 +95,17 @@ class NodeOrder:
     cpus: float | None = None
     disk_bytes: int | None = None
     person: str | None = None
+    package_index: str = ""
+    package_ticket: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
         later = {
             "memory_bytes": self.memory_bytes,
             "cpus": self.cpus,
             "disk_bytes": self.disk_bytes,
             "person": self.person,
+            **(packages if self.package_index else {}),
         }
         return {name: value for name, value in later.items() if value is not None} | {
             "version": VERSION,
@@ -139,4 +144,6 @@ class NodeOrder:
             cpus=data.get("cpus"),
             disk_bytes=data.get("disk_bytes"),
             person=data.get("person"),
+            package_index=data.get("package_index", ""),
+            package_ticket=data.get("package_ticket", ""),
         )

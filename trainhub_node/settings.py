@@ -81,6 +81,11 @@ class NodeSettings:
         return self.cache / "environments"
 
     @property
+    def packages(self) -> Path:
+        """The cache of wheels that locked environments are made of."""
+        return self.cache / "packages"
+
+    @property
     def sites(self) -> Path:
         return self.folder / "sites"
 

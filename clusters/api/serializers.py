@@ -113,7 +113,8 @@ class NodeSerializer(serializers.Serializer[NodeCard | Sequence[NodeCard]]):
         source="node.separation", help_text="What keeps the runs of the node apart, and what does not."
     )
     capabilities = serializers.SerializerMethodField(
-        help_text="What the node's agent newly can: isolation:range, namespaces, cgroup."
+        help_text="What the node's agent newly can: isolation:range, namespaces, cgroup, secrets, disk, "
+        "network, hub-index."
     )
     interpreters = serializers.ListField(
         source="node.interpreters", child=serializers.DictField(child=serializers.CharField())

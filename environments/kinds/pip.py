@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from environments.kinds.kind import Unresolvable
 from environments.lock_file import LockedPackage, pins_of, read_lock, restrict_hashes
 from environments.models import EnvironmentVersion
+from environments.packages.file_list import read_wheels, record_wheels
 from environments.requirement_list import FIELD, read_requirements
 from environments.resolving.explanations import explain
 from environments.resolving.index_policy import IndexRefused, check_index
@@ -59,6 +60,7 @@ class PipKind:
                 f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
                 "index. Correct them, or remove them."
             ) from error
+        record_wheels(version, read_wheels(resolution.file_list), lock)
         return "\n".join((*source.index_lines, lock))
 
     def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:

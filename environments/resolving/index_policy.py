@@ -26,6 +26,12 @@ def check_index(url: str) -> None:
             f"{host} is not one of the package indexes that this installation uses; choose one of "
             f"{', '.join(listed)}, or ask an operator to add it (PACKAGE_INDEX_HOSTS)"
         )
+    check_address(host, port)
+
+
+def check_address(host: str, port: int) -> None:
+    """Raises IndexRefused if the hub may not connect to the host, which is an index or has files of one."""
+    listed = settings.PACKAGE_INDEX_HOSTS
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

@@ -20,7 +20,7 @@ _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FI
 def index_variables(requirements: RequirementList) -> dict[str, str]:
     """Returns the variables that name uv's indexes, proxies and certificates. Variables and not arguments:
     every account of the machine can read those, and the hub's addresses may hold a password."""
-    pip = _pip_settings()
+    pip = read_hub_pip_settings()
     environ = {name: value for name, value in os.environ.items() if name.upper() in _PASSED_ON and value}
     main = requirements.index_url or pip.get("index-url", "")
     others = [*requirements.extra_index_urls, *pip.get("extra-index-url", "").split()]
@@ -38,7 +38,7 @@ def index_variables(requirements: RequirementList) -> dict[str, str]:
     return environ | {name: value for name, value in variables.items() if value}
 
 
-def _pip_settings() -> dict[str, str]:
+def read_hub_pip_settings() -> dict[str, str]:
     """Returns the settings that pip merges from its files and variables, by name ("index-url")."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "config", "list"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.conf import settings
@@ -25,53 +26,73 @@ MAX_MEMORY_BYTES = 4 * 2**30
 MAX_FILE_BYTES = 2 * 2**30
 MAX_LOCK_BYTES = 4 * 2**20
 MAX_MESSAGE_BYTES = 64 * 1024
+LOCK, FILE_LIST = "requirements.lock", "pylock.toml"
+# What is written -> options for it. The list is made of the lock, from what the folder's cache has.
+_FORMS = {
+    LOCK: ("--generate-hashes", "--emit-index-annotation"),
+    FILE_LIST: ("--format=pylock.toml", "--no-deps", "--offline"),
+}
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Resolution:
     """`lock`: the text of the lock, "" if there is none. `message`: what uv wrote. `is_timeout`: it was ended
-    after MAX_S seconds."""
+    after MAX_S seconds. `file_list`: the same lock as a pylock.toml, which has the addresses of the files, ""
+    if uv could not write that."""
 
     lock: str
     message: str
     is_timeout: bool = False
+    file_list: str = ""
 
 
 def run_uv(requirements: str, python: str, variables: Mapping[str, str]) -> Resolution:
     """Returns what uv makes of the requirements for this version of Python: for the first platform, or for
     the second if a package has no wheel for the first. Raises OSError if uv cannot be started."""
-    first, second = PLATFORMS
     with tempfile.TemporaryDirectory(prefix="trainhub-resolve-") as name:
-        folder = Path(name)
-        resolution = _run(folder, requirements, python, first, variables)
-        if NO_WHEEL_FOR_PLATFORM in resolution.message:
+        for platform in PLATFORMS:
             # In the same folder, so that what was downloaded is not downloaded again.
-            return _run(folder, requirements, python, second, variables)
-        return resolution
+            compiler = _Compiler(Path(name), python, platform, variables)
+            resolution = compiler.run(requirements, LOCK)
+            if NO_WHEEL_FOR_PLATFORM not in resolution.message:
+                break
+        if not resolution.lock:
+            return resolution
+        file_list = compiler.run(resolution.lock, FILE_LIST)
+    if not file_list.lock:
+        log.warning("uv could not list the files of a lock: %s", file_list.message)
+    return replace(resolution, file_list=file_list.lock)
 
 
-def _run(
-    folder: Path, requirements: str, python: str, platform: str, variables: Mapping[str, str]
-) -> Resolution:
-    source, lock, log = (folder / file for file in ("requirements.txt", "requirements.lock", "uv.log"))
-    source.write_text(requirements)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*_limits(), *_compile(python, platform, source, lock)],
-            cwd=settings.BASE_DIR,
-            env={**_environ(folder), **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        is_timeout = _wait(process)
-    message = _read(log, MAX_MESSAGE_BYTES)
-    if process.returncode != 0 or not lock.exists():
-        return Resolution("", message, is_timeout)
-    if lock.stat().st_size > MAX_LOCK_BYTES:
-        return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
-    return Resolution(lock.read_text(), message)
+@dataclass(frozen=True)
+class _Compiler:
+    folder: Path
+    python: str
+    platform: str
+    variables: Mapping[str, str]
+
+    def run(self, requirements: str, target: str) -> Resolution:
+        """Writes the file `target` of the requirements, and returns its text as `lock`."""
+        source, lock, output_file = (self.folder / file for file in ("requirements.txt", target, "uv.log"))
+        source.write_text(requirements)
+        with output_file.open("wb") as output:
+            process = subprocess.Popen(
+                [*_limits(), *_compile(self.python, self.platform, source, lock)],
+                cwd=settings.BASE_DIR,
+                env={**_environ(self.folder), **self.variables},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            is_timeout = _wait(process)
+        message = _read(output_file, MAX_MESSAGE_BYTES)
+        if process.returncode != 0 or not lock.exists():
+            return Resolution("", message, is_timeout)
+        if lock.stat().st_size > MAX_LOCK_BYTES:
+            return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
+        return Resolution(lock.read_text(), message)
 
 
 def _environ(folder: Path) -> dict[str, str]:
@@ -106,8 +127,7 @@ def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
         f"--python-platform={platform}",
         # Never a source distribution: building one, also for its metadata, runs its code.
         "--only-binary=:all:",
-        "--generate-hashes",
-        "--emit-index-annotation",
+        *_FORMS[lock.name],
         f"--output-file={lock}",
         str(source),
     ]

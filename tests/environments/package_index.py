@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -13,11 +14,14 @@ from tests.node.link import wheels
 
 
 class PackageIndex:
-    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them."""
+    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them. `ticket`: what
+    it wants as password, if anything; `authorizations`: what came."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.is_silent = False
+        self.ticket = ""
+        self.authorizations: set[str] = set()
         self.ended = threading.Event()
         self.requests: list[str] = []
         handler = type("Handler", (_Handler,), {"index": self})
@@ -45,9 +49,22 @@ class PackageIndex:
         try:
             yield self
         finally:
-            self.ended.set()
-            self._server.shutdown()
-            self._server.server_close()
+            self.stop()
+
+    def stop(self) -> None:
+        """Ends it for good."""
+        self.ended.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+    def answer_post(self) -> bytes:
+        return b""
+
+    def is_open_to(self, authorization: str) -> bool:
+        if authorization:
+            self.authorizations.add(authorization)
+        password = base64.b64encode(f"trainhub:{self.ticket}".encode()).decode()
+        return not self.ticket or authorization in (f"Basic {password}", f"Bearer {self.ticket}")
 
     def page(self, name: str) -> bytes:
         files = sorted(path.name for path in self.folder.iterdir() if path.name.split("-")[0] == name)
@@ -65,15 +82,30 @@ class _Handler(BaseHTTPRequestHandler):
         if self.index.is_silent:
             self.index.ended.wait(60)
             return
+        if not self.index.is_open_to(self.headers.get("Authorization", "")):
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="packages"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         kind, _, name = self.path.strip("/").partition("/")
         path = self.index.folder / name
-        body = self.index.page(name) if kind == "simple" else path.read_bytes() if path.is_file() else b""
+        name = name.rstrip("/")
+        body = (
+            self.index.answer_post()
+            if self.command == "POST"
+            else self.index.page(name)
+            if kind == "simple"
+            else path.read_bytes()
+            if path.is_file()
+            else b""
+        )
         self.send_response(200 if body else 404)
         self.send_header("Content-Type", "text/html" if kind == "simple" else "application/octet-stream")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command == "GET":
+        if self.command != "HEAD":
             self.wfile.write(body)
 
     # uv asks for the size before it decides how to read the metadata.
-    do_HEAD = do_GET  # noqa: N815 - http.server's name
+    do_HEAD = do_POST = do_GET  # noqa: N815 - http.server's names

@@ -3,14 +3,20 @@ pip and index."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.environments.package_index import PackageIndex
 from tests.hub import Hub, eventually
+from tests.node.processes import agent_process
 from tests.runs import log, submit, told, wait_for
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 
 pytestmark = pytest.mark.slow
 USE = "import sys, base, tinylib\nprint(tinylib.VERSION, base.VERSION, sys.version_info[1])\n"
@@ -27,8 +33,12 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PackageIndex]:
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, index: PackageIndex) -> Iterator[Hub]:
-    pip = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": index.url, "PIP_FIND_LINKS": ""}
-    hub = Hub(tmp_path_factory.mktemp("environments"), **pip)
+    # In a file and not in a variable: an agent with such a variable prefers that index to the hub's.
+    file = tmp_path_factory.mktemp("pip") / "pip.conf"
+    file.write_text(f"[global]\nindex-url = {index.url}\n")
+    pip = {"PIP_CONFIG_FILE": str(file), "PIP_FIND_LINKS": ""}
+    cache = str(tmp_path_factory.mktemp("cache"))
+    hub = Hub(tmp_path_factory.mktemp("environments"), TRAINHUB_NODE_CACHE=cache, **pip)
     hub.is_recorded = True
     hub.start()
     try:
@@ -92,3 +102,27 @@ def test_a_conflict_is_named_and_cannot_be_used(hub: Hub, index: PackageIndex) -
         answer = client.post("/api/v1/runs/", json=spec)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == "environment.version"
+
+
+def test_a_second_node_needs_only_the_hub(hub: Hub, index: PackageIndex, tmp_path: Path) -> None:
+    """The last test here, because it ends the index."""
+    first = submit(hub, USE, environment={"name": "mine", "version": "1"})
+    assert "1.0 1.0 " in output(hub, first)
+    index.stop()
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PIP_CONFIG_FILE": "/dev/null",
+        "TRAINHUB_NODE_NAME": "far",
+        "TRAINHUB_NODE_DIR": str(tmp_path / "node"),
+    }
+    token = hub.manage("node", "token", "far", "--cluster", "far").stdout.split()[0]
+    join = [sys.executable, "-m", "trainhub_node", "join", hub.url, "--token", token]
+    subprocess.run(join, env=env, check=True, capture_output=True, timeout=60)
+    with agent_process(env), hub.client() as client:
+        eventually(lambda: client.get("/api/v1/nodes/far/").json().get("status") == "ready", 60)
+        run = submit(hub, USE, environment={"name": "mine", "version": "1"}, resources={"cluster": "far"})
+        assert "1.0 1.0 " in output(hub, run)
+        built = log(hub, run, ENVIRONMENT_LOG).decode()
+    assert "uv pip install" in built
+    assert "thk_" not in built

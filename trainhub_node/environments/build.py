@@ -1,6 +1,7 @@
 """Builds a cached virtual environment under its lock, and marks it complete as the last step.
 
-With `RUN_AS` a throwaway account builds the environment, at its final path, because virtual environments
+The wheels of a lock are installed by `uv_install`. What may run code of packages is built as follows. With
+`RUN_AS` a throwaway account builds the environment, at its final path, because virtual environments
 contain their own path. Then the builder's processes are killed, and its tree is copied into a new one of
 root's at that path: no descriptor that a builder or a run kept open leads into it. Without `RUN_AS` the
 agent's account builds it, in namespaces of the build's own where runs have such."""
@@ -14,7 +15,7 @@ import time
 from trainhub_launch.json_types import JsonObject
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments import builder_account as builders
-from trainhub_node.environments import interpreter, pip
+from trainhub_node.environments import interpreter, pip, uv_install
 from trainhub_node.environments.tree_copy import TreeCopy
 from trainhub_node.supervisor import separation
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
@@ -54,7 +55,9 @@ def _build(gang: Gang, spec: JsonObject, folder: str) -> None:
     python = str(spec["python"] or gang.terms["python"])
     interpreter.discard_environment(folder)
     try:
-        if gang.terms["account"] is None:
+        if uv_install.can_install(gang):
+            uv_install.install(gang, spec, python, folder)
+        elif gang.terms["account"] is None:
             _build_in_place(gang, spec, python, folder)
         else:
             _build_as_builder(gang, spec, python, folder)

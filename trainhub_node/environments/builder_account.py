@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 # Neither systemd nor distributions assign these to people, services or containers.
 UIDS = range(60578, 61184)
+# The last one builds nothing. It installs locked wheels, which runs no code of packages, and so it keeps a
+# cache of them; see `trainhub_node.environments.uv_install`.
+INSTALLER = UIDS[-1]
 LOCKS = ".builders"
+PR_SET_PDEATHSIG = 1
 PR_SET_NO_NEW_PRIVS = 38
 KILL_TIMEOUT_S = 30.0
 RETRY_S = 0.05
@@ -40,7 +44,7 @@ def reserve_uid(environments: str, *, excluded: int) -> Iterator[int]:
     `excluded`: the user id of the runs. Raises PreparationFailed if none is free."""
     locks = f"{environments}/{LOCKS}"
     os.makedirs(locks, mode=0o700, exist_ok=True)
-    for uid in random.sample(UIDS, len(UIDS)):
+    for uid in random.sample(UIDS[:-1], len(UIDS) - 1):
         if uid == excluded or _has_account(uid):
             continue
         path = f"{locks}/{uid}"
@@ -56,6 +60,12 @@ def reserve_uid(environments: str, *, excluded: int) -> Iterator[int]:
     raise PreparationFailed(
         "environment", "No account is free to build the environment with; wait until other builds have ended."
     )
+
+
+def is_installer_free(uids: range | None) -> bool:
+    """Returns whether the number of the installer is no account of the machine and none of those that runs
+    get (`uids`)."""
+    return not _has_account(INSTALLER) and INSTALLER not in (uids or ())
 
 
 def kill_abandoned(environments: str) -> list[int]:
@@ -106,6 +116,13 @@ def switch_to_builder(uid: int) -> None:
     os.setgroups([uid])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
+
+
+def end_with_parent() -> None:
+    """Lets the kernel kill this process when the thread that started it ends. A change of the account resets
+    this."""
+    if _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
 
 
 def kill_processes(uid: int) -> None:

@@ -1,4 +1,4 @@
-"""Makes a virtual environment with `venv` and pip; their output goes live to the environment's build log.
+"""Makes a virtual environment with `venv` and pip.
 
 Packages are first downloaded, only as wheels, which runs none of their code. They are then installed
 without an index, and without the variables that lead to one (`PIP_*` and proxies, which may hold
@@ -10,31 +10,21 @@ from __future__ import annotations
 import os
 import sys
 
-from trainhub_launch.log_names import ENVIRONMENT_LOG
-from trainhub_node.environments import builder_account
-from trainhub_node.environments.progress_report import ProgressReport
-from trainhub_node.supervisor import gang as gangs
-from trainhub_node.supervisor import rank, variables
+from trainhub_node.environments import hub_index
+from trainhub_node.environments.build_process import BuildProcess
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping
-    from typing import Any, NoReturn
+    from typing import Any
 
     from trainhub_node.isolation.namespaces import Namespaces
-else:
-    import _signal as signal  # `signal` itself builds enums for 5 ms
 
-LOG = ENVIRONMENT_LOG
-TAIL_BYTES = 16384
-STOP_CHECK_S = 0.25
-TERM_GRACE_S = 3.0
-BUILDER = "trainhub-build"
 PIP_OPTIONS = ("--no-input", "--progress-bar", "off", "--disable-pip-version-check")
 WHEEL = ".whl"
-LOCK = "requirements.lock"
+# The lock as it is, and without the indexes that it names.
+LOCK, HUB_LOCK = "requirements.lock", "packages.lock"
 MISMATCH = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES"
 # Requirements whose sources pip builds without an error, but into something that cannot train.
 ONLY_WHEELS = {
@@ -47,10 +37,7 @@ ONLY_WHEELS = {
 
 
 class EnvironmentBuild:
-    """Builds one virtual environment in `folder`.
-
-    `scratch`: a folder of the builder's for everything else. `builder`: the user id that builds, None for the
-    agent's own account. `namespaces`: those of the build, if it has its own."""
+    """Builds one virtual environment in `folder`; for the other arguments see BuildProcess."""
 
     def __init__(
         self,
@@ -61,17 +48,19 @@ class EnvironmentBuild:
         builder: int | None,
         namespaces: Namespaces | None = None,
     ) -> None:
-        self._namespaces = namespaces
+        self._process = BuildProcess(gang, folder, scratch, builder=builder, namespaces=namespaces)
         self._gang = gang
         self._folder = folder
         self._scratch = scratch
-        self._builder = builder
+        self.write = self._process.write
+        self._call = self._process.call
 
     def run(self, spec: Mapping[str, Any], python: str) -> None:
         """Makes the environment. Raises PreparationFailed with pip's last error, or StopRequested."""
         lock = spec.get("lock", "")
         if lock:
-            self._write_lock(lock)
+            self._process.write_file(LOCK, lock)
+            self._process.write_file(HUB_LOCK, hub_index.without_indexes(lock))
         self._make_venv(python)
         if lock:
             self._install_lock(spec)
@@ -114,39 +103,31 @@ class EnvironmentBuild:
             code = self._call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
         if code != 0:
             raise PreparationFailed(
-                "environment", f"pip could not install {', '.join(requirements)}: {_last_error(self._gang)}"
+                "environment",
+                f"pip could not install {', '.join(requirements)}: {self._process.last_error()}",
             )
 
-    def _write_lock(self, lock: str) -> None:
-        # Before any process of the builder runs, which could put a link in the place of the file.
-        file = os.open(f"{self._scratch}/{LOCK}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        try:
-            data = memoryview(lock.encode())
-            while data:
-                data = data[os.write(file, data) :]
-            os.fchmod(file, 0o644)
-        finally:
-            os.close(file)
-
     def _install_lock(self, spec: Mapping[str, Any]) -> None:
-        """Installs what the lock names, its indexes included. Nothing is resolved: the lock is complete."""
+        """Installs what the lock names. Nothing is resolved: the lock is complete."""
+        sources = hub_index.package_sources(self._gang, self._process.write)
+        code = 1
+        for source in sources:
+            lock = f"{self._scratch}/{HUB_LOCK if source.replaces_indexes else LOCK}"
+            code = self._install_from(source.pip, lock)
+            if code == 0:
+                return
+        reason = hash_mismatch(self._process.tail()) or self._process.last_error()
+        raise PreparationFailed(
+            "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
+        )
+
+    def _install_from(self, variables: Mapping[str, str], lock: str) -> int:
         locked = ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
-        wheels, lock = f"{self._scratch}/wheels", f"{self._scratch}/{LOCK}"
+        wheels = f"{self._scratch}/wheels"
         download = [*self._pip(), "download", *PIP_OPTIONS, *locked, "--dest", wheels, "--requirement", lock]
         offline = ["--no-index", "--find-links", wheels]
         install = [*self._pip(), "install", *PIP_OPTIONS, *locked, *offline, "--requirement", lock]
-        code = self._call(download, self._gang.terms["pip"])
-        if code == 0:
-            code = self._call(install, {})
-        if code != 0:
-            reason = hash_mismatch(_tail(self._gang)) or _last_error(self._gang)
-            raise PreparationFailed(
-                "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
-            )
-
-    def write(self, sentence: str) -> None:
-        """Writes a line of the agent to the build log."""
-        gangs.append_to_file(self._gang.folder.log(LOG), f"{sentence}\n".encode(errors="backslashreplace"))
+        return self._call(download, variables) or self._call(install, {})
 
     def _make_venv(self, python: str) -> None:
         if self._call([python, "-m", "venv", self._folder], {}) == 0:
@@ -154,59 +135,13 @@ class EnvironmentBuild:
         # Debian's Python comes without ensurepip; then this agent's own pip installs into the environment.
         if self._call([python, "-m", "venv", "--clear", "--without-pip", self._folder], {}) != 0:
             raise PreparationFailed(
-                "environment", f"{python} could not make a virtual environment: {_last_error(self._gang)}"
+                "environment", f"{python} could not make a virtual environment: {self._process.last_error()}"
             )
 
     def _pip(self) -> list[str]:
         if os.path.lexists(f"{self._folder}/bin/pip"):
             return [f"{self._folder}/bin/python", "-m", "pip"]
         return [sys.executable, "-m", "pip", "--python", f"{self._folder}/bin/python"]
-
-    def _call(self, argv: list[str], extra: Mapping[str, str]) -> int:
-        """Runs `argv` to its end, its output in the build log. Returns the exit code.
-
-        Raises StopRequested after ending its whole process group."""
-        self.write(f"+ {' '.join(map(_without_password, argv))}")
-        log = os.open(self._gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
-        progress = ProgressReport(self._gang, self._folder)
-        pid = os.fork() if self._namespaces is None else self._namespaces.fork()
-        if pid == 0:
-            self._exec(argv, {**self._environment(), **extra}, log)
-        os.close(log)
-        try:
-            return _wait(self._gang, pid, progress)
-        except BaseException:
-            _terminate(pid)
-            raise
-
-    def _environment(self) -> dict[str, str]:
-        env = {**variables.base_environment(None), "PYTHONUNBUFFERED": "1"}
-        if self._builder is not None:
-            # No cache and no temporary files are shared with other builds or with runs.
-            env |= {"HOME": self._scratch, "TMPDIR": self._scratch, "USER": BUILDER}
-        if self._namespaces is not None:
-            # It has its own /tmp, and may not write into the account's cache, which every later build reads.
-            env.pop("TMPDIR", None)
-            env["PIP_CACHE_DIR"] = f"{self._scratch}/cache"
-        return env
-
-    def _exec(self, argv: list[str], env: dict[str, str], log: int) -> NoReturn:
-        try:
-            # A group of its own, so that a stop request ends pip together with the compilers that it started.
-            os.setpgid(0, 0)
-            rank.redirect_output(log)
-            if self._namespaces is not None:
-                self._namespaces.enter()
-            if self._builder is not None:
-                builder_account.switch_to_builder(self._builder)
-            os.umask(0o022)
-            os.chdir("/")
-            rank.reset_signals()
-            os.execve(argv[0], argv, env)
-        except OSError as error:
-            os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
-        finally:
-            os._exit(rank.CANNOT_RUN)
 
 
 def _index_variables(agent_variables: Mapping[str, str], index_urls: list[str]) -> dict[str, str]:
@@ -232,41 +167,6 @@ def _pins(folder: str) -> list[str] | None:
     return ["==".join(name.split("-")[:2]) for name in names]
 
 
-def _without_password(item: str) -> str:
-    """Returns the argument without a password: every viewer of the run sees the build log."""
-    scheme, separator, rest = item.partition("://")
-    user, at, host = rest.partition("/")[0].rpartition("@")
-    return f"{scheme}://****@{rest[len(user) + 1 :]}" if separator and at and host else item
-
-
-def _wait(gang: Gang, pid: int, progress: ProgressReport) -> int:
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        gang.check_stop()
-        progress.write()
-        # The child blocks these signals, so that none is lost between the checks above and this wait.
-        signal.sigtimedwait((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM), STOP_CHECK_S)
-
-
-def _terminate(pid: int) -> None:
-    """Ends pip and all that it started: SIGTERM, and SIGKILL when pip has ended or its grace is over."""
-    rank.signal_group(pid, signal.SIGTERM)
-    signal.sigtimedwait((signal.SIGCHLD,), TERM_GRACE_S)
-    # Also where pip itself has ended: a compiler may have ignored SIGTERM. Before `waitpid`, because until
-    # then no other group can get this id.
-    rank.signal_group(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-
-
-def _last_error(gang: Gang) -> str:
-    """Returns the last line that pip marks as an error, else the last line."""
-    lines = _tail(gang)
-    errors = [line for line in lines if line.startswith(("ERROR:", "error:", "Error:"))]
-    return (errors or lines or ["it wrote no message"])[-1]
-
-
 def hash_mismatch(lines: list[str]) -> str:
     """Returns which package of pip's output does not match its hash, as a sentence, or ""."""
     at = next((number for number, line in enumerate(lines) if line.startswith(MISMATCH)), None)
@@ -278,11 +178,3 @@ def hash_mismatch(lines: list[str]) -> str:
         f"the file of {package} on the index is not the one that was locked: its hash differs. Make a new "
         "version of the environment if the file was replaced on purpose."
     )
-
-
-def _tail(gang: Gang) -> list[str]:
-    """Returns the last lines of the build log, without empty ones."""
-    with open(gang.folder.log(LOG), "rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-        text = file.read().decode(errors="replace")
-    return [line.strip() for line in text.splitlines() if line.strip()]

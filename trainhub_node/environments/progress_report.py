@@ -1,5 +1,5 @@
-"""Tells the user how far pip is: in the preparation log, and in the build log among pip's own lines, which
-the run's page shows during the build."""
+"""Tells the user how far pip or uv is: in the preparation log, and in the build log among their own lines,
+which the run's page shows during the build."""
 
 from __future__ import annotations
 
@@ -11,6 +11,25 @@ from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments.pip_progress import PipProgress
 from trainhub_node.supervisor.gang import Gang, append_to_file
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sized
+    from typing import Protocol
+
+    class BuildProgress(Protocol):
+        """Reads how far a program is from its output. `needed`: the packages; `is_installing`: all are
+        there."""
+
+        is_installing: bool
+
+        @property
+        def needed(self) -> Sized: ...
+
+        def feed(self, data: bytes) -> None: ...
+
+        def sentence(self) -> str: ...
+
+
 INTERVAL_S = 5.0
 PIECE_BYTES = 262144
 METADATA = ".dist-info"
@@ -21,12 +40,12 @@ MAX_ENTRIES = 20000
 class ProgressReport:
     """Follows the build log from its present end on."""
 
-    def __init__(self, gang: Gang, environment: str) -> None:
+    def __init__(self, gang: Gang, environment: str, progress: BuildProgress | None = None) -> None:
         self._gang = gang
         self._environment = environment
         self._log = gang.folder.log(ENVIRONMENT_LOG)
         self._offset = os.stat(self._log, follow_symlinks=False).st_size
-        self._progress = PipProgress()
+        self._progress = progress or PipProgress()
         self._last = ""
         self._next_at = time.monotonic() + INTERVAL_S
         self._installed_before = self._installed()

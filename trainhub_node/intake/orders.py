@@ -11,6 +11,9 @@ from trainhub_launch.order import NodeOrder
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 LOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
+# They become variables of uv and pip, and a line of a file.
+PACKAGE_INDEX = re.compile(r"https?://[A-Za-z0-9._:\[\]/-]{1,500}")
+TICKET = re.compile(r"[A-Za-z0-9_-]{1,200}")
 WHOLE_NUMBERS = ("rank", "local_rank", "node_rank")
 
 
@@ -40,9 +43,17 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_texts("index_urls", order.environment.index_urls)
     _check_texts("python", (order.environment.python,))
     _check_texts("lock", (order.environment.lock,))
+    _check_packages(order)
     _check_texts("values", (*order.values, *order.values.values()))
     for process in data["command"]["processes"]:
         _check_process(process)
+
+
+def _check_packages(order: NodeOrder) -> None:
+    for name, form in (("package_index", PACKAGE_INDEX), ("package_ticket", TICKET)):
+        value = getattr(order, name)
+        if type(value) is not str or (value and not form.fullmatch(value)):
+            raise WireError(f"{name} {value!r:.100} has not the form of one")
 
 
 def _check_process(process: Mapping[str, Any]) -> None:

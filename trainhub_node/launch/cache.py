@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from trainhub_node import records
@@ -73,7 +74,9 @@ def file_sha256(path: Path) -> str:
 def trim(settings: NodeSettings) -> list[Path]:
     """Removes the least recently used entries until the cache is within its limit. Entries in use stay."""
     # Oldest first, by the time of the last use.
-    entries = sorted((*_snapshots(settings), *_environments(settings)), key=lambda entry: entry[0])
+    environments = _environments(settings)
+    packages = _packages(settings, len(environments))
+    entries = sorted((*_snapshots(settings), *environments, *packages), key=lambda entry: entry[0])
     total = sum(size for _, size, _ in entries)
     removed: list[Path] = []
     for _, size, path in entries:
@@ -102,6 +105,30 @@ def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
         status = marker.lstat()
         entries.append((status.st_mtime, _tree_bytes(marker.parent, status.st_ino), marker.parent))
     return entries
+
+
+def _packages(settings: NodeSettings, environments: int) -> list[tuple[float, int, Path]]:
+    """Returns the caches of wheels. `environments`: how many there are."""
+    entries = []
+    for lock in settings.packages.glob("*.lock"):
+        folder = lock.with_suffix("")
+        if folder.is_dir():
+            used_at = lock.stat().st_mtime
+            entries.append((used_at, _unshared_bytes(folder, used_at, environments), folder))
+    return entries
+
+
+@functools.lru_cache(maxsize=4)
+def _unshared_bytes(folder: Path, _used_at: float, _environments: int) -> int:
+    """Returns the bytes below `folder` that no environment shares by hard links: what removing it frees.
+    Cached until the cache is used, or an environment removed."""
+    total = 0
+    for path, _, files in os.walk(folder):
+        for name in files:
+            with suppress(FileNotFoundError):  # it is in use
+                status = Path(path, name).lstat()
+                total += status.st_size if status.st_nlink == 1 else 0
+    return total
 
 
 def set_untrusted_aside(settings: NodeSettings) -> list[Path]:
@@ -162,6 +189,9 @@ def _discard(path: Path) -> bool:
     if lock is None:
         return False
     try:
+        if not (path / interpreter.MARKER).exists():
+            removal.remove_tree(str(path))
+            return True
         # Without its marker it is no environment any more, even if this process dies half way.
         (path / interpreter.MARKER).unlink()
         interpreter.discard_environment(str(path))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import pwd
 
 from trainhub_launch.order import NodeOrder
+from trainhub_node.environments import builder_account
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.person_accounts import person_account
 from trainhub_node.run_account import Account
@@ -47,6 +49,8 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "python": settings.python,
         "sites": str(settings.sites),
         "environments": str(settings.environments),
+        "packages": str(settings.packages),
+        "uv": _uv_path() if builder_account.is_installer_free(settings.uids) else "",
         "digest": order.environment.digest,
         "pip": pip,
         "account": dataclasses.asdict(account) if account else None,
@@ -67,6 +71,18 @@ def attempt_account(
     if number is None:
         return settings.run_as
     return Account(name=f"run{number}", uid=number, gid=number, home=folder.home)
+
+
+@functools.cache
+def _uv_path() -> str:
+    """Returns the program of uv that was installed with this agent, "" without one: an agent that was
+    upgraded in an older environment may lack it."""
+    try:
+        from uv import find_uv_bin  # noqa: PLC0415 - only there if it is installed
+
+        return os.path.realpath(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        return ""
 
 
 def _homes() -> set[str]:

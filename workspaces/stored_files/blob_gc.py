@@ -11,7 +11,7 @@ from django.db import models
 
 from workspaces.stored_files import blobs
 
-# Each has a column `sha256`. An app adds its own by `add` when it is ready.
+# Each has a column `sha256`. An app adds its own by `add` or `add_shared` when it is ready.
 TABLES: list[type[models.Model]] = []
 _WORKSPACE: dict[type[models.Model], str] = {}
 _PERSON: dict[type[models.Model], str] = {}
@@ -32,13 +32,19 @@ def add(table: type[models.Model], *, workspace: str, person: str) -> None:
     _PERSON[table] = person
 
 
+def add_shared(table: type[models.Model]) -> None:
+    """Registers a table that names blobs which belong to no workspace: they count against none, and give
+    none the right to name them."""
+    TABLES.append(table)
+
+
 def sizes_in(workspace_id: int) -> dict[tuple[int | None, str], int]:
     """Returns the size of each blob that rows of that workspace name, by the person who made them (None:
     nobody that still exists) and by its hash."""
     sizes: dict[tuple[int | None, str], int] = {}
-    for table in TABLES:
+    for table, workspace in _WORKSPACE.items():
         person = _PERSON[table]
-        rows = _rows(table).filter(**{_WORKSPACE[table]: workspace_id}).order_by()
+        rows = _rows(table).filter(**{workspace: workspace_id}).order_by()
         for who, sha256, size in rows.values_list(person, "sha256", "size_bytes").distinct().iterator():
             sizes[who, sha256] = size
     return sizes
@@ -48,8 +54,8 @@ def named_in(workspace_id: int, among: Iterable[str]) -> set[str]:
     """Returns those of the hashes that a row of that workspace names."""
     candidates = list(among)
     names: set[str] = set()
-    for table in TABLES:
-        rows = _rows(table).filter(**{_WORKSPACE[table]: workspace_id, "sha256__in": candidates})
+    for table, workspace in _WORKSPACE.items():
+        rows = _rows(table).filter(**{workspace: workspace_id, "sha256__in": candidates})
         names.update(rows.values_list("sha256", flat=True))
     return names
 

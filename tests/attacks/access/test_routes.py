@@ -57,6 +57,7 @@ class Rule:
             "self": ["contributor"],
             "node": ["node"],
             "closed": [],
+            "ticket": [],
         }
         return [*named[base], *self.extra]
 

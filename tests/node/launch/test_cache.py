@@ -9,7 +9,7 @@ import pytest
 from tests.node.builders import order, process, script, settings, snapshot
 from tests.node.hub import FakeHub
 from trainhub_node.agent import Agent, prepare_folders
-from trainhub_node.environments.pip import _without_password
+from trainhub_node.environments.build_process import _without_password
 from trainhub_node.launch import cache
 from trainhub_node.launch.cache import SnapshotCache
 from trainhub_node.link.hub_client import HubClient

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainhub_node.environments import pip
+from trainhub_node.environments import build_process
 from trainhub_node.proc import list_processes
 
 # Ends at SIGTERM; its child, as a compiler may, ignores it.
@@ -31,7 +31,7 @@ def test_ends_a_child_that_ignores_the_first_signal(tmp_path: Path) -> None:
     # Blocked as in the supervisor, which waits for it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     try:
-        pip._terminate(pid)
+        build_process._terminate(pid)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     child = int(note.read_text())

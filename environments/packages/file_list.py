@@ -1,0 +1,118 @@
+"""Lists the wheels that a lock names, from the form of a lock that has their addresses (PEP 751)."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from django.db import transaction
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from environments.lock_file import read_lock
+from environments.models import EnvironmentVersion, LockedFile
+
+WHEEL = ".whl"
+# Minor versions of glibc 2: usual nodes have at least the first; no lock needs a newer one than the second.
+USUAL_GLIBC, NEWEST_GLIBC, OLDEST_GLIBC = 28, 39, 5
+_OLD_NAMES = {17: "manylinux2014_x86_64", 12: "manylinux2010_x86_64", 5: "manylinux1_x86_64"}
+MAX_FILES = 5000
+MAX_FILENAME = 255
+
+
+@dataclass(frozen=True)
+class WheelAddress:
+    """`project`: the normalised name of its package; `size_bytes`: 0 if it is not known."""
+
+    project: str
+    filename: str
+    url: str
+    sha256: str
+    size_bytes: int = 0
+
+
+def read_wheels(text: str) -> tuple[WheelAddress, ...]:
+    """Returns the wheels of a pylock.toml. Raises tomllib.TOMLDecodeError for any other text."""
+    data = tomllib.loads(text)
+    return tuple(
+        wheel
+        for package in data.get("packages", ())
+        for item in package.get("wheels", ())
+        for wheel in _read_wheel(canonicalize_name(str(package["name"])), item)
+    )
+
+
+def record_wheels(version: EnvironmentVersion, wheels: Collection[WheelAddress], lock: str) -> None:
+    """Stores those of the wheels that the lock allows and that run on nodes, in the place of all before."""
+    allowed = {package.name: frozenset(package.hashes) for package in read_lock(lock)}
+    ranks = _tag_ranks(version.python)
+    rows: dict[str, LockedFile] = {}
+    best: dict[str, tuple[int, str]] = {}
+    for wheel in wheels:
+        rank = _rank(wheel.filename, ranks)
+        if rank is None or f"sha256:{wheel.sha256}" not in allowed.get(wheel.project, ()):
+            continue
+        rows[wheel.filename] = LockedFile(
+            version=version,
+            project=wheel.project,
+            filename=wheel.filename,
+            url=wheel.url,
+            sha256=wheel.sha256,
+            size_bytes=wheel.size_bytes,
+        )
+        best[wheel.project] = min(best.get(wheel.project, (rank, wheel.filename)), (rank, wheel.filename))
+    for _, filename in best.values():
+        rows[filename].is_preferred = True
+    with transaction.atomic():
+        LockedFile.objects.filter(version=version).delete()
+        LockedFile.objects.bulk_create([*rows.values()][:MAX_FILES])
+
+
+def has_all_files(version: EnvironmentVersion) -> bool:
+    """Returns whether the hub knows a file of every package of the lock. Locks of earlier versions of the hub
+    have none."""
+    projects = set(version.files.values_list("project", flat=True))
+    return bool(projects) and projects >= {package.name for package in read_lock(version.lock)}
+
+
+def _read_wheel(project: str, item: Mapping[str, Any]) -> Iterator[WheelAddress]:
+    sha256 = str(item.get("hashes", {}).get("sha256", ""))
+    parts = urlsplit(str(item.get("url", "")))
+    filename = str(item.get("name", "")) or unquote(parts.path.rpartition("/")[2])
+    if not sha256 or not parts.scheme or not filename.endswith(WHEEL) or len(filename) > MAX_FILENAME:
+        return
+    # Without user and password: the hub takes them from its own settings when it fetches the file.
+    address = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="").geturl()
+    yield WheelAddress(project, filename, address, sha256, int(item.get("size", 0)))
+
+
+def _rank(filename: str, ranks: Mapping[Tag, int]) -> int | None:
+    """Returns the place of the wheel among those of its package, the best first; None if no node runs it."""
+    try:
+        tags = parse_wheel_filename(filename)[3]
+    except InvalidWheelFilename:
+        return None
+    return min((ranks[tag] for tag in tags if tag in ranks), default=None)
+
+
+@cache
+def _tag_ranks(python: str) -> Mapping[Tag, int]:
+    major, minor = (int(part) for part in python.split("."))
+    platforms = [*_platforms(USUAL_GLIBC, OLDEST_GLIBC), "linux_x86_64"]
+    platforms += _platforms(NEWEST_GLIBC, USUAL_GLIBC + 1)
+    tags = [
+        *cpython_tags((major, minor), platforms=platforms),
+        *compatible_tags((major, minor), f"cp{major}{minor}", platforms),
+    ]
+    return {tag: rank for rank, tag in reversed([*enumerate(tags)])}
+
+
+def _platforms(newest: int, oldest: int) -> Iterator[str]:
+    for minor in range(newest, oldest - 1, -1):
+        yield f"manylinux_2_{minor}_x86_64"
+        if minor in _OLD_NAMES:
+            yield _OLD_NAMES[minor]

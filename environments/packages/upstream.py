@@ -1,0 +1,187 @@
+"""Downloads a wheel from the index that has it, into the store of the hub, with limits of time and size."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+
+import httpx
+
+from environments.models import LockedFile
+from environments.resolving.index_policy import PORTS, IndexRefused, check_address
+from environments.resolving.index_settings import read_hub_pip_settings
+from workspaces.stored_files import blobs
+from workspaces.stored_files.blob_writer import BlobWriter
+
+MAX_BYTES = 8 * 2**30
+MAX_S = 3600.0
+SILENCE_S = 30.0
+MAX_REDIRECTS = 5
+ATTEMPTS = 3
+PAUSE_S = 1.0
+SETTINGS_LIFETIME_S = 60.0
+_AGAIN = (408, 429, 500, 502, 503, 504)
+
+
+class FetchFailed(Exception):
+    """A file could not be fetched; the message is a sentence that says why, without the name of the file."""
+
+
+class _Temporary(FetchFailed):
+    """Another attempt may succeed."""
+
+
+def download_wheel(file: LockedFile) -> int:
+    """Stores the bytes of the file and returns their number. Raises FetchFailed."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _download(file)
+        except _Temporary:
+            if attempt == ATTEMPTS:
+                raise
+            time.sleep(PAUSE_S)
+    raise AssertionError("unreachable")
+
+
+def _download(file: LockedFile) -> int:
+    deadline = time.monotonic() + MAX_S
+    limit = file.size_bytes or MAX_BYTES
+    try:
+        with _pieces(file.url) as pieces, BlobWriter() as writer:
+            for piece in pieces:
+                writer.write(piece)
+                if writer.size > limit:
+                    raise FetchFailed(f"it has more than the {limit:,} bytes that were expected")
+                if time.monotonic() > deadline:
+                    raise FetchFailed(f"it did not arrive within {MAX_S / 60:.0f} minutes")
+            writer.finish(file.sha256)
+            return writer.size
+    except blobs.BlobError as error:
+        raise FetchFailed(
+            "the index has another file of that name now: its hash is not the locked one; make a new version "
+            "of the environment"
+        ) from error
+    except OSError as error:
+        if error.errno in blobs.DISK_FULL:
+            raise FetchFailed("the disk of the hub is full; an operator must make room there") from error
+        raise FetchFailed(f"the hub could not store it: {error.strerror}") from error
+
+
+@contextmanager
+def _pieces(url: str) -> Iterator[Iterator[bytes]]:
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        with _open_local(Path(unquote(parts.path))) as file:
+            yield iter(lambda: file.read(blobs.CHUNK_BYTES), b"")
+        return
+    try:
+        with (
+            httpx.Client(verify=_trust(_settings().get("cert", "")), timeout=SILENCE_S) as client,
+            _answer(client, url) as answer,
+        ):
+            yield answer.iter_raw(blobs.CHUNK_BYTES)
+    except httpx.HTTPError as error:
+        reason = str(error).rstrip(".") or f"it was silent for {SILENCE_S:.0f} seconds"
+        raise _Temporary(f"{parts.hostname} does not answer: {reason}") from error
+
+
+@contextmanager
+def _answer(client: httpx.Client, url: str) -> Iterator[httpx.Response]:
+    """Follows redirects by itself, because each address is checked."""
+    for _ in range(MAX_REDIRECTS + 1):
+        parts = urlsplit(url)
+        _check(parts)
+        headers = {"Accept-Encoding": "identity"}
+        with client.stream("GET", url, headers=headers, auth=_login(parts)) as answer:
+            if answer.is_redirect:
+                url = urljoin(url, answer.headers.get("location", ""))
+                continue
+            code = answer.status_code
+            if code != httpx.codes.OK:
+                kind = _Temporary if code in _AGAIN else FetchFailed
+                raise kind(f"{parts.hostname} answers {code} {answer.reason_phrase}".rstrip())
+            yield answer
+            return
+    raise FetchFailed(f"{urlsplit(url).hostname} redirects more than {MAX_REDIRECTS} times")
+
+
+def _check(parts: SplitResult) -> None:
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if parts.scheme not in PORTS or not parts.hostname or port == 0:
+        raise FetchFailed("its address on the index is not an http:// or https:// address")
+    if _netloc(parts) in _configured():
+        return  # the operator's own choice
+    try:
+        check_address(parts.hostname, port or PORTS[parts.scheme])
+    except IndexRefused as error:
+        raise FetchFailed(str(error)) from error
+
+
+def _login(parts: SplitResult) -> httpx.BasicAuth | None:
+    """Returns user and password that the hub's own pip has for this host."""
+    index = _configured().get(_netloc(parts))
+    if index is None or index.username is None:
+        return None
+    return httpx.BasicAuth(unquote(index.username), unquote(index.password or ""))
+
+
+def _netloc(parts: SplitResult) -> tuple[str, str]:
+    return parts.scheme, parts.netloc.rpartition("@")[2].lower()
+
+
+def _configured() -> Mapping[tuple[str, str], SplitResult]:
+    """Returns the operator's indexes by scheme and host; those with a password win."""
+    pip = _settings()
+    urls = [pip.get("index-url", ""), *pip.get("extra-index-url", "").split(), *_folders()]
+    parts = sorted((urlsplit(url) for url in urls if "://" in url), key=lambda item: item.username or "")
+    return {_netloc(item): item for item in parts}
+
+
+def _folders() -> list[str]:
+    return _settings().get("find-links", "").split()
+
+
+def _open_local(path: Path) -> BinaryIO:
+    """Opens a file of an index that is a folder of this machine: only below folders that the operator has
+    given to pip."""
+    pip = _settings()
+    indexes = [pip.get("index-url", ""), *pip.get("extra-index-url", "").split()]
+    # The files of an index …/simple may lie beside that folder.
+    roots = [Path(unquote(urlsplit(url).path)).parent for url in indexes if url.startswith("file:")]
+    roots += [Path(unquote(urlsplit(url).path) if "://" in url else url) for url in _folders()]
+    real = path.resolve()
+    if not any(len(root.parts) > 1 and real.is_relative_to(root.resolve()) for root in roots):
+        raise FetchFailed("it is a file outside of the folders that pip is given on the hub")
+    try:
+        file = real.open("rb")
+    except OSError as error:
+        raise FetchFailed(f"it cannot be read in the folder of the index: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise FetchFailed("it is no file")
+    return file
+
+
+def _settings() -> Mapping[str, str]:
+    return _settings_at(int(time.monotonic() / SETTINGS_LIFETIME_S))
+
+
+@lru_cache(maxsize=1)
+def _settings_at(_period: int) -> Mapping[str, str]:
+    return read_hub_pip_settings()
+
+
+@lru_cache(maxsize=2)
+def _trust(certificates: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=certificates or None)

@@ -1,0 +1,129 @@
+"""The package index of one order (PEP 503 and 691): a node installs from it what the order's lock names, and
+nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Iterable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from environments.models import EnvironmentVersion, LockedFile
+from environments.packages import package_store
+from environments.packages.upstream import FetchFailed
+from environments.packages.wheel_metadata import read_metadata
+from jobs.node_api.package_tickets import is_ticket_of, version_of_order
+from workspaces.http.problems import Problem, not_found, problem_responses
+from workspaces.http.threads import in_thread
+from workspaces.stored_files import blobs
+from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+
+JSON = "application/vnd.pypi.simple.v1+json"
+METADATA = ".metadata"
+NO_SNIFFING = {"X-Content-Type-Options": "nosniff", **PRIVATE}
+
+
+@problem_responses
+async def prepare(request: Request) -> Response:
+    """Fetches the files of the lock from their indexes, and says how many the hub has."""
+    version = await _version(request)
+    progress = await in_thread(_prepare, version)
+    failures = [{"file": file, "reason": reason} for file, reason in progress.failures]
+    body = {
+        "files": progress.files,
+        "ready": progress.ready,
+        "bytes": progress.bytes,
+        "failures": failures,
+    }
+    return JSONResponse(body, headers=PRIVATE)
+
+
+@problem_responses
+async def project(request: Request) -> Response:
+    """Lists the files of a package, for pip and uv."""
+    version = await _version(request)
+    name = request.path_params["name"]
+    files = await in_thread(_files_of_project, version, name)
+    if not files:
+        raise not_found(f"The lock of this order names no package {name[:100]!r}.")
+    # Relative, so that no proxy in front of the hub changes what it leads to.
+    links = [(file, f"../../files/{file.sha256}/{file.filename}") for file in files]
+    if JSON in request.headers.get("accept", ""):
+        return Response(JSONResponse(_as_json(name, links)).body, media_type=JSON, headers=NO_SNIFFING)
+    return Response(_as_html(links), media_type="text/html; charset=utf-8", headers=NO_SNIFFING)
+
+
+@problem_responses
+async def file(request: Request) -> Response:
+    """Serves a file of the lock, or with `.metadata` behind its name the metadata in it; supports Range."""
+    version = await _version(request)
+    sha256, filename = request.path_params["sha256"], request.path_params["filename"]
+    wheel = filename.removesuffix(METADATA)
+    row = await in_thread(_locked_file, version, sha256, wheel)
+    if row is None:
+        raise not_found("The lock of this order names no such file.")
+    if not await in_thread(package_store.is_stored, sha256):
+        await _fetch(row)
+    if filename != wheel:
+        data = await in_thread(read_metadata, sha256)
+        if data is None:
+            raise not_found(f"{wheel} has no metadata.")
+        return Response(data, media_type="text/plain; charset=utf-8", headers=NO_SNIFFING)
+    return StoredFileResponse(blobs.path(sha256), sha256=sha256, filename=wheel, headers=NO_SNIFFING)
+
+
+async def _version(request: Request) -> EnvironmentVersion:
+    order, attempt = request.path_params["run"], request.path_params["attempt"]
+    if not is_ticket_of(request.headers.get("authorization", ""), order, attempt):
+        detail = "The ticket of this order is needed."
+        raise Problem(401, "Not signed in", detail, WWW_Authenticate='Basic realm="packages"')
+    version = await in_thread(version_of_order, order, attempt)
+    if version is None:
+        raise Problem(403, "Over", "This attempt is over, and with it its ticket.")
+    return version
+
+
+async def _fetch(row: LockedFile) -> None:
+    try:
+        # Shielded: a client that goes away does not end the download for the others that wait for it.
+        await asyncio.shield(asyncio.wrap_future(package_store.start_fetch(row)))
+    except FetchFailed as error:
+        raise Problem(502, "Not fetched", f"The hub could not get {row.filename}: {error}.") from error
+
+
+def _prepare(version: EnvironmentVersion) -> package_store.PackageProgress:
+    return package_store.prepare_files([*version.files.filter(is_preferred=True)])
+
+
+def _files_of_project(version: EnvironmentVersion, name: str) -> list[LockedFile]:
+    return [*version.files.filter(project=name).order_by("filename")]
+
+
+def _locked_file(version: EnvironmentVersion, sha256: str, filename: str) -> LockedFile | None:
+    return version.files.filter(sha256=sha256, filename=filename).first()
+
+
+def _as_json(name: str, links: Iterable[tuple[LockedFile, str]]) -> dict[str, Any]:
+    files = [
+        {
+            "filename": row.filename,
+            "url": url,
+            "hashes": {"sha256": row.sha256},
+            "core-metadata": True,
+            **({"size": row.size_bytes} if row.size_bytes else {}),
+        }
+        for row, url in links
+    ]
+    return {"meta": {"api-version": "1.1"}, "name": name, "files": files}
+
+
+def _as_html(links: Iterable[tuple[LockedFile, str]]) -> str:
+    lines = (
+        f'<a href="{html.escape(url)}#sha256={row.sha256}" data-core-metadata="true">'
+        f"{html.escape(row.filename)}</a><br>"
+        for row, url in links
+    )
+    return "\n".join(("<!DOCTYPE html>", "<title>Packages</title>", *lines, ""))
