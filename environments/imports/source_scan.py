@@ -109,7 +109,7 @@ class Scan:
         local: list[str] = []
         for node in nodes:
             for name in _names(node, path):
-                if name.split(".")[0] in self._local:
+                if _is_relative(node) or name.split(".")[0] in self._local:
                     local += self._files_of(name)
                 elif len(self.imports) < MAX_MODULES:
                     self.imports.setdefault(name, (path, node.lineno))
@@ -186,16 +186,17 @@ def _ends(statement: ast.stmt) -> bool:
     return isinstance(call, ast.Call) and _dotted(call.func) in ("sys.exit", "exit", "quit", "os._exit")
 
 
+def _is_relative(node: ast.Import | ast.ImportFrom) -> bool:
+    return isinstance(node, ast.ImportFrom) and node.level > 0
+
+
 def _names(node: ast.Import | ast.ImportFrom, path: str) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
-    if node.level:
-        # A module of the source, written from its root, as far as the levels lead.
-        package = PurePosixPath(path).parts[: -node.level]
-        base = ".".join((*package, *filter(None, [node.module])))
-    else:
-        base = node.module or ""
-    return [name for name in (base, *(f"{base}.{alias.name}" for alias in node.names)) if name.strip(".")]
+    # A relative one is written from the root of the source, as far as the levels lead.
+    package = PurePosixPath(path).parts[: -node.level] if node.level else ()
+    base = (*package, *filter(None, [node.module]))
+    return [".".join(words) for words in (base, *((*base, alias.name) for alias in node.names)) if words]
 
 
 def _changes_modules(call: ast.Call) -> bool:

@@ -23,6 +23,12 @@ class FindingSerializer(serializers.Serializer[Finding]):
     level = serializers.ChoiceField(["error", "warning", "hint"])
     field = serializers.CharField(help_text="The JSON path of the field in the spec.")
     message = serializers.CharField()
+    action = serializers.CharField(
+        help_text="What the page at `link` does about it, such as `Add pandas`; empty if there is none."
+    )
+    link = serializers.CharField(
+        help_text="The path of a form on this hub that is filled in with the remedy; empty if there is none."
+    )
 
 
 class PlanSerializer(serializers.Serializer[Any]):

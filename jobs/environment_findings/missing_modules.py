@@ -1,0 +1,146 @@
+"""Modules that a script imports and the run's environment lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from packaging.utils import canonicalize_name
+
+from environments.contents.package_set import SEEDED, PackageSet
+from environments.curated import WITHOUT_WHEEL
+from environments.imports.distributions import distribution_for, is_known_distribution, providers_of
+from environments.imports.scan_process import ImportedModule, SourceImports
+from environments.imports.standard_library import REMOVED, is_standard
+from jobs.environment_findings.remedies import curated_with
+from trainhub_launch.findings import Finding
+from trainhub_launch.scheduler.capacity import words
+
+FIELD = "environment.name"
+MAX_NAMED = 8
+# Requirements and a version of Python -> the address of the form that is filled in with them, or "".
+Links = Callable[[Sequence[str], str], str]
+
+
+def missing_module_findings(packages: PackageSet, imports: SourceImports, links: Links) -> Iterator[Finding]:
+    """Yields nothing for modules of which it is not certain that they are missing."""
+    if imports.is_opaque:
+        return
+    missing = _missing(packages, imports)
+    known = [module for module in missing if providers_of(module.name) and not _is_removed(module)]
+    yield from _without_wheel(packages, [item for item in known if distribution_for(item.name) in WITHOUT_WHEEL])
+    yield from _known(packages, [item for item in known if distribution_for(item.name) not in WITHOUT_WHEEL], links)
+    yield from _unknown(packages, [item for item in missing if providers_of(item.name) is None], links)
+    yield from _removed(packages, [item for item in missing if _is_removed(item)], links)
+
+
+def _missing(packages: PackageSet, imports: SourceImports) -> list[ImportedModule]:
+    """Returns the missing modules, each once, in the order in which they are imported."""
+    is_listed = all(is_known_distribution(name) for name in packages.versions)
+    missing: dict[str, ImportedModule] = {}
+    provided = {module.top for module in imports.modules if _is_provided(module, packages, is_listed=is_listed)}
+    for module in imports.modules:
+        # `torch.utils.tensorboard` is part of torch, but needs another distribution.
+        is_separate = providers_of(module.name) != providers_of(module.top)
+        if _is_provided(module, packages, is_listed=is_listed) or (module.top in provided and not is_separate):
+            continue
+        missing.setdefault(distribution_for(module.name) or module.top, module)
+    return list(missing.values())
+
+
+def _is_provided(module: ImportedModule, packages: PackageSet, *, is_listed: bool) -> bool:
+    """Returns whether the environment has the module, or may have it."""
+    if is_standard(module.top, packages.python):
+        return True
+    providers = providers_of(module.name)
+    if providers is None:
+        # A distribution that the table does not list may provide it under any name.
+        return not is_listed or canonicalize_name(module.top) in packages.versions
+    return packages.has_any(*providers) or bool(SEEDED.intersection(providers)) or not providers
+
+
+def _is_removed(module: ImportedModule) -> bool:
+    return module.top in REMOVED
+
+
+def _known(packages: PackageSet, modules: Sequence[ImportedModule], links: Links) -> Iterator[Finding]:
+    if not modules:
+        return
+    names = [distribution_for(module.name) for module in modules]
+    link = links(names, "")
+    them = words(names)
+    renamed = [
+        f"{module.name if providers_of(module.name) != providers_of(module.top) else module.top} is in {name}"
+        for module, name in zip(modules, names, strict=True)
+        if canonicalize_name(module.name) != name and canonicalize_name(module.top) != name
+    ]
+    remedy = f"make a version of it with {them}" if link else f"choose an environment that has {them}"
+    sentence = f"{_importing(modules)}, which {packages.name} lacks"
+    if renamed:
+        sentence += f" ({words(renamed[:MAX_NAMED])})"
+    yield Finding("warning", FIELD, f"{sentence}; {remedy}", f"Add {them}" if link else "", link)
+
+
+def _without_wheel(packages: PackageSet, modules: Sequence[ImportedModule]) -> Iterator[Finding]:
+    """Horovod and DeepSpeed are published as sources only, so no version with them can be made here."""
+    for module in modules:
+        name = distribution_for(module.name)
+        framework = "tensorflow" if module.name.startswith("horovod.tensorflow") else "torch"
+        curated = curated_with(name, framework)
+        if curated:
+            yield Finding(
+                "warning",
+                FIELD,
+                f"{_importing([module])}, which {packages.name} lacks; choose {curated}, which has it with what "
+                "it needs, because it has to be compiled",
+            )
+
+
+def _unknown(packages: PackageSet, modules: Sequence[ImportedModule], links: Links) -> Iterator[Finding]:
+    for module in modules[:MAX_NAMED]:
+        name = distribution_for(module.name)
+        link = links([name], "")
+        yield Finding(
+            "hint",
+            FIELD,
+            f"{_importing([module])}, which {packages.name} lacks; it is probably provided by {name}: add that if "
+            "it is what you mean, or put the module into the source folder if it is your own",
+            f"Add {name}" if link else "",
+            link,
+        )
+
+
+def _removed(packages: PackageSet, modules: Sequence[ImportedModule], links: Links) -> Iterator[Finding]:
+    for module in modules:
+        last = f"3.{REMOVED[module.top] - 1}"
+        link = links((), last)
+        yield Finding(
+            "warning",
+            FIELD,
+            f"{_importing([module])}, which Python {packages.python} no longer has; change the script, or use an "
+            f"environment with Python {last}",
+            f"Use Python {last}" if link else "",
+            link,
+        )
+
+
+def _importing(modules: Sequence[ImportedModule]) -> str:
+    """Returns "train.py (line 3) imports cv2, and model.py (line 1) imports pandas and PIL"."""
+    by_file: dict[str, list[ImportedModule]] = {}
+    for module in modules[:MAX_NAMED]:
+        by_file.setdefault(module.path, []).append(module)
+    parts = []
+    for path, items in by_file.items():
+        lines = sorted({item.line for item in items})
+        where = f"line {lines[0]}" if len(lines) == 1 else f"lines {words([str(line) for line in lines])}"
+        parts.append(f"{path} ({where}) imports {words([_shown(item) for item in items])}")
+    more = len(modules) - MAX_NAMED
+    return words(parts) + (f" and {more} more modules are imported" if more > 0 else "")
+
+
+def _shown(module: ImportedModule) -> str:
+    """Returns as much of the dotted name as stands in the table."""
+    if providers_of(module.name) == providers_of(module.top):
+        return module.top
+    parts = module.name.split(".")
+    prefixes = (".".join(parts[:length]) for length in range(2, len(parts) + 1))
+    return next((name for name in prefixes if providers_of(name) == providers_of(module.name)), module.name)
