@@ -31,10 +31,11 @@ class CudaBuild:
 
 def cuda_build(versions: Mapping[str, str]) -> CudaBuild | None:
     """Returns the newest CUDA among the packages (normalised name -> version), None if there is none."""
-    runtimes = [version for name, version in versions.items() if _RUNTIME.match(name)]
-    cuda = [tuple(int(part) for part in version.split(".")[:2]) for version in runtimes if version[0].isdigit()]
-    local = (_LOCAL_CUDA.search(version) for version in versions.values())
-    cuda += [(int(match[1]), int(match[2])) for match in local if match]
+    runtimes = [
+        re.match(r"(\d+)\.(\d+)", version) for name, version in versions.items() if _RUNTIME.match(name)
+    ]
+    local = [_LOCAL_CUDA.search(version) for version in versions.values()]
+    cuda = [(int(match[1]), int(match[2])) for match in (*runtimes, *local) if match]
     if not cuda:
         return None
     frameworks = (name for name in _FRAMEWORKS if name in versions and "+cpu" not in versions[name])

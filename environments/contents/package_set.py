@@ -83,7 +83,7 @@ def _curated(name: str, version: str, python: str) -> PackageSet | None:
         "platform_machine": "x86_64",
         "os_name": "posix",
     }
-    versions = {}
+    versions: dict[str, str] = {}
     for line in lines:
         if "==" not in line:
             continue

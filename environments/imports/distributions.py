@@ -36,6 +36,12 @@ def providers_of(module: str) -> tuple[str, ...] | None:
     return next((_table()[name] for name in names if name in _table()), None)
 
 
+def is_namespace(module: str) -> bool:
+    """Returns whether several distributions share the top-level module (`google`), so that its name alone
+    says nothing."""
+    return module not in _table() and any(name.startswith(f"{module}.") for name in _table())
+
+
 def is_known_distribution(name: str) -> bool:
     """Returns whether all modules of the distribution (its normalised name) are in the table."""
     return name in _listed() or any(fnmatch(name, pattern) for pattern in _patterns())

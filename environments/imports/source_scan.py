@@ -117,8 +117,9 @@ class Scan:
 
     def _imports(self, data: bytes, *, is_entry: bool) -> list[ast.Import | ast.ImportFrom]:
         tree = ast.parse(data)
+        own_folders = _own_folders(tree)
         self.is_opaque |= bool(_OPAQUE.search(data)) or any(
-            _changes_modules(node) for node in ast.walk(tree) if isinstance(node, ast.Call)
+            _changes_modules(node, own_folders) for node in ast.walk(tree) if isinstance(node, ast.Call)
         )
         return list(_certain(tree.body, is_entry=is_entry))
 
@@ -154,9 +155,9 @@ def _certain(body: list[ast.stmt], *, is_entry: bool) -> Iterator[ast.Import | a
     for statement in body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             yield statement
-        elif isinstance(statement, ast.ClassDef):
-            yield from _certain(statement.body, is_entry=is_entry)
-        elif isinstance(statement, ast.With) and not _suppresses(statement):
+        elif isinstance(statement, ast.ClassDef | ast.With):
+            if isinstance(statement, ast.With) and _suppresses(statement):
+                continue
             yield from _certain(statement.body, is_entry=is_entry)
         elif isinstance(statement, ast.Try):
             if not statement.handlers:
@@ -199,13 +200,36 @@ def _names(node: ast.Import | ast.ImportFrom, path: str) -> list[str]:
     return [".".join(words) for words in (base, *((*base, alias.name) for alias in node.names)) if words]
 
 
-def _changes_modules(call: ast.Call) -> bool:
-    """Returns whether a call may install packages, or add a folder outside of the source to sys.path."""
+def _changes_modules(call: ast.Call, own_folders: set[str]) -> bool:
+    """Returns whether a call may install packages, or add a folder outside of the source to sys.path.
+    `own_folders`: names that stand for folders of the source."""
     name = _dotted(call.func)
     if name in _PATH_CALLS:
-        return _leads_outside(call)
+        return not all(_is_inside(argument, own_folders) for argument in call.args)
     # Also a list of words, such as subprocess.run([sys.executable, "-m", "pip", "install", …]).
     return name.startswith(("os.", "subprocess.")) and bool(_INSTALLS.search(ast.unparse(call)))
+
+
+def _own_folders(tree: ast.Module) -> set[str]:
+    """Returns the names to which the module assigns something that is made of its own path."""
+    names = {"__file__"}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and _is_inside(statement.value, names):
+            names.update(target.id for target in statement.targets if isinstance(target, ast.Name))
+    return names
+
+
+def _is_inside(value: ast.expr, own_folders: set[str]) -> bool:
+    """Returns whether the value is made of the source's own paths, or is a relative one; beside the source
+    there are no modules."""
+    nodes = list(ast.walk(value))
+    words = {node.id for node in nodes if isinstance(node, ast.Name)}
+    words |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    if words & {"environ", "getenv", "home", "expanduser"} or any(text[:1] in ("/", "~") for text in texts):
+        return False
+    is_plain = not words and not any(isinstance(node, ast.Call) for node in nodes)
+    return is_plain or bool(words & (own_folders | {"getcwd", "cwd"}))
 
 
 def _dotted(node: ast.expr) -> str:
@@ -215,19 +239,6 @@ def _dotted(node: ast.expr) -> str:
         parts.append(node.attr)
         node = node.value
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else ""
-
-
-def _leads_outside(call: ast.Call) -> bool:
-    """Returns whether the folder may lie outside of the source; beside the source there are no modules."""
-    text = ast.unparse(call)
-    if "__file__" in text or "getcwd" in text:
-        return False
-    literals = [
-        node.value
-        for node in ast.walk(call)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]
-    return not literals or any(value.startswith(("/", "~")) for value in literals)
 
 
 def _mentions_logger(source: Source) -> bool | None:

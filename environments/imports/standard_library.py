@@ -10,7 +10,18 @@ REMOVED = {
     **dict.fromkeys(
         (
             *("aifc", "audioop", "cgi", "cgitb", "chunk", "crypt", "imghdr", "lib2to3", "mailcap", "msilib"),
-            *("nis", "nntplib", "ossaudiodev", "pipes", "sndhdr", "spwd", "sunau", "telnetlib", "uu", "xdrlib"),
+            *(
+                "nis",
+                "nntplib",
+                "ossaudiodev",
+                "pipes",
+                "sndhdr",
+                "spwd",
+                "sunau",
+                "telnetlib",
+                "uu",
+                "xdrlib",
+            ),
         ),
         13,
     ),

@@ -27,17 +27,29 @@ def mpi_findings(
     spec: RunSpec, packages: PackageSet, imports: SourceImports, links: Links
 ) -> Iterator[Finding]:
     """Yields what DeepSpeed and Lightning need in an MPI run: without mpi4py they do not learn their rank."""
-    if spec.distribution is None or spec.distribution.kind != _MPI or packages.has_any("mpi4py"):
+    if spec.distribution is None or spec.distribution.type != _MPI or packages.has_any("mpi4py"):
         return
     if imports.imports("deepspeed"):
         consequence = "DeepSpeed finds its rank through mpi4py in an MPI run, and fails without it"
     elif imports.imports("lightning", "pytorch_lightning"):
-        consequence = "in an MPI run Lightning finds its rank through mpi4py, and each process trains alone without it"
+        consequence = (
+            "in an MPI run Lightning finds its rank through mpi4py, and each process trains alone without it"
+        )
     else:
         return
     link = links(["mpi4py"], "")
-    remedy = f"{packages.name} lacks it: add mpi4py" if link else f"choose an environment that has it, not {packages.name}"
-    yield Finding("warning", FIELD, f"{consequence}; {remedy}", "Add mpi4py" if link else "", link)
+    remedy = (
+        f"{packages.name} lacks it: add mpi4py"
+        if link
+        else f"choose an environment that has it, not {packages.name}"
+    )
+    yield Finding(
+        "warning",
+        FIELD,
+        f"{consequence}; {packages.name} lacks it: {remedy}",
+        "Add mpi4py" if link else "",
+        link,
+    )
 
 
 def logger_findings(packages: PackageSet, imports: SourceImports, links: Links) -> Iterator[Finding]:
@@ -67,5 +79,7 @@ def repeated_package_findings(packages: PackageSet) -> Iterator[Finding]:
     for name, lines in list(repeated.items())[:MAX_NAMED]:
         numbers = " and ".join(str(line) for line in lines[:2])
         yield Finding(
-            "hint", FIELD, f"lines {numbers} of the requirements of {packages.name} both name {name}; keep one"
+            "hint",
+            FIELD,
+            f"lines {numbers} of the requirements of {packages.name} both name {name}; keep one",
         )

@@ -35,8 +35,8 @@ def gpu_build_findings(
     yield Finding(
         "warning",
         FIELD,
-        f"{build.package} is built for CUDA {build.version}, which needs NVIDIA's driver {least} or newer, and "
-        f"{versions}; choose an environment with {instead}, or have the driver updated",
+        f"{build.package} is built for CUDA {build.version}, which needs NVIDIA's driver {least} or newer, "
+        f"and {versions}; choose an environment with {instead}, or have the driver updated",
     )
 
 
@@ -47,6 +47,6 @@ def _cpu_builds(packages: PackageSet, imports: SourceImports | None) -> Iterator
             yield Finding(
                 "warning",
                 FIELD,
-                f"{build} is a build for CPUs, so the GPUs of the run would not be used; choose an environment "
-                "with a build for CUDA, or ask for no GPU",
+                f"{build} is a build for CPUs, so the GPUs of the run would not be used; choose an "
+                "environment with a build for CUDA, or ask for no GPU",
             )

@@ -8,7 +8,12 @@ from packaging.utils import canonicalize_name
 
 from environments.contents.package_set import SEEDED, PackageSet
 from environments.curated import WITHOUT_WHEEL
-from environments.imports.distributions import distribution_for, is_known_distribution, providers_of
+from environments.imports.distributions import (
+    distribution_for,
+    is_known_distribution,
+    is_namespace,
+    providers_of,
+)
 from environments.imports.scan_process import ImportedModule, SourceImports
 from environments.imports.standard_library import REMOVED, is_standard
 from jobs.environment_findings.remedies import curated_with
@@ -27,23 +32,28 @@ def missing_module_findings(packages: PackageSet, imports: SourceImports, links:
         return
     missing = _missing(packages, imports)
     known = [module for module in missing if providers_of(module.name) and not _is_removed(module)]
-    yield from _without_wheel(packages, [item for item in known if distribution_for(item.name) in WITHOUT_WHEEL])
-    yield from _known(packages, [item for item in known if distribution_for(item.name) not in WITHOUT_WHEEL], links)
-    yield from _unknown(packages, [item for item in missing if providers_of(item.name) is None], links)
-    yield from _removed(packages, [item for item in missing if _is_removed(item)], links)
+    to_compile = [module for module in known if distribution_for(module.name) in WITHOUT_WHEEL]
+    removed = [module for module in missing if _is_removed(module)]
+    yield from _without_wheel(packages, to_compile)
+    yield from _known(packages, [module for module in known if module not in to_compile], links)
+    yield from _unknown(packages, [module for module in missing if module not in (*known, *removed)], links)
+    yield from _removed(packages, removed, links)
 
 
 def _missing(packages: PackageSet, imports: SourceImports) -> list[ImportedModule]:
     """Returns the missing modules, each once, in the order in which they are imported."""
     is_listed = all(is_known_distribution(name) for name in packages.versions)
     missing: dict[str, ImportedModule] = {}
-    provided = {module.top for module in imports.modules if _is_provided(module, packages, is_listed=is_listed)}
+    provided = {
+        module.top for module in imports.modules if _is_provided(module, packages, is_listed=is_listed)
+    }
     for module in imports.modules:
         # `torch.utils.tensorboard` is part of torch, but needs another distribution.
         is_separate = providers_of(module.name) != providers_of(module.top)
-        if _is_provided(module, packages, is_listed=is_listed) or (module.top in provided and not is_separate):
+        if module.top in provided and not is_separate:
             continue
-        missing.setdefault(distribution_for(module.name) or module.top, module)
+        if not _is_provided(module, packages, is_listed=is_listed):
+            missing.setdefault(distribution_for(module.name) or module.top, module)
     return list(missing.values())
 
 
@@ -52,6 +62,11 @@ def _is_provided(module: ImportedModule, packages: PackageSet, *, is_listed: boo
     if is_standard(module.top, packages.python):
         return True
     providers = providers_of(module.name)
+    if _is_removed(module):
+        # Such as standard-aifc for aifc.
+        return packages.has_any(*(providers or ())) or any(module.top in name for name in packages.versions)
+    if providers is None and is_namespace(module.top):
+        return True
     if providers is None:
         # A distribution that the table does not list may provide it under any name.
         return not is_listed or canonicalize_name(module.top) in packages.versions
@@ -90,8 +105,8 @@ def _without_wheel(packages: PackageSet, modules: Sequence[ImportedModule]) -> I
             yield Finding(
                 "warning",
                 FIELD,
-                f"{_importing([module])}, which {packages.name} lacks; choose {curated}, which has it with what "
-                "it needs, because it has to be compiled",
+                f"{_importing([module])}, which {packages.name} lacks; choose {curated}, which has it with "
+                "what it needs, because it has to be compiled",
             )
 
 
@@ -102,8 +117,8 @@ def _unknown(packages: PackageSet, modules: Sequence[ImportedModule], links: Lin
         yield Finding(
             "hint",
             FIELD,
-            f"{_importing([module])}, which {packages.name} lacks; it is probably provided by {name}: add that if "
-            "it is what you mean, or put the module into the source folder if it is your own",
+            f"{_importing([module])}, which {packages.name} lacks; it is probably provided by {name}: add "
+            "that if it is what you mean, or put the module into the source folder if it is your own",
             f"Add {name}" if link else "",
             link,
         )
@@ -116,8 +131,8 @@ def _removed(packages: PackageSet, modules: Sequence[ImportedModule], links: Lin
         yield Finding(
             "warning",
             FIELD,
-            f"{_importing([module])}, which Python {packages.python} no longer has; change the script, or use an "
-            f"environment with Python {last}",
+            f"{_importing([module])}, which Python {packages.python} no longer has; change the script, or "
+            f"use an environment with Python {last}",
             f"Use Python {last}" if link else "",
             link,
         )
