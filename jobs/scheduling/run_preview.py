@@ -18,7 +18,7 @@ from jobs.models import Snapshot
 from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
-from jobs.scheduling.interpreters import check_interpreters
+from jobs.scheduling.interpreters import check_interpreters, nodes_python
 from jobs.scheduling.queue_order import longest_s
 from jobs.sources import examples
 from trainhub_launch.errors import SpecError
@@ -59,7 +59,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
     nodes = _without_harmless_windows(spec, nodes, principal)
-    draft = draft_plan(spec, nodes)
+    draft = draft_plan(spec, nodes, nodes_python(spec, nodes, principal.workspace))
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)
