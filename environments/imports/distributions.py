@@ -48,8 +48,10 @@ def is_known_distribution(name: str) -> bool:
 
 
 def distribution_for(module: str) -> str:
-    """Returns the distribution that probably provides the module, "" for one that is on no index."""
+    """Returns the distribution that probably provides the module, "" for one that is on no index, or whose
+    name none can have."""
     providers = providers_of(module)
     if providers is None:
-        return canonicalize_name(module.partition(".")[0].strip("_"))
+        name = module.partition(".")[0].strip("_")
+        return canonicalize_name(name) if name.isascii() else ""
     return providers[0] if providers else ""

@@ -23,6 +23,7 @@ MAX_FILE_BYTES = 512 * 1024
 MAX_TOTAL_BYTES = 4 * 2**20
 MAX_S = 3.0
 MAX_MODULES = 500
+MAX_NAME_LENGTH = 100
 # Names with which programs log metrics; one of them anywhere in the source means that something may log.
 LOGGERS = re.compile(
     r"mlflow|tensorboard|SummaryWriter|wandb|comet|neptune|clearml|swanlab|trackio|dvclive|\baim\b|"
@@ -111,7 +112,7 @@ class Scan:
             for name in _names(node, path):
                 if _is_relative(node) or name.split(".")[0] in self._local:
                     local += self._files_of(name)
-                elif len(self.imports) < MAX_MODULES:
+                elif len(self.imports) < MAX_MODULES and len(name) <= MAX_NAME_LENGTH:
                     self.imports.setdefault(name, (path, node.lineno))
         return local
 

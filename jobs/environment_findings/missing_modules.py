@@ -113,6 +113,8 @@ def _without_wheel(packages: PackageSet, modules: Sequence[ImportedModule]) -> I
 def _unknown(packages: PackageSet, modules: Sequence[ImportedModule], links: Links) -> Iterator[Finding]:
     for module in modules[:MAX_NAMED]:
         name = distribution_for(module.name)
+        if not name:
+            continue
         link = links([name], "")
         yield Finding(
             "hint",

@@ -43,17 +43,18 @@ class CauseView:
         return datetime.fromisoformat(self.cause.at) if self.cause.at else None
 
 
-def cause_view(run: Run) -> CauseView | None:
-    """Returns the cause to show below the run's header, or None unless the run has failed or is failing."""
+def cause_view(run: Run, *, may_change: bool) -> CauseView | None:
+    """Returns the cause to show below the run's header, or None unless the run has failed or is failing.
+    `may_change`: whether the reader may make a version of an environment."""
     cause = causes.for_run(run)
     if cause is None:
         return None
     groups = group_reasons([(other.rank, other.why) for other in cause.others])
-    return CauseView(cause, run.state in STILL_THERE, groups, _link(run, cause))
+    return CauseView(cause, run.state in STILL_THERE, groups, _link(run, cause, may_change=may_change))
 
 
-def _link(run: Run, cause: Cause) -> tuple[str, str] | None:
-    remedy = failure_remedy(run, cause)
+def _link(run: Run, cause: Cause, *, may_change: bool) -> tuple[str, str] | None:
+    remedy = failure_remedy(run, cause) if may_change else None
     if remedy is not None:
         return remedy.link, remedy.action
     if cause.link == "node" and cause.node:
