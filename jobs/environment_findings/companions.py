@@ -63,8 +63,8 @@ def logger_findings(packages: PackageSet, imports: SourceImports, links: Links) 
         yield Finding(
             "hint",
             FIELD,
-            f"{packages.name} lacks mlflow, and the source names no program that logs, so no metrics will be "
-            "logged; add mlflow-skinny, and call mlflow.log_metric in the script",
+            f"{packages.name} lacks mlflow, and the source names no program that logs, so the run will show "
+            "no metrics of the training; add mlflow-skinny, and call mlflow.log_metric in the script",
             "Add mlflow-skinny",
             link,
         )

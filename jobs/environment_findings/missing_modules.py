@@ -28,7 +28,8 @@ Links = Callable[[Sequence[str], str], str]
 
 def missing_module_findings(packages: PackageSet, imports: SourceImports, links: Links) -> Iterator[Finding]:
     """Yields nothing for modules of which it is not certain that they are missing."""
-    if imports.is_opaque:
+    # A file that could not be read may change where modules come from.
+    if imports.is_opaque or not imports.is_complete:
         return
     missing = _missing(packages, imports)
     known = [module for module in missing if providers_of(module.name) and not _is_removed(module)]
@@ -42,24 +43,23 @@ def missing_module_findings(packages: PackageSet, imports: SourceImports, links:
 
 def _missing(packages: PackageSet, imports: SourceImports) -> list[ImportedModule]:
     """Returns the missing modules, each once, in the order in which they are imported."""
-    is_listed = all(is_known_distribution(name) for name in packages.versions)
+    unlisted = [name for name in packages.versions if not is_known_distribution(name)]
     missing: dict[str, ImportedModule] = {}
-    provided = {
-        module.top for module in imports.modules if _is_provided(module, packages, is_listed=is_listed)
-    }
+    provided = {module.top for module in imports.modules if _is_provided(module, packages, unlisted)}
     for module in imports.modules:
         # `torch.utils.tensorboard` is part of torch, but needs another distribution.
         is_separate = providers_of(module.name) != providers_of(module.top)
         if module.top in provided and not is_separate:
             continue
-        if not _is_provided(module, packages, is_listed=is_listed):
+        if not _is_provided(module, packages, unlisted):
             missing.setdefault(distribution_for(module.name) or module.top, module)
     return list(missing.values())
 
 
-def _is_provided(module: ImportedModule, packages: PackageSet, *, is_listed: bool) -> bool:
-    """Returns whether the environment has the module, or may have it."""
-    if is_standard(module.top, packages.python):
+def _is_provided(module: ImportedModule, packages: PackageSet, unlisted: Sequence[str]) -> bool:
+    """Returns whether the environment has the module, or may have it. `unlisted`: those of its distributions
+    of which nobody knows what they provide."""
+    if is_standard(module.top, packages.python) or module.top.startswith("_"):
         return True
     providers = providers_of(module.name)
     if _is_removed(module):
@@ -69,8 +69,12 @@ def _is_provided(module: ImportedModule, packages: PackageSet, *, is_listed: boo
         return True
     if providers is None:
         # A distribution that the table does not list may provide it under any name.
-        return not is_listed or canonicalize_name(module.top) in packages.versions
-    return packages.has_any(*providers) or bool(SEEDED.intersection(providers)) or not providers
+        return bool(unlisted) or canonicalize_name(module.top) in packages.versions
+    if not providers or packages.has_any(*providers) or SEEDED.intersection(providers):
+        return True
+    # Such as mxnet-cu112, or a team's own acme-opencv.
+    beginnings = {name.partition("-")[0] for name in providers}
+    return any(beginning in name for beginning in beginnings for name in unlisted)
 
 
 def _is_removed(module: ImportedModule) -> bool:

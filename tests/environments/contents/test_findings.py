@@ -105,8 +105,8 @@ class TestMissingModules:
     def test_nothing_is_said_of_what_may_come_from_a_distribution_that_nobody_knows(
         self, who: Principal
     ) -> None:
-        environment = own(who, torch="2.13.0", mlflow="3.17.0", acme_training="1.0")
-        assert findings(who, "import torch, acmelib", environment) == []
+        environment = own(who, torch="2.13.0", mlflow="3.17.0", acme_opencv="1.0")
+        assert findings(who, "import torch, acmelib, cv2, _acme", environment) == []
         environment = own(who, torch="2.13.0", mlflow="3.17.0")
         (found,) = findings(who, "import torch, acmelib", environment)
         assert (found.level, "probably provided by acmelib" in found.message) == ("hint", True)
@@ -116,6 +116,7 @@ class TestMissingModules:
         [
             {"environment_variables": {"PYTHONPATH": "/opt/libs"}},
             {"script": "", "command": ["bash", "run.sh"]},
+            {"script": "", "command": ["mpirun", "-np", "2", "python", "train.py"]},
             {"script": "", "command": ["/usr/bin/python3", "train.py"]},
         ],
     )
