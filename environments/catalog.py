@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from environments.curated import CURATED
+from environments.curated import BY_NAME, CURATED
 from environments.kinds.all_kinds import kind_of
 from environments.models import Environment, EnvironmentVersion
 from environments.states import VersionState
@@ -81,6 +81,34 @@ def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion
     return version
 
 
+class PythonLookup:
+    """Which Python the environments of runs need on their nodes. Remembers the answers: it lives for one
+    pass over the queue."""
+
+    def __init__(self) -> None:
+        self._pythons: dict[tuple[int, EnvironmentRef], str] = {}
+
+    def python_of(self, ref: EnvironmentRef, workspace_id: int) -> str:
+        """Returns the version or path of the Python that a node must have, "" for any."""
+        if ref.name == SYSTEM:
+            return ref.version
+        if ref.name in BY_NAME or not ref.version.isdecimal() or "\x00" in ref.name:
+            return ""
+        key = workspace_id, ref
+        if key not in self._pythons:
+            self._pythons[key] = _python_of_version(ref, workspace_id)
+        return self._pythons[key]
+
+
+def _python_of_version(ref: EnvironmentRef, workspace_id: int) -> str:
+    versions = EnvironmentVersion.objects.filter(
+        environment__workspace=workspace_id,
+        environment__name=ref.name,
+        number=min(int(ref.version), 2**31 - 1),
+    )
+    return versions.values_list("python", flat=True).first() or ""
+
+
 def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
     """Returns the spec with the number of the newest locked version, if it names one of the workspace's own
     environments without a version: the run and its clones keep it."""
@@ -105,8 +133,7 @@ def on_node(environment: EnvironmentSpec, interpreters: Collection[Interpreter])
     if not python:
         return environment
     for interpreter in interpreters:
-        exact = python in (interpreter.path, interpreter.version)
-        if exact or interpreter.version.startswith(f"{python}."):
+        if interpreter.is_python(python):
             is_system = environment.kind == "system"
             version = interpreter.version if is_system else environment.version
             return replace(environment, version=version, python=interpreter.path)

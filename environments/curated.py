@@ -61,6 +61,8 @@ _NEEDS = {
 }
 # Packages that no index offers in a form that pip can install alone.
 _PREPARED = ("horovod",)
+# Packages that are only published as source distributions.
+WITHOUT_WHEEL = frozenset({"deepspeed", "horovod"})
 
 
 def preparation(name: str) -> str:
@@ -69,6 +71,11 @@ def preparation(name: str) -> str:
     requirements = next((item.requirements for item in CURATED if item.name == name), ())
     packages = {requirement.partition("==")[0] for requirement in requirements}
     return " ".join(_NEEDS[package] for package in _PREPARED if package in packages)
+
+
+def has_wheels_only(environment: EnvironmentSpec) -> bool:
+    """Returns whether the hub can lock a copy of the environment: it builds no source distribution."""
+    return not WITHOUT_WHEEL & {requirement.partition("==")[0] for requirement in environment.requirements}
 
 
 def succession_notice(name: str) -> str:

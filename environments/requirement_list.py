@@ -86,6 +86,47 @@ def read_requirements(text: str) -> RequirementList:
     )
 
 
+def repeated_packages(text: str) -> dict[str, list[int]]:
+    """Returns normalised name -> numbers of the lines of each package that several lines name, without those
+    of which a marker chooses one. Raises SpecError."""
+    lines: dict[str, list[int]] = {}
+    marked = set()
+    for number, line in _logical_lines(text):
+        if line.startswith("-"):
+            continue
+        requirement = _requirement(number, _HASH.sub("", line).strip())
+        name = canonicalize_name(requirement.name)
+        lines.setdefault(name, []).append(number)
+        if requirement.marker is not None:
+            marked.add(name)
+    return {name: numbers for name, numbers in lines.items() if len(numbers) > 1 and name not in marked}
+
+
+def with_requirement(text: str, requirement: str) -> str:
+    """Returns the text with the requirement instead of the lines that name its package, else at the end.
+    Raises SpecError if it is not one."""
+    name = canonicalize_name(_requirement(1, requirement).name)
+    numbers = {
+        number
+        for number, line in _logical_lines(text)
+        if not line.startswith("-")
+        and canonicalize_name(_requirement(number, _HASH.sub("", line).strip()).name) == name
+    }
+    lines = text.splitlines()
+    result: list[str] = []
+    is_written = is_continued = False
+    for number, line in enumerate(lines, start=1):
+        # A line that a backslash continues is replaced as a whole.
+        is_replaced = number in numbers or is_continued
+        is_continued = is_replaced and line.endswith("\\")
+        if not is_replaced:
+            result.append(line)
+        elif not is_written:
+            result.append(requirement)
+            is_written = True
+    return "\n".join(result if is_written else [*result, requirement])
+
+
 class _Reader:
     def __init__(self) -> None:
         self.requirements: list[str] = []

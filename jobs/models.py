@@ -40,7 +40,8 @@ class Experiment(models.Model):
 class Snapshot(models.Model):
     """The frozen copy of a source folder. `sha256` names its blob; `manifest`: [{path, size}].
 
-    `warnings`: sentences about what was left out and what looks like a secret.
+    `warnings`: sentences about what was left out and what looks like a secret. `scans`: what its scripts
+    import, by script (`jobs.environment_findings.source_scans`).
     """
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="snapshots")
@@ -48,6 +49,7 @@ class Snapshot(models.Model):
     size_bytes = models.BigIntegerField()
     manifest = models.JSONField()
     warnings = models.JSONField(default=list)
+    scans = models.JSONField(default=dict)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -64,6 +64,10 @@ class Interpreter:
     path: str
     version: str
 
+    def is_python(self, name: str) -> bool:
+        """Returns whether `name` stands for it: its path, its version, or a prefix of that ("3.11")."""
+        return name in (self.path, self.version) or self.version.startswith(f"{name}.")
+
 
 @dataclass(frozen=True)
 class NetworkPort:

@@ -54,6 +54,15 @@ class CauseSerializer(serializers.Serializer[object]):
     title = serializers.CharField()
     meaning = serializers.CharField()
     remedy = serializers.CharField(help_text="What to do about the failure.")
+    action = serializers.CharField(
+        help_text="What the page at `link` does about it, such as `Add pandas`; empty if there is none."
+    )
+    link = serializers.CharField(
+        help_text=(
+            "The path of a form on this hub that makes a version of the run's environment with the remedy; "
+            "empty if there is none."
+        )
+    )
     log = serializers.CharField(help_text="The name of the log that is quoted; empty if none is.")
     offset = serializers.IntegerField(
         help_text="The byte offset in that log at which the quoted lines begin."

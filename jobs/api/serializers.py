@@ -9,6 +9,7 @@ from rest_framework import serializers
 from jobs import causes
 from jobs.api.cause_serializers import CauseSerializer
 from jobs.causes.reasons import WITHOUT_CAUSE
+from jobs.environment_findings.failure_remedies import failure_remedy
 from jobs.models import Attempt, Run
 from jobs.scheduling import queue_order
 from jobs.scheduling.queue_order import QueueStanding
@@ -23,6 +24,12 @@ class FindingSerializer(serializers.Serializer[Finding]):
     level = serializers.ChoiceField(["error", "warning", "hint"])
     field = serializers.CharField(help_text="The JSON path of the field in the spec.")
     message = serializers.CharField()
+    action = serializers.CharField(
+        help_text="What the page at `link` does about it, such as `Add pandas`; empty if there is none."
+    )
+    link = serializers.CharField(
+        help_text="The path of a form on this hub that is filled in with the remedy; empty if there is none."
+    )
 
 
 class PlanSerializer(serializers.Serializer[Any]):
@@ -195,7 +202,11 @@ class RunDetailSerializer(RunSerializer):
     @extend_schema_field(CauseSerializer(allow_null=True))
     def get_cause(self, run: Run) -> dict[str, Any] | None:
         cause = causes.for_run(run)
-        return dict(CauseSerializer(cause.to_json()).data) if cause else None
+        if cause is None:
+            return None
+        remedy = failure_remedy(run, cause)
+        change = {"action": remedy.action, "link": remedy.link} if remedy else {"action": "", "link": ""}
+        return dict(CauseSerializer({**cause.to_json(), **change}).data)
 
     @extend_schema_field(AttemptSerializer(many=True))
     def get_attempts(self, run: Run) -> Any:

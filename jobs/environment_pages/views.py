@@ -14,6 +14,7 @@ from environments.lock_file import compare_packages
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
 from jobs.environment_pages.kind_forms import KIND_FORMS
+from jobs.environment_pages.prefill import prefill
 from jobs.environment_pages.version_form import VersionForm, read_form
 from jobs.sources.own_environments import (
     CloneSource,
@@ -35,24 +36,28 @@ MAX_NUMBER_DIGITS = 9
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
 def new(request: WorkspaceRequest) -> HttpResponse:
-    """The form for an environment of the kind that `kind` names, by default from requirements."""
+    """The form for an environment of the kind that `kind` names, by default from requirements; filled in with
+    what the address proposes."""
     kind = request.GET.get("kind", EnvironmentKind.PIP)
     if kind not in KIND_FORMS:
         raise Http404(f"There is no kind of environment {kind!r}.")
-    python = changes.default_python(request.principal.workspace)
-    return _form(request, VersionForm(kind=kind, python=python), "")
+    workspace = request.principal.workspace
+    form = VersionForm(kind=kind, python=changes.default_python(workspace))
+    return _form(request, prefill(request, form, workspace), "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
 def edit(request: WorkspaceRequest, name: str) -> HttpResponse:
-    """The form for the next version, filled in with the one that `from` names, by default the newest."""
+    """The form for the next version, filled in with the one that `from` names, by default the newest,
+    and with the changes that the address proposes."""
     environment = find_environment(request.principal.workspace, name)
     if environment is None:
         raise Http404(f"There is no environment {name!r} of this workspace.")
     number = _number(request.GET.get("from", "")) or environment.last_version
     source = clone_source(request.principal.workspace, name, number) or CloneSource(EnvironmentKind.PIP, "")
-    return _form(request, VersionForm(name, source.kind, source.python, source.source), name)
+    form = VersionForm(name, source.kind, source.python, source.source)
+    return _form(request, prefill(request, form, request.principal.workspace), name)
 
 
 def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpResponse:

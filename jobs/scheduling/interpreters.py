@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from environments import catalog
+from environments.catalog import PythonLookup, with_version
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
+from trainhub_launch.frameworks import demand
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement, Refusal
 from trainhub_launch.spec import RunSpec
 from workspaces.models import Workspace
+
+
+def nodes_python(spec: RunSpec, nodes: tuple[FreeNode, ...], workspace: Workspace) -> str:
+    """Returns the Python that the run's nodes must have, if there are as many of them as it needs; "" if it
+    may have any, or if there are too few, which `check_interpreters` then reports for the nodes without."""
+    python = PythonLookup().python_of(with_version(spec, workspace).environment, workspace.pk)
+    needs = replace(demand(spec), python=python)
+    able = sum(node.can_ever(needs) and node.has_python(needs) for node in nodes)
+    return python if able >= needs.nodes else ""
 
 
 def check_interpreters(

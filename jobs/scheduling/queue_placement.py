@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from clusters import leases, offers
 from clusters.models import Cluster, Node
+from environments.catalog import PythonLookup
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
@@ -63,13 +64,14 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
     spec."""
     # The preview holds the whole plan, which may be long, and is not needed here.
-    queued = Run.objects.queued().select_related("workspace", "created_by").defer("preview")
-    for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
+    queued, pythons = Run.objects.queued().select_related("workspace", "created_by"), PythonLookup()
+    chosen = queued if only is None else queued.filter(spec__resources__cluster__in=only)
+    for run in chosen.defer("preview"):
         # A spec that an earlier version wrote may not be readable any more; the other runs must still be
         # placed.
         try:
             spec = read_spec(run.spec)
-            yield QueuedRun(run, spec, demand_of(spec, run))
+            yield QueuedRun(run, spec, demand_of(spec, run, pythons))
         except Exception:
             _fail_internal(run)
 

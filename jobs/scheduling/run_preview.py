@@ -13,11 +13,12 @@ from environments.catalog import environment_names
 from environments.curated import succession_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
+from jobs.environment_findings.all_findings import package_findings
 from jobs.models import Snapshot
 from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
-from jobs.scheduling.interpreters import check_interpreters
+from jobs.scheduling.interpreters import check_interpreters, nodes_python
 from jobs.scheduling.queue_order import longest_s
 from jobs.sources import examples
 from trainhub_launch.errors import SpecError
@@ -58,7 +59,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
     nodes = _without_harmless_windows(spec, nodes, principal)
-    draft = draft_plan(spec, nodes)
+    draft = draft_plan(spec, nodes, nodes_python(spec, nodes, principal.workspace))
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)
@@ -67,6 +68,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _secrets(spec, principal)
     findings += _environment(spec)
     findings += check_interpreters(spec, draft.idle, nodes, principal.workspace)
+    findings += package_findings(spec, principal, draft.chosen_nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
     findings += [
         item

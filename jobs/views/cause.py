@@ -13,6 +13,7 @@ from jobs.causes import Cause
 from jobs.causes.cause_selection import group_reasons
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.display.log_titles import file_title
+from jobs.environment_findings.failure_remedies import failure_remedy
 from jobs.models import Attempt, Member, Run
 from jobs.states import MemberState, RunState
 
@@ -42,16 +43,20 @@ class CauseView:
         return datetime.fromisoformat(self.cause.at) if self.cause.at else None
 
 
-def cause_view(run: Run) -> CauseView | None:
-    """Returns the cause to show below the run's header, or None unless the run has failed or is failing."""
+def cause_view(run: Run, *, may_change: bool) -> CauseView | None:
+    """Returns the cause to show below the run's header, or None unless the run has failed or is failing.
+    `may_change`: whether the reader may make a version of an environment."""
     cause = causes.for_run(run)
     if cause is None:
         return None
     groups = group_reasons([(other.rank, other.why) for other in cause.others])
-    return CauseView(cause, run.state in STILL_THERE, groups, _link(cause))
+    return CauseView(cause, run.state in STILL_THERE, groups, _link(run, cause, may_change=may_change))
 
 
-def _link(cause: Cause) -> tuple[str, str] | None:
+def _link(run: Run, cause: Cause, *, may_change: bool) -> tuple[str, str] | None:
+    remedy = failure_remedy(run, cause) if may_change else None
+    if remedy is not None:
+        return remedy.link, remedy.action
     if cause.link == "node" and cause.node:
         return reverse("node", args=[cause.node]), f"Node {cause.node}"
     return (reverse("environments"), "Environments") if cause.link == "environments" else None

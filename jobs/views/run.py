@@ -19,7 +19,7 @@ from jobs.views.cause import cause_view
 from jobs.views.partials import render_part
 from jobs.views.run_lookup import run_numbered, run_with_id
 from jobs.views.timeline import StateSpan, TimelineEvent, phases, stretch
-from workspaces.access import WorkspaceRequest, needs
+from workspaces.access import Principal, WorkspaceRequest, needs
 from workspaces.states import Role
 
 
@@ -43,7 +43,7 @@ def run(request: WorkspaceRequest, number: int, tab: str = "") -> HttpResponse:
     context |= tabs.TABS[tab].context(row, attempt, request)
     # The header costs several queries and is not part of the response to htmx.
     if "HX-Request" not in request.headers:
-        context |= header_context(row) | {
+        context |= header_context(row, request.principal) | {
             "tabs": tabs.visible_tabs(row, attempt),
             "shown_tab": tabs.TABS[tab],
         }
@@ -53,7 +53,9 @@ def run(request: WorkspaceRequest, number: int, tab: str = "") -> HttpResponse:
 @needs(Role.VIEWER)
 def run_header(request: WorkspaceRequest, number: int) -> HttpResponse:
     row = run_numbered(request.principal, number)
-    context = {"run": row, "may_act": request.principal.may(Role.CONTRIBUTOR)} | header_context(row)
+    context = {"run": row, "may_act": request.principal.may(Role.CONTRIBUTOR)} | header_context(
+        row, request.principal
+    )
     context["tabs"] = tabs.visible_tabs(row, row.attempt)
     response = render(request, "jobs/_run_header_alone.html", context)
     patch_cache_control(response, no_store=True)
@@ -71,12 +73,12 @@ def phases_of(run: Run, events: Iterable[TimelineEvent], now: datetime) -> tuple
     return phases(run.created_at, events, now)
 
 
-def header_context(run: Run) -> dict[str, Any]:
+def header_context(run: Run, principal: Principal) -> dict[str, Any]:
     """Returns the template context of the header: timeline, cause of a failure, and warnings of the latest
     attempt."""
     return {
         "phases": phases_of(run, run.events.exclude(to_state=""), timezone.now()),
-        "cause": cause_view(run),
+        "cause": cause_view(run, may_change=principal.may(Role.CONTRIBUTOR)),
         "queue": queue_order.standing_of(run),
         "warnings": next(
             iter(run.attempts.filter(number=run.attempt).values_list("warnings", flat=True)), []

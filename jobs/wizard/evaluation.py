@@ -32,13 +32,15 @@ TOOLS = frozenset(
 @dataclass(frozen=True)
 class WizardProblem:
     """A problem with a draft, shown below the form field `field` of `step`. `is_unvisited`: a required field
-    that is merely not filled in yet."""
+    that is merely not filled in yet. `action`, `link`: those of the finding."""
 
     level: str
     step: str
     field: str
     message: str
     is_unvisited: bool = False
+    action: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,14 @@ def _problem(finding: Finding, forms: dict[str, StepForm[object]]) -> WizardProb
     for step, form in forms.items():
         name = below(finding.field, form.paths)
         if name is not None:
-            return WizardProblem(finding.level, step, name, _sentence(with_labels(finding.message, forms)))
+            return WizardProblem(
+                finding.level,
+                step,
+                name,
+                _sentence(with_labels(finding.message, forms)),
+                action=finding.action,
+                link=finding.link,
+            )
     return WizardProblem(finding.level, "source", "source", f"{finding.field}: {finding.message}")
 
 

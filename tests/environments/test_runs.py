@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from clusters.models import Node
 from environments import changes
 from jobs.models import PreparedEnvironment, Run
 from jobs.scheduling import submission
 from jobs.scheduling.submission import SubmitRefused, clone_spec, submit
 from jobs.sources.first_use import first_uses
+from jobs.states import RunState
 from jobs.wizard.choices import environment_choices
 from tests.environments.locks import LOCK, failed, locked
 from tests.jobs.builders import Played, launched, node, queued, spec
@@ -68,6 +71,20 @@ class TestSubmission:
         errors = [item for item in error.value.findings if item.level == "error"]
         assert [item.field for item in errors] == [field]
         assert words in errors[0].message
+
+
+class TestPlacement:
+    def test_is_on_a_node_that_has_its_python(self, who: Principal) -> None:
+        node("alpha")
+        beta = node("beta")
+        Node.objects.filter(pk=beta.pk).update(interpreters=[{"path": "/opt/python", "version": "3.12.4"}])
+        locked(who, python="3.12")
+        run = launched(who, environment={"name": "mine"})
+        assert [item["name"] for item in run.attempts.get().placement] == ["beta"]
+        Node.objects.filter(pk=beta.pk).update(drained_at=timezone.now())
+        waiting = launched(who, environment={"name": "mine"})
+        assert "alpha has no Python 3.12, but 3.11.7" in waiting.facts["detail"]
+        assert waiting.state == RunState.QUEUED
 
 
 class TestOrder:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.launch.builders import make_node, make_spec, mpi, pytorch, tensorflow
 from trainhub_launch.frameworks import demand
+from trainhub_launch.machine import Interpreter
 from trainhub_launch.scheduler.capacity import Hold
 from trainhub_launch.scheduler.placement import Demand, FreeNode, Placement, Refusal, place, provisional
 from trainhub_launch.scheduler.rejections import size_range
@@ -181,6 +183,25 @@ class TestWaiting:
     )
     def test_spans_are_coarse(self, seconds: float, told: str) -> None:
         assert size_range(seconds) == told
+
+
+class TestPython:
+    def test_nodes_without_it_are_skipped_and_named_last(self) -> None:
+        old, new = (
+            make_node(name, interpreters=(Interpreter(f"/opt/{version}/bin/python", version),))
+            for name, version in (("a", "3.11.7"), ("b", "3.12.1"))
+        )
+        needs = Demand(1, 0, 1, python="3.12")
+        placement = place(needs, (old, new))
+        assert isinstance(placement, Placement)
+        assert placement.head.name == "b"
+        refusal = place(needs, (old, replace(new, slots=0)))
+        assert isinstance(refusal, Refusal)
+        assert not refusal.permanent
+        assert refusal.sentence == (
+            "Waiting for 1 node with 1 process slot: b has 0 of 8 process slots free. "
+            "a has no Python 3.12, but 3.11.7."
+        )
 
 
 class TestPreference:

@@ -13,11 +13,20 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "hint")
 class Finding:
     """One finding. `level`: `error` means that the run would be refused, `warning` that it will probably not
     do what was intended, and `hint` that it works but the user should know something. `field` is the JSON
-    path in the spec."""
+    path in the spec. `action`: what the page at the hub's path `link` does about it, such as "Add pandas";
+    both "" if the remedy is not one change."""
 
     level: Level
     field: str
     message: str
+    action: str = ""
+    link: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {"level": self.level, "field": self.field, "message": self.message}
+        return {
+            "level": self.level,
+            "field": self.field,
+            "message": self.message,
+            "action": self.action,
+            "link": self.link,
+        }

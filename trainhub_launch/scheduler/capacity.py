@@ -101,7 +101,14 @@ class FreeNode:
         earlier version may not."""
         can_hold = self.has_limits or not demand.is_limited
         can_hold &= self.limits_disk or not demand.disk_bytes
-        return can_hold and (self.keeps_secrets or not demand.has_secrets)
+        return can_hold and self.has_python(demand) and (self.keeps_secrets or not demand.has_secrets)
+
+    def has_python(self, demand: Demand) -> bool:
+        """Returns whether the node has the Python that `demand` needs; that of a node that does not exist yet
+        is not known."""
+        if not demand.python or self.is_coming:
+            return True
+        return any(interpreter.is_python(demand.python) for interpreter in self.interpreters)
 
     def has_disk(self, demand: Demand) -> bool:
         """Returns whether as much disk is free as `demand` needs. It is not reserved: what other runs write
@@ -156,7 +163,8 @@ class Demand:
     with an mpirun of their own are preferred. `memory_bytes` and `cpus`: what the run reserves and may use; 0
     = it reserves nothing and has no limit. `disk_bytes`: the disk that it may use, 0 = it has no limit.
     `limit_s`: the run ends after so many seconds at the latest, None = it has no time limit. `workspace`: the
-    id of its workspace, for nodes that are reserved for one. `has_secrets`: it gets named secrets."""
+    id of its workspace, for nodes that are reserved for one. `has_secrets`: it gets named secrets. `python`:
+    the version or path of the Python that its environment needs, "" = any."""
 
     nodes: int
     gpus: int
@@ -169,6 +177,7 @@ class Demand:
     limit_s: int | None = None
     workspace: int | None = None
     has_secrets: bool = False
+    python: str = ""
 
     @property
     def is_limited(self) -> bool:

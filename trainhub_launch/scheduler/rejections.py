@@ -129,6 +129,7 @@ def _of_the_nth(demand: Demand, nodes: Sequence[FreeNode]) -> int:
 def _distance(demand: Demand, node: FreeNode) -> tuple[bool, int, int, list[tuple[int, str]]]:
     lacking = (max(0, demand.gpus - len(node.gpus)), max(0, demand.slots - node.slots))
     may_not = not node.takes_runs or node.window_before_end(demand) is not None
+    may_not |= not node.has_python(demand)
     return (may_not, *lacking, natural(node.name))
 
 
@@ -140,6 +141,9 @@ def _reason(demand: Demand, node: FreeNode) -> str:
     window = node.window_before_end(demand)
     if window is not None:
         return _kept_free(demand, node, window)
+    if not node.has_python(demand):
+        versions = words([interpreter.version for interpreter in node.interpreters])
+        return f"{node.name} has no Python {demand.python}, but {versions or 'none'}"
     if len(node.gpus) < demand.gpus:
         return _short(
             node, "GPU", len(node.gpus), node.gpus_total, [(hold, hold.gpus) for hold in node.holds]

@@ -39,8 +39,8 @@ SOFTWARE = (
         "`ModuleNotFoundError: No module named …`, `python: No module named …`",
         "The environment does not contain the module {name}.",
         (
-            "Choose an environment that has the package with {name}, or install it on the nodes into a conda "
-            "environment or a Python of pyenv and choose that one. If the module is your own code, put it "
+            "Add the package that has {name} to the environment. If the run uses an interpreter of the node, "
+            "install it there, or choose an environment that has it. If the module is your own code, put it "
             "into the source folder beside the script."
         ),
         r"No module named '?([\w.]+)",

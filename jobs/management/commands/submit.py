@@ -19,6 +19,7 @@ from jobs.sources import snapshots
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import check_text
+from trainhub_launch.findings import Finding
 from trainhub_launch.json_types import JsonValue
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal, membership_principal
@@ -52,7 +53,7 @@ class Command(BaseCommand):
         except SpecError as error:
             for finding in error.findings if isinstance(error, run_actions.SubmitRefused) else ():
                 if (finding.field, finding.message) != (error.field, error.message):
-                    self._write_finding(finding.level, finding.field, finding.message)
+                    self._write_finding(finding)
             self.stderr.write(f"{error.field}: {error.message}")
             raise SystemExit(REFUSED) from error
         except PermissionDenied as error:
@@ -70,7 +71,7 @@ class Command(BaseCommand):
         spec = read_spec(data)
         for finding in run_actions.preview(spec, who).findings:
             if finding.level == "warning":
-                self._write_finding(finding.level, finding.field, finding.message)
+                self._write_finding(finding)
         return run_actions.submit(spec, who)
 
     def _follow(self, run: Run) -> int:
@@ -100,8 +101,10 @@ class Command(BaseCommand):
         self.stdout.write(text, ending="")
         self.stdout.flush()
 
-    def _write_finding(self, level: str, field: str, message: str) -> None:
-        self.stderr.write(f"{field}: {message}" if level == "error" else f"{level}: {field}: {message}")
+    def _write_finding(self, finding: Finding) -> None:
+        link = f" ({finding.action}: {settings.PUBLIC_URL}{finding.link})" if finding.link else ""
+        level = "" if finding.level == "error" else f"{finding.level}: "
+        self.stderr.write(f"{level}{finding.field}: {finding.message}{link}")
 
 
 def _read(path: Path) -> Mapping[str, object]:

@@ -1,0 +1,1 @@
+"""Which packages an environment contains, and what they need of a node."""

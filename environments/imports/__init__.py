@@ -1,0 +1,1 @@
+"""What a source imports, and which distributions provide it."""
