@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -13,11 +14,13 @@ from tests.node.link import wheels
 
 
 class PackageIndex:
-    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them."""
+    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them. `login`: the
+    user and password ("user:password") without which it answers 401."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.is_silent = False
+        self.login = ""
         self.ended = threading.Event()
         self.requests: list[str] = []
         handler = type("Handler", (_Handler,), {"index": self})
@@ -64,6 +67,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.index.requests.append(self.path)
         if self.index.is_silent:
             self.index.ended.wait(60)
+            return
+        expected = f"Basic {base64.b64encode(self.index.login.encode()).decode()}"
+        if self.index.login and self.headers.get("Authorization") != expected:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", "Basic")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
             return
         kind, _, name = self.path.strip("/").partition("/")
         path = self.index.folder / name

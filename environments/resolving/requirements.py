@@ -1,0 +1,51 @@
+"""Resolves requirements to a lock, with the indexes and secrets that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from environments.index_address import IndexCredentials
+from environments.index_secrets import SecretRefused, index_credentials, mask_credentials
+from environments.kinds.kind import Unresolvable
+from environments.lock_file import restrict_hashes
+from environments.models import EnvironmentVersion
+from environments.requirement_list import RequirementList
+from environments.resolving.explanations import explain
+from environments.resolving.index_policy import IndexRefused, check_index
+from environments.resolving.index_settings import index_variables
+from environments.resolving.uv_process import MAX_S, run_uv
+
+
+def resolve_requirements(version: EnvironmentVersion, source: RequirementList) -> str:
+    """Returns the lock of the requirements for the version's Python. Raises Unresolvable."""
+    try:
+        for url in filter(None, (source.index_url, *source.extra_index_urls)):
+            check_index(url)
+    except IndexRefused as error:
+        raise Unresolvable(f"{error}.") from error
+    try:
+        credentials = index_credentials(version, source.credentials)
+    except SecretRefused as error:
+        raise Unresolvable(str(error)) from error
+    text = "\n".join((*source.requirements, ""))
+    resolution = run_uv(text, version.python, index_variables(source, credentials))
+    if resolution.is_timeout:
+        raise Unresolvable(
+            f"Resolving took more than {MAX_S} seconds. Pin versions, such as torch==2.13.0, or try again."
+        )
+    if not resolution.lock:
+        message = mask_credentials(resolution.message, credentials.values())
+        raise Unresolvable(explain(message, version.python, _secrets_by_url(source.credentials)))
+    try:
+        lock = restrict_hashes(resolution.lock, source.hashes)
+    except KeyError as error:
+        raise Unresolvable(
+            f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
+            "index. Correct them, or remove them."
+        ) from error
+    return "\n".join((*source.index_lines, mask_credentials(lock, credentials.values())))
+
+
+def _secrets_by_url(credentials: Mapping[str, IndexCredentials]) -> dict[str, str]:
+    """Returns the names of the secrets for each address of an index, for messages."""
+    return {url: " and ".join(sorted(item.secret_names)) for url, item in credentials.items()}
