@@ -63,8 +63,8 @@ def _credentials(user_info: str) -> IndexCredentials:
         return IndexCredentials(username, "")
     if not separator or not _SECRET.fullmatch(password):
         raise ValueError(
-            "the address of an index must not hold a password, which everybody here could read; store it as a "
-            "secret of the workspace at /settings/secrets/ and write ${NAME} with the secret's name in its "
+            "the address of an index must not hold a password, which everybody here could read; store it as "
+            "a secret of the workspace at /settings/secrets/ and write ${NAME} with the secret's name in its "
             "place, such as https://user:${INDEX_PASSWORD}@host/simple"
         )
     if not (_SECRET.fullmatch(username) or _USER.match(username)):

@@ -1,5 +1,5 @@
-"""Environments made from a requirements file: uv finds the versions, and nodes install wheels by their
-hashes."""
+"""Environments made from a requirements file or a project: uv finds the versions, unless a lock is given, and
+nodes install wheels by their hashes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from collections.abc import Mapping
 
 from environments.lock_file import LockedPackage, pins_of, read_lock
 from environments.models import EnvironmentVersion
-from environments.requirement_list import FIELD, read_requirements
+from environments.projects.pylock import pylock_pins
+from environments.projects.pyproject import read_pyproject
+from environments.projects.source_text import (
+    PYLOCK,
+    ProjectSource,
+    is_project,
+    join_project,
+    parse_toml,
+    split_project,
+)
+from environments.requirement_list import FIELD, RequirementList, read_requirements
+from environments.resolving.project_lock import lock_project
 from environments.resolving.requirements import resolve_requirements
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
@@ -22,17 +33,34 @@ class PipKind:
 
     def read_body(self, fields: Fields) -> str:
         lines = fields.raw(FIELD)
+        pyproject, uv_lock, pylock = (_file(fields, name) for name in ("pyproject", "uv_lock", "pylock"))
+        if uv_lock and not pyproject:
+            raise SpecError(
+                "uv_lock", "needs the pyproject.toml that it was made from, in the field pyproject"
+            )
+        given = [source for source in (lines, pyproject, pylock) if source]
+        if len(given) > 1:
+            raise SpecError(FIELD, "give either requirements, pyproject (with uv_lock) or pylock")
+        if pyproject:
+            return join_project(pyproject, uv_lock)
+        if pylock:
+            return pylock
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
             raise SpecError(FIELD, 'must be a list of lines, such as ["numpy==2.1.0", "pandas"]')
         return "\n".join(lines)
 
     def check(self, source: str) -> None:
-        read_requirements(source)
+        if is_project(source):
+            _requirements_of_project(split_project(source))
+        else:
+            read_requirements(source)
 
     def named_packages(self, source: str) -> tuple[str, ...]:
-        return read_requirements(source).requirements
+        return self._requirements(source).requirements
 
     def make_lock(self, version: EnvironmentVersion) -> str:
+        if is_project(version.source):
+            return lock_project(version, split_project(version.source))
         return resolve_requirements(version, read_requirements(version.source))
 
     def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:
@@ -40,7 +68,7 @@ class PipKind:
 
     def node_spec(self, version: EnvironmentVersion) -> EnvironmentSpec:
         """`requirements` and `index_urls` are for agents that do not read locks."""
-        source = read_requirements(version.source)
+        source = self._requirements(version.source)
         extra = source.extra_index_urls
         # To an older agent the first is the main index: it has no way to name only further ones.
         main = (source.index_url,) if source.index_url else ()
@@ -56,4 +84,26 @@ class PipKind:
 
     def version_files(self, version: EnvironmentVersion) -> Mapping[str, str]:
         lock = {"requirements.lock": version.lock} if version.lock else {}
+        if is_project(version.source):
+            return split_project(version.source).files | lock
         return {"requirements.txt": version.source} | lock
+
+    def _requirements(self, source: str) -> RequirementList:
+        if is_project(source):
+            return _requirements_of_project(split_project(source))
+        return read_requirements(source)
+
+
+def _requirements_of_project(source: ProjectSource) -> RequirementList:
+    """Returns what the project asks for. Raises SpecError."""
+    if source.pylock:
+        return RequirementList(pylock_pins(parse_toml(source.pylock, PYLOCK)))
+    return read_pyproject(source.pyproject, has_lock=bool(source.uv_lock)).requirements
+
+
+def _file(fields: Fields, name: str) -> str:
+    """Returns the text of a file in the body of a request; "" if there is none."""
+    text = fields.raw(name, "")
+    if not isinstance(text, str) or "\x00" in text:
+        raise SpecError(name, "must be the text of the file")
+    return text

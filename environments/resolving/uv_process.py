@@ -57,9 +57,9 @@ def _run(
     source.write_text(requirements)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [*_limits(), *_compile(python, platform, source, lock)],
+            limited_command(_compile(python, platform, source, lock)),
             cwd=settings.BASE_DIR,
-            env={**_environ(folder), **variables},
+            env={**uv_environ(folder), **variables},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -74,7 +74,8 @@ def _run(
     return Resolution(lock.read_text(), message)
 
 
-def _environ(folder: Path) -> dict[str, str]:
+def uv_environ(folder: Path) -> dict[str, str]:
+    """Returns the variables of a uv that keeps everything in the folder and reads no settings."""
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": str(folder),
@@ -86,9 +87,11 @@ def _environ(folder: Path) -> dict[str, str]:
     }
 
 
-def _limits() -> list[str]:
+def limited_command(command: list[str]) -> list[str]:
+    """Returns the command with limits of its memory, time and files. It must start in the project's
+    folder."""
     limits = [MAX_MEMORY_BYTES, MAX_CPU_S, MAX_FILE_BYTES]
-    return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits)]
+    return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits), *command]
 
 
 def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from environments.models import Environment, EnvironmentVersion
+from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
 from jobs.models import PreparedEnvironment
 
@@ -30,6 +31,21 @@ class NewVersionSerializer(serializers.Serializer[object]):
         child=serializers.CharField(),
         required=False,
         help_text="For kind `pip`: the lines of a requirements file.",
+    )
+    pyproject = serializers.CharField(
+        required=False,
+        help_text=(
+            "For kind `pip`, instead of `requirements`: the text of a pyproject.toml. Extras and groups that "
+            "it names in `[tool.trainhub]` are installed, too."
+        ),
+    )
+    uv_lock = serializers.CharField(
+        required=False,
+        help_text="With `pyproject`: its uv.lock, which is taken as it is, not resolved again.",
+    )
+    pylock = serializers.CharField(
+        required=False,
+        help_text="For kind `pip`, instead of `requirements`: the text of a pylock.toml (PEP 751).",
     )
 
 
@@ -62,7 +78,7 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
     )
     failure = serializers.CharField(help_text="Why it could not be resolved, or empty.")
     requirements = serializers.SerializerMethodField(
-        help_text="The lines of kind `pip` as they were given; empty for others."
+        help_text="The lines of requirements as they were given; empty for other sources."
     )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
 
@@ -84,7 +100,8 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         extra_kwargs = {"source": {"help_text": "The text as it was given."}}
 
     def get_requirements(self, version: EnvironmentVersion) -> list[str]:
-        return version.source.splitlines() if version.kind == EnvironmentKind.PIP else []
+        is_list = version.kind == EnvironmentKind.PIP and not is_project(version.source)
+        return version.source.splitlines() if is_list else []
 
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):
