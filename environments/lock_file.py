@@ -65,6 +65,22 @@ def write_lock(packages: Iterable[LockedPackage]) -> str:
     return "".join(blocks)
 
 
+def with_sizes(text: str, sizes: Mapping[str, int]) -> str:
+    """Returns the lock with the bytes of each package's file, by its name, as a comment."""
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", text)
+    return "\n".join(_with_size(block, sizes) for block in blocks)
+
+
+def _with_size(block: str, sizes: Mapping[str, int]) -> str:
+    match = _ENTRY.match(block)
+    size = sizes.get(canonicalize_name(match[1])) if match else None
+    if size is None:
+        return block
+    lines = block.splitlines()
+    end = next((number for number, line in enumerate(lines) if line.lstrip().startswith("#")), len(lines))
+    return "\n".join([*lines[:end], f"    # size {size}", *lines[end:]])
+
+
 def download_bytes(packages: Iterable[LockedPackage]) -> int | None:
     """Returns how much a node without any of the packages downloads, None if that is not known of one."""
     sizes = [package.size for package in packages]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 
 from environments.index_address import IndexCredentials
 from environments.index_secrets import SecretRefused, index_credentials, mask_credentials
 from environments.kinds.kind import Unresolvable
-from environments.lock_file import restrict_hashes
+from environments.lock_file import read_lock, restrict_hashes, with_sizes
 from environments.models import EnvironmentVersion
+from environments.projects.pylock import lock_from_pylock
+from environments.projects.source_text import PYLOCK
 from environments.requirement_list import RequirementList
 from environments.resolving.explanations import explain
 from environments.resolving.index_policy import IndexRefused, check_index
@@ -43,7 +46,16 @@ def resolve_requirements(version: EnvironmentVersion, source: RequirementList) -
             f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
             "index. Correct them, or remove them."
         ) from error
+    lock = with_sizes(lock, _sizes(resolution.pylock, version.python))
     return "\n".join((*source.index_lines, mask_credentials(lock, credentials.values())))
+
+
+def _sizes(pylock: str, python: str) -> dict[str, int]:
+    """Returns the bytes of each package's file, by its name, as far as the index tells them."""
+    if not pylock:
+        return {}
+    packages = read_lock(lock_from_pylock(tomllib.loads(pylock), python, PYLOCK))
+    return {package.name: package.size for package in packages if package.size}
 
 
 def _secrets_by_url(credentials: Mapping[str, IndexCredentials]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from django.conf import settings
@@ -24,40 +24,68 @@ MAX_MEMORY_BYTES = 4 * 2**30
 # Of one file: uv downloads a whole wheel if an index serves neither metadata nor parts of files.
 MAX_FILE_BYTES = 2 * 2**30
 MAX_LOCK_BYTES = 4 * 2**20
+MAX_PYLOCK_BYTES = 16 * 2**20
 MAX_MESSAGE_BYTES = 64 * 1024
+LOCK_FILE = "requirements.lock"
 
 
 @dataclass(frozen=True)
 class Resolution:
     """`lock`: the text of the lock, "" if there is none. `message`: what uv wrote. `is_timeout`: it was ended
-    after MAX_S seconds."""
+    after MAX_S seconds. `pylock`: the lock once more as pylock.toml, which has the sizes of files; "" if uv
+    could not write it."""
 
     lock: str
     message: str
     is_timeout: bool = False
+    pylock: str = ""
 
 
 def run_uv(requirements: str, python: str, variables: Mapping[str, str]) -> Resolution:
     """Returns what uv makes of the requirements for this version of Python: for the first platform, or for
     the second if a package has no wheel for the first. Raises OSError if uv cannot be started."""
-    first, second = PLATFORMS
+    platform, second = PLATFORMS
     with tempfile.TemporaryDirectory(prefix="trainhub-resolve-") as name:
         folder = Path(name)
-        resolution = _run(folder, requirements, python, first, variables)
+        resolution = _run(folder, requirements, python, platform, variables)
         if NO_WHEEL_FOR_PLATFORM in resolution.message:
             # In the same folder, so that what was downloaded is not downloaded again.
-            return _run(folder, requirements, python, second, variables)
-        return resolution
+            platform = second
+            resolution = _run(folder, requirements, python, second, variables)
+        if not resolution.lock:
+            return resolution
+        return replace(resolution, pylock=_as_pylock(folder, python, platform, variables))
+
+
+def _as_pylock(folder: Path, python: str, platform: str, variables: Mapping[str, str]) -> str:
+    """Returns the lock in the folder as pylock.toml, from uv's cache in the folder alone."""
+    lock, output = folder / LOCK_FILE, folder / "pylock.toml"
+    options = ["--offline", "--no-deps", "--format=pylock.toml"]
+    command = [*_compile(python, platform, lock, output), *options]
+    is_done = _start_and_wait(folder, command, variables, folder / "pylock.log") == 0
+    return output.read_text() if is_done and output.stat().st_size <= MAX_PYLOCK_BYTES else ""
 
 
 def _run(
     folder: Path, requirements: str, python: str, platform: str, variables: Mapping[str, str]
 ) -> Resolution:
-    source, lock, log = (folder / file for file in ("requirements.txt", "requirements.lock", "uv.log"))
+    source, lock, log = (folder / file for file in ("requirements.txt", LOCK_FILE, "uv.log"))
     source.write_text(requirements)
+    status = _start_and_wait(folder, _compile(python, platform, source, lock), variables, log)
+    message = _read(log, MAX_MESSAGE_BYTES)
+    if status != 0 or not lock.exists():
+        return Resolution("", message, status is None)
+    if lock.stat().st_size > MAX_LOCK_BYTES:
+        return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
+    return Resolution(lock.read_text(), message)
+
+
+def _start_and_wait(folder: Path, command: list[str], variables: Mapping[str, str], log: Path) -> int | None:
+    """Returns the exit status of the command, whose output is in `log`; None if it was ended after MAX_S
+    seconds."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            limited_command(_compile(python, platform, source, lock)),
+            limited_command(command),
             cwd=settings.BASE_DIR,
             env={**uv_environ(folder), **variables},
             stdin=subprocess.DEVNULL,
@@ -65,13 +93,7 @@ def _run(
             stderr=output,
             start_new_session=True,
         )
-        is_timeout = _wait(process)
-    message = _read(log, MAX_MESSAGE_BYTES)
-    if process.returncode != 0 or not lock.exists():
-        return Resolution("", message, is_timeout)
-    if lock.stat().st_size > MAX_LOCK_BYTES:
-        return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
-    return Resolution(lock.read_text(), message)
+        return None if _wait(process) else process.returncode
 
 
 def uv_environ(folder: Path) -> dict[str, str]:
