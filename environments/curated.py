@@ -83,13 +83,6 @@ def curated_lock(name: str) -> str:
     return item.lock if item is not None else ""
 
 
-def curated_files(name: str) -> dict[str, str]:
-    """Returns the texts of a curated environment that people can download, by file name."""
-    item = BY_NAME[name]
-    requirements = "".join(f"{requirement}\n" for requirement in item.spec.requirements)
-    return {"requirements.txt": requirements} | ({"requirements.lock": item.lock} if item.lock else {})
-
-
 def succession_notice(name: str) -> str:
     """Returns a sentence about a curated environment that is deprecated or has a successor, with what to do;
     "" for all others."""

@@ -54,6 +54,14 @@ class CloneSerializer(serializers.Serializer[object]):
     version = serializers.CharField(required=False, help_text="By default the newest one.")
 
 
+class OutdatedSerializer(serializers.Serializer[object]):
+    reason = serializers.CharField(max_length=300, help_text="Why it should no longer be used: a sentence.")
+    successor = serializers.CharField(
+        required=False,
+        help_text="What to use instead: the name of an environment, or NAME:NUMBER for a version.",
+    )
+
+
 class BuildSerializer(serializers.ModelSerializer[PreparedEnvironment]):
     node = serializers.CharField(source="node.name")
     cluster = serializers.CharField(source="node.cluster.name")
@@ -93,11 +101,23 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
             "failure",
             "requirements",
             "source",
+            "package_count",
+            "download_bytes",
+            "outdated",
+            "successor",
             "created_by",
             "created_at",
             "resolved_at",
         )
-        extra_kwargs = {"source": {"help_text": "The text as it was given."}}
+        extra_kwargs = {
+            "source": {"help_text": "The text as it was given."},
+            "package_count": {"help_text": "The packages of the lock; null if that is not known."},
+            "download_bytes": {
+                "help_text": "What a node without any of the packages downloads; null if that is not known."
+            },
+            "outdated": {"help_text": "Why it should no longer be used, or empty."},
+            "successor": {"help_text": "What to use instead of an outdated version, or empty."},
+        }
 
     def get_requirements(self, version: EnvironmentVersion) -> list[str]:
         is_list = version.kind == EnvironmentKind.PIP and not is_project(version.source)
@@ -120,4 +140,7 @@ class EnvironmentDetailSerializer(serializers.ModelSerializer[Environment]):
 
     class Meta:
         model = Environment
-        fields = ("name", "created_by", "created_at", "versions")
+        fields = ("name", "created_by", "created_at", "deleted_at", "versions")
+        extra_kwargs = {
+            "deleted_at": {"help_text": "Since when it is readable only; null if it can be used."}
+        }
