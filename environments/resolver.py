@@ -9,8 +9,8 @@ from datetime import timedelta
 from django.db.models import F, Q
 from django.utils import timezone
 
+from environments.errors import Unresolvable
 from environments.kinds.all_kinds import kind_of
-from environments.kinds.kind import Unresolvable
 from environments.lock_file import download_bytes
 from environments.models import EnvironmentVersion
 from environments.resolving.uv_process import MAX_S, PLATFORMS

@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 from uv import find_uv_bin
 
-from environments.kinds.kind import Unresolvable
+from environments.errors import Unresolvable
 from environments.models import EnvironmentVersion
 from environments.projects.pylock import lock_from_pylock
 from environments.projects.pyproject import Pyproject, check_python_fits, read_pyproject

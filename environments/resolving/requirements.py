@@ -5,9 +5,9 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 
+from environments.errors import Unresolvable
 from environments.index_address import IndexCredentials
 from environments.index_secrets import SecretRefused, index_credentials, mask_credentials
-from environments.kinds.kind import Unresolvable
 from environments.lock_file import read_lock, restrict_hashes, with_sizes
 from environments.models import EnvironmentVersion
 from environments.projects.pylock import lock_from_pylock

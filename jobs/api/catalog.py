@@ -62,7 +62,7 @@ class EnvironmentList(JobsView):
         """The workspace's own environments in their newest version, the curated ones, and the Python
         interpreters installed on the workspace's nodes."""
         workspace = self.principal(request).workspace
-        own = [
+        own: list[dict[str, object]] = [
             {
                 "name": row.environment.name,
                 "version": str(row.newest.number),

@@ -15,9 +15,9 @@ from environments.kinds.all_kinds import KINDS, kind_of
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
 from environments.succession import outdated_notice
-from jobs.environment_pages.comparison import compare
 from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.version_form import VersionForm, read_form
+from jobs.sources.environment_comparison import compare
 from jobs.sources.own_environments import (
     CloneSource,
     clone_source,

@@ -19,8 +19,8 @@ from environments.curated import CURATED, matching, needs_of, succession_notice
 from environments.kinds.all_kinds import kind_of
 from environments.lifecycle import may_delete
 from environments.models import Environment
-from jobs.environment_pages.comparison import compare
 from jobs.models import AttemptNode, PreparedEnvironment, Run
+from jobs.sources.environment_comparison import compare
 from jobs.sources.first_use import first_uses, prepared_environments
 from jobs.sources.installed_packages import installed_packages, normalized_name
 from jobs.sources.own_environments import find_environment, own_environments

@@ -38,8 +38,10 @@ def compare(version: EnvironmentVersion, workspace: Workspace, value: str) -> Co
     if other is None or str(other) == str(version):
         return Comparison(choices)
     packages, others = (kind_of(item).locked_packages(item.lock) for item in (version, other))
+    # A curated environment has one version only.
+    label = str(other) if other.pk else other.environment.name
     return Comparison(
-        choices, value, str(other), bool(other.lock), compare_packages(others, packages) if other.lock else ()
+        choices, value, label, bool(other.lock), compare_packages(others, packages) if other.lock else ()
     )
 
 
