@@ -11,6 +11,7 @@ from environments.projects.pylock import pylock_pins
 from environments.projects.pyproject import read_pyproject
 from environments.projects.source_text import (
     PYLOCK,
+    UV_LOCK,
     ProjectSource,
     is_project,
     join_project,
@@ -51,7 +52,9 @@ class PipKind:
 
     def check(self, source: str) -> None:
         if is_project(source):
-            _requirements_of_project(split_project(source))
+            project = split_project(source)
+            parse_toml(project.uv_lock, UV_LOCK)
+            _requirements_of_project(project)
         else:
             read_requirements(source)
 

@@ -41,13 +41,12 @@ def is_project(text: str) -> bool:
 
 
 def split_project(text: str) -> ProjectSource:
-    """Returns the files of the text. Raises SpecError if one is missing, too large or no TOML."""
+    """Returns the files of the text. Raises SpecError if one is missing or too large. A uv.lock beside
+    pyproject.toml is not read: that takes long for lists."""
     if len(text.encode(errors="replace")) > MAX_BYTES:
         raise SpecError("pyproject", f"the files must have at most {MAX_BYTES // 2**20} MiB together")
     first, separator, second = text.partition(SEPARATOR)
     if separator:
-        parse_toml(first, PYPROJECT)
-        parse_toml(second, UV_LOCK)
         return ProjectSource(pyproject=first.strip("\n"), uv_lock=second.strip("\n"))
     data = parse_toml(text, PYLOCK if _PACKAGES.search(text) else PYPROJECT)
     if "package" in data and "project" not in data:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,7 +64,7 @@ def own_environments(workspace: Workspace, text: str = "") -> list[OwnRow]:
     word, the one that was used or changed last first."""
     versions = (
         EnvironmentVersion.objects.select_related("created_by", "environment")
-        .defer("lock")
+        .defer("lock", "source")
         .order_by("-number")
     )
     environments = (
@@ -76,11 +77,19 @@ def own_environments(workspace: Workspace, text: str = "") -> list[OwnRow]:
         for item in environments
         if item.versions.all()
     ]
+    _add_sources(rows)
     rows.sort(key=lambda row: row.environment.name)
     rows.sort(
         key=lambda row: max(row.newest.created_at, row.last_used_at or row.newest.created_at), reverse=True
     )
     return [row for row in rows if matches(text, row.environment.name, *row.packages)]
+
+
+def _add_sources(rows: Iterable[OwnRow]) -> None:
+    """Reads the sources of those versions whose packages are shown: a source may be large."""
+    shown = {version.pk: version for row in rows for version in (row.newest, row.usable) if version}
+    for pk, source in EnvironmentVersion.objects.filter(pk__in=shown).values_list("pk", "source"):
+        shown[pk].source = source
 
 
 def find_environment(workspace: Workspace, name: str) -> Environment | None:
