@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from environments.curated import BY_NAME, CURATED
+from environments.curated import BY_NAME, CURATED, LOCK_PYTHON
 from environments.kinds.all_kinds import kind_of
 from environments.models import Environment, EnvironmentVersion
-from environments.states import VersionState
+from environments.states import EnvironmentKind, VersionState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import EnvironmentSpec
@@ -21,7 +21,7 @@ SYSTEM = "system"
 
 def environment_names(workspace: Workspace) -> tuple[str, ...]:
     """Returns the names of all environments that runs of the workspace can use."""
-    own = Environment.objects.filter(workspace=workspace).values_list("name", flat=True)
+    own = Environment.objects.filter(workspace=workspace, deleted_at=None).values_list("name", flat=True)
     return (SYSTEM, *own, *(environment.name for environment in CURATED))
 
 
@@ -53,8 +53,8 @@ def find(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentSpec:
 
 
 def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion:
-    """Returns the version of the workspace's own environment: the newest locked one if `ref` names none.
-    Raises SpecError if there is none, or if it is not locked."""
+    """Returns the version of the workspace's own environment: if `ref` names none, the newest locked one that
+    is not outdated, or the newest locked one. Raises SpecError if there is none, or if it is not locked."""
     versions = EnvironmentVersion.objects.select_related("environment").filter(
         environment__workspace=workspace, environment__name=ref.name
     )
@@ -64,8 +64,14 @@ def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion
             "environment.name",
             f"{ref.name!r} is not an environment; choose one of {', '.join(environment_names(workspace))}",
         )
+    if newest.environment.deleted_at is not None:
+        raise SpecError(
+            "environment.name",
+            f"{ref.name!r} was deleted; choose one of {', '.join(environment_names(workspace))}",
+        )
     if not ref.version:
-        version = versions.filter(state=VersionState.LOCKED).order_by("-number").first() or newest
+        locked = versions.filter(state=VersionState.LOCKED).order_by("-number")
+        version = locked.filter(outdated="").first() or locked.first() or newest
     else:
         version = _numbered(ref, [*versions])
     if version.state == VersionState.RESOLVING:
@@ -124,6 +130,27 @@ def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
         # The preview reports it as a finding, together with everything else.
         return spec
     return replace(spec, environment=EnvironmentRef(ref.name, str(version.number)))
+
+
+def curated_version(name: str) -> EnvironmentVersion | None:
+    """Returns a curated environment in the shape of a version, which is in no database; None if there is no
+    such environment."""
+    item = BY_NAME.get(name)
+    if item is None:
+        return None
+    return EnvironmentVersion(
+        environment=Environment(name=name),
+        number=int(item.spec.version),
+        kind=EnvironmentKind.PIP,
+        source="".join(f"{requirement}\n" for requirement in item.spec.requirements),
+        python=LOCK_PYTHON if item.lock else "",
+        lock=item.lock,
+        state=VersionState.LOCKED,
+        package_count=item.install.packages,
+        download_bytes=item.install.download_bytes,
+        outdated=item.deprecated,
+        successor=item.successor,
+    )
 
 
 def on_node(environment: EnvironmentSpec, interpreters: Collection[Interpreter]) -> EnvironmentSpec:

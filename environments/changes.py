@@ -138,9 +138,13 @@ def _python(kind: Kind, chosen: str, newest: EnvironmentVersion | None, workspac
 
 def _environment(workspace: Workspace, name: str, principal: Principal) -> Environment:
     existing = Environment.objects.filter(workspace=workspace, name=name).first()
+    if existing is not None and existing.deleted_at is not None:
+        raise SpecError(
+            "name", f"there was an environment {name!r}, which runs still name; choose another name"
+        )
     if existing is not None:
         return existing
-    own = Environment.objects.filter(workspace=workspace)
+    own = Environment.objects.filter(workspace=workspace, deleted_at=None)
     if own.count() >= MAX_ENVIRONMENTS:
         raise SpecError(
             "name", f"there are {MAX_ENVIRONMENTS} environments already; make a version of one of them"

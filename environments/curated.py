@@ -12,6 +12,8 @@ from typing import Any
 from trainhub_launch.order import EnvironmentSpec
 
 FOLDER = Path(__file__).parent / "curated_sets"
+# The Python of the locks. Nodes install a curated set with an interpreter of their own and without its lock.
+LOCK_PYTHON = "3.11"
 ONNX = "TrainHub-ONNX-1.23"
 
 
@@ -26,13 +28,15 @@ class Install:
 @dataclass(frozen=True)
 class CuratedSet:
     """A curated environment. `position`: its place in lists. `deprecated`: a sentence why it should no longer
-    be used, "" if it may; `successor`: the name of the one to use instead, or ""."""
+    be used, "" if it may; `successor`: the name of the one to use instead, or "". `lock`: every package with
+    version and hash for LOCK_PYTHON on Linux (x86-64), "" if a package has no wheel."""
 
     spec: EnvironmentSpec
     install: Install
     position: int
     deprecated: str = ""
     successor: str = ""
+    lock: str = ""
 
 
 def _read(path: Path) -> CuratedSet:
@@ -41,7 +45,9 @@ def _read(path: Path) -> CuratedSet:
     data: dict[str, Any] = tomllib.loads(path.read_text())
     requirements = tuple(data.pop("requirements"))
     spec = EnvironmentSpec(data.pop("name"), data.pop("version"), "venv", requirements=requirements)
-    return CuratedSet(spec, Install(**data.pop("install")), **data)
+    lock = path.with_suffix(".lock")
+    text = lock.read_text() if lock.exists() else ""
+    return CuratedSet(spec, Install(**data.pop("install")), **data, lock=text)
 
 
 SETS = tuple(sorted((_read(path) for path in FOLDER.glob("*.toml")), key=lambda item: item.position))
@@ -76,6 +82,12 @@ def preparation(name: str) -> str:
 def has_wheels_only(environment: EnvironmentSpec) -> bool:
     """Returns whether the hub can lock a copy of the environment: it builds no source distribution."""
     return not WITHOUT_WHEEL & {requirement.partition("==")[0] for requirement in environment.requirements}
+
+
+def curated_lock(name: str) -> str:
+    """Returns the lock of a curated environment, as it was when it was made; "" if there is none."""
+    item = BY_NAME.get(name)
+    return item.lock if item is not None else ""
 
 
 def succession_notice(name: str) -> str:

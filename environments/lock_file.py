@@ -10,17 +10,20 @@ from packaging.utils import canonicalize_name
 
 _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(\[[^\]]*\])?==([^\s;\\]+)")
 _HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
-_SOURCE = re.compile(r"^\s+#\s+from\s+(\S+)")
+_SOURCE = re.compile(r"^\s+#\s+from\s+(\S+)", re.M)
+_SIZE = re.compile(r"^\s+#\s+size\s+(\d{1,15})$", re.M)
 
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """`name`: normalised. `index`: the address of the index that has it, "" if that is not known."""
+    """`name`: normalised. `index`: the address of the index that has it, "" if that is not known. `size`: the
+    bytes of the file that is installed, 0 if that is not known."""
 
     name: str
     version: str
     hashes: tuple[str, ...]
     index: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -38,12 +41,50 @@ def read_lock(text: str) -> tuple[LockedPackage, ...]:
     for block in re.split(r"\n(?=[A-Za-z0-9])", f"\n{text}"):
         match = _ENTRY.match(block)
         if match:
-            source = next(
-                (source_match[1] for line in block.splitlines() if (source_match := _SOURCE.match(line))), ""
+            source, size = _SOURCE.search(block), _SIZE.search(block)
+            packages.append(
+                LockedPackage(
+                    canonicalize_name(match[1]),
+                    match[3],
+                    tuple(_HASH.findall(block)),
+                    source[1] if source else "",
+                    int(size[1]) if size else 0,
+                )
             )
-            hashes = tuple(_HASH.findall(block))
-            packages.append(LockedPackage(canonicalize_name(match[1]), match[3], hashes, source))
     return tuple(sorted(packages, key=lambda package: package.name))
+
+
+def write_lock(packages: Iterable[LockedPackage]) -> str:
+    """Returns the text of a lock with these packages, which `read_lock` and pip read."""
+    blocks = []
+    for package in packages:
+        lines = [f"{package.name}=={package.version}", *(f"    --hash={value}" for value in package.hashes)]
+        comments = [f"    # size {package.size}"] if package.size else []
+        comments += [f"    # from {package.index}"] if package.index else []
+        blocks.append("\n".join((" \\\n".join(lines), *comments, "")))
+    return "".join(blocks)
+
+
+def with_sizes(text: str, sizes: Mapping[str, int]) -> str:
+    """Returns the lock with the bytes of each package's file, by its name, as a comment."""
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", text)
+    return "\n".join(_with_size(block, sizes) for block in blocks)
+
+
+def _with_size(block: str, sizes: Mapping[str, int]) -> str:
+    match = _ENTRY.match(block)
+    size = sizes.get(canonicalize_name(match[1])) if match else None
+    if size is None:
+        return block
+    lines = block.splitlines()
+    end = next((number for number, line in enumerate(lines) if line.lstrip().startswith("#")), len(lines))
+    return "\n".join([*lines[:end], f"    # size {size}", *lines[end:]])
+
+
+def download_bytes(packages: Iterable[LockedPackage]) -> int | None:
+    """Returns how much a node without any of the packages downloads, None if that is not known of one."""
+    sizes = [package.size for package in packages]
+    return sum(sizes) if sizes and all(sizes) else None
 
 
 def pins_of(text: str) -> tuple[str, ...]:

@@ -10,10 +10,12 @@ from workspaces.models import User, Workspace
 
 
 class Environment(models.Model):
-    """A named environment of a workspace."""
+    """A named environment of a workspace. `deleted_at`: since when it is in no list and no run can be started
+    with it; it stays because runs name it, and its name stays taken."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="environments")
     name = models.CharField(max_length=100)
+    deleted_at = models.DateTimeField(null=True)
     last_version = models.PositiveIntegerField(default=0)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -30,7 +32,10 @@ class EnvironmentVersion(models.Model):
     """A version of an environment; its source never changes. `source`: the text as given, whose form depends
     on the kind. `python`: the minor version that it is resolved for ("3.11"), "" for kinds whose source
     brings its own. `lock`: exactly what nodes install, with hashes; "" until it is locked. `failure`: why it
-    could not be resolved. `attempts`: how often resolving it has begun, the last time at `started_at`."""
+    could not be resolved. `package_count`, `download_bytes`: the packages of the lock and the bytes of their
+    files, None if not known. `outdated`: a sentence why it should no longer be used, "" if it may;
+    `successor`: the environment or version ("NAME" or "NAME:NUMBER") to use instead, or "". `attempts`: how
+    often resolving it has begun, the last time at `started_at`."""
 
     environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -48,6 +53,10 @@ class EnvironmentVersion(models.Model):
         choices=[(state.value, state.value) for state in VersionState],
     )
     failure = models.TextField(blank=True)
+    package_count = models.PositiveIntegerField(null=True)
+    download_bytes = models.PositiveBigIntegerField(null=True)
+    outdated = models.CharField(max_length=300, blank=True)
+    successor = models.CharField(max_length=120, blank=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     started_at = models.DateTimeField(null=True)
     resolved_at = models.DateTimeField(null=True)

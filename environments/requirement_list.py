@@ -5,18 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from environments.index_address import IndexCredentials, read_index_address
 from trainhub_launch.errors import SpecError
 
 FIELD = "requirements"
 MAX_BYTES = 512 * 1024
 MAX_REQUIREMENTS = 1000
 MAX_INDEXES = 10
-MAX_URL_LENGTH = 500
 
 _HASH = re.compile(r"\s--hash=(\S*)")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}\Z")
@@ -52,12 +51,13 @@ _PACKAGES_ONLY = "name a package and its version, such as numpy==2.1.0"
 class RequirementList:
     """`requirements`: one for each package, without hashes. `hashes`: those that the lines allow, by the
     package's normalised name. `index_url`: instead of the hub's index, or ""; `extra_index_urls`: beside
-    it."""
+    it. `credentials`: how the hub signs in at those addresses that name secrets."""
 
     requirements: tuple[str, ...]
     index_url: str = ""
     extra_index_urls: tuple[str, ...] = ()
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    credentials: Mapping[str, IndexCredentials] = field(default_factory=dict)
 
     @property
     def index_lines(self) -> tuple[str, ...]:
@@ -82,7 +82,11 @@ def read_requirements(text: str) -> RequirementList:
             FIELD, f"must name at most {MAX_REQUIREMENTS} packages; list only what the code imports"
         )
     return RequirementList(
-        tuple(reader.requirements), reader.index_url, tuple(reader.extra_index_urls), reader.hashes
+        tuple(reader.requirements),
+        reader.index_url,
+        tuple(reader.extra_index_urls),
+        reader.hashes,
+        reader.credentials,
     )
 
 
@@ -133,6 +137,7 @@ class _Reader:
         self.hashes: dict[str, frozenset[str]] = {}
         self.index_url = ""
         self.extra_index_urls: list[str] = []
+        self.credentials: dict[str, IndexCredentials] = {}
 
     def read(self, number: int, line: str) -> None:
         if line.startswith("-"):
@@ -152,7 +157,12 @@ class _Reader:
     def _read_option(self, number: int, line: str) -> None:
         option, value = _split_option(line)
         if option in _INDEX_OPTIONS:
-            url = _index_url(number, value)
+            try:
+                url, credentials = read_index_address(value)
+            except ValueError as error:
+                raise _wrong(number, str(error)) from error
+            if credentials is not None:
+                self.credentials[url] = credentials
             if _INDEX_OPTIONS[option] == "--extra-index-url":
                 self.extra_index_urls.append(url)
             elif self.index_url:
@@ -212,30 +222,6 @@ def _requirement(number: int, text: str) -> Requirement:
             number, f"an address of a file cannot be installed here; {_PACKAGES_ONLY}, from an index"
         )
     return requirement
-
-
-def _index_url(number: int, url: str) -> str:
-    try:
-        parts: SplitResult | None = urlsplit(url)
-        has_port = parts is not None and parts.port != 0
-    except ValueError:
-        parts, has_port = None, False
-    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or not has_port:
-        raise _wrong(number, "the address of an index must be an http:// or https:// address")
-    if "@" in parts.netloc:
-        raise _wrong(
-            number,
-            "the address of an index must not hold a user or a password, which everybody here could read; an "
-            "operator can give it to pip on the hub and on the nodes",
-        )
-    if (
-        len(url) > MAX_URL_LENGTH
-        or not url.isascii()
-        or not url.isprintable()
-        or re.search(r"[\s\"'$\\#]", url)
-    ):
-        raise _wrong(number, f"the address of an index must have at most {MAX_URL_LENGTH} plain characters")
-    return url
 
 
 def _wrong(number: int, message: str) -> SpecError:

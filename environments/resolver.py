@@ -9,8 +9,9 @@ from datetime import timedelta
 from django.db.models import F, Q
 from django.utils import timezone
 
+from environments.errors import Unresolvable
 from environments.kinds.all_kinds import kind_of
-from environments.kinds.kind import Unresolvable
+from environments.lock_file import download_bytes
 from environments.models import EnvironmentVersion
 from environments.resolving.uv_process import MAX_S, PLATFORMS
 from environments.states import VersionState
@@ -62,7 +63,14 @@ def _take_and_resolve(version_id: int) -> None:
         return
     version = EnvironmentVersion.objects.get(pk=version_id)
     try:
-        values = {"state": VersionState.LOCKED, "lock": _lock(version)}
+        lock = _lock(version)
+        packages = kind_of(version).locked_packages(lock)
+        values: dict[str, object] = {
+            "state": VersionState.LOCKED,
+            "lock": lock,
+            "package_count": len(packages),
+            "download_bytes": download_bytes(packages),
+        }
     except Unresolvable as error:
         values = {"state": VersionState.FAILED, "failure": str(error)}
     except Exception:

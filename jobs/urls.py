@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.environment_pages import life
 from jobs.environment_pages import views as own
 from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
@@ -35,7 +36,11 @@ urlpatterns = [
     path("environments/new/", own.new, name="environment-new"),
     path("environments/<str:name>/edit/", own.edit, name="environment-edit"),
     path("environments/<str:name>/clone/", own.clone, name="environment-clone"),
+    path("environments/<str:name>/delete/", life.delete, name="environment-delete"),
     path("environments/<str:name>/versions/<int:number>/", own.version, name="environment-version"),
+    path(
+        "environments/<str:name>/versions/<int:number>/outdated/", life.outdated, name="environment-outdated"
+    ),
     path(
         "environments/<str:name>/versions/<int:number>/<str:file>", own.download, name="environment-download"
     ),

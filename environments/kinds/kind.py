@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from environments.errors import Unresolvable as Unresolvable  # noqa: PLC0414  # exported
 from environments.lock_file import LockedPackage
 from environments.models import EnvironmentVersion
 from trainhub_launch.fields import Fields
 from trainhub_launch.order import EnvironmentSpec
-
-
-class Unresolvable(Exception):
-    """A version cannot be locked; the message is a sentence for the person who made it."""
 
 
 class Kind(Protocol):

@@ -1,19 +1,23 @@
-"""Environments made from a requirements file: uv finds the versions, and nodes install wheels by their
-hashes."""
+"""Environments made from a requirements file or a project: uv finds the versions, unless a lock is given, and
+nodes install wheels by their hashes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from environments.kinds.kind import Unresolvable
-from environments.lock_file import LockedPackage, pins_of, read_lock, restrict_hashes
+from environments.lock_file import LockedPackage, pins_of, read_lock
 from environments.models import EnvironmentVersion
-from environments.packages.file_list import read_wheels, record_wheels
+from environments.projects.pip_source import project_requirements, source_requirements
+from environments.projects.source_text import (
+    UV_LOCK,
+    is_project,
+    join_project,
+    parse_toml,
+    split_project,
+)
 from environments.requirement_list import FIELD, read_requirements
-from environments.resolving.explanations import explain
-from environments.resolving.index_policy import IndexRefused, check_index
-from environments.resolving.index_settings import index_variables
-from environments.resolving.uv_process import MAX_S, run_uv
+from environments.resolving.project_lock import lock_project
+from environments.resolving.requirements import resolve_requirements
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from trainhub_launch.order import EnvironmentSpec
@@ -27,48 +31,44 @@ class PipKind:
 
     def read_body(self, fields: Fields) -> str:
         lines = fields.raw(FIELD)
+        pyproject, uv_lock, pylock = (_file(fields, name) for name in ("pyproject", "uv_lock", "pylock"))
+        if uv_lock and not pyproject:
+            raise SpecError(
+                "uv_lock", "needs the pyproject.toml that it was made from, in the field pyproject"
+            )
+        given = [source for source in (lines, pyproject, pylock) if source]
+        if len(given) > 1:
+            raise SpecError(FIELD, "give either requirements, pyproject (with uv_lock) or pylock")
+        if pyproject:
+            return join_project(pyproject, uv_lock)
+        if pylock:
+            return pylock
         if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
             raise SpecError(FIELD, 'must be a list of lines, such as ["numpy==2.1.0", "pandas"]')
         return "\n".join(lines)
 
     def check(self, source: str) -> None:
-        read_requirements(source)
+        if is_project(source):
+            project = split_project(source)
+            parse_toml(project.uv_lock, UV_LOCK)
+            project_requirements(project)
+        else:
+            read_requirements(source)
 
     def named_packages(self, source: str) -> tuple[str, ...]:
-        return read_requirements(source).requirements
+        return source_requirements(source).requirements
 
     def make_lock(self, version: EnvironmentVersion) -> str:
-        source = read_requirements(version.source)
-        try:
-            for url in filter(None, (source.index_url, *source.extra_index_urls)):
-                check_index(url)
-        except IndexRefused as error:
-            raise Unresolvable(f"{error}.") from error
-        text = "\n".join((*source.requirements, ""))
-        resolution = run_uv(text, version.python, index_variables(source))
-        if resolution.is_timeout:
-            raise Unresolvable(
-                f"Resolving took more than {MAX_S} seconds. Pin versions, such as torch==2.13.0, or try "
-                "again."
-            )
-        if not resolution.lock:
-            raise Unresolvable(explain(resolution.message, version.python))
-        try:
-            lock = restrict_hashes(resolution.lock, source.hashes)
-        except KeyError as error:
-            raise Unresolvable(
-                f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
-                "index. Correct them, or remove them."
-            ) from error
-        record_wheels(version, read_wheels(resolution.file_list), lock)
-        return "\n".join((*source.index_lines, lock))
+        if is_project(version.source):
+            return lock_project(version, split_project(version.source))
+        return resolve_requirements(version, read_requirements(version.source))
 
     def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:
         return read_lock(lock)
 
     def node_spec(self, version: EnvironmentVersion) -> EnvironmentSpec:
         """`requirements` and `index_urls` are for agents that do not read locks."""
-        source = read_requirements(version.source)
+        source = source_requirements(version.source)
         extra = source.extra_index_urls
         # To an older agent the first is the main index: it has no way to name only further ones.
         main = (source.index_url,) if source.index_url else ()
@@ -84,4 +84,14 @@ class PipKind:
 
     def version_files(self, version: EnvironmentVersion) -> Mapping[str, str]:
         lock = {"requirements.lock": version.lock} if version.lock else {}
+        if is_project(version.source):
+            return split_project(version.source).files | lock
         return {"requirements.txt": version.source} | lock
+
+
+def _file(fields: Fields, name: str) -> str:
+    """Returns the text of a file in the body of a request; "" if there is none."""
+    text = fields.raw(name, "")
+    if not isinstance(text, str) or "\x00" in text:
+        raise SpecError(name, "must be the text of the file")
+    return text

@@ -15,7 +15,9 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import httpx
 
+from environments.index_secrets import SecretRefused
 from environments.models import LockedFile
+from environments.packages.private_indexes import index_login
 from environments.resolving.index_policy import PORTS, IndexRefused, check_address
 from environments.resolving.index_settings import read_hub_pip_settings
 from workspaces.stored_files import blobs
@@ -55,7 +57,7 @@ def _download(file: LockedFile) -> int:
     deadline = time.monotonic() + MAX_S
     limit = file.size_bytes or MAX_BYTES
     try:
-        with _pieces(file.url) as pieces, BlobWriter() as writer:
+        with _pieces(file) as pieces, BlobWriter() as writer:
             for piece in pieces:
                 writer.write(piece)
                 if writer.size > limit:
@@ -76,16 +78,16 @@ def _download(file: LockedFile) -> int:
 
 
 @contextmanager
-def _pieces(url: str) -> Iterator[Iterator[bytes]]:
-    parts = urlsplit(url)
+def _pieces(file: LockedFile) -> Iterator[Iterator[bytes]]:
+    parts = urlsplit(file.url)
     if parts.scheme == "file":
-        with _open_local(Path(unquote(parts.path))) as file:
-            yield iter(lambda: file.read(blobs.CHUNK_BYTES), b"")
+        with _open_local(Path(unquote(parts.path))) as local:
+            yield iter(lambda: local.read(blobs.CHUNK_BYTES), b"")
         return
     try:
         with (
             httpx.Client(verify=_trust(_settings().get("cert", "")), timeout=SILENCE_S) as client,
-            _answer(client, url) as answer,
+            _answer(client, file) as answer,
         ):
             yield answer.iter_raw(blobs.CHUNK_BYTES)
     except httpx.HTTPError as error:
@@ -94,13 +96,14 @@ def _pieces(url: str) -> Iterator[Iterator[bytes]]:
 
 
 @contextmanager
-def _answer(client: httpx.Client, url: str) -> Iterator[httpx.Response]:
+def _answer(client: httpx.Client, file: LockedFile) -> Iterator[httpx.Response]:
     """Follows redirects by itself, because each address is checked."""
+    url = file.url
     for _ in range(MAX_REDIRECTS + 1):
         parts = urlsplit(url)
         _check(parts)
         headers = {"Accept-Encoding": "identity"}
-        with client.stream("GET", url, headers=headers, auth=_login(parts)) as answer:
+        with client.stream("GET", url, headers=headers, auth=_login(file, parts)) as answer:
             if answer.is_redirect:
                 url = urljoin(url, answer.headers.get("location", ""))
                 continue
@@ -128,8 +131,14 @@ def _check(parts: SplitResult) -> None:
         raise FetchFailed(str(error)) from error
 
 
-def _login(parts: SplitResult) -> httpx.BasicAuth | None:
-    """Returns user and password that the hub's own pip has for this host."""
+def _login(file: LockedFile, parts: SplitResult) -> httpx.BasicAuth | None:
+    """Returns user and password for this host: those of the requirements, else those of the hub's own pip."""
+    try:
+        login = index_login(file.version, *_netloc(parts))
+    except SecretRefused as error:
+        raise FetchFailed(str(error).rstrip(".")) from error
+    if login is not None:
+        return httpx.BasicAuth(login.username, login.password)
     index = _configured().get(_netloc(parts))
     if index is None or index.username is None:
         return None

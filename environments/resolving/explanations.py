@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 MAX_LENGTH = 1500
 _UNKNOWN = re.compile(r"Because (\S+) was not found in the package registry")
@@ -30,13 +31,14 @@ NO_MESSAGE = (
 )
 
 
-def explain(message: str, python: str) -> str:
-    """Returns why the requirements could not be resolved for this version of Python, and what to do."""
+def explain(message: str, python: str, secrets: Mapping[str, str] | None = None) -> str:
+    """Returns why the requirements could not be resolved for this version of Python, and what to do.
+    `secrets`: the names of those with which the hub signed in, by the address of the index."""
     text = " ".join(_CREDENTIALS.sub(r"\1****@", message).replace("cause: ", " ").split())
     if not text:
         return NO_MESSAGE
     sentence = (
-        _network(text)
+        _network(text, secrets or {})
         or _unknown(text)
         or _without_wheel(text, python)
         or _other_python(text, python)
@@ -46,16 +48,29 @@ def explain(message: str, python: str) -> str:
     return sentence or _shortened(text)
 
 
-def _network(text: str) -> str:
+def _network(text: str, secrets: Mapping[str, str]) -> str:
     match = _URL.search(text)
     if "401 Unauthorized" in text or "403 Forbidden" in text:
-        where = f" at {match[1]}" if match else ""
-        return f"The index{where} asks for a password; an operator can give it to pip on hub and nodes."
+        return _refused_login(match[1] if match else "", text, secrets)
     if match is None:
         return ""
     if "timed out" in text.lower():
         return f"The index did not answer in time at {match[1]}; check its address, or try again later."
     return f"The index could not be read at {match[1]}; check its address, or try again later."
+
+
+def _refused_login(url: str, text: str, secrets: Mapping[str, str]) -> str:
+    index = next((index for index in secrets if index in (url or text)), "")
+    if index:
+        return (
+            f"The index at {index} refuses the user or the secret {secrets[index]}. Store its right value at "
+            "/settings/secrets/, and make the version again."
+        )
+    where = f" at {url}" if url else ""
+    return (
+        f"The index{where} asks for a password. Store it as a secret of the workspace at /settings/secrets/, "
+        "and name the index as https://user:${NAME}@host/simple with the secret's name."
+    )
 
 
 def _unknown(text: str) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
+from environments.index_address import IndexCredentials
 from environments.requirement_list import RequirementList
 
 TIMEOUT_S = 20
@@ -17,25 +18,37 @@ _PREFIXES = (":env:.", "download.", "install.", "global.")
 _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
-def index_variables(requirements: RequirementList) -> dict[str, str]:
+def index_variables(
+    requirements: RequirementList, credentials: Mapping[str, IndexCredentials]
+) -> dict[str, str]:
     """Returns the variables that name uv's indexes, proxies and certificates. Variables and not arguments:
-    every account of the machine can read those, and the hub's addresses may hold a password."""
+    every account of the machine can read those, and the hub's addresses may hold a password. `credentials`:
+    those of the indexes that the requirements name, by address, with the values of the secrets."""
     pip = read_hub_pip_settings()
     environ = {name: value for name, value in os.environ.items() if name.upper() in _PASSED_ON and value}
     main = requirements.index_url or pip.get("index-url", "")
     others = [*requirements.extra_index_urls, *pip.get("extra-index-url", "").split()]
     folders = pip.get("find-links", "").split()
     certificates = pip.get("cert", "")
+    names = {url: f"secret{number}" for number, url in enumerate(credentials)}
     variables = {
-        "UV_DEFAULT_INDEX": main,
-        "UV_INDEX": " ".join(others),
+        "UV_DEFAULT_INDEX": _named(main, names),
+        "UV_INDEX": " ".join(_named(url, names) for url in others),
         "UV_FIND_LINKS": ",".join(folders),
         "UV_CONSTRAINT": pip.get("constraint", ""),
         "UV_INSECURE_HOST": pip.get("trusted-host", ""),
         "UV_NO_INDEX": "1" if pip.get("no-index", "").lower() in ("1", "true", "yes", "on") else "",
         "SSL_CERT_FILE": certificates,
     }
+    for url, name in names.items():
+        variables[f"UV_INDEX_{name.upper()}_USERNAME"] = credentials[url].username
+        variables[f"UV_INDEX_{name.upper()}_PASSWORD"] = credentials[url].password
     return environ | {name: value for name, value in variables.items() if value}
+
+
+def _named(url: str, names: Mapping[str, str]) -> str:
+    """Returns the address with its name before it, to which the variables of its credentials refer."""
+    return f"{names[url]}={url}" if url in names else url
 
 
 def read_hub_pip_settings() -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import subprocess
@@ -25,77 +24,80 @@ MAX_MEMORY_BYTES = 4 * 2**30
 # Of one file: uv downloads a whole wheel if an index serves neither metadata nor parts of files.
 MAX_FILE_BYTES = 2 * 2**30
 MAX_LOCK_BYTES = 4 * 2**20
+MAX_PYLOCK_BYTES = 16 * 2**20
 MAX_MESSAGE_BYTES = 64 * 1024
-LOCK, FILE_LIST = "requirements.lock", "pylock.toml"
-# What is written -> options for it. The list is made of the lock, from what the folder's cache has.
-_FORMS = {
-    LOCK: ("--generate-hashes", "--emit-index-annotation"),
-    FILE_LIST: ("--format=pylock.toml", "--no-deps", "--offline"),
-}
-log = logging.getLogger(__name__)
+LOCK_FILE = "requirements.lock"
 
 
 @dataclass(frozen=True)
 class Resolution:
     """`lock`: the text of the lock, "" if there is none. `message`: what uv wrote. `is_timeout`: it was ended
-    after MAX_S seconds. `file_list`: the same lock as a pylock.toml, which has the addresses of the files, ""
-    if uv could not write that."""
+    after MAX_S seconds. `pylock`: the lock once more as pylock.toml, which has the sizes of files; "" if uv
+    could not write it."""
 
     lock: str
     message: str
     is_timeout: bool = False
-    file_list: str = ""
+    pylock: str = ""
 
 
 def run_uv(requirements: str, python: str, variables: Mapping[str, str]) -> Resolution:
     """Returns what uv makes of the requirements for this version of Python: for the first platform, or for
     the second if a package has no wheel for the first. Raises OSError if uv cannot be started."""
+    platform, second = PLATFORMS
     with tempfile.TemporaryDirectory(prefix="trainhub-resolve-") as name:
-        for platform in PLATFORMS:
+        folder = Path(name)
+        resolution = _run(folder, requirements, python, platform, variables)
+        if NO_WHEEL_FOR_PLATFORM in resolution.message:
             # In the same folder, so that what was downloaded is not downloaded again.
-            compiler = _Compiler(Path(name), python, platform, variables)
-            resolution = compiler.run(requirements, LOCK)
-            if NO_WHEEL_FOR_PLATFORM not in resolution.message:
-                break
+            platform = second
+            resolution = _run(folder, requirements, python, second, variables)
         if not resolution.lock:
             return resolution
-        file_list = compiler.run(resolution.lock, FILE_LIST)
-    if not file_list.lock:
-        log.warning("uv could not list the files of a lock: %s", file_list.message)
-    return replace(resolution, file_list=file_list.lock)
+        return replace(resolution, pylock=_as_pylock(folder, python, platform, variables))
 
 
-@dataclass(frozen=True)
-class _Compiler:
-    folder: Path
-    python: str
-    platform: str
-    variables: Mapping[str, str]
-
-    def run(self, requirements: str, target: str) -> Resolution:
-        """Writes the file `target` of the requirements, and returns its text as `lock`."""
-        source, lock, output_file = (self.folder / file for file in ("requirements.txt", target, "uv.log"))
-        source.write_text(requirements)
-        with output_file.open("wb") as output:
-            process = subprocess.Popen(
-                [*_limits(), *_compile(self.python, self.platform, source, lock)],
-                cwd=settings.BASE_DIR,
-                env={**_environ(self.folder), **self.variables},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
-            is_timeout = _wait(process)
-        message = _read(output_file, MAX_MESSAGE_BYTES)
-        if process.returncode != 0 or not lock.exists():
-            return Resolution("", message, is_timeout)
-        if lock.stat().st_size > MAX_LOCK_BYTES:
-            return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
-        return Resolution(lock.read_text(), message)
+def _as_pylock(folder: Path, python: str, platform: str, variables: Mapping[str, str]) -> str:
+    """Returns the lock in the folder as pylock.toml, from uv's cache in the folder alone."""
+    lock, output = folder / LOCK_FILE, folder / "pylock.toml"
+    options = ["--offline", "--no-deps", "--format=pylock.toml"]
+    command = [*_compile(python, platform, lock, output), *options]
+    is_done = _start_and_wait(folder, command, variables, folder / "pylock.log") == 0
+    return output.read_text() if is_done and output.stat().st_size <= MAX_PYLOCK_BYTES else ""
 
 
-def _environ(folder: Path) -> dict[str, str]:
+def _run(
+    folder: Path, requirements: str, python: str, platform: str, variables: Mapping[str, str]
+) -> Resolution:
+    source, lock, log = (folder / file for file in ("requirements.txt", LOCK_FILE, "uv.log"))
+    source.write_text(requirements)
+    status = _start_and_wait(folder, _compile(python, platform, source, lock), variables, log)
+    message = _read(log, MAX_MESSAGE_BYTES)
+    if status != 0 or not lock.exists():
+        return Resolution("", message, status is None)
+    if lock.stat().st_size > MAX_LOCK_BYTES:
+        return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
+    return Resolution(lock.read_text(), message)
+
+
+def _start_and_wait(folder: Path, command: list[str], variables: Mapping[str, str], log: Path) -> int | None:
+    """Returns the exit status of the command, whose output is in `log`; None if it was ended after MAX_S
+    seconds."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            limited_command(command),
+            cwd=settings.BASE_DIR,
+            env={**uv_environ(folder), **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        return None if _wait(process) else process.returncode
+
+
+def uv_environ(folder: Path) -> dict[str, str]:
+    """Returns the variables of a uv that keeps everything in the folder and reads no settings."""
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": str(folder),
@@ -107,9 +109,11 @@ def _environ(folder: Path) -> dict[str, str]:
     }
 
 
-def _limits() -> list[str]:
+def limited_command(command: list[str]) -> list[str]:
+    """Returns the command with limits of its memory, time and files. It must start in the project's
+    folder."""
     limits = [MAX_MEMORY_BYTES, MAX_CPU_S, MAX_FILE_BYTES]
-    return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits)]
+    return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits), *command]
 
 
 def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
@@ -127,7 +131,8 @@ def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
         f"--python-platform={platform}",
         # Never a source distribution: building one, also for its metadata, runs its code.
         "--only-binary=:all:",
-        *_FORMS[lock.name],
+        "--generate-hashes",
+        "--emit-index-annotation",
         f"--output-file={lock}",
         str(source),
     ]

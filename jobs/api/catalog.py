@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from clusters.visibility import visible_nodes
 from environments.catalog import SYSTEM
-from environments.curated import CURATED, succession_notice
+from environments.curated import CURATED, INSTALLS, succession_notice
 from jobs.api.base import JobsView
 from jobs.api.catalog_serializers import (
     EnvironmentSerializer,
@@ -62,7 +62,7 @@ class EnvironmentList(JobsView):
         """The workspace's own environments in their newest version, the curated ones, and the Python
         interpreters installed on the workspace's nodes."""
         workspace = self.principal(request).workspace
-        own = [
+        own: list[dict[str, object]] = [
             {
                 "name": row.environment.name,
                 "version": str(row.newest.number),
@@ -70,7 +70,10 @@ class EnvironmentList(JobsView):
                 "requirements": row.packages,
                 "nodes": [],
                 "state": row.newest.state,
-                "notice": "",
+                "notice": row.notice,
+                "package_count": row.newest.package_count,
+                "download_bytes": row.newest.download_bytes,
+                "last_used_at": row.last_used_at,
             }
             for row in own_environments(workspace)
         ]
@@ -82,6 +85,8 @@ class EnvironmentList(JobsView):
                 "requirements": item.requirements,
                 "nodes": [],
                 "notice": succession_notice(item.name),
+                "package_count": INSTALLS[item.name].packages,
+                "download_bytes": INSTALLS[item.name].download_bytes,
             }
             for item in CURATED
         ]

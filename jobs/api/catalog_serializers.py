@@ -54,7 +54,20 @@ class EnvironmentSerializer(serializers.Serializer[object]):
         ),
     )
     notice = serializers.CharField(
-        help_text="That it is deprecated or has a successor, with what to do; empty if it is neither."
+        help_text="That it is outdated, deprecated or has a successor, with what to do; empty if it is none."
+    )
+    package_count = serializers.IntegerField(
+        required=False, allow_null=True, help_text="The packages that are installed; null if not known."
+    )
+    download_bytes = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="What a node without any of them downloads; null if not known.",
+    )
+    last_used_at = serializers.DateTimeField(
+        required=False,
+        allow_null=True,
+        help_text="Only of the workspace's own: when a node last prepared it for a run; null if none has.",
     )
 
 

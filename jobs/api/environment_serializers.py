@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from environments.models import Environment, EnvironmentVersion
+from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
 from jobs.models import PreparedEnvironment
 
@@ -31,11 +32,34 @@ class NewVersionSerializer(serializers.Serializer[object]):
         required=False,
         help_text="For kind `pip`: the lines of a requirements file.",
     )
+    pyproject = serializers.CharField(
+        required=False,
+        help_text=(
+            "For kind `pip`, instead of `requirements`: the text of a pyproject.toml. Extras and groups that "
+            "it names in `[tool.trainhub]` are installed, too."
+        ),
+    )
+    uv_lock = serializers.CharField(
+        required=False,
+        help_text="With `pyproject`: its uv.lock, which is taken as it is, not resolved again.",
+    )
+    pylock = serializers.CharField(
+        required=False,
+        help_text="For kind `pip`, instead of `requirements`: the text of a pylock.toml (PEP 751).",
+    )
 
 
 class CloneSerializer(serializers.Serializer[object]):
     new_name = serializers.CharField()
     version = serializers.CharField(required=False, help_text="By default the newest one.")
+
+
+class OutdatedSerializer(serializers.Serializer[object]):
+    reason = serializers.CharField(max_length=300, help_text="Why it should no longer be used: a sentence.")
+    successor = serializers.CharField(
+        required=False,
+        help_text="What to use instead: the name of an environment, or NAME:NUMBER for a version.",
+    )
 
 
 class BuildSerializer(serializers.ModelSerializer[PreparedEnvironment]):
@@ -62,7 +86,7 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
     )
     failure = serializers.CharField(help_text="Why it could not be resolved, or empty.")
     requirements = serializers.SerializerMethodField(
-        help_text="The lines of kind `pip` as they were given; empty for others."
+        help_text="The lines of requirements as they were given; empty for other sources."
     )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
 
@@ -77,14 +101,27 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
             "failure",
             "requirements",
             "source",
+            "package_count",
+            "download_bytes",
+            "outdated",
+            "successor",
             "created_by",
             "created_at",
             "resolved_at",
         )
-        extra_kwargs = {"source": {"help_text": "The text as it was given."}}
+        extra_kwargs = {
+            "source": {"help_text": "The text as it was given."},
+            "package_count": {"help_text": "The packages of the lock; null if that is not known."},
+            "download_bytes": {
+                "help_text": "What a node without any of the packages downloads; null if that is not known."
+            },
+            "outdated": {"help_text": "Why it should no longer be used, or empty."},
+            "successor": {"help_text": "What to use instead of an outdated version, or empty."},
+        }
 
     def get_requirements(self, version: EnvironmentVersion) -> list[str]:
-        return version.source.splitlines() if version.kind == EnvironmentKind.PIP else []
+        is_list = version.kind == EnvironmentKind.PIP and not is_project(version.source)
+        return version.source.splitlines() if is_list else []
 
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):
@@ -103,4 +140,7 @@ class EnvironmentDetailSerializer(serializers.ModelSerializer[Environment]):
 
     class Meta:
         model = Environment
-        fields = ("name", "created_by", "created_at", "versions")
+        fields = ("name", "created_by", "created_at", "deleted_at", "versions")
+        extra_kwargs = {
+            "deleted_at": {"help_text": "Since when it is readable only; null if it can be used."}
+        }

@@ -10,7 +10,8 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from environments import changes
+from environments import changes, lifecycle
+from environments.catalog import curated_version
 from environments.kinds.all_kinds import kind_named
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind
@@ -19,7 +20,9 @@ from jobs.api.environment_serializers import (
     CloneSerializer,
     EnvironmentDetailSerializer,
     EnvironmentVersionSerializer,
+    OutdatedSerializer,
 )
+from jobs.sources.environment_deletion import delete_unused
 from jobs.sources.own_environments import clone_source, find_environment, find_version, prepared_nodes
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
@@ -49,16 +52,54 @@ class EnvironmentDetail(JobsView):
             raise Http404
         return Response(EnvironmentDetailSerializer(environment).data)
 
+    @extend_schema(responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Delete an environment: owners, and who made it. Refused while a run that is not over needs it;
+        versions that runs have used stay readable, and the name stays taken."""
+        principal = self.principal(request)
+        environment = find_environment(principal.workspace, name)
+        if environment is None or environment.deleted_at is not None:
+            raise Http404
+        delete_unused(principal, environment)
+        return Response(status=204)
+
 
 class EnvironmentVersionDetail(JobsView):
     @extend_schema(responses=EnvironmentVersionSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
-        """A version with its lock, and the nodes that have prepared it."""
+        """A version with its lock, and the nodes that have prepared it; of a curated environment, too."""
+        principal = self.principal(request)
+        version = curated_version(name) if number == 1 else None
+        version = version or find_version(principal.workspace, name, number)
+        if version is None:
+            raise Http404
+        return Response(_shown(version, principal))
+
+
+class EnvironmentVersionOutdated(JobsView):
+    @extend_schema(request=OutdatedSerializer, responses=EnvironmentVersionSerializer)
+    def put(self, request: Request, name: str, number: int) -> Response:
+        """Mark a version as outdated. Runs can still use it; the wizard and the pages of runs say so."""
+        principal, version = self._version(request, name, number)
+        fields = _fields(request.data)
+        reason, successor = fields.text("reason", required=True), fields.text("successor")
+        fields.finish()
+        lifecycle.mark_outdated(principal, version, reason, successor)
+        return Response(_shown(self._version(request, name, number)[1], principal))
+
+    @extend_schema(responses=EnvironmentVersionSerializer)
+    def delete(self, request: Request, name: str, number: int) -> Response:
+        """Take the mark back."""
+        principal, version = self._version(request, name, number)
+        lifecycle.unmark_outdated(principal, version)
+        return Response(_shown(self._version(request, name, number)[1], principal))
+
+    def _version(self, request: Request, name: str, number: int) -> tuple[Principal, EnvironmentVersion]:
         principal = self.principal(request)
         version = find_version(principal.workspace, name, number)
         if version is None:
             raise Http404
-        return Response(_shown(version, principal))
+        return principal, version
 
 
 class EnvironmentClone(JobsView):
@@ -86,5 +127,6 @@ def _fields(body: object) -> Fields:
 
 
 def _shown(version: EnvironmentVersion, principal: Principal) -> dict[str, Any]:
-    version.builds = list(prepared_nodes(version, principal.workspace))  # type: ignore[attr-defined]
+    builds = prepared_nodes(version, principal.workspace) if version.pk else ()
+    version.builds = list(builds)  # type: ignore[attr-defined]
     return dict(EnvironmentVersionSerializer(version).data)

@@ -12,6 +12,10 @@ urlpatterns = [
     path("environments/<str:name>/", environments.EnvironmentDetail.as_view()),
     path("environments/<str:name>/clone/", environments.EnvironmentClone.as_view()),
     path("environments/<str:name>/versions/<int:number>/", environments.EnvironmentVersionDetail.as_view()),
+    path(
+        "environments/<str:name>/versions/<int:number>/outdated/",
+        environments.EnvironmentVersionOutdated.as_view(),
+    ),
     path("examples/", catalog.ExampleList.as_view()),
     path("runs/preview/", run_submission.RunPreview.as_view()),
     path("runs/deleted/", run_deletion.DeletedRunList.as_view()),

@@ -10,7 +10,8 @@ from environments.states import EnvironmentKind
 @dataclass(frozen=True)
 class KindForm:
     """`tab`: the name of the kind among the others; `introduction`: what happens with the source; `label`,
-    `help` and `placeholder`: those of the field for the source; `accept`: which files can be chosen."""
+    `help` and `placeholder`: those of the field for the source; `accept`: which files can be chosen, `files`:
+    what to call them."""
 
     tab: str
     introduction: str
@@ -18,6 +19,7 @@ class KindForm:
     help: str
     placeholder: str
     accept: str
+    files: str = "a file"
 
 
 KIND_FORMS = {
@@ -30,9 +32,11 @@ KIND_FORMS = {
         label="Requirements",
         help=(
             "One package on each line, as in a requirements file. Lines with --index-url and "
-            "--extra-index-url name other indexes."
+            "--extra-index-url name other indexes; ${NAME} in one stands for a secret of the workspace. Or "
+            "the text of a pyproject.toml, of it and its uv.lock, or of a pylock.toml."
         ),
         placeholder="numpy==2.1.0",
-        accept=".txt,.in,.lock,text/plain",
+        accept=".txt,.in,.lock,.toml,text/plain",
+        files="a file: requirements.txt, pyproject.toml (with uv.lock) or pylock.toml",
     ),
 }

@@ -8,7 +8,7 @@ from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
 from environments.kinds.all_kinds import KINDS
-from environments.requirement_list import MAX_BYTES
+from environments.projects.source_text import MAX_BYTES, join_files
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
 
@@ -28,12 +28,11 @@ class VersionForm:
     def with_error(self, error: SpecError) -> VersionForm:
         sentence = f"{error.message[:1].upper()}{error.message[1:]}."
         is_known = error.field in ("name", "python")
-        field = error.field if is_known else "source" if error.field == KINDS[self.kind].field else "name"
-        return replace(self, error_field=field, error=sentence)
+        return replace(self, error_field=error.field if is_known else "source", error=sentence)
 
 
 def read_form(request: HttpRequest, name: str, kind: str) -> VersionForm:
-    """Returns the posted form. A chosen file replaces the typed source. `name`: that of an existing
+    """Returns the posted form. Chosen files replace the typed source. `name`: that of an existing
     environment, "" if it is typed; `kind`: the name of a known kind."""
     form = VersionForm(
         name or request.POST.get("name", ""),
@@ -41,11 +40,12 @@ def read_form(request: HttpRequest, name: str, kind: str) -> VersionForm:
         request.POST.get("python", "").strip() if KINDS[kind].has_python else "",
         request.POST.get("source", "").replace("\r\n", "\n"),
     )
-    file = request.FILES.get("file")
-    if not isinstance(file, UploadedFile) or not file.size:
+    files = [item for item in request.FILES.getlist("file") if isinstance(item, UploadedFile) and item.size]
+    if not files:
         return form
     try:
-        return replace(form, source=_text_of(file, KINDS[kind].field))
+        texts = [_text_of(file, KINDS[kind].field) for file in files]
+        return replace(form, source=join_files(texts))
     except SpecError as error:
         return form.with_error(error)
 

@@ -9,13 +9,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from clusters.visibility import visible_nodes
 from environments import changes
+from environments.catalog import curated_version
+from environments.curated import SETS
 from environments.kinds.all_kinds import KINDS, kind_of
-from environments.lock_file import compare_packages
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
+from environments.succession import outdated_notice
 from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.prefill import prefill
 from jobs.environment_pages.version_form import VersionForm, read_form
+from jobs.sources.environment_comparison import compare
 from jobs.sources.own_environments import (
     CloneSource,
     clone_source,
@@ -52,7 +55,7 @@ def edit(request: WorkspaceRequest, name: str) -> HttpResponse:
     """The form for the next version, filled in with the one that `from` names, by default the newest,
     and with the changes that the address proposes."""
     environment = find_environment(request.principal.workspace, name)
-    if environment is None:
+    if environment is None or environment.deleted_at is not None:
         raise Http404(f"There is no environment {name!r} of this workspace.")
     number = _number(request.GET.get("from", "")) or environment.last_version
     source = clone_source(request.principal.workspace, name, number) or CloneSource(EnvironmentKind.PIP, "")
@@ -91,9 +94,6 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     compare it with."""
     workspace = request.principal.workspace
     row = _version(workspace, name, number)
-    others = list(row.environment.versions.exclude(pk=row.pk).values_list("number", flat=True))
-    other_number = _number(request.GET.get("with", ""))
-    other = find_version(workspace, name, other_number) if other_number in others else None
     kind = kind_of(row)
     packages = kind.locked_packages(row.lock)
     context = {
@@ -105,10 +105,10 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "prepared": list(prepared_nodes(row, workspace)),
         "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
         "runs": runs_of(row, workspace),
-        "others": others,
-        "other": other,
-        "changes": compare_packages(kind_of(other).locked_packages(other.lock), packages) if other else (),
-        "may_act": request.principal.may(Role.CONTRIBUTOR),
+        "comparison": compare(row, workspace, request.GET.get("with", "")),
+        "notice": outdated_notice(row),
+        "successors": _successors(row),
+        "may_act": request.principal.may(Role.CONTRIBUTOR) and row.environment.deleted_at is None,
     }
     response = render_part(request, "environments/version.html", "environments/_version.html", context)
     if wants_part(request) and row.state != VersionState.RESOLVING:
@@ -120,8 +120,9 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
 @require_safe
 @needs(Role.VIEWER)
 def download(request: WorkspaceRequest, name: str, number: int, file: str) -> HttpResponse:
-    """The source as it was given, or the lock, as a file."""
-    row = _version(request.principal.workspace, name, number)
+    """The source as it was given, or the lock, as a file; of a curated environment, too."""
+    row = curated_version(name) if number == 1 else None
+    row = row or _version(request.principal.workspace, name, number)
     text = kind_of(row).version_files(row).get(file, "")
     if not text:
         raise Http404(f"This version has no file {file!r}.")
@@ -151,6 +152,16 @@ def _version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion
     if row is None:
         raise Http404(f"There is no version {number} of an environment {name!r} in this workspace.")
     return row
+
+
+def _successors(version: EnvironmentVersion) -> list[str]:
+    """Returns what to propose as the successor of the version: later versions, and curated environments."""
+    environment = version.environment
+    later = environment.versions.filter(state=VersionState.LOCKED, number__gt=version.number)
+    return [
+        *(f"{environment.name}:{number}" for number in later.values_list("number", flat=True)),
+        *(item.spec.name for item in SETS if not (item.deprecated or item.successor)),
+    ]
 
 
 def _number(text: str) -> int | None:

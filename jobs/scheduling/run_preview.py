@@ -10,7 +10,7 @@ from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
 from environments.catalog import environment_names
-from environments.curated import succession_notice
+from environments.succession import environment_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.environment_findings.all_findings import package_findings
@@ -31,6 +31,7 @@ from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.quotas import quota_refusal, waiting_refusal
 from trainhub_launch.spec import ExampleSource, RunSpec
 from workspaces.access import Principal, may_operate
+from workspaces.models import Workspace
 from workspaces.secrets import store as secrets
 from workspaces.states import Role
 
@@ -66,7 +67,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _quotas(draft.demand, principal)
     findings += _disk(principal)
     findings += _secrets(spec, principal)
-    findings += _environment(spec)
+    findings += _environment(spec, principal.workspace)
     findings += check_interpreters(spec, draft.idle, nodes, principal.workspace)
     findings += package_findings(spec, principal, draft.chosen_nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
@@ -107,8 +108,8 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
     return snapshot.paths, [Finding("hint", "source", warning) for warning in snapshot.warnings]
 
 
-def _environment(spec: RunSpec) -> Iterator[Finding]:
-    notice = succession_notice(spec.environment.name)
+def _environment(spec: RunSpec, workspace: Workspace) -> Iterator[Finding]:
+    notice = environment_notice(workspace, spec.environment.name, spec.environment.version)
     if notice:
         yield Finding("hint", "environment.name", notice.rstrip("."))
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django import template
 from django.conf import settings
 
-from environments.curated import succession_notice
+from environments import succession
 from jobs.display.text import exit_text, framework_text
 from jobs.models import Member, Run
 from jobs.states import FINAL
@@ -36,8 +36,10 @@ def took(run: Run) -> timedelta | None:
 
 @register.filter
 def environment_notice(run: Run) -> str:
-    """Returns that the run's environment is deprecated or has a successor, with what to do; "" otherwise."""
-    return succession_notice(run.spec.get("environment", {}).get("name", ""))
+    """Returns that the run's environment is deprecated or outdated, or has a successor, with what to do; ""
+    otherwise."""
+    ref = run.spec.get("environment", {})
+    return succession.environment_notice(run.workspace, ref.get("name", ""), ref.get("version", ""))
 
 
 @register.filter

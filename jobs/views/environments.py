@@ -14,10 +14,13 @@ from django.views.decorators.http import require_safe
 
 from clusters.models import Node
 from clusters.visibility import visible_nodes
-from environments.catalog import SYSTEM, environment_names
+from environments.catalog import SYSTEM, curated_version, environment_names
 from environments.curated import CURATED, matching, needs_of, succession_notice
+from environments.kinds.all_kinds import kind_of
+from environments.lifecycle import may_delete
 from environments.models import Environment
 from jobs.models import AttemptNode, PreparedEnvironment, Run
+from jobs.sources.environment_comparison import compare
 from jobs.sources.first_use import first_uses, prepared_environments
 from jobs.sources.installed_packages import installed_packages, normalized_name
 from jobs.sources.own_environments import find_environment, own_environments
@@ -88,7 +91,10 @@ def environment(request: WorkspaceRequest, name: str) -> HttpResponse:
         raise Http404(f"There is no environment {name!r}; there are {', '.join(names)}.")
     version = request.GET.get("version", "").replace("\x00", "") if name == SYSTEM else ""
     ref = EnvironmentRef(name, version)
-    of_kind = _system_context(workspace, version) if name == SYSTEM else _curated_context(workspace, name)
+    other = request.GET.get("with", "")
+    of_kind = (
+        _system_context(workspace, version) if name == SYSTEM else _curated_context(workspace, name, other)
+    )
     words = urlencode({"filter": f'environment = "{name}"'})
     context = {
         "name": name,
@@ -111,7 +117,8 @@ def _own_page(request: WorkspaceRequest, environment: Environment) -> HttpRespon
         "value": environment.name,
         "runs": _latest_runs(workspace, ref),
         "all_runs_url": f"{reverse('runs')}?{words}",
-        "may_act": request.principal.may(Role.CONTRIBUTOR),
+        "may_act": request.principal.may(Role.CONTRIBUTOR) and environment.deleted_at is None,
+        "may_delete": may_delete(request.principal, environment),
     }
     return render_part(request, "environments/environment.html", "environments/_versions.html", context)
 
@@ -126,7 +133,9 @@ def _system_context(workspace: Workspace, version: str) -> dict[str, object]:
     return {"title": f"Python {rows[0].version}", "path": version, "interpreters": rows}
 
 
-def _curated_context(workspace: Workspace, name: str) -> dict[str, object]:
+def _curated_context(workspace: Workspace, name: str, other: str) -> dict[str, object]:
+    """`other`: the value of what to compare the packages with."""
+    row = curated_version(name)
     item = next(item for item in CURATED if item.name == name)
     prepared = list(prepared_environments(workspace).filter(name=item.name, version=item.version))
     build = _latest_build(workspace, prepared)
@@ -137,8 +146,10 @@ def _curated_context(workspace: Workspace, name: str) -> dict[str, object]:
         "version": item.version,
         "use": first_uses(workspace)[name],
         "needs_of": needs_of(item),
+        "files": [*kind_of(row).version_files(row)] if row is not None else [],
+        "comparison": compare(row, workspace, other) if row is not None and row.lock else None,
         "packages": [
-            PackageRow(package, condition, installed.get(normalized_name(package), ""))
+            PackageRow(package, condition, installed.get(_without_extras(package), ""))
             for package, condition in requested
         ],
         "others": _others(installed, requested),
@@ -153,9 +164,13 @@ def _requested(item: EnvironmentSpec) -> list[tuple[str, str]]:
     return [(name, condition) for name, _, condition in (text.partition("==") for text in item.requirements)]
 
 
+def _without_extras(package: str) -> str:
+    return normalized_name(package.partition("[")[0])
+
+
 def _others(installed: Mapping[str, str], requested: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Returns (name, version) of the installed packages that were not requested."""
-    names = {normalized_name(package) for package, _ in requested}
+    names = {_without_extras(package) for package, _ in requested}
     return sorted((name, version) for name, version in installed.items() if name not in names)
 
 

@@ -164,16 +164,16 @@ def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
 
 
 def _own_choice(row: OwnRow) -> EnvironmentChoice:
-    """Returns the newest locked version as a choice, or one that cannot be chosen if there is none."""
-    locked = next((item for item in row.environment.versions.all() if item.is_locked), None)
-    name, newest = row.environment.name, row.newest
+    """Returns the version that runs get as a choice, or one that cannot be chosen if none is locked."""
+    name, newest, locked = row.environment.name, row.newest, row.usable
     if locked is None:
         sentence = newest.failure or "It can be chosen once it is locked."
         title = f"{name}, version {newest.number}"
         return EnvironmentChoice(
             f"{name}:{newest.number}", title, sentence, state=newest.state, is_usable=False
         )
-    later = "" if locked is newest else f" Version {newest.number} is not locked: {newest.state}."
+    later = "" if newest.is_locked else f" Version {newest.number} is not locked: {newest.state}."
+    later += f" {row.notice}" if row.notice else ""
     sentence = (
         f"Python {locked.python} with locked packages: {', '.join(packages_of(locked)[:MAX_PACKAGES])}."
     )

@@ -44,6 +44,18 @@ class TestMaking:
         assert [item["version"] for item in detail["versions"]] == ["2", "1"]
         assert detail["versions"][1]["requirements"] == ["numpy"]
 
+    def test_takes_a_project_with_its_lock(self, api: Client) -> None:
+        pyproject = '[project]\nname = "x"\ndependencies = ["numpy"]\n'
+        uv_lock = 'version = 1\n[[package]]\nname = "numpy"\n'
+        body = post(api, name="mine", pyproject=pyproject, uv_lock=uv_lock).json()
+        assert body["requirements"] == []
+        assert body["source"] == f"{pyproject}#--- uv.lock ---\n{uv_lock}"
+        refused(post(api, name="mine", uv_lock=uv_lock), 400, "uv_lock", "needs the pyproject.toml")
+        refused(post(api, name="mine", pyproject="[project]"), 400, "pyproject", "has no [project] table")
+        refused(post(api, name="mine", pylock="[[packages]]"), 400, "pylock", "lock the project again")
+        both = post(api, name="mine", pyproject=pyproject, requirements=["numpy"])
+        refused(both, 400, "requirements", "give either requirements")
+
     def test_is_in_the_audit_trail(self, api: Client) -> None:
         post(api, name="mine", requirements=["numpy"])
         post(api, name="mine", requirements=["pandas"])

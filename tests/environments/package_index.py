@@ -14,13 +14,14 @@ from tests.node.link import wheels
 
 
 class PackageIndex:
-    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them. `ticket`: what
-    it wants as password, if anything; `authorizations`: what came."""
+    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them. `login`: the
+    user and password ("user:password") without which it answers 401, or the password as a Bearer token;
+    `authorizations`: what came."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.is_silent = False
-        self.ticket = ""
+        self.login = ""
         self.authorizations: set[str] = set()
         self.ended = threading.Event()
         self.requests: list[str] = []
@@ -63,8 +64,9 @@ class PackageIndex:
     def is_open_to(self, authorization: str) -> bool:
         if authorization:
             self.authorizations.add(authorization)
-        password = base64.b64encode(f"trainhub:{self.ticket}".encode()).decode()
-        return not self.ticket or authorization in (f"Basic {password}", f"Bearer {self.ticket}")
+        basic = base64.b64encode(self.login.encode()).decode()
+        bearer = self.login.partition(":")[2]
+        return not self.login or authorization in (f"Basic {basic}", f"Bearer {bearer}")
 
     def page(self, name: str) -> bytes:
         files = sorted(path.name for path in self.folder.iterdir() if path.name.split("-")[0] == name)

@@ -65,7 +65,7 @@ class TestRefused:
             ("x @ file:///srv/x.whl", "an address of a file cannot be installed here"),
             ("nothing like this", "is not a requirement; name a package and its version"),
             (f"x --hash=md5:{'0' * 32}", "is not a hash"),
-            ("--index-url https://me:secret@host/simple", "must not hold a user or a password"),
+            ("--index-url https://me:hunter2@host/simple", "store it as a secret of the workspace"),
             ("--index-url ftp://host/simple", "must be an http:// or https:// address"),
             ("--extra-index-url", "must be an http:// or https:// address"),
             ("--index-url https://host/simple extra", "plain characters"),
@@ -75,7 +75,7 @@ class TestRefused:
         message = refusal(f"numpy\n# nothing\n{line}\n")
         assert message.startswith("line 3: ")
         assert words in message
-        assert "secret" not in message
+        assert "hunter2" not in message
 
     def test_a_second_main_index(self) -> None:
         assert "write --extra-index-url" in refusal("-i http://a/s\n-i http://b/s\nx")

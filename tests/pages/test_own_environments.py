@@ -39,6 +39,17 @@ class TestForm:
         assert (answer.status_code, answer["Location"]) == (302, "/environments/mine/versions/1/")
         assert EnvironmentVersion.objects.get().source == "numpy\npandas\n"
 
+    def test_takes_two_files_of_a_project_in_any_order(self, browser: Client) -> None:
+        pyproject = b'[project]\nname = "x"\ndependencies = ["numpy"]\n'
+        lock = b'version = 1\n[[package]]\nname = "numpy"\n'
+        files = [SimpleUploadedFile("uv.lock", lock), SimpleUploadedFile("pyproject.toml", pyproject)]
+        body = {"name": "mine", "python": "3.11", "source": "", "file": files}
+        assert browser.post("/environments/new/", body).status_code == 302
+        assert EnvironmentVersion.objects.get().source.startswith("[project]")
+        body["file"] = [SimpleUploadedFile("a.txt", b"numpy"), SimpleUploadedFile("b.txt", b"pandas")]
+        answer = browser.post("/environments/new/", body)
+        assert "choose one file, or pyproject.toml and uv.lock together" in answer.content.decode().lower()
+
     def test_a_file_replaces_what_is_typed(self, browser: Client) -> None:
         file = SimpleUploadedFile("requirements.txt", b"\xef\xbb\xbfscipy\r\n")
         browser.post(
@@ -46,7 +57,7 @@ class TestForm:
         )
         assert EnvironmentVersion.objects.get().source == "scipy\n"
 
-    @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 600_000], ids=["binary", "large"])
+    @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 2_200_000], ids=["binary", "large"])
     def test_a_file_that_is_none_is_refused(self, browser: Client, content: bytes) -> None:
         file = SimpleUploadedFile("requirements.txt", content)
         answer = browser.post("/environments/new/", {"name": "mine", "python": "3.11", "file": file})

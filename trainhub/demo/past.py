@@ -24,6 +24,7 @@ from registry import aliases, registration
 from tracking import notes
 from tracking.usage import accounting
 from trainhub.demo import gpu_load
+from trainhub.demo.environments import write_environments
 from trainhub.demo.played_node import PlayedNode
 from trainhub.demo.replay import MODEL_PATH, Replay
 from trainhub.demo.story import DAYS, MODEL, PAST, PEOPLE, PastRun
@@ -70,6 +71,7 @@ def write(fleet: Fleet, owner: Principal) -> None:
     training = Training(fleet.training)
     with time_machine.travel(now - timedelta(days=DAYS), tick=False) as clock:
         staff = {name: _member(owner, name) for name in PEOPLE}
+        write_environments(staff, clock, now)
         for past_run in PAST:
             clock.move_to(now - timedelta(days=past_run.days))
             for node in nodes.values():

@@ -11,6 +11,7 @@ MIRA, JONAS = "mira", "jonas"
 PEOPLE = (MIRA, JONAS)
 MODEL = "signal-classifier"
 DAYS = 30
+TRAINING_ENVIRONMENT = "signal-training"
 STEPS = 120
 LEARNING_RATES = (0.001, 0.005, 0.02, 0.1, 2.0)
 SWEEP_TAG = "sweep"
@@ -30,7 +31,8 @@ class Version:
 class PastRun:
     """A run `days` (and fractions) before the start of the demo, of `minutes`, with `processes` on each of
     `nodes` and a GPU for each. `breaks_at`: the step at which its last rank fails, 0: none does.
-    `is_canceled`: it is canceled after half of its steps."""
+    `is_canceled`: it is canceled after half of its steps. `environment_version`: that of
+    TRAINING_ENVIRONMENT, "" for the node's own Python."""
 
     days: float
     minutes: int
@@ -45,6 +47,7 @@ class PastRun:
     processes: int = 4
     breaks_at: int = 0
     is_canceled: bool = False
+    environment_version: str = ""
     note: str = ""
     version: Version | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +72,7 @@ class PastRun:
             "process_count": self.ranks,
             "node_count": self.nodes,
         }
+        own = {"name": TRAINING_ENVIRONMENT, "version": self.environment_version}
         return {
             "version": 1,
             "experiment": self.experiment,
@@ -78,7 +82,7 @@ class PastRun:
             "arguments": arguments,
             "distribution": several if self.ranks > 1 else None,
             "resources": {"cluster": self.cluster, "gpus_per_node": self.processes},
-            "environment": {"name": "system", "version": ""},
+            "environment": own if self.environment_version else {"name": "system", "version": ""},
             "environment_variables": {"OPENBLAS_NUM_THREADS": "1"},
             "tags": dict(self.tags),
         }
@@ -148,6 +152,7 @@ def _fine_tunes() -> list[PastRun]:
             cluster=A100S if number % 3 else H100S,
             processes=2 + 2 * (number % 2),
             breaks_at=55 if number in (3, 9) else 0,
+            environment_version={2: "1", 11: "3", 13: "3"}.get(number, ""),
             note="Runs out of memory with this batch." if number == 9 else "",
         )
         for number in range(14)

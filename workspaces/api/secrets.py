@@ -43,8 +43,10 @@ class SecretSerializer(serializers.Serializer[Any]):
 
 
 class SecretUseSerializer(serializers.Serializer[Any]):
-    kind = serializers.CharField(help_text="Who got the value: run or webhook.")
-    subject = serializers.CharField(help_text="The id of the run, or the name of the notification channel.")
+    kind = serializers.CharField(help_text="Who got the value: run, webhook or environment.")
+    subject = serializers.CharField(
+        help_text="The id of the run, the name of the notification channel, or the environment's version."
+    )
     node = serializers.CharField(help_text="The node of the run.")
     count = serializers.IntegerField()
     first_at = serializers.DateTimeField()

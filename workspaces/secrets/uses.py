@@ -13,7 +13,7 @@ from workspaces.models import Secret, SecretUse, User, Workspace
 from workspaces.secrets import store
 from workspaces.secrets.errors import SecretsUnavailable
 
-RUN, WEBHOOK = "run", "webhook"
+RUN, WEBHOOK, ENVIRONMENT = "run", "webhook", "environment"
 
 
 class MissingSecret(SecretsUnavailable):
@@ -21,23 +21,31 @@ class MissingSecret(SecretsUnavailable):
 
 
 def take(  # noqa: PLR0917
-    workspace: Workspace, user: User | None, names: Collection[str], kind: str, subject: str, node: str = ""
+    workspace: Workspace,
+    user: User | None,
+    names: Collection[str],
+    kind: str,
+    subject: str,
+    node: str = "",
+    *,
+    actor: User | None = None,
 ) -> dict[str, str]:
-    """Returns name -> value for one user of secrets, and records the use. Raises MissingSecret, and
-    SecretsUnavailable; then nothing is recorded."""
+    """Returns name -> value for one user of secrets, and records the use. `user`: whose own secrets come
+    before the workspace's, None for the workspace's alone; `actor`: who caused the use, if not the user.
+    Raises MissingSecret, and SecretsUnavailable; then nothing is recorded."""
     secrets = store.resolve(workspace, user, names)
     missing = sorted(set(names) - set(secrets))
     if missing:
         raise MissingSecret(f"there is no secret {' and no secret '.join(missing)} any more in {workspace}")
     values = {name: store.value_of(secret) for name, secret in secrets.items()}
     for name in sorted(secrets):
-        _note(secrets[name], user, kind, subject, node)
+        _note(secrets[name], user or actor, kind, subject, node)
     return values
 
 
 def _note(secret: Secret, user: User | None, kind: str, subject: str, node: str) -> None:
-    """Counts a use. The first one by this run on this node, or by this webhook, is an event of the audit
-    trail, too."""
+    """Counts a use. The first one by this run on this node, by this webhook or environment is an event of the
+    audit trail, too."""
     key = {"secret": secret, "kind": kind, "subject": subject[:100], "node": node[:100]}
     now = timezone.now()
     if SecretUse.objects.filter(**key).update(count=F("count") + 1, last_at=now):

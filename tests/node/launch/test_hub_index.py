@@ -51,7 +51,7 @@ def index(tmp_path: Path) -> Iterator[OrderIndex]:
     folder = tmp_path / "index"
     folder.mkdir()
     index = OrderIndex(folder)
-    index.ticket = TICKET
+    index.login = f"trainhub:{TICKET}"
     with index.serving():
         yield index
 

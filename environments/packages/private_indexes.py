@@ -1,0 +1,26 @@
+"""The logins for indexes that a version names with secrets of its workspace."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from environments.index_address import IndexCredentials
+from environments.index_secrets import index_credentials
+from environments.models import EnvironmentVersion
+from environments.projects.pip_source import source_requirements
+from environments.states import EnvironmentKind
+
+
+def index_login(version: EnvironmentVersion, scheme: str, host: str) -> IndexCredentials | None:
+    """Returns the login of the version's index at this host (with its port), if that has one. Raises
+    SecretRefused."""
+    if version.kind != EnvironmentKind.PIP:
+        return None
+    named = source_requirements(version.source).credentials
+    wanted = {url: item for url, item in named.items() if _place(url) == (scheme, host)}
+    return next(iter(index_credentials(version, wanted).values()), None) if wanted else None
+
+
+def _place(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
