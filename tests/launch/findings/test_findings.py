@@ -64,6 +64,8 @@ class TestAll:
             "level": "hint",
             "field": "script",
             "message": "text",
+            "action": "",
+            "link": "",
         }
 
 
