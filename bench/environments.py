@@ -22,7 +22,7 @@ from bench.support.stack import Stack, stack
 from environments.curated import CURATED
 from environments.resolving.index_settings import read_pip_settings
 from tests.attacks.server.separated import HUB_ACCOUNT, passable_python, public_folder
-from trainhub_launch.log_names import ENVIRONMENT_LOG
+from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 
 NAME = "measured"
 # Of the node's cache: finished environments, wheels with all that is made of them, and compiled modules.
@@ -91,7 +91,8 @@ class Bench:
         run = self.hub.submit(self.use, "main.py", environment={"name": NAME})
         ended = self.hub.wait(run, MAX_BUILD_S)
         if ended["state"] != "Completed":
-            raise RuntimeError(f"the run {ended['state']}: {self._log(run)[-2000:]}")
+            log = self._log(run) + self._log(run, PREPARATION_LOG)
+            raise RuntimeError(f"the run {ended['state']}: {log[-2000:]}")
         return float(self._version(1)["builds"][0]["build_s"])
 
     def curl(self) -> tuple[float, int]:
