@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import stat
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +30,8 @@ SILENCE_S = 30.0
 MAX_REDIRECTS = 5
 ATTEMPTS = 3
 PAUSE_S = 1.0
-SETTINGS_LIFETIME_S = 60.0
+SETTINGS_LIFETIME_S = 300.0
+_settings_lock = threading.Lock()
 _AGAIN = (408, 429, 500, 502, 503, 504)
 
 
@@ -183,7 +185,9 @@ def _open_local(path: Path) -> BinaryIO:
 
 
 def _settings() -> Mapping[str, str]:
-    return _settings_at(int(time.monotonic() / SETTINGS_LIFETIME_S))
+    # One thread asks pip, which takes a second, and the others wait for it.
+    with _settings_lock:
+        return _settings_at(int(time.monotonic() / SETTINGS_LIFETIME_S))
 
 
 @lru_cache(maxsize=1)

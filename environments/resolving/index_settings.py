@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from environments.index_address import IndexCredentials
 from environments.requirement_list import RequirementList
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 REQUEST_TIMEOUT_S = "20"
 # Where pip's settings of one name are looked up, the strongest first.
 _PREFIXES = (":env:.", "download.", "install.", "global.")

@@ -120,7 +120,7 @@ def test_a_second_node_needs_only_the_hub(hub: Hub, index: PackageIndex, tmp_pat
     join = [sys.executable, "-m", "trainhub_node", "join", hub.url, "--token", token]
     subprocess.run(join, env=env, check=True, capture_output=True, timeout=60)
     with agent_process(env), hub.client() as client:
-        eventually(lambda: client.get("/api/v1/nodes/far/").json().get("status") == "ready", 60)
+        eventually(lambda: client.get("/api/v1/nodes/far/").json().get("interpreters"), 60)
         run = submit(hub, USE, environment={"name": "mine", "version": "1"}, resources={"cluster": "far"})
         assert "1.0 1.0 " in output(hub, run)
         built = log(hub, run, ENVIRONMENT_LOG).decode()

@@ -41,7 +41,8 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upstream, "PAUSE_S", 0.01)
-    monkeypatch.setattr(upstream, "SETTINGS_LIFETIME_S", 1e-6)
+    # pip has other settings in each test.
+    upstream._settings_at.cache_clear()
     monkeypatch.setattr(package_store, "FAILURE_LIFETIME_S", 0.2)
 
 
@@ -253,6 +254,7 @@ class TestFetch:
     ) -> None:
         sha256 = index.add("tinylib")
         monkeypatch.setenv("PIP_FIND_LINKS", str(index.folder))
+        upstream._settings_at.cache_clear()
         url = (index.folder / TINYLIB).as_uri()
         assert upstream.download_wheel(self.file(url, sha256)) > 0
         assert blobs.exists(sha256)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 PR_SET_PDEATHSIG = 1
 MAX_WORKERS = 8
+SKIPPED = ("__pycache__", "tests")
 MAX_CPU_S = 300
 CHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
@@ -35,9 +36,8 @@ def main(environment: str, store: str) -> int:
 
 def _sources(environment: str) -> Iterator[str]:
     for path, folders, files in os.walk(os.path.join(environment, "lib")):
-        if os.path.basename(path) == "__pycache__":
-            folders.clear()
-            continue
+        # Nearly half of the modules of scientific packages are tests, which a run imports hardly ever.
+        folders[:] = [name for name in folders if name not in SKIPPED]
         for name in files:
             if name.endswith(".py"):
                 yield os.path.join(path, name)

@@ -57,14 +57,10 @@ class EnvironmentBuild:
 
     def run(self, spec: Mapping[str, Any], python: str) -> None:
         """Makes the environment. Raises PreparationFailed with pip's last error, or StopRequested."""
-        lock = spec.get("lock", "")
-        if lock:
-            self._process.write_file(LOCK, lock)
-            self._process.write_file(HUB_LOCK, hub_index.without_indexes(lock))
-        self._make_venv(python)
-        if lock:
-            self._install_lock(spec)
+        if spec.get("lock"):
+            self._install_lock(spec, python)
             return
+        self._make_venv(python)
         requirements = list(spec["requirements"])
         if not requirements:
             return
@@ -107,8 +103,11 @@ class EnvironmentBuild:
                 f"pip could not install {', '.join(requirements)}: {self._process.last_error()}",
             )
 
-    def _install_lock(self, spec: Mapping[str, Any]) -> None:
+    def _install_lock(self, spec: Mapping[str, Any], python: str) -> None:
         """Installs what the lock names. Nothing is resolved: the lock is complete."""
+        self._process.write_file(LOCK, spec["lock"])
+        self._process.write_file(HUB_LOCK, hub_index.without_indexes(spec["lock"]))
+        self._make_venv(python)
         sources = hub_index.package_sources(self._gang, self._process.write)
         code = 1
         for source in sources:

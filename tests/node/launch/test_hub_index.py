@@ -219,8 +219,9 @@ class TestInstaller:
 
 
 def test_a_lock_without_its_indexes_keeps_all_else() -> None:
-    lock = "--index-url http://a\n--extra-index-url http://b\nx==1 \\\n    --hash=sha256:0\n    # from http://a\n"
-    assert without_indexes(lock) == "x==1 \\\n    --hash=sha256:0\n    # from http://a\n"
+    options = "--index-url http://a\n--extra-index-url http://b\n"
+    rest = "x==1 \\\n    --hash=sha256:0\n    # from http://a\n"
+    assert without_indexes(options + rest) == rest
 
 
 @pytest.mark.parametrize(
