@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from dataclasses import replace
 
-from trainhub_launch.machine import CGROUP, DISK, NAMESPACES, NETWORK, OWN_ACCOUNTS, SECRETS
+from trainhub_launch.machine import BUILDS, CGROUP, DISK, NAMESPACES, NETWORK, OWN_ACCOUNTS, SECRETS
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
@@ -112,6 +112,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         # Every agent of this version.
         (SECRETS, True),
         (DISK, True),
+        (BUILDS, True),
         (NETWORK, settings.network is not None),
     )
     return tuple(name for name, can in known if can)
