@@ -16,7 +16,7 @@ VERSION = 2
 
 
 class OrderKind(StrEnum):
-    """What a node is to do. RUN: start its processes of a run. BUILD: make an environment, and nothing else."""
+    """What a node is to do. RUN: start its processes of a run. BUILD: make an environment, nothing else."""
 
     RUN = "run"
     BUILD = "build"

@@ -1,4 +1,4 @@
-"""Orders to build an environment: nothing runs afterwards, and whatever ends a build leaves nothing behind."""
+"""Orders to build an environment: nothing runs afterwards, and what ends a build leaves nothing behind."""
 
 from __future__ import annotations
 
