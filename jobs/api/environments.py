@@ -19,7 +19,8 @@ from jobs.api.environment_serializers import (
     EnvironmentDetailSerializer,
     EnvironmentVersionSerializer,
 )
-from jobs.sources.own_environments import clone_source, find_environment, find_version, prepared_nodes
+from jobs.builds.node_environments import node_environments_of
+from jobs.sources.own_environments import clone_source, find_environment, find_version
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from workspaces.access import Principal
@@ -55,7 +56,7 @@ class EnvironmentDetail(JobsView):
 class EnvironmentVersionDetail(JobsView):
     @extend_schema(responses=EnvironmentVersionSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
-        """A version with its lock, and the nodes that have prepared it."""
+        """A version with its lock, and how far it is on each node."""
         principal = self.principal(request)
         version = find_version(principal.workspace, name, number)
         if version is None:
@@ -88,5 +89,6 @@ def _fields(body: object) -> Fields:
 
 
 def _shown(version: EnvironmentVersion, principal: Principal) -> dict[str, Any]:
-    version.builds = list(prepared_nodes(version, principal.workspace))  # type: ignore[attr-defined]
+    on_nodes = node_environments_of(version, principal.workspace)
+    version.builds = [item for item in on_nodes if item.state]  # type: ignore[attr-defined]
     return dict(EnvironmentVersionSerializer(version).data)

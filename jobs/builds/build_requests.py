@@ -18,7 +18,7 @@ from clusters.visibility import visible_nodes
 from environments import catalog
 from environments.models import EnvironmentVersion
 from jobs.builds import build_lifecycle
-from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild
+from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
 from jobs.builds.states import BuildState
 from jobs.errors import Conflict
 from jobs.sources.own_environments import find_version
@@ -35,6 +35,7 @@ from workspaces.states import Role
 # Builds of one node that have not ended. One is built at a time.
 MAX_UNFINISHED_BUILDS = 20
 MAX_NUMBER_DIGITS = 9
+MAX_LISTED = 100
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,20 @@ def request_builds(
             )
     by_node = existing | {build.node_id: build for build in new}
     return [by_node[node.pk] for node in nodes]
+
+
+def find_build(workspace: Workspace, build_id: str) -> EnvironmentBuild | None:
+    if not is_build_id(build_id):
+        return None
+    builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by", "own_version")
+    return builds.filter(workspace=workspace, pk=build_id).first()
+
+
+def newest_builds(workspace: Workspace, target: BuildTarget) -> QuerySet[EnvironmentBuild]:
+    """Returns the builds of this version that the workspace ordered last, the newest first."""
+    builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by")
+    own = builds.filter(workspace=workspace, name=target.name, version=target.version)
+    return own.filter(own_version=target.own).order_by("-created_at", "pk")[:MAX_LISTED]
 
 
 def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:

@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 
 from clusters.models import Node
 from clusters.visibility import clusters_of, visible_nodes
+from environments.models import EnvironmentVersion
 from jobs.builds.models import EnvironmentBuild
 from jobs.builds.states import BuildState
 from jobs.models import PreparedEnvironment
-from trainhub_launch.order import EnvironmentSpec
 from workspaces.models import Workspace
 
 READY = "ready"
@@ -70,13 +70,6 @@ class NodeEnvironment:
         return self.prepared.build_s if self.prepared else None
 
 
-def prepared_on(
-    workspace: Workspace, name: str, version: str, own_version_id: int | None
-) -> QuerySet[PreparedEnvironment]:
-    """Returns what nodes of the workspace's clusters have prepared of this version, by the nodes' names."""
-    return prepared_in_clusters(workspace).filter(name=name, version=version, own_version_id=own_version_id)
-
-
 def prepared_in_clusters(workspace: Workspace) -> QuerySet[PreparedEnvironment]:
     """Returns what the nodes of the workspace's clusters have prepared, by the nodes' names."""
     return (
@@ -86,12 +79,17 @@ def prepared_in_clusters(workspace: Workspace) -> QuerySet[PreparedEnvironment]:
     )
 
 
+def node_environments_of(version: EnvironmentVersion, workspace: Workspace) -> list[NodeEnvironment]:
+    """Returns the version of the workspace's own environment on every node, as `node_environments` does."""
+    return node_environments(workspace, version.environment.name, str(version.number), version.pk)
+
+
 def node_environments(
-    workspace: Workspace, environment: EnvironmentSpec, own_version_id: int | None
+    workspace: Workspace, name: str, version: str, own_version_id: int | None
 ) -> list[NodeEnvironment]:
     """Returns the version on every node that the workspace may use, by cluster and name."""
-    name, version = environment.name, environment.version
-    prepared = {row.node_id: row for row in prepared_on(workspace, name, version, own_version_id)}
+    rows = prepared_in_clusters(workspace).filter(name=name, version=version, own_version_id=own_version_id)
+    prepared = {row.node_id: row for row in rows}
     builds: dict[int, EnvironmentBuild] = {}
     of_version = EnvironmentBuild.objects.filter(
         workspace=workspace, name=name, version=version, own_version_id=own_version_id

@@ -8,17 +8,19 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from clusters.visibility import visible_nodes
-from environments import changes
+from environments import catalog, changes
 from environments.lock_file import compare_locks, read_lock
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
+from jobs.builds.build_requests import BuildTarget
+from jobs.builds.node_environments import node_environments_of
+from jobs.environment_pages.build_pages import nodes_context
 from jobs.environment_pages.version_form import VersionForm, read_form
 from jobs.sources.own_environments import (
     CloneSource,
     clone_source,
     find_environment,
     find_version,
-    prepared_nodes,
     runs_of,
 )
 from jobs.views.partials import render_part, wants_part
@@ -81,8 +83,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "version": row,
         "value": f"{name}:{number}",
         "packages": read_lock(row.lock),
-        "prepared": list(prepared_nodes(row, workspace)),
-        "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
+        **_nodes(row, workspace),
         "runs": runs_of(row, workspace),
         "others": others,
         "other": other,
@@ -124,6 +125,14 @@ def clone(request: WorkspaceRequest, name: str) -> HttpResponse:
         messages.error(request, f"It was not cloned: {error.message}.")
         return redirect("environment-version", name, number) if number else redirect("environment", name)
     return redirect("environment-version", version.environment.name, version.number)
+
+
+def _nodes(version: EnvironmentVersion, workspace: Workspace) -> dict[str, object]:
+    """Returns what the page shows of nodes: nothing before the version is locked."""
+    if not version.is_locked:
+        return {}
+    target = BuildTarget(catalog.spec_of(version), version)
+    return nodes_context(target, node_environments_of(version, workspace))
 
 
 def _version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion:

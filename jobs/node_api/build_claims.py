@@ -38,7 +38,8 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str) -> NodeOrde
         try:
             order = _build_order(build)
         except SpecError as error:
-            refusal = f"{error.message[:1].upper()}{error.message[1:]}."
+            # It begins with the name of the environment.
+            refusal = f"{error.message}."
             build_lifecycle.finish_build(build, BuildState.FAILED, refusal, timezone.now())
         else:
             if build.claimed_at is None:

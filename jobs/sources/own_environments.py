@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from django.db.models import Prefetch, QuerySet
 
-from clusters.visibility import clusters_of
 from environments.curated import CURATED, matches
 from environments.models import Environment, EnvironmentVersion
 from environments.requirement_list import read_requirements
-from jobs.models import PreparedEnvironment, Run
+from jobs.models import Run
 from workspaces.models import Workspace
 
 MAX_RUNS = 8
@@ -76,17 +75,6 @@ def clone_source(workspace: Workspace, name: str, number: int | None = None) -> 
     chosen = environment.last_version if environment is not None and number is None else number
     version = None if chosen is None else find_version(workspace, name, chosen)
     return None if version is None else CloneSource(version.requirements, version.python)
-
-
-def prepared_nodes(version: EnvironmentVersion, workspace: Workspace) -> QuerySet[PreparedEnvironment]:
-    """Returns the nodes that have prepared the version, as far as the workspace sees them, by name."""
-    return (
-        PreparedEnvironment.objects.filter(
-            own_version=version, node__cluster__in=clusters_of(workspace), node__revoked_at=None
-        )
-        .select_related("node__cluster")
-        .order_by("node__name")
-    )
 
 
 def runs_of(version: EnvironmentVersion, workspace: Workspace) -> QuerySet[Run]:

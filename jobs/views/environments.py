@@ -17,8 +17,11 @@ from clusters.visibility import visible_nodes
 from environments.catalog import SYSTEM, environment_names
 from environments.curated import CURATED, matching, needs_of, succession_notice
 from environments.models import Environment
+from jobs.builds.build_requests import BuildTarget
+from jobs.builds.node_environments import node_environments
+from jobs.environment_pages.build_pages import nodes_context
 from jobs.models import AttemptNode, PreparedEnvironment, Run
-from jobs.sources.first_use import first_uses, prepared_environments
+from jobs.sources.first_use import first_uses
 from jobs.sources.installed_packages import installed_packages, normalized_name
 from jobs.sources.own_environments import find_environment, own_environments
 from jobs.views.partials import render_part
@@ -128,7 +131,8 @@ def _system_context(workspace: Workspace, version: str) -> dict[str, object]:
 
 def _curated_context(workspace: Workspace, name: str) -> dict[str, object]:
     item = next(item for item in CURATED if item.name == name)
-    prepared = list(prepared_environments(workspace).filter(name=item.name, version=item.version))
+    on_nodes = node_environments(workspace, item.name, item.version, None)
+    prepared = [row.prepared for row in on_nodes if row.prepared is not None]
     build = _latest_build(workspace, prepared)
     installed = installed_packages(build.pk, build.attempt) if build else {}
     requested = _requested(item)
@@ -143,8 +147,7 @@ def _curated_context(workspace: Workspace, name: str) -> dict[str, object]:
         ],
         "others": _others(installed, requested),
         "build": build,
-        "prepared": prepared,
-        "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
+        **nodes_context(BuildTarget(item, None), on_nodes),
     }
 
 

@@ -21,7 +21,7 @@ from jobs.builds.build_requests import (
     request_builds,
 )
 from jobs.builds.models import is_build_id, new_build_id
-from jobs.builds.node_environments import node_environments
+from jobs.builds.node_environments import node_environments_of
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import EnvironmentBuild, PreparedEnvironment, new_run_id
@@ -307,7 +307,8 @@ class TestNodeEnvironments:
         target = target_of(who, build.own_version)
 
         def states() -> dict[str, str]:
-            items = node_environments(who.workspace, target.environment, build.own_version_id)
+            assert build.own_version is not None
+            items = node_environments_of(build.own_version, who.workspace)
             return {item.node.name: item.state for item in items}
 
         assert states() == {"alpha": "building", "beta": "", "gamma": ""}
