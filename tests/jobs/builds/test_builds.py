@@ -124,7 +124,12 @@ class TestClaim:
 
     def test_on_a_node_without_the_python_ends_the_build(self, who: Principal, alpha: Played) -> None:
         (build,) = ordered(who)
-        Node.objects.update(interpreters=[])
+        alpha.node.interpreters = []
+        with pytest.raises(Refused, match="has not reported its interpreters yet"):
+            alpha.claim(build)
+        assert state_of(build)[0] == "queued"
+        alpha.node.interpreters = [{"path": "/usr/bin/python3", "version": "3.12.1"}]
+        alpha.node.save(update_fields=["interpreters"])
         with pytest.raises(Refused, match="mine 1 needs Python"):
             alpha.claim(build)
         assert state_of(build)[0] == "failed"
