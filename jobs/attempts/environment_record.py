@@ -28,7 +28,7 @@ def record_prepared(run: Run, part: AttemptNode, fact: AttemptFact, now: datetim
     if environment is None:
         return
     own = _own_version(run, environment)
-    record_environment(part.node, environment.name, environment.version, own and own.pk, fact, now)
+    record_environment(part.node, environment.name, environment.version, own.pk if own else None, fact, now)
 
 
 def record_environment(  # noqa: PLR0917 - what identifies an environment on a node
