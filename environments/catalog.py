@@ -53,6 +53,14 @@ def find(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentSpec:
     return spec_of(own_version(ref, workspace))
 
 
+def find_version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion | None:
+    """Returns the version of the workspace's own environment, in whatever state; None if there is none."""
+    if "\x00" in name or number > 2**31 - 1:
+        return None
+    versions = EnvironmentVersion.objects.select_related("environment", "created_by")
+    return versions.filter(environment__workspace=workspace, environment__name=name, number=number).first()
+
+
 def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion:
     """Returns the version of the workspace's own environment: the newest locked one if `ref` names none.
     Raises SpecError if there is none, or if it is not locked."""

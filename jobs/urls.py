@@ -40,9 +40,13 @@ urlpatterns = [
     path(
         "environments/<str:name>/versions/<int:number>/<str:file>", own.download, name="environment-download"
     ),
-    path("environments/<str:name>/versions/<str:version>/build/", builds.order, name="environment-order"),
-    path("environments/<str:name>/versions/<str:version>/nodes/", builds.nodes, name="environment-nodes"),
-    path("environments/<str:name>/builds/<str:build>/", builds.build, name="environment-build"),
-    path("environments/<str:name>/builds/<str:build>/cancel/", builds.cancel, name="build-cancel"),
+    path(
+        "environments/<str:name>/versions/<str:version>/build/", builds.order_builds, name="environment-order"
+    ),
+    path(
+        "environments/<str:name>/versions/<str:version>/nodes/", builds.node_table, name="environment-nodes"
+    ),
+    path("environments/<str:name>/builds/<str:build>/", builds.show_build, name="environment-build"),
+    path("environments/<str:name>/builds/<str:build>/cancel/", builds.cancel_ordered, name="build-cancel"),
     path("environments/<str:name>/", environments.environment, name="environment"),
 ]

@@ -21,7 +21,6 @@ from jobs.builds import build_lifecycle
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
 from jobs.builds.states import BuildState
 from jobs.errors import Conflict
-from jobs.sources.own_environments import find_version
 from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
@@ -59,7 +58,7 @@ def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTar
     """Returns the version of an environment, own or curated; None if there is none. Raises SpecError if it is
     not locked."""
     if version.isdecimal() and len(version) <= MAX_NUMBER_DIGITS:
-        own = find_version(workspace, name, int(version))
+        own = catalog.find_version(workspace, name, int(version))
         if own is not None:
             if not own.is_locked:
                 raise SpecError("version", f"{own} is {own.state}; only a locked version can be built")
@@ -139,6 +138,7 @@ def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
         if build.is_finished:
             raise Conflict(f"The build has ended already: it is {build.state}.")
         now, reason = timezone.now(), f"{principal.user.username} canceled it."
+        audit.record(principal.user, "environment.build_canceled", str(build), principal.workspace)
         if build.claimed_at is None:
             build_lifecycle.finish_build(build, BuildState.CANCELED, reason, now)
         elif build.cancel_requested_at is None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
@@ -12,14 +10,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from jobs.builds.build_requests import (
     BuildTarget,
-    build_refusal,
     cancel_build,
     find_build,
     find_build_target,
     request_builds,
 )
 from jobs.builds.models import BUILD_ATTEMPT
-from jobs.builds.node_environments import NodeEnvironment, node_environments
+from jobs.builds.node_choices import nodes_context
+from jobs.builds.node_environments import node_environments
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import EnvironmentBuild
@@ -33,23 +31,9 @@ from workspaces.states import Role
 TAIL_BYTES = 64 * 1024
 
 
-def nodes_context(target: BuildTarget, items: Sequence[NodeEnvironment]) -> dict[str, object]:
-    """Returns what the part about nodes shows of this version. `items`: the version on each node."""
-    return {
-        "build_target": target,
-        "on_nodes": [item for item in items if item.state],
-        "ready_count": sum(item.is_ready for item in items),
-        "node_count": len(items),
-        "is_building": any(item.build is not None and not item.build.is_finished for item in items),
-        "choices": [
-            (item.node.name, build_refusal(item.node, target.environment), item.is_ready) for item in items
-        ],
-    }
-
-
 @require_safe
 @needs(Role.VIEWER)
-def nodes(request: WorkspaceRequest, name: str, version: str) -> HttpResponse:
+def node_table(request: WorkspaceRequest, name: str, version: str) -> HttpResponse:
     """The table of nodes alone, which the page fetches again while one of them builds."""
     target = _target(request, name, version)
     own_id = target.own.pk if target.own else None
@@ -59,7 +43,7 @@ def nodes(request: WorkspaceRequest, name: str, version: str) -> HttpResponse:
 
 @require_POST
 @needs(Role.CONTRIBUTOR)
-def order(request: WorkspaceRequest, name: str, version: str) -> HttpResponse:
+def order_builds(request: WorkspaceRequest, name: str, version: str) -> HttpResponse:
     """Orders the version on the posted nodes."""
     target = _target(request, name, version)
     try:
@@ -71,7 +55,7 @@ def order(request: WorkspaceRequest, name: str, version: str) -> HttpResponse:
 
 @require_safe
 @needs(Role.VIEWER)
-def build(request: WorkspaceRequest, name: str, build: str) -> HttpResponse:
+def show_build(request: WorkspaceRequest, name: str, build: str) -> HttpResponse:
     """A build: its state and the end of its log."""
     row = _build(request, name, build)
     size = log_store.size(row.pk, BUILD_ATTEMPT, ENVIRONMENT_LOG)
@@ -90,7 +74,7 @@ def build(request: WorkspaceRequest, name: str, build: str) -> HttpResponse:
 
 @require_POST
 @needs(Role.CONTRIBUTOR)
-def cancel(request: WorkspaceRequest, name: str, build: str) -> HttpResponse:
+def cancel_ordered(request: WorkspaceRequest, name: str, build: str) -> HttpResponse:
     row = _build(request, name, build)
     try:
         cancel_build(request.principal, row.pk)

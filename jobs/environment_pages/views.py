@@ -13,8 +13,8 @@ from environments.lock_file import compare_locks, read_lock
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
 from jobs.builds.build_requests import BuildTarget
+from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments_of
-from jobs.environment_pages.build_pages import nodes_context
 from jobs.environment_pages.version_form import VersionForm, read_form
 from jobs.sources.own_environments import (
     CloneSource,

@@ -9,14 +9,15 @@ from typing import Any, Protocol
 from clusters.models import Node
 from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.models import AttemptNode
-from jobs.node_api import build_reports, run_reports
 from jobs.node_api.assignment import Key
+from jobs.node_api.build_reports import BuildReports
+from jobs.node_api.run_reports import RunReports
 from trainhub_launch.order import OrderKind
 from trainhub_launch.report import AttemptFact
 
 
 class OrderHandler(Protocol):
-    """A module that knows one kind of order. Its functions get assignments of that kind only."""
+    """Knows one kind of order, and gets assignments of that kind only."""
 
     def apply(self, node: Node, assignment: Any, fact: AttemptFact, now: datetime) -> bool:
         """Stores the fact. Returns False if the node must report it again."""
@@ -32,8 +33,8 @@ class OrderHandler(Protocol):
 
 
 HANDLERS: Mapping[OrderKind, OrderHandler] = {
-    OrderKind.RUN: run_reports,
-    OrderKind.BUILD: build_reports,
+    OrderKind.RUN: RunReports(),
+    OrderKind.BUILD: BuildReports(),
 }
 
 

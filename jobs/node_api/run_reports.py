@@ -15,23 +15,23 @@ from jobs.states import Reason
 from trainhub_launch.report import AttemptFact
 
 
-def apply(node: Node, assignment: RunAssignment, fact: AttemptFact, now: datetime) -> bool:
-    return apply_attempt_report.apply_report(node, assignment.part_id, fact, now)
+class RunReports:
+    """See OrderHandler."""
 
+    def apply(self, node: Node, assignment: RunAssignment, fact: AttemptFact, now: datetime) -> bool:
+        return apply_attempt_report.apply_report(node, assignment.part_id, fact, now)
 
-def close(node: Node, assignment: RunAssignment, now: datetime) -> None:  # noqa: ARG001 - of all kinds alike
-    part = AttemptNode.objects.select_related("node").get(pk=assignment.part_id)
-    lifecycle.settle(part, assignment.run, assignment.attempt, now)
-    causes.store_soon(assignment.run, assignment.attempt)
-    if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
-        log_store.close(assignment.run, assignment.attempt)
+    def close(self, node: Node, assignment: RunAssignment, now: datetime) -> None:  # noqa: ARG002
+        part = AttemptNode.objects.select_related("node").get(pk=assignment.part_id)
+        lifecycle.settle(part, assignment.run, assignment.attempt, now)
+        causes.store_soon(assignment.run, assignment.attempt)
+        if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
+            log_store.close(assignment.run, assignment.attempt)
 
+    def end_orphan(self, node: Node, assignment: RunAssignment, now: datetime) -> None:  # noqa: ARG002
+        facts = {"node": node.name}
+        end_attempt(assignment.run, assignment.attempt, Reason.ORPHANED, facts, actor=f"node {node.name}")
 
-def end_orphan(node: Node, assignment: RunAssignment, now: datetime) -> None:  # noqa: ARG001
-    facts = {"node": node.name}
-    end_attempt(assignment.run, assignment.attempt, Reason.ORPHANED, facts, actor=f"node {node.name}")
-
-
-def record_return(node: Node, assignment: RunAssignment, silence_s: float) -> None:
-    message = f"Node {node.name} reports again, after {silence_s:.0f} s of silence."
-    lifecycle.record_event(assignment.run, message, actor=f"node {node.name}", attempt=assignment.attempt)
+    def record_return(self, node: Node, assignment: RunAssignment, silence_s: float) -> None:
+        message = f"Node {node.name} reports again, after {silence_s:.0f} s of silence."
+        lifecycle.record_event(assignment.run, message, actor=f"node {node.name}", attempt=assignment.attempt)

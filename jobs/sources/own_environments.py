@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from django.db.models import Prefetch, QuerySet
 
+from environments.catalog import find_version as find_version  # noqa: PLC0414  # exported
 from environments.curated import CURATED, matches
 from environments.models import Environment, EnvironmentVersion
 from environments.requirement_list import read_requirements
@@ -56,13 +57,6 @@ def find_environment(workspace: Workspace, name: str) -> Environment | None:
         # PostgreSQL stores no such text, and refuses to compare with it.
         return None
     return Environment.objects.select_related("created_by").filter(workspace=workspace, name=name).first()
-
-
-def find_version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion | None:
-    if "\x00" in name or number > 2**31 - 1:
-        return None
-    versions = EnvironmentVersion.objects.select_related("environment", "created_by")
-    return versions.filter(environment__workspace=workspace, environment__name=name, number=number).first()
 
 
 def clone_source(workspace: Workspace, name: str, number: int | None = None) -> CloneSource | None:

@@ -18,8 +18,8 @@ from environments.catalog import SYSTEM, environment_names
 from environments.curated import CURATED, matching, needs_of, succession_notice
 from environments.models import Environment
 from jobs.builds.build_requests import BuildTarget
+from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments
-from jobs.environment_pages.build_pages import nodes_context
 from jobs.models import AttemptNode, PreparedEnvironment, Run
 from jobs.sources.first_use import first_uses
 from jobs.sources.installed_packages import installed_packages, normalized_name
