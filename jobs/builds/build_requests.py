@@ -16,6 +16,7 @@ from clusters.node_reports.inventory import interpreters_of
 from clusters.states import NodeStatus
 from clusters.visibility import visible_nodes
 from environments import catalog
+from environments.kinds.all_kinds import kind_of
 from environments.models import EnvironmentVersion
 from jobs.builds import build_lifecycle
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
@@ -62,7 +63,7 @@ def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTar
         if own is not None:
             if not own.is_locked:
                 raise SpecError("version", f"{own} is {own.state}; only a locked version can be built")
-            return BuildTarget(catalog.spec_of(own), own)
+            return BuildTarget(kind_of(own).node_spec(own), own)
     if name == catalog.SYSTEM or name not in catalog.environment_names(workspace):
         return None
     try:

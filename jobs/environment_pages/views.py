@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from clusters.visibility import visible_nodes
-from environments import catalog, changes
+from environments import changes
 from environments.kinds.all_kinds import KINDS, kind_of
 from environments.lock_file import compare_packages
 from environments.models import EnvironmentVersion
@@ -146,7 +146,7 @@ def _nodes(version: EnvironmentVersion, workspace: Workspace) -> dict[str, objec
     """Returns what the page shows of nodes: nothing before the version is locked."""
     if not version.is_locked:
         return {}
-    target = BuildTarget(catalog.spec_of(version), version)
+    target = BuildTarget(kind_of(version).node_spec(version), version)
     return nodes_context(target, node_environments_of(version, workspace))
 
 
