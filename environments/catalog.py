@@ -52,6 +52,14 @@ def find(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentSpec:
     return kind_of(version).node_spec(version)
 
 
+def find_version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion | None:
+    """Returns the version of the workspace's own environment, in whatever state; None if there is none."""
+    if "\x00" in name or number > 2**31 - 1:
+        return None
+    versions = EnvironmentVersion.objects.select_related("environment", "created_by")
+    return versions.filter(environment__workspace=workspace, environment__name=name, number=number).first()
+
+
 def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion:
     """Returns the version of the workspace's own environment: if `ref` names none, the newest locked one that
     is not outdated, or the newest locked one. Raises SpecError if there is none, or if it is not locked."""

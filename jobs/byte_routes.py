@@ -40,5 +40,6 @@ routes = [
     Route("/api/v1/uploads/{sha256:str}", uploads.progress, methods=["HEAD"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.put, methods=["PUT"]),
     Route("/api/v1/runs/{run:str}/logs/{name:rest}", downloads.log, methods=["GET"]),
+    Route("/api/v1/builds/{build:str}/log", downloads.build_log, methods=["GET"]),
     Route("/api/v1/runs/{run:str}/outputs/{path:rest}", downloads.output, methods=["GET"]),
 ]

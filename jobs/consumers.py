@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.models import Run
 from live.consumers import TopicConsumer
 from live.topics import run_topic, runs_topic
@@ -22,6 +23,20 @@ class RunConsumer(TopicConsumer):
         return [run_topic(self.run)]
 
 
+class BuildConsumer(TopicConsumer):
+    """Sends the changes of one build, and its log, to members of its workspace."""
+
+    async def allowed(self) -> bool:
+        principal = await principal_of_scope(self.scope)
+        self.build = self.scope["url_route"]["kwargs"]["build"]
+        if principal is None or not is_build_id(self.build):
+            return False
+        return await EnvironmentBuild.objects.filter(workspace=principal.workspace, pk=self.build).aexists()
+
+    def topics(self) -> list[str]:
+        return [run_topic(self.build)]
+
+
 class RunListConsumer(TopicConsumer):
     """Sends the changes of all runs in the user's workspace."""
 
@@ -34,4 +49,8 @@ class RunListConsumer(TopicConsumer):
         return [runs_topic(self.workspace)]
 
 
-routes = [path("ws/runs/", RunListConsumer.as_asgi()), path("ws/runs/<str:run>/", RunConsumer.as_asgi())]
+routes = [
+    path("ws/runs/", RunListConsumer.as_asgi()),
+    path("ws/runs/<str:run>/", RunConsumer.as_asgi()),
+    path("ws/builds/<str:build>/", BuildConsumer.as_asgi()),
+]

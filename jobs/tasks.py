@@ -5,6 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from jobs import run_curves
+from jobs.builds import build_lifecycle
 from jobs.quotas import disk_use
 from jobs.recovery import node_loss, reaper
 from jobs.scheduling import run_actions
@@ -20,6 +21,12 @@ def launch_run(run_id: str) -> None:
 def launch_queued() -> None:
     """Sent when GPUs or process slots become free."""
     run_actions.launch_queued()
+
+
+@shared_task(ignore_result=True)
+def offer_build(node: int) -> None:
+    """Sent when a build is ordered, and when one has ended. `reap` offers it if this message is lost."""
+    build_lifecycle.offer_next(node)
 
 
 @shared_task(ignore_result=True)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.environment_pages import build_pages as builds
 from jobs.environment_pages import life
 from jobs.environment_pages import views as own
 from jobs.prometheus.page import MetricsPage
@@ -44,5 +45,13 @@ urlpatterns = [
     path(
         "environments/<str:name>/versions/<int:number>/<str:file>", own.download, name="environment-download"
     ),
+    path(
+        "environments/<str:name>/versions/<str:version>/build/", builds.order_builds, name="environment-order"
+    ),
+    path(
+        "environments/<str:name>/versions/<str:version>/nodes/", builds.node_table, name="environment-nodes"
+    ),
+    path("environments/<str:name>/builds/<str:build>/", builds.show_build, name="environment-build"),
+    path("environments/<str:name>/builds/<str:build>/cancel/", builds.cancel_ordered, name="build-cancel"),
     path("environments/<str:name>/", environments.environment, name="environment"),
 ]

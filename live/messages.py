@@ -44,6 +44,14 @@ class EventAdded(TypedDict):
     run: str
 
 
+class BuildChanged(TypedDict):
+    """A build of an environment has changed its state. Sent to the topic that a run of this id would have."""
+
+    type: Literal["build.changed"]
+    build: str
+    state: str
+
+
 class NodeChanged(TypedDict):
     type: Literal["node.changed"]
     node: str
@@ -125,6 +133,7 @@ Message = (
     AccessChanged
     | AlertChanged
     | ArtifactsChanged
+    | BuildChanged
     | ChildStarted
     | RunChanged
     | LogAppended

@@ -6,8 +6,10 @@ import logging
 
 from celery import shared_task
 from django.core.management import call_command
+from django.utils import timezone
 
 from environments.packages import package_store
+from jobs.builds import build_purge
 from jobs.retention import run_purge
 from jobs.transfer import uploads as pieces
 from tracking.artifacts import uploads as parts
@@ -27,10 +29,11 @@ def clear_sessions() -> None:
 
 @shared_task(ignore_result=True)
 def purge() -> None:
-    """Deletes runs and models whose time is over. Also sent at once, by name, when an owner deletes a run
-    permanently (jobs.task_messages)."""
+    """Deletes runs, models and builds whose time is over. Also sent at once, by name, when an owner deletes a
+    run permanently (jobs.task_messages)."""
     run_purge.purge_due(before=accounting.finalize_run)
     purge_logged_models()
+    build_purge.purge_builds(timezone.now())
 
 
 @shared_task(ignore_result=True)

@@ -6,12 +6,20 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from trainhub_launch.json_types import JsonObject
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
 VERSION = 2
+
+
+class OrderKind(StrEnum):
+    """What a node is to do. RUN: start its processes of a run. BUILD: make an environment, nothing else."""
+
+    RUN = "run"
+    BUILD = "build"
 
 
 @dataclass(frozen=True)
@@ -71,6 +79,9 @@ class NodeOrder:
     """The part of one node in an attempt. `values`: the value of every Reference in the plan, by
     `secret:NAME` or `launch:NAME`.
 
+    `kind`: an OrderKind, as plain text because a newer hub may know more of them. An order to build has the
+    id of the build as `run`, and no processes, snapshot or values.
+
     The node itself adds launch:work_dir and launch:node_dir. `masked`: values that must never be shown. `go`:
     whether the processes may start. An order of a run on several nodes comes twice: first with `go` False and
     a provisional `command`, for preparation, and once every node is ready, with `go` True and the final
@@ -97,6 +108,7 @@ class NodeOrder:
     person: str | None = None
     package_index: str = ""
     package_ticket: str = ""
+    kind: str = OrderKind.RUN
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -107,21 +119,27 @@ class NodeOrder:
             "person": self.person,
             **(packages if self.package_index else {}),
         }
-        return {name: value for name, value in later.items() if value is not None} | {
-            "version": VERSION,
-            "run": self.run,
-            "attempt": self.attempt,
-            "command": command_to_json(self.command),
-            "environment": self.environment.to_json(),
-            "snapshot": self.snapshot,
-            "snapshot_size": self.snapshot_size,
-            "values": dict(self.values),
-            "masked": list(self.masked),
-            "timeout_s": self.timeout_s,
-            "grace_s": self.grace_s,
-            "head": self.head,
-            "go": self.go,
-        }
+        # Left out for runs, so that what earlier versions read and stored looks as before.
+        kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
+        return (
+            kind
+            | {name: value for name, value in later.items() if value is not None}
+            | {
+                "version": VERSION,
+                "run": self.run,
+                "attempt": self.attempt,
+                "command": command_to_json(self.command),
+                "environment": self.environment.to_json(),
+                "snapshot": self.snapshot,
+                "snapshot_size": self.snapshot_size,
+                "values": dict(self.values),
+                "masked": list(self.masked),
+                "timeout_s": self.timeout_s,
+                "grace_s": self.grace_s,
+                "head": self.head,
+                "go": self.go,
+            }
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> NodeOrder:
@@ -146,4 +164,5 @@ class NodeOrder:
             person=data.get("person"),
             package_index=data.get("package_index", ""),
             package_ticket=data.get("package_ticket", ""),
+            kind=data.get("kind", OrderKind.RUN),
         )

@@ -35,24 +35,28 @@ if not GANG.python:
     from trainhub_node.environments import build
 
     GANG.run_step(build.build)
-if GANG.terms.get("isolation"):
-    from trainhub_node.supervisor import separation
-
-    GANG.run_step(separation.separate)
-if GANG.is_multi_node:
-    from trainhub_node.supervisor import readiness
-
-    GANG.run_step(readiness.wait_until_ready)
-if GANG.terms.get("cgroup") or GANG.order.get("memory_bytes") or GANG.order.get("cpus"):
-    from trainhub_node.supervisor import limits
-
-    GANG.run_step(limits.limit)
-if GANG.uses_mpi:
-    from trainhub_node.supervisor import mpi_launcher
-
-    GANG.run_step(mpi_launcher.start)
+if GANG.order.get("kind", "run") != "run":
+    # An order to build: the environment is all of it.
+    GANG.run_step(child.enter_running)
 else:
-    GANG.run_step(child.start_ranks)
+    if GANG.terms.get("isolation"):
+        from trainhub_node.supervisor import separation
+
+        GANG.run_step(separation.separate)
+    if GANG.is_multi_node:
+        from trainhub_node.supervisor import readiness
+
+        GANG.run_step(readiness.wait_until_ready)
+    if GANG.terms.get("cgroup") or GANG.order.get("memory_bytes") or GANG.order.get("cpus"):
+        from trainhub_node.supervisor import limits
+
+        GANG.run_step(limits.limit)
+    if GANG.uses_mpi:
+        from trainhub_node.supervisor import mpi_launcher
+
+        GANG.run_step(mpi_launcher.start)
+    else:
+        GANG.run_step(child.start_ranks)
 
 # The ranks are running now. Imported only here, so that they need not wait for it.
 from trainhub_node.supervisor import supervise

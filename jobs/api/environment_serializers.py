@@ -7,7 +7,8 @@ from rest_framework import serializers
 from environments.models import Environment, EnvironmentVersion
 from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
-from jobs.models import PreparedEnvironment
+from jobs.builds.node_environments import NodeEnvironment
+from jobs.models import EnvironmentBuild
 
 
 class NewVersionSerializer(serializers.Serializer[object]):
@@ -62,17 +63,62 @@ class OutdatedSerializer(serializers.Serializer[object]):
     )
 
 
-class BuildSerializer(serializers.ModelSerializer[PreparedEnvironment]):
+class NodeBuildSerializer(serializers.Serializer[NodeEnvironment]):
     node = serializers.CharField(source="node.name")
     cluster = serializers.CharField(source="node.cluster.name")
+    state = serializers.CharField(
+        help_text="ready; or that of the newest build ordered there: queued, building, failed, canceled."
+    )
+    reason = serializers.CharField(help_text="Why the newest build failed or was canceled, or empty.")
+    build = serializers.CharField(
+        source="build.id", allow_null=True, default=None, help_text="The newest build ordered there."
+    )
+    prepared_at = serializers.DateTimeField(
+        allow_null=True, help_text="When a run or a build used it there last; null if none has."
+    )
+    built_at = serializers.DateTimeField(
+        allow_null=True, help_text="When its last build there ended; null if it is not known."
+    )
+    build_s = serializers.FloatField(
+        allow_null=True, help_text="How many seconds its last build there took; null if it is not known."
+    )
+
+
+class BuildSerializer(serializers.ModelSerializer[EnvironmentBuild]):
+    node = serializers.CharField(source="node.name")
+    cluster = serializers.CharField(source="node.cluster.name")
+    state = serializers.CharField(help_text="queued, building, built, failed or canceled.")
+    reason = serializers.CharField(help_text="Why it failed, or who canceled it; else empty.")
+    created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
+    log = serializers.SerializerMethodField(help_text="The address of its log, which grows while it builds.")
 
     class Meta:
-        model = PreparedEnvironment
-        fields = ("node", "cluster", "prepared_at", "built_at", "build_s")
-        extra_kwargs = {
-            "built_at": {"help_text": "When its last build there ended; null if it is not known."},
-            "build_s": {"help_text": "How many seconds its last build there took; null if it is not known."},
-        }
+        model = EnvironmentBuild
+        fields = (
+            "id",
+            "name",
+            "version",
+            "node",
+            "cluster",
+            "state",
+            "reason",
+            "created_by",
+            "created_at",
+            "started_at",
+            "ended_at",
+            "log",
+        )
+
+    def get_log(self, build: EnvironmentBuild) -> str:
+        return f"/api/v1/builds/{build.pk}/log"
+
+
+class BuildRequestSerializer(serializers.Serializer[object]):
+    nodes = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Names of nodes; by default all of the workspace that can build it.",
+    )
 
 
 class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
@@ -128,7 +174,7 @@ class EnvironmentVersionSerializer(VersionSummarySerializer):
     lock = serializers.CharField(
         help_text="Every package with its version and hashes, as pip reads them; empty until it is locked."
     )
-    builds = BuildSerializer(many=True, help_text="The nodes that have prepared it.")
+    builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")
 
     class Meta(VersionSummarySerializer.Meta):
         fields = (*VersionSummarySerializer.Meta.fields, "lock", "builds")  # type: ignore[assignment]

@@ -22,8 +22,9 @@ from jobs.api.environment_serializers import (
     EnvironmentVersionSerializer,
     OutdatedSerializer,
 )
+from jobs.builds.node_environments import node_environments_of
 from jobs.sources.environment_deletion import delete_unused
-from jobs.sources.own_environments import clone_source, find_environment, find_version, prepared_nodes
+from jobs.sources.own_environments import clone_source, find_environment, find_version
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from workspaces.access import Principal
@@ -67,7 +68,7 @@ class EnvironmentDetail(JobsView):
 class EnvironmentVersionDetail(JobsView):
     @extend_schema(responses=EnvironmentVersionSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
-        """A version with its lock, and the nodes that have prepared it; of a curated environment, too."""
+        """A version with its lock, and how far it is on each node; of a curated environment, too."""
         principal = self.principal(request)
         version = curated_version(name) if number == 1 else None
         version = version or find_version(principal.workspace, name, number)
@@ -127,6 +128,6 @@ def _fields(body: object) -> Fields:
 
 
 def _shown(version: EnvironmentVersion, principal: Principal) -> dict[str, Any]:
-    builds = prepared_nodes(version, principal.workspace) if version.pk else ()
-    version.builds = list(builds)  # type: ignore[attr-defined]
+    on_nodes = node_environments_of(version, principal.workspace)
+    version.builds = [item for item in on_nodes if item.state]  # type: ignore[attr-defined]
     return dict(EnvironmentVersionSerializer(version).data)

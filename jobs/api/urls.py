@@ -2,7 +2,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.api import catalog, environments, log_search, run_deletion, run_detail, run_series, run_submission
+from jobs.api import (
+    catalog,
+    environment_builds,
+    environments,
+    log_search,
+    run_deletion,
+    run_detail,
+    run_series,
+    run_submission,
+)
 from jobs.quotas.api import Quotas
 
 urlpatterns = [
@@ -15,6 +24,22 @@ urlpatterns = [
     path(
         "environments/<str:name>/versions/<int:number>/outdated/",
         environments.EnvironmentVersionOutdated.as_view(),
+    ),
+    path(
+        "environments/<str:name>/versions/<str:version>/build/",
+        environment_builds.EnvironmentBuildRequest.as_view(),
+    ),
+    path(
+        "environments/<str:name>/versions/<str:version>/builds/",
+        environment_builds.EnvironmentBuildList.as_view(),
+    ),
+    path(
+        "environments/<str:name>/versions/<str:version>/builds/<str:build>/",
+        environment_builds.EnvironmentBuildDetail.as_view(),
+    ),
+    path(
+        "environments/<str:name>/versions/<str:version>/builds/<str:build>/cancel/",
+        environment_builds.EnvironmentBuildCancel.as_view(),
     ),
     path("examples/", catalog.ExampleList.as_view()),
     path("runs/preview/", run_submission.RunPreview.as_view()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from clusters.models import Node
 from environments import catalog
 from environments.models import EnvironmentVersion
 from jobs.attempts.run_transitions import to_datetime
@@ -22,20 +23,26 @@ AFTER_PREPARING = (Phase.READY, Phase.RUNNING)
 def record_prepared(run: Run, part: AttemptNode, fact: AttemptFact, now: datetime) -> None:
     """Records that the part's node has prepared the environment of the run. Called once for each phase that
     the node reports for the first time; does nothing before the preparation is over."""
-    ended = [fact.phase_at[phase] for phase in AFTER_PREPARING if phase in fact.phase_at]
-    environment = _environment(run) if ended else None
+    is_prepared = any(phase in fact.phase_at for phase in AFTER_PREPARING)
+    environment = _environment(run) if is_prepared else None
     if environment is None:
         return
+    own = _own_version(run, environment)
+    record_environment(part.node, environment.name, environment.version, own.pk if own else None, fact, now)
+
+
+def record_environment(  # noqa: PLR0917 - what identifies an environment on a node
+    node: Node, name: str, version: str, own_version_id: int | None, fact: AttemptFact, now: datetime
+) -> None:
+    """Records that the node has prepared the environment, for a run or for a build, as its `fact` says; and
+    how long it took, if it was built for that."""
+    ended = [fact.phase_at[phase] for phase in AFTER_PREPARING if phase in fact.phase_at]
     values: dict[str, object] = {"prepared_at": now}
     started = fact.phase_at.get(Phase.PREPARING)
     if ENVIRONMENT_LOG in fact.logs and started is not None:
         values |= {"built_at": to_datetime(min(ended)), "build_s": max(0.0, min(ended) - started)}
     PreparedEnvironment.objects.update_or_create(
-        node=part.node,
-        name=environment.name,
-        version=environment.version,
-        own_version=_own_version(run, environment),
-        defaults=values,
+        node=node, name=name, version=version, own_version_id=own_version_id, defaults=values
     )
 
 

@@ -49,6 +49,10 @@ STATUS_STYLES: dict[str, StatusStyle] = {
     "resolving": StatusStyle("running", "arrow-path", "Resolving"),
     "locked": StatusStyle("completed", "lock-closed", "Locked"),
     "failed": StatusStyle("failed", "x-circle", "Failed"),
+    "queued": StatusStyle("waiting", "clock", "Queued"),
+    "building": StatusStyle("running", "arrow-path", "Building"),
+    "built": StatusStyle("completed", "check-circle", "Built"),
+    "canceled": StatusStyle("canceled", "no-symbol", "Canceled"),
     "hint": StatusStyle("waiting", "light-bulb", "Hint"),
 }
 

@@ -15,6 +15,9 @@ from environments.kinds.all_kinds import KINDS, kind_of
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
 from environments.succession import outdated_notice
+from jobs.builds.build_requests import BuildTarget
+from jobs.builds.node_choices import nodes_context
+from jobs.builds.node_environments import node_environments_of
 from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.prefill import prefill
 from jobs.environment_pages.version_form import VersionForm, read_form
@@ -24,7 +27,6 @@ from jobs.sources.own_environments import (
     clone_source,
     find_environment,
     find_version,
-    prepared_nodes,
     runs_of,
 )
 from jobs.views.partials import render_part, wants_part
@@ -102,8 +104,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "packages": packages,
         "files": list(kind.version_files(row)),
         "words": KIND_FORMS[EnvironmentKind(row.kind)],
-        "prepared": list(prepared_nodes(row, workspace)),
-        "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
+        **_nodes(row, workspace),
         "runs": runs_of(row, workspace),
         "comparison": compare(row, workspace, request.GET.get("with", "")),
         "notice": outdated_notice(row),
@@ -145,6 +146,14 @@ def clone(request: WorkspaceRequest, name: str) -> HttpResponse:
         messages.error(request, f"It was not cloned: {error.message}.")
         return redirect("environment-version", name, number) if number else redirect("environment", name)
     return redirect("environment-version", version.environment.name, version.number)
+
+
+def _nodes(version: EnvironmentVersion, workspace: Workspace) -> dict[str, object]:
+    """Returns what the page shows of nodes: nothing before the version is locked."""
+    if not version.is_locked:
+        return {}
+    target = BuildTarget(kind_of(version).node_spec(version), version)
+    return nodes_context(target, node_environments_of(version, workspace))
 
 
 def _version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion:

@@ -19,8 +19,12 @@ from environments import catalog
 from jobs import lifecycle
 from jobs.attempts import final_plan
 from jobs.attempts.attempt_end import end_attempt
+from jobs.builds.models import is_build_id
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
-from jobs.node_api.package_tickets import package_access
+from jobs.node_api.build_claims import claim_build
+from jobs.node_api.refusals import Later as Later  # noqa: PLC0414  # exported
+from jobs.node_api.refusals import Refused as Refused  # noqa: PLC0414  # exported
+from jobs.order_downloads.package_tickets import package_access
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
@@ -33,15 +37,6 @@ NONCE = re.compile(r"[0-9a-f]{32}\Z")
 CLAIMABLE = (RunState.PROVISIONING, RunState.PREPARING, RunState.RUNNING)
 
 
-class Refused(Exception):
-    """The node must not run this part; the message explains why."""
-
-
-class Later(Refused):
-    """The order is not available yet, because other nodes of the attempt are not ready. The node claims again
-    after a wake-up or the answer to a report."""
-
-
 def claim(  # noqa: PLR0917 - the claim as it comes over the wire
     node: Node, run_id: str, attempt: int, nonce: str, ports: Sequence[int], hub_url: str = ""
 ) -> NodeOrder:
@@ -51,6 +46,8 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
     `hub_url`: the URL by which the node reaches the hub."""
     if not NONCE.match(nonce):
         raise Refused("nonce must be 32 hexadecimal digits")
+    if is_build_id(run_id):
+        return claim_build(node, run_id, attempt, nonce, hub_url or settings.API_URL)
     try:
         with transaction.atomic():
             # The row of the run is locked first, as everywhere: a cancel and a claim at the same moment come
@@ -116,9 +113,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = attempt_token(run.pk, attempt.number)
     environment = catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace)
-    index, ticket = "", ""
-    if environment.lock:
-        index, ticket = package_access(run.pk, attempt.number, spec.environment, run.workspace)
+    index, ticket = package_access(run.pk, attempt.number, spec.environment, run.workspace, hub_url)
     return NodeOrder(
         run=run.pk,
         attempt=attempt.number,
@@ -139,7 +134,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         disk_bytes=spec.resources.disk,
         # A service account is nobody's: a Unix account of that name would not be meant.
         person=run.created_by.username if run.created_by and not run.created_by.is_service_account else "",
-        package_index=f"{hub_url.rstrip('/')}{index}" if index else "",
+        package_index=index,
         package_ticket=ticket,
     )
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from clusters.node_reports import heartbeat
-from jobs.node_api.node_assignments import Assignment, Key
+from jobs.node_api.assignment import Assignment, Key
 from jobs.node_api.node_session import NodeSession
 from jobs.node_api.report_ack import complete_ack, report_interval_s
 from trainhub_launch.report import Ack, Report

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from clusters.models import Node
-from jobs.node_api.node_assignments import Assignment, Key
+from jobs.node_api.assignment import Assignment, Key
 from trainhub_launch.report import Report
 
 # A node with a run reports every second. After a longer silence it was cut off, or the hub was down.

@@ -1,114 +1,25 @@
-"""The assignments of a node: its parts of attempts that are not settled, and what each means for the answer
-to a report."""
+"""The assignments of a node: its parts of attempts and its builds that are not settled, as this process read
+them last."""
 
 from __future__ import annotations
 
-import re
 import threading
 import time
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterator, Mapping
 
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
-from jobs.models import AttemptNode, Member
-from jobs.states import RunState
-from trainhub_launch.log_names import DRIVER_LOG
-from trainhub_launch.report import StopOrder
-from trainhub_launch.states import Phase, StopReason
+from jobs.builds.models import EnvironmentBuild
+from jobs.models import AttemptNode
+from jobs.node_api.assignment import Assignment, Key
+from jobs.node_api.build_assignment import build_assignment
+from jobs.node_api.run_assignment import run_assignment
 
-Key = tuple[str, int]
 # For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
 REUSED_S = 0.2
 # For so long what was read serves a node that reports when it was expected to. A node that was woken reports
 # sooner, and its assignments are read again.
 RECENT_S = 4.0
-_OF_A_NODE = re.compile(r"node_\d+/")
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """One unsettled part that a node has, or should have, of an attempt."""
-
-    part_id: int
-    run: str
-    attempt: int
-    run_state: RunState
-    run_attempt: int
-    ended: bool
-    failing: bool
-    claimed_at: datetime | None
-    node_rank: int
-    phase: str
-    grace_s: int
-    workspace_id: int
-    own_logs: frozenset[str]
-    planned: bool
-    served: bool
-    daemon: tuple[str, ...]
-    preempted: bool = False
-
-    @property
-    def key(self) -> Key:
-        return self.run, self.attempt
-
-    @property
-    def over(self) -> bool:
-        """Returns whether the attempt needs nothing more from this part, whatever the node still runs of
-        it."""
-        return self.ended or self.run_attempt != self.attempt
-
-    @property
-    def to_start(self) -> bool:
-        """Returns whether the node must claim: its part first, and the final order once all nodes are
-        ready."""
-        if self.over or self.failing or self.served or self.preempted:
-            return False
-        if self.claimed_at is None:
-            return self.run_state in (RunState.PROVISIONING, RunState.PREPARING)
-        return self._may_start
-
-    @property
-    def needs_daemon(self) -> bool:
-        return bool(self.daemon) and not (self.over or self.failing or self.served) and self._may_start
-
-    @property
-    def _may_start(self) -> bool:
-        return (
-            self.phase == Phase.READY
-            and self.planned
-            and self.run_state in (RunState.PREPARING, RunState.RUNNING)
-        )
-
-    def stop(self) -> StopOrder | None:
-        if self.phase == Phase.DONE:
-            return None
-        why = None
-        if self.run_state is RunState.CANCEL_REQUESTED and not self.over:
-            why = StopReason.CANCELED
-        elif self.preempted and not self.over:
-            # A node of an earlier version stops the run, too, but does not write the file that announces it.
-            why = StopReason.PREEMPTED
-        elif self.over:
-            why = StopReason.ORPHAN
-        elif self.failing:
-            why = StopReason.GANG
-        elif self.served:
-            why = StopReason.SERVED
-        return StopOrder(self.run, self.attempt, self.grace_s, why) if why else None
-
-    def stored_name(self, name: str) -> str | None:
-        """Returns the name under which the hub stores a log of this node, or None if the name belongs to a
-        rank of another node.
-
-        Names of the head node stay as they are, except those below `node_<rank>/`, which belong to the other
-        nodes. Other nodes have a build log and a preparation log, too."""
-        if name in self.own_logs:
-            return name
-        if name.startswith(DRIVER_LOG) or (self.node_rank == 0 and _OF_A_NODE.match(name)):
-            return None
-        return name if self.node_rank == 0 else f"node_{self.node_rank}/{name}"
 
 
 class AssignmentCache:
@@ -132,7 +43,8 @@ class AssignmentCache:
         if not fresh and now - read_at < REUSED_S and read_at > outdated_at:
             return previous
         parts = AttemptNode.objects.filter(node_id=self._node_id)
-        self.update(now, _read(parts, {self._node_id: previous}).get(self._node_id, {}))
+        builds = EnvironmentBuild.objects.filter(node_id=self._node_id)
+        self.update(now, _read(parts, builds, {self._node_id: previous}).get(self._node_id, {}))
         return self._by_key
 
     def recent(self) -> dict[Key, Assignment] | None:
@@ -160,20 +72,32 @@ class AssignmentCache:
 
 
 def refresh(caches: Mapping[int, AssignmentCache]) -> None:
-    """Reads the assignments of all nodes in one query into `caches` (node id -> cache)."""
+    """Reads the assignments of all nodes in two queries into `caches` (node id -> cache)."""
     now = time.monotonic()
     previous = {node_id: cache.last_read() for node_id, cache in caches.items()}
-    by_node = _read(AttemptNode.objects.all(), previous, only=previous.keys())
+    parts, builds = AttemptNode.objects.all(), EnvironmentBuild.objects.all()
+    by_node = _read(parts, builds, previous, only=previous.keys())
     for node_id, cache in caches.items():
         cache.update(now, by_node.get(node_id, {}))
 
 
 def _read(
     parts: QuerySet[AttemptNode],
+    builds: QuerySet[EnvironmentBuild],
     previous: Mapping[int, dict[Key, Assignment]],
     only: Collection[int] | None = None,
 ) -> dict[int, dict[Key, Assignment]]:
     """Returns node id -> key -> assignment. `previous` is read before, whose log names still hold."""
+    by_node: dict[int, dict[Key, Assignment]] = {}
+    for node_id, assignment in (*_of_runs(parts, previous), *_of_builds(builds)):
+        if only is None or node_id in only:
+            by_node.setdefault(node_id, {})[assignment.key] = assignment
+    return by_node
+
+
+def _of_runs(
+    parts: QuerySet[AttemptNode], previous: Mapping[int, dict[Key, Assignment]]
+) -> Iterator[tuple[int, Assignment]]:
     unsettled = (
         parts.filter(settled_at=None)
         .select_related("attempt__run")
@@ -181,38 +105,12 @@ def _read(
         .defer("attempt__plan", "attempt__run__preview")
         .annotate(planned=ExpressionWrapper(Q(attempt__plan__isnull=False), BooleanField()))
     )
-    by_node: dict[int, dict[Key, Assignment]] = {}
     for part in unsettled:
-        if only is None or part.node_id in only:
-            assignment = _assignment(part, part.planned, previous.get(part.node_id, {}))
-            by_node.setdefault(part.node_id, {})[assignment.key] = assignment
-    return by_node
+        key = part.attempt.run_id, part.attempt.number
+        yield part.node_id, run_assignment(part, part.planned, previous.get(part.node_id, {}).get(key))
 
 
-def _assignment(part: AttemptNode, planned: bool, previous: dict[Key, Assignment]) -> Assignment:
-    attempt, run = part.attempt, part.attempt.run
-    before = previous.get((run.pk, attempt.number))
-    return Assignment(
-        part_id=part.pk,
-        run=run.pk,
-        attempt=attempt.number,
-        run_state=RunState(run.state),
-        run_attempt=run.attempt,
-        ended=attempt.ended_at is not None,
-        failing=attempt.failing,
-        claimed_at=part.claimed_at,
-        node_rank=part.node_rank,
-        phase=part.phase,
-        grace_s=int(run.spec["limits"]["grace_s"]),
-        workspace_id=run.workspace_id,
-        own_logs=before.own_logs if before and before.planned == planned else _own_logs(part),
-        planned=planned,
-        served=attempt.served,
-        daemon=tuple(part.daemon),
-        preempted=bool(attempt.preempted_by),
-    )
-
-
-def _own_logs(part: AttemptNode) -> frozenset[str]:
-    members = Member.objects.filter(attempt_id=part.attempt_id, node_id=part.node_id)
-    return frozenset(members.values_list("log_name", flat=True))
+def _of_builds(builds: QuerySet[EnvironmentBuild]) -> Iterator[tuple[int, Assignment]]:
+    # Builds that wait for their turn are no assignment yet.
+    for build in builds.filter(settled_at=None, offered_at__isnull=False):
+        yield build.node_id, build_assignment(build)

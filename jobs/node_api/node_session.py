@@ -19,8 +19,9 @@ from clusters.models import Node
 from clusters.node_reports import heartbeat_writer
 from clusters.node_reports.node_clock import NodeClock
 from jobs.node_api import node_assignments
+from jobs.node_api.assignment import Key
 from jobs.node_api.late_log_bytes import LateLogBytes
-from jobs.node_api.node_assignments import AssignmentCache, Key
+from jobs.node_api.node_assignments import AssignmentCache
 from trainhub_launch.report import Ack, AttemptFact, Report
 from workspaces import background_loop, process_caches
 from workspaces.authentication.token_text import digest

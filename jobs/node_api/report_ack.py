@@ -10,7 +10,7 @@ from django.conf import settings
 
 from clusters.models import Node
 from clusters.telemetry import intake, live_samples
-from jobs.node_api.node_assignments import Assignment, Key
+from jobs.node_api.assignment import Assignment, Key
 from trainhub_launch.report import Ack, Report
 
 # Seconds between the reports of a node that has runs or is watched, and of one that has neither.

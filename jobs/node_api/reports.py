@@ -15,17 +15,12 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from clusters.models import Node
 from clusters.node_reports import heartbeat
-from jobs import causes, lifecycle
-from jobs.attempts import apply_attempt_report
-from jobs.attempts.attempt_end import end_attempt
 from jobs.logs import log_store, log_timestamps
-from jobs.models import AttemptNode
-from jobs.node_api.node_assignments import Assignment, Key
+from jobs.node_api.assignment import Assignment, Key
 from jobs.node_api.node_session import NodeSession
+from jobs.node_api.order_handlers import HANDLERS, was_settled
 from jobs.node_api.report_ack import complete_ack, report_interval_s
-from jobs.states import Reason
 from live.messages import MAX_LOG_DATA, LogAppended
 from live.publish import publish
 from live.topics import run_topic
@@ -60,7 +55,9 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
     applied = [_ingest_fact(session, assignments, fact, now) for fact in report.attempts]
     silence_s = heartbeat.apply(node, report.heartbeat, now, agent=report.agent, clock_moved_s=clock_change_s)
     if silence_s:
-        _record_return(node, assignments, silence_s)
+        for assignment in assignments.values():
+            if assignment.claimed_at is not None and not assignment.over:
+                HANDLERS[assignment.kind].record_return(node, assignment, silence_s)
     # Facts may have moved runs, and with them what this node has to do.
     if any(applied):
         assignments = session.assignments.read(fresh=True)
@@ -91,15 +88,6 @@ def _assignments(session: NodeSession, report: Report, *, fresh: bool) -> Mappin
     ):
         assignments = session.assignments.read(fresh=True)
     return assignments
-
-
-def _record_return(node: Node, assignments: Mapping[Key, Assignment], silence_s: float) -> None:
-    for assignment in assignments.values():
-        if assignment.claimed_at is not None and not assignment.over:
-            message = f"Node {node.name} reports again, after {silence_s:.0f} s of silence."
-            lifecycle.record_event(
-                assignment.run, message, actor=f"node {node.name}", attempt=assignment.attempt
-            )
 
 
 def _ingest_chunk(
@@ -170,7 +158,7 @@ def _ingest_fact(
         return False
     # Only what was applied counts as accepted. A fact that lost against another transaction comes again with
     # the next report.
-    if apply_attempt_report.apply_report(session.node, assignment.part_id, fact, now):
+    if HANDLERS[assignment.kind].apply(session.node, assignment, fact, now):
         session.accept(fact)
     return True
 
@@ -191,7 +179,7 @@ def _settle(
     settled = [
         key
         for key, fact in facts.items()
-        if key not in assignments and (fact.phase is Phase.DONE or _was_settled(session.node, key))
+        if key not in assignments and (fact.phase is Phase.DONE or was_settled(session.node, key))
     ]
     for key, assignment in assignments.items():
         if key in facts and assignment.phase == Phase.DONE:
@@ -229,28 +217,16 @@ def _final_sizes(assignment: Assignment, fact: AttemptFact) -> dict[str, int]:
 
 
 def _close(session: NodeSession, assignment: Assignment, now: datetime) -> None:
-    part = AttemptNode.objects.select_related("node").get(pk=assignment.part_id)
-    lifecycle.settle(part, assignment.run, assignment.attempt, now)
-    causes.store_soon(assignment.run, assignment.attempt)
-    if not AttemptNode.objects.filter(attempt_id=part.attempt_id, settled_at=None).exists():
-        log_store.close(assignment.run, assignment.attempt)
+    HANDLERS[assignment.kind].close(session.node, assignment, now)
     log_timestamps.flush_attempt(assignment.run, assignment.attempt)
     session.forget_attempt(assignment.run, assignment.attempt)
 
 
 def _end_orphan(session: NodeSession, assignment: Assignment, now: datetime) -> None:
-    """Ends a part that the node has lost (its disk or processes): nothing more will come, and its GPUs are
-    free."""
+    """Ends what the node has lost (its disk or processes): nothing more will come of it."""
     _close(session, assignment, now)
     if not assignment.over:
-        name = session.node.name
-        end_attempt(assignment.run, assignment.attempt, Reason.ORPHANED, {"node": name}, actor=f"node {name}")
-
-
-def _was_settled(node: Node, key: Key) -> bool:
-    return AttemptNode.objects.filter(
-        node=node, attempt__run_id=key[0], attempt__number=key[1], settled_at__isnull=False
-    ).exists()
+        HANDLERS[assignment.kind].end_orphan(session.node, assignment, now)
 
 
 def _stop_orders(

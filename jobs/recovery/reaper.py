@@ -17,6 +17,7 @@ from clusters.states import NodeStatus
 from jobs import lifecycle
 from jobs.attempts import readiness
 from jobs.attempts.attempt_end import end_attempt
+from jobs.builds import build_reaper
 from jobs.logs import log_store
 from jobs.models import AttemptNode, Draft, Run
 from jobs.recovery import node_loss
@@ -31,7 +32,8 @@ CLAIMED = (RunState.PREPARING, RunState.RUNNING, RunState.FINALIZING, RunState.C
 
 
 def check_runs(now: datetime | None = None) -> None:
-    """Launches queued runs and checks all active ones. An error in one run does not affect the others."""
+    """Launches queued runs, and checks all active ones and all builds. An error in one run does not affect
+    the others."""
     now = now or timezone.now()
     use.fold(now)
     run_actions.launch_queued()
@@ -45,6 +47,7 @@ def check_runs(now: datetime | None = None) -> None:
             raise
         except Exception:
             log.exception("Checking run %s failed; the other runs are not affected", run.pk)
+    build_reaper.check_builds(now, span)
     node_loss.settle_removed_nodes(now)
     _delete_old_drafts(now)
 

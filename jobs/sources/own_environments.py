@@ -8,13 +8,13 @@ from datetime import datetime
 
 from django.db.models import Max, Prefetch, QuerySet
 
-from clusters.visibility import clusters_of
+from environments.catalog import find_version as find_version  # noqa: PLC0414  # exported
 from environments.curated import CURATED, matches
 from environments.kinds.all_kinds import kind_of
 from environments.models import Environment, EnvironmentVersion
 from environments.states import EnvironmentKind
 from environments.succession import outdated_notice
-from jobs.models import PreparedEnvironment, Run
+from jobs.models import Run
 from workspaces.models import Workspace
 
 MAX_RUNS = 8
@@ -99,13 +99,6 @@ def find_environment(workspace: Workspace, name: str) -> Environment | None:
     return Environment.objects.select_related("created_by").filter(workspace=workspace, name=name).first()
 
 
-def find_version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion | None:
-    if "\x00" in name or number > 2**31 - 1:
-        return None
-    versions = EnvironmentVersion.objects.select_related("environment", "created_by")
-    return versions.filter(environment__workspace=workspace, environment__name=name, number=number).first()
-
-
 def clone_source(workspace: Workspace, name: str, number: int | None = None) -> CloneSource | None:
     """Returns the source of a curated environment, or of a version of an own one, by default its newest; None
     if there is none."""
@@ -116,17 +109,6 @@ def clone_source(workspace: Workspace, name: str, number: int | None = None) -> 
     chosen = environment.last_version if environment is not None and number is None else number
     version = None if chosen is None else find_version(workspace, name, chosen)
     return None if version is None else CloneSource(version.kind, version.source, version.python)
-
-
-def prepared_nodes(version: EnvironmentVersion, workspace: Workspace) -> QuerySet[PreparedEnvironment]:
-    """Returns the nodes that have prepared the version, as far as the workspace sees them, by name."""
-    return (
-        PreparedEnvironment.objects.filter(
-            own_version=version, node__cluster__in=clusters_of(workspace), node__revoked_at=None
-        )
-        .select_related("node__cluster")
-        .order_by("node__name")
-    )
 
 
 def runs_of(version: EnvironmentVersion, workspace: Workspace) -> QuerySet[Run]:

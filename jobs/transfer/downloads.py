@@ -12,9 +12,11 @@ from starlette.responses import Response
 
 from clusters.models import Node
 from jobs import outputs
+from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
 from jobs.logs import log_store
 from jobs.models import Artifact, AttemptNode, Run, Snapshot
 from jobs.node_api.auth import require_node_or_person
+from trainhub_launch.log_names import ENVIRONMENT_LOG
 from workspaces.access import Principal
 from workspaces.http.auth import require_person
 from workspaces.http.problems import Problem, not_found, problem_responses
@@ -34,7 +36,7 @@ SAFE_HEADERS = {
 
 
 class LogRange(NamedTuple):
-    """A byte range of a log; attempt 0 means the latest one."""
+    """A byte range of a log."""
 
     run: str
     attempt: int
@@ -70,13 +72,25 @@ async def snapshot(request: Request) -> Response:
 async def log(request: Request) -> Response:
     """Serves the raw bytes of a log, starting at `offset`. With `download=1`, the whole log as a file."""
     who = await require_person(request)
-    run, name = request.path_params["run"], request.path_params["name"]
     attempt = query_integer(request, "attempt", 0, maximum=2**31)
+    run, number = await in_thread(_run_and_attempt, who, request.path_params["run"], attempt)
+    return await _serve_log(request, run, number, request.path_params["name"])
+
+
+@problem_responses
+async def build_log(request: Request) -> Response:
+    """Serves the log of a build in the same way."""
+    who = await require_person(request)
+    build = await in_thread(_build, who, request.path_params["build"])
+    return await _serve_log(request, build, BUILD_ATTEMPT, ENVIRONMENT_LOG)
+
+
+async def _serve_log(request: Request, run: str, attempt: int, name: str) -> Response:
     if request.query_params.get("download") == "1":
-        return await in_thread(_log_file, who, run, attempt, name)
+        return await in_thread(_log_file, run, attempt, name)
     offset = query_integer(request, "offset", 0)
     limit = min(query_integer(request, "limit", DEFAULT_RANGE_BYTES), MAX_RANGE_BYTES)
-    piece = await in_thread(_read_log, who, LogRange(run, attempt, name, offset, limit))
+    piece = await in_thread(_read_log, LogRange(run, attempt, name, offset, limit))
     headers = {
         "X-Log-Size": str(piece.size),
         "X-Log-Complete": "true" if piece.complete else "false",
@@ -124,31 +138,41 @@ def _run(who: Principal, run_id: str) -> Run:
     return run
 
 
-def _read_log(who: Principal, requested: LogRange) -> LogPiece:
-    run = _run(who, requested.run)
-    number, name = requested.attempt or run.attempt, requested.name
+def _run_and_attempt(who: Principal, run_id: str, attempt: int) -> tuple[str, int]:
+    """Returns the run's id and the attempt, by default the latest."""
+    run = _run(who, run_id)
+    return run.pk, attempt or run.attempt
+
+
+def _build(who: Principal, build_id: str) -> str:
+    builds = EnvironmentBuild.objects.filter(workspace=who.workspace, pk=build_id)
+    if not is_build_id(build_id) or not builds.exists():
+        raise not_found("No such build in this workspace.")
+    return build_id
+
+
+def _read_log(requested: LogRange) -> LogPiece:
+    run, number, name = requested.run, requested.attempt, requested.name
     try:
         # `complete` is read before the bytes: the reverse order could miss bytes that arrive in between.
-        complete = log_store.is_complete(run.pk, number, name)
-        data = log_store.read(run.pk, number, name, requested.offset, requested.limit)
-        size = log_store.size(run.pk, number, name)
+        complete = log_store.is_complete(run, number, name)
+        data = log_store.read(run, number, name, requested.offset, requested.limit)
+        size = log_store.size(run, number, name)
     except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
     return LogPiece(data, size, complete, number)
 
 
-def _log_file(who: Principal, run_id: str, attempt: int, name: str) -> Response:
-    run = _run(who, run_id)
-    number = attempt or run.attempt
+def _log_file(run: str, number: int, name: str) -> Response:
     try:
-        path = log_store.path(run.pk, number, name)
+        path = log_store.path(run, number, name)
     except log_store.BadLogName as error:
         raise Problem(400, "Bad request", f"{error}.") from error
     if not path.is_file():
         raise not_found("No such log in this attempt.")
     facts = path.stat()
     # Stored bytes of a log never change, so its length identifies its version.
-    etag = hashlib.sha256(f"{run.pk}/{number}/{name}/{facts.st_size}".encode()).hexdigest()
+    etag = hashlib.sha256(f"{run}/{number}/{name}/{facts.st_size}".encode()).hexdigest()
     return StoredFileResponse(
         path,
         etag=f'"{etag}"',

@@ -19,9 +19,12 @@ from environments.curated import CURATED, matching, needs_of, succession_notice
 from environments.kinds.all_kinds import kind_of
 from environments.lifecycle import may_delete
 from environments.models import Environment
+from jobs.builds.build_requests import BuildTarget
+from jobs.builds.node_choices import nodes_context
+from jobs.builds.node_environments import node_environments
 from jobs.models import AttemptNode, PreparedEnvironment, Run
 from jobs.sources.environment_comparison import compare
-from jobs.sources.first_use import first_uses, prepared_environments
+from jobs.sources.first_use import first_uses
 from jobs.sources.installed_packages import installed_packages, normalized_name
 from jobs.sources.own_environments import find_environment, own_environments
 from jobs.views.partials import render_part
@@ -137,7 +140,8 @@ def _curated_context(workspace: Workspace, name: str, other: str) -> dict[str, o
     """`other`: the value of what to compare the packages with."""
     row = curated_version(name)
     item = next(item for item in CURATED if item.name == name)
-    prepared = list(prepared_environments(workspace).filter(name=item.name, version=item.version))
+    on_nodes = node_environments(workspace, item.name, item.version, None)
+    prepared = [row.prepared for row in on_nodes if row.prepared is not None]
     build = _latest_build(workspace, prepared)
     installed = installed_packages(build.pk, build.attempt) if build else {}
     requested = _requested(item)
@@ -154,8 +158,7 @@ def _curated_context(workspace: Workspace, name: str, other: str) -> dict[str, o
         ],
         "others": _others(installed, requested),
         "build": build,
-        "prepared": prepared,
-        "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
+        **nodes_context(BuildTarget(item, None), on_nodes),
     }
 
 

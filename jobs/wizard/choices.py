@@ -14,7 +14,7 @@ from environments.catalog import SYSTEM
 from jobs.models import Experiment, Run, Snapshot
 from jobs.sources import examples
 from jobs.sources.examples import Example
-from jobs.sources.first_use import FirstUse, first_uses
+from jobs.sources.first_use import FirstUse, first_uses, own_first_uses
 from jobs.sources.own_environments import OwnRow, own_environments, packages_of
 from jobs.states import RunKind
 from trainhub_launch.errors import SpecError
@@ -151,9 +151,9 @@ def is_former_cluster(name: str, offered: Iterable[ClusterChoice]) -> bool:
 def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
     """Returns the workspace's own environments, the curated ones, the node's default Python, and the
     interpreters that the nodes of the workspace's clusters report."""
-    costs = first_uses(workspace)
+    costs, own_costs = first_uses(workspace), own_first_uses(workspace)
     return (
-        *(_own_choice(row) for row in own_environments(workspace)),
+        *(_own_choice(row, own_costs) for row in own_environments(workspace)),
         *(
             EnvironmentChoice(item.name, item.name, curated.describe(item), first_use=costs[item.name])
             for item in curated.CURATED
@@ -163,7 +163,7 @@ def environment_choices(workspace: Workspace) -> tuple[EnvironmentChoice, ...]:
     )
 
 
-def _own_choice(row: OwnRow) -> EnvironmentChoice:
+def _own_choice(row: OwnRow, costs: Mapping[tuple[str, str], FirstUse]) -> EnvironmentChoice:
     """Returns the version that runs get as a choice, or one that cannot be chosen if none is locked."""
     name, newest, locked = row.environment.name, row.newest, row.usable
     if locked is None:
@@ -178,7 +178,11 @@ def _own_choice(row: OwnRow) -> EnvironmentChoice:
         f"Python {locked.python} with locked packages: {', '.join(packages_of(locked)[:MAX_PACKAGES])}."
     )
     return EnvironmentChoice(
-        f"{name}:{locked.number}", f"{name}, version {locked.number}", sentence + later, state=locked.state
+        f"{name}:{locked.number}",
+        f"{name}, version {locked.number}",
+        sentence + later,
+        first_use=costs.get((name, str(locked.number)), FirstUse()),
+        state=locked.state,
     )
 
 

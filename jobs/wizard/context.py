@@ -10,7 +10,7 @@ from django.forms.boundfield import BoundField
 
 from jobs.models import Draft
 from jobs.scheduling.default_cluster import default_cluster
-from jobs.sources.first_use import first_uses
+from jobs.sources.first_use import first_use_of
 from jobs.wizard import choices, picture, steps
 from jobs.wizard.defaults import processes_per_node
 from jobs.wizard.distribution_form import DistributionForm
@@ -110,9 +110,10 @@ def lines(evaluation: Evaluation, here: str) -> list[StepLine]:
 def _review(evaluation: Evaluation, who: Principal) -> Context:
     titles = {step.name: step.title for step in steps.STEPS}
     spec = evaluation.spec
-    costs = {} if spec is None else first_uses(who.workspace, spec.resources.cluster)
     return {
-        "first_use": None if spec is None else costs.get(spec.environment.name),
+        "first_use": None
+        if spec is None
+        else first_use_of(who.workspace, spec.environment, spec.resources.cluster),
         "table": None if evaluation.plan is None else picture.tabulate(evaluation.plan, _mine(evaluation)),
         # The review lists every problem above its picture already.
         "missing": [],

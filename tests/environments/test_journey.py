@@ -3,7 +3,9 @@ pip and index."""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +16,7 @@ import pytest
 
 from tests.environments.package_index import PackageIndex
 from tests.hub import Hub, eventually
-from tests.node.processes import agent_process
+from tests.node.processes import agent_process, remaining_processes
 from tests.runs import log, submit, told, wait_for
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 
@@ -102,6 +104,89 @@ def test_a_conflict_is_named_and_cannot_be_used(hub: Hub, index: PackageIndex) -
         answer = client.post("/api/v1/runs/", json=spec)
     assert answer.status_code == 400
     assert answer.json()["errors"][0]["field"] == "environment.version"
+
+
+def ordered(hub: Hub, number: str) -> dict[str, Any]:
+    """The only build of this version, just ordered."""
+    with hub.client() as client:
+        answer = client.post(f"{ADDRESS}mine/versions/{number}/build/", json={})
+        assert answer.status_code == 202, answer.text
+        (build,) = answer.json()
+    return dict(build)
+
+
+def looked_up(hub: Hub, build: dict[str, Any]) -> dict[str, Any]:
+    with hub.client() as client:
+        address = f"{ADDRESS}mine/versions/{build['version']}/builds/{build['id']}/"
+        return dict(client.get(address).raise_for_status().json())
+
+
+def log_of(hub: Hub, build: dict[str, Any]) -> str:
+    with hub.client() as client:
+        return client.get(build["log"]).raise_for_status().text
+
+
+def ended(hub: Hub, build: dict[str, Any]) -> dict[str, Any]:
+    def finished() -> dict[str, Any] | None:
+        body = looked_up(hub, build)
+        return body if body["state"] not in ("queued", "building") else None
+
+    return eventually(finished, 120, "the build has ended")
+
+
+def hanging(hub: Hub, index: PackageIndex, number: str) -> dict[str, Any]:
+    """A build that waits for an index that has stopped answering."""
+    index.is_silent = True
+    build = ordered(hub, number)
+    eventually(lambda: "--require-hashes" in log_of(hub, build), 60, "pip asks the index")
+    return build
+
+
+def test_a_build_makes_it_before_a_run_needs_it(hub: Hub, index: PackageIndex) -> None:
+    number = made(hub, "tinylib", "base<9")["version"]
+    build = ended(hub, ordered(hub, number))
+    assert (build["state"], build["reason"], build["created_by"]) == ("built", "", "admin")
+    assert "Successfully installed base-" in log_of(hub, build)
+    with hub.client() as client:
+        (on_node,) = client.get(f"{ADDRESS}mine/versions/{number}/").json()["builds"]
+    assert (on_node["state"], on_node["build"], on_node["build_s"] > 0) == ("ready", build["id"], True)
+    index.is_silent = True
+    try:
+        output(hub, submit(hub, USE, environment={"name": "mine", "version": number}))
+    finally:
+        index.is_silent = False
+
+
+def test_a_canceled_and_a_killed_build_leave_nothing_and_the_next_run_builds(
+    hub: Hub, index: PackageIndex
+) -> None:
+    number = made(hub, "tinylib", "base<8")["version"]
+    try:
+        build = hanging(hub, index, number)
+        # Somebody else gets the same one.
+        assert ordered(hub, number)["id"] == build["id"]
+        with hub.client() as client:
+            address = f"{ADDRESS}mine/versions/{number}/builds/{build['id']}/cancel/"
+            assert client.post(address).status_code == 202
+            assert ended(hub, build)["state"] == "canceled"
+            assert client.post(address).status_code == 409
+        assert not remaining_processes((build["id"], 1))
+
+        build = hanging(hub, index, number)
+        (record,) = hub.data_dir.rglob(f"{build['id']}-1/child.json")
+        os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+        hub.kill("agent")
+        body = ended(hub, build)
+    finally:
+        index.is_silent = False
+    assert (body["state"], "was killed" in body["reason"]) == ("failed", True)
+    assert not remaining_processes((build["id"], 1))
+    with hub.client() as client:
+        # A new agent looks for its interpreters first.
+        eventually(lambda: client.get("/api/v1/environments/").json()[-1]["version"], what="interpreters")
+        output(hub, submit(hub, USE, environment={"name": "mine", "version": number}))
+        (on_node,) = client.get(f"{ADDRESS}mine/versions/{number}/").json()["builds"]
+    assert on_node["state"] == "ready"
 
 
 def test_a_second_node_needs_only_the_hub(hub: Hub, index: PackageIndex, tmp_path: Path) -> None:

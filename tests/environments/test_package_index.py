@@ -17,7 +17,7 @@ from environments.models import EnvironmentVersion, LockedFile, PackageFile
 from environments.packages import package_store, upstream
 from environments.packages.file_list import read_wheels
 from jobs.models import Attempt
-from jobs.node_api.package_tickets import package_ticket
+from jobs.order_downloads.package_tickets import package_ticket
 from jobs.tokens import attempt_token
 from tests.environments.locks import locked
 from tests.environments.package_index import PackageIndex

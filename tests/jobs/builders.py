@@ -14,13 +14,13 @@ from django.utils import timezone
 from clusters.enrolment import node_tokens
 from clusters.models import Cluster, Node
 from clusters.node_reports import heartbeat
-from jobs.models import Run, Snapshot
+from jobs.models import EnvironmentBuild, Run, Snapshot
 from jobs.node_api import claims, reports
 from jobs.node_api.node_session import sessions
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
 from jobs.transfer import senders
-from trainhub_launch.machine import SECRETS, GpuFact, Heartbeat, Interpreter
+from trainhub_launch.machine import BUILDS, SECRETS, GpuFact, Heartbeat, Interpreter
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, LogChunk, MemberFact, OutputFile, Report
 from trainhub_launch.spec import RunSpec
@@ -48,7 +48,7 @@ def beat(*, slots: int = 8, gpus: int = 0, name: str = "alpha") -> Heartbeat:
         disk_free_bytes=2**40,
         gpus=devices,
         interpreters=(Interpreter("/usr/bin/python3", PYTHON),),
-        capabilities=(SECRETS,),
+        capabilities=(SECRETS, BUILDS),
     )
 
 
@@ -125,7 +125,7 @@ class Played:
     def clock(self) -> float:
         return time.time() + self.ahead_s
 
-    def claim(self, run: Run, nonce: str | None = None, attempt: int = 1) -> NodeOrder:
+    def claim(self, run: Run | EnvironmentBuild, nonce: str | None = None, attempt: int = 1) -> NodeOrder:
         order = claims.claim(self.node, run.pk, attempt, nonce or self.nonce, [6105, 6106, 6107])
         taken = AttemptFact(run.pk, attempt, Phase.ACCEPTED, phase_at={"accepted": self.clock()})
         self.facts.setdefault((run.pk, attempt), taken)
@@ -137,7 +137,9 @@ class Played:
         self.tell(run, "preparing", attempt=attempt)
         return self.tell(run, "ready", attempt=attempt, **{"ports": (6105, 6106, 6107), **more})
 
-    def tell(self, run: Run, phase: str, *members: MemberFact, attempt: int = 1, **more: Any) -> Ack:
+    def tell(
+        self, run: Run | EnvironmentBuild, phase: str, *members: MemberFact, attempt: int = 1, **more: Any
+    ) -> Ack:
         """Report one attempt's new fact, and everything else as it was."""
         before = self.facts.get((run.pk, attempt)) or AttemptFact(run.pk, attempt, Phase(phase))
         phases = {**before.phase_at, phase: self.clock()}
@@ -146,7 +148,7 @@ class Played:
         )
         return self.report()
 
-    def log(self, run: Run, name: str, offset: int, data: bytes, attempt: int = 1) -> int:
+    def log(self, run: Run | EnvironmentBuild, name: str, offset: int, data: bytes, attempt: int = 1) -> int:
         """Send a chunk; the offset the hub wants next."""
         ack = self.report(logs=(LogChunk(run.pk, attempt, name, offset, data),))
         return ack.offsets[0][3]

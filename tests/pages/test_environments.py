@@ -94,7 +94,7 @@ class TestPage:
     def test_before_the_first_use_it_says_what_would_be_downloaded(self, who: Principal) -> None:
         node("alpha")
         text = seen(ADDRESS)
-        for words in ("0 of 1 node", "No node has used it yet", "No run of this workspace has used it"):
+        for words in ("0 of 1 node", "No node has it ready yet", "No run of this workspace has used it"):
             assert words in text, words
         assert "Installed" not in text
 

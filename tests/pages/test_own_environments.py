@@ -131,7 +131,7 @@ class TestVersion:
         run = queued(who, environment={"name": "mine"}, display_name="uses it")
         text = seen("/environments/mine/versions/1/")
         assert "# &lt;i&gt;why" in text
-        for words in ("tinylib", "1.0", f'href="/runs/{run.number}/"', "0 of", "Prepared on"):
+        for words in ("tinylib", "1.0", f'href="/runs/{run.number}/"', "ready on 0 of"):
             assert words in text, words
 
     def test_says_why_it_failed_and_leads_to_the_next_version(self, browser: Client, who: Principal) -> None:

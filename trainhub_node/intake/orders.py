@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainhub_launch.errors import WireError
-from trainhub_launch.order import NodeOrder
+from trainhub_launch.order import NodeOrder, OrderKind
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 LOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
@@ -31,7 +31,11 @@ def parse(data: Any, run: str, attempt: int) -> NodeOrder:
 def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) -> None:
     if type(order.attempt) is not int or (order.run, order.attempt) != (run, attempt):
         raise WireError(f"the order is for run {order.run!r:.100}, attempt {order.attempt!r:.100}")
-    if type(order.snapshot) is not str or not SHA256.fullmatch(order.snapshot):
+    if order.kind not in list(OrderKind):
+        raise WireError(f"kind {order.kind!r:.100} is not known to this agent; upgrade it")
+    if order.kind == OrderKind.BUILD:
+        _check_build(order)
+    elif type(order.snapshot) is not str or not SHA256.fullmatch(order.snapshot):
         raise WireError(f"snapshot {order.snapshot!r:.100} is not a SHA-256 in lowercase hexadecimal digits")
     for name in ("go", "head"):
         if type(getattr(order, name)) is not bool:
@@ -54,6 +58,16 @@ def _check_packages(order: NodeOrder) -> None:
         value = getattr(order, name)
         if type(value) is not str or (value and not form.fullmatch(value)):
             raise WireError(f"{name} {value!r:.100} has not the form of one")
+
+
+def _check_build(order: NodeOrder) -> None:
+    """A build runs nothing of a person's: whatever else the order names would be carried out by mistake."""
+    if order.command.processes or order.command.launcher or order.values or not order.go:
+        raise WireError("an order to build an environment has processes, values or a second order")
+    if order.snapshot != "":
+        raise WireError("an order to build an environment names a snapshot")
+    if order.environment.kind == "system":
+        raise WireError("an order to build an environment names an interpreter, which is not built")
 
 
 def _check_process(process: Mapping[str, Any]) -> None:

@@ -134,7 +134,7 @@ class Claims:
             self._make_folder(path)
         attempt_list.update_agent_record(folder, phase=Phase.ACCEPTED)
         try:
-            account = terms.attempt_account(self._settings, folder, number, order.person)
+            account = terms.attempt_account(self._settings, folder, number, order)
         except NoAccount as error:
             # Before the order, and without terms: whatever happens to this agent, nobody starts it.
             fail_attempt(folder, ErrorKind.LAUNCH, str(error))

@@ -8,7 +8,16 @@ import subprocess
 import tempfile
 from dataclasses import replace
 
-from trainhub_launch.machine import CGROUP, DISK, HUB_INDEX, NAMESPACES, NETWORK, OWN_ACCOUNTS, SECRETS
+from trainhub_launch.machine import (
+    BUILDS,
+    CGROUP,
+    DISK,
+    HUB_INDEX,
+    NAMESPACES,
+    NETWORK,
+    OWN_ACCOUNTS,
+    SECRETS,
+)
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
@@ -113,6 +122,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (SECRETS, True),
         (DISK, True),
         (HUB_INDEX, True),
+        (BUILDS, True),
         (NETWORK, settings.network is not None),
     )
     return tuple(name for name, can in known if can)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from trainhub_launch.order import NodeOrder
+from trainhub_launch.order import NodeOrder, OrderKind
 from trainhub_launch.states import ErrorKind
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
@@ -193,8 +193,11 @@ class Starter:
         if Path(folder.child).exists() or "over_at" in attempt_list.read_agent_record(folder):
             return
         order = NodeOrder.from_json(records.read(folder.order))
-        if not Path(folder.work).exists() and not self._until_available(
-            folder, ErrorKind.SNAPSHOT, lambda: self._unpack(folder, order)
+        has_source = order.kind == OrderKind.RUN
+        if (
+            has_source
+            and not Path(folder.work).exists()
+            and not self._until_available(folder, ErrorKind.SNAPSHOT, lambda: self._unpack(folder, order))
         ):
             return
         if not self._until_available(folder, ErrorKind.LAUNCH, lambda: self._secrets.fetch(folder)):

@@ -7,7 +7,7 @@ import functools
 import os
 import pwd
 
-from trainhub_launch.order import NodeOrder
+from trainhub_launch.order import NodeOrder, OrderKind
 from trainhub_node.environments import builder_account
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.person_accounts import person_account
@@ -62,12 +62,13 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
 
 
 def attempt_account(
-    settings: NodeSettings, folder: RunDir, number: int | None, person: str | None
+    settings: NodeSettings, folder: RunDir, number: int | None, order: NodeOrder
 ) -> Account | None:
-    """Returns the account of an attempt. `number`: its own, if this node gives each attempt one. `person`:
-    see NodeOrder. Raises NoAccount."""
+    """Returns the account of an attempt. `number`: its own, if this node gives each attempt one. Raises
+    NoAccount."""
     if settings.is_per_person:
-        return person_account(settings, person)
+        # A build runs nothing under the account of a person, who need not have one here.
+        return settings.run_as if order.kind == OrderKind.BUILD else person_account(settings, order.person)
     if number is None:
         return settings.run_as
     return Account(name=f"run{number}", uid=number, gid=number, home=folder.home)

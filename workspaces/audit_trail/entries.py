@@ -37,6 +37,8 @@ WORDS = {
     "factor.codes_created": "made recovery codes for",
     "factor.removed": "removed a second factor of",
     "factor.reset": "took the second factors from",
+    "environment.build": "ordered nodes to build",
+    "environment.build_canceled": "canceled the build of",
     "environment.create": "made the environment",
     "environment.current": "marked as current again the version",
     "environment.delete": "deleted the environment",

@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from clusters.enrolment import node_tokens
 from clusters.models import Alert, Gpu, JoinToken, Node, NodeReservation
-from environments.changes import create_version
-from jobs.models import Artifact, Experiment, Run, RunTag
+from jobs.models import Artifact, EnvironmentBuild, Experiment, Run, RunTag
 from jobs.tokens import attempt_token as job_token
 from jobs.wizard import drafts
 from registry.aliases import set_alias
 from registry.model_metadata import set_tag
 from registry.registration import register
 from tests.attacks.access.accounts import accounts_of
+from tests.environments.locks import locked
 from tests.jobs.builders import running
 from tests.people import (
     make_contributor,
@@ -204,10 +204,22 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
 
 def _environment(who: Principal) -> dict[str, Values]:
     """A curated environment's page is everybody's; the others are of the workspace's own."""
-    made = create_version(who, "mine", "pip", "numpy", "3.11")
-    values = {"name": "mine", "number": made.number, "file": "requirements.txt"}
-    paths = [f"/environments/<str:name>/{part}/" for part in ("clone", "delete", "edit", "versions")]
-    return {"/environments/": {"name": "system"}, **dict.fromkeys((*paths, "/api/v1/environments/"), values)}
+    made = locked(who)
+    build = EnvironmentBuild.objects.create(
+        workspace=who.workspace, node=Node.objects.get(), name="mine", version="1", own_version=made
+    )
+    values = {
+        "name": "mine",
+        "number": made.number,
+        "version": made.number,
+        "file": "requirements.txt",
+        "build": build.pk,
+    }
+    paths = [
+        f"/environments/<str:name>/{part}/" for part in ("clone", "delete", "edit", "versions", "builds")
+    ]
+    paths += ["/api/v1/environments/", "/api/v1/builds/", "/ws/builds/"]
+    return {"/environments/": {"name": "system"}, **dict.fromkeys(paths, values)}
 
 
 def _secret(who: Principal) -> dict[str, Values]:

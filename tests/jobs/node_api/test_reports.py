@@ -129,7 +129,7 @@ class TestFacts:
     ) -> None:
         alpha, _ = running(who)
         alpha.report()
-        with django_assert_num_queries(5):  # what is held; begin, its GPUs, the node, commit
+        with django_assert_num_queries(6):  # its runs and builds; begin, its GPUs, the node, commit
             alpha.report(now=timezone.now() + timedelta(seconds=2))
 
     def test_members_follow(self, who: Principal) -> None:

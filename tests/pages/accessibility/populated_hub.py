@@ -171,6 +171,12 @@ class PopulatedHub:
                 made = self._ask("POST", "environments/", json=body).json()
                 address = f"environments/digits/versions/{made['version']}/"
                 eventually(partial(self._is_resolved, address), 60, f"{requirement} is resolved")
+        builds = "environments/digits/versions/1/build"
+        (build,) = self._ask("POST", f"{builds}/", json={"nodes": [self.names["node"]]}).json()
+        self.names["build"] = build["id"]
+        # Its page is looked at, and nothing of it must run on.
+        self._ask("POST", f"{builds}s/{build['id']}/cancel/")
+        eventually(lambda: self._get(f"{builds}s/{build['id']}/")["ended_at"], 60, "the build has ended")
 
     def _is_resolved(self, address: str) -> bool:
         return bool(self._get(address)["state"] != "resolving")

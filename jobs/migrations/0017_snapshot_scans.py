@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0015_own_prepared_environments'),
+        ('jobs', '0016_environment_builds'),
     ]
 
     operations = [

@@ -13,7 +13,8 @@ from django.conf import settings
 from environments import catalog
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import has_all_files
-from jobs.models import Attempt
+from jobs.builds.models import BUILD_ATTEMPT, is_build_id
+from jobs.models import Attempt, EnvironmentBuild
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import EnvironmentRef
 from workspaces.models import Workspace
@@ -31,20 +32,30 @@ def package_ticket(order: str, attempt: int) -> str:
     return PREFIX + base64.urlsafe_b64encode(mac).decode().rstrip("=")
 
 
-def package_access(order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace) -> tuple[str, str]:
-    """Returns where a node finds the packages of its order below the hub's address, and the ticket; two empty
-    texts if the hub does not know the files of that environment."""
+def package_access(
+    order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace, hub_url: str
+) -> tuple[str, str]:
+    """Returns the address at which a node finds the packages of its order, and the ticket; two empty texts if
+    the hub does not know the files of that environment."""
     version = _own_version(ref, workspace)
     if version is None or not has_all_files(version):
         return "", ""
-    return f"{ADDRESS}/{order}/{attempt}", package_ticket(order, attempt)
+    return f"{hub_url.rstrip('/')}{ADDRESS}/{order}/{attempt}", package_ticket(order, attempt)
 
 
 def version_of_order(order: str, attempt: int) -> EnvironmentVersion | None:
-    """Returns the environment that the order installs; None once the attempt is over."""
+    """Returns the environment that the order installs; None once the order is over."""
+    if is_build_id(order):
+        build = EnvironmentBuild.objects.select_related("own_version__environment")
+        row = build.filter(pk=order, ended_at=None).first()
+        return row.own_version if row is not None and attempt == BUILD_ATTEMPT else None
+    return _version_of_run(order, attempt)
+
+
+def _version_of_run(run: str, attempt: int) -> EnvironmentVersion | None:
     row = (
         Attempt.objects.select_related("run__workspace")
-        .filter(run_id=order, number=attempt, ended_at=None)
+        .filter(run_id=run, number=attempt, ended_at=None)
         .first()
     )
     if row is None:

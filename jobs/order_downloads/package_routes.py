@@ -15,7 +15,7 @@ from environments.models import EnvironmentVersion, LockedFile
 from environments.packages import package_store
 from environments.packages.upstream import FetchFailed
 from environments.packages.wheel_metadata import read_metadata
-from jobs.node_api.package_tickets import is_ticket_of, version_of_order
+from jobs.order_downloads.package_tickets import is_ticket_of, version_of_order
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs

@@ -1,0 +1,1 @@
+"""Builds of environments that people order on nodes before a run needs them."""

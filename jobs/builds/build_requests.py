@@ -1,0 +1,194 @@
+"""Orders and cancels builds for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from clusters.models import Node
+from clusters.node_reports import heartbeat
+from clusters.node_reports.inventory import interpreters_of
+from clusters.states import NodeStatus
+from clusters.visibility import visible_nodes
+from environments import catalog
+from environments.kinds.all_kinds import kind_of
+from environments.models import EnvironmentVersion
+from jobs.builds import build_lifecycle
+from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
+from jobs.builds.states import BuildState
+from jobs.errors import Conflict
+from jobs.task_messages import wake_soon
+from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import BUILDS
+from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.spec import EnvironmentRef
+from workspaces import audit
+from workspaces.access import Principal, lacking
+from workspaces.models import Workspace
+from workspaces.states import Role
+
+# Builds of one node that have not ended. One is built at a time.
+MAX_UNFINISHED_BUILDS = 20
+MAX_NUMBER_DIGITS = 9
+MAX_LISTED = 100
+
+
+@dataclass(frozen=True)
+class BuildTarget:
+    """An environment that nodes can build. `own`: the version of a workspace's own one, None for a curated
+    one."""
+
+    environment: EnvironmentSpec
+    own: EnvironmentVersion | None
+
+    @property
+    def name(self) -> str:
+        return self.environment.name
+
+    @property
+    def version(self) -> str:
+        return self.environment.version
+
+
+def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTarget | None:
+    """Returns the version of an environment, own or curated; None if there is none. Raises SpecError if it is
+    not locked."""
+    if version.isdecimal() and len(version) <= MAX_NUMBER_DIGITS:
+        own = catalog.find_version(workspace, name, int(version))
+        if own is not None:
+            if not own.is_locked:
+                raise SpecError("version", f"{own} is {own.state}; only a locked version can be built")
+            return BuildTarget(kind_of(own).node_spec(own), own)
+    if name == catalog.SYSTEM or name not in catalog.environment_names(workspace):
+        return None
+    try:
+        return BuildTarget(catalog.find(EnvironmentRef(name, version), workspace), None)
+    except SpecError:
+        return None
+
+
+def build_refusal(node: Node, environment: EnvironmentSpec) -> str:
+    """Returns why the node cannot build the environment now, with the remedy, as a phrase; "" if it can."""
+    if heartbeat.status(node, timezone.now()) is not NodeStatus.READY:
+        return f"{node.name} does not report; start its agent, or choose another node"
+    if BUILDS not in node.capabilities.split():
+        return (
+            f"{node.name} has version {node.agent_version} of the agent, which takes no orders to build; "
+            "upgrade its agent, or start a run, which builds its environment by itself"
+        )
+    try:
+        catalog.on_node(environment, interpreters_of(node))
+    except SpecError as error:
+        return f"{node.name}: {error.message}"
+    return ""
+
+
+def request_builds(
+    principal: Principal, target: BuildTarget, names: Sequence[str] | None = None
+) -> list[EnvironmentBuild]:
+    """Orders the environment on the nodes, by default on all that can build it. Returns one build per node:
+    where the same one waits or runs already, that one.
+
+    Raises SpecError with the field `nodes`, and PermissionDenied."""
+    if not principal.may(Role.CONTRIBUTOR):
+        raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
+    nodes = _chosen_nodes(principal.workspace, target, names)
+    with transaction.atomic():
+        # Of two people who order the same at once, the second gets the build of the first.
+        workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
+        existing = {build.node_id: build for build in _unfinished(workspace, target)}
+        new = [_order(principal, target, node) for node in nodes if node.pk not in existing]
+        if new:
+            audit.record(
+                principal.user,
+                "environment.build",
+                f"{target.name} {target.version}",
+                workspace,
+                nodes=[build.node.name for build in new],
+            )
+    by_node = existing | {build.node_id: build for build in new}
+    return [by_node[node.pk] for node in nodes]
+
+
+def find_build(workspace: Workspace, build_id: str) -> EnvironmentBuild | None:
+    if not is_build_id(build_id):
+        return None
+    builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by", "own_version")
+    return builds.filter(workspace=workspace, pk=build_id).first()
+
+
+def newest_builds(workspace: Workspace, target: BuildTarget) -> QuerySet[EnvironmentBuild]:
+    """Returns the builds of this version that the workspace ordered last, the newest first."""
+    builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by")
+    own = builds.filter(workspace=workspace, name=target.name, version=target.version)
+    return own.filter(own_version=target.own).order_by("-created_at", "pk")[:MAX_LISTED]
+
+
+def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
+    """Cancels a build. Raises Conflict if it has ended, and PermissionDenied."""
+    if not principal.may(Role.CONTRIBUTOR):
+        raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
+    with transaction.atomic():
+        builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related("node")
+        build = builds.get(pk=build_id, workspace=principal.workspace)
+        if build.is_finished:
+            raise Conflict(f"The build has ended already: it is {build.state}.")
+        now, reason = timezone.now(), f"{principal.user.username} canceled it."
+        audit.record(principal.user, "environment.build_canceled", str(build), principal.workspace)
+        if build.claimed_at is None:
+            build_lifecycle.finish_build(build, BuildState.CANCELED, reason, now)
+        elif build.cancel_requested_at is None:
+            build.cancel_requested_at, build.reason = now, reason
+            build.save(update_fields=["cancel_requested_at", "reason"])
+            wake_soon(build.node, build.pk, BUILD_ATTEMPT)
+    return build
+
+
+def _chosen_nodes(workspace: Workspace, target: BuildTarget, names: Sequence[str] | None) -> list[Node]:
+    nodes = list(visible_nodes(workspace).filter(revoked_at=None))
+    refusals = {node.name: build_refusal(node, target.environment) for node in nodes}
+    if names is None:
+        able = [node for node in nodes if not refusals[node.name]]
+        if not able:
+            why = next(iter(refusals.values()), "there is no node; add one under Clusters")
+            raise SpecError("nodes", f"no node can build {target.name} {target.version}: {why}")
+        return able
+    for name in names:
+        if name not in refusals:
+            listed = ", ".join(refusals) or "none"
+            raise SpecError("nodes", f"there is no node {name!r:.100}; there are: {listed}")
+        if refusals[name]:
+            raise SpecError("nodes", refusals[name])
+    if not names:
+        raise SpecError("nodes", "name at least one node, or leave the field out for all that can build it")
+    return [node for node in nodes if node.name in names]
+
+
+def _unfinished(workspace: Workspace, target: BuildTarget) -> QuerySet[EnvironmentBuild]:
+    builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by")
+    return builds.filter(workspace=workspace, name=target.name, version=target.version, ended_at=None)
+
+
+def _order(principal: Principal, target: BuildTarget, node: Node) -> EnvironmentBuild:
+    unfinished = EnvironmentBuild.objects.filter(node=node, ended_at=None).count()
+    if unfinished >= MAX_UNFINISHED_BUILDS:
+        raise SpecError(
+            "nodes",
+            f"{unfinished} builds wait on {node.name} already; wait until one of them has ended, or choose "
+            "another node",
+        )
+    build = EnvironmentBuild.objects.create(
+        workspace=principal.workspace,
+        node=node,
+        name=target.name,
+        version=target.version,
+        own_version=target.own,
+        created_by=principal.user,
+    )
+    build_lifecycle.offer_soon(node)
+    return build

@@ -1,0 +1,18 @@
+"""The states of a build."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class BuildState(StrEnum):
+    """QUEUED -> BUILDING -> BUILT | FAILED | CANCELED; a build that no node has taken up may also end."""
+
+    QUEUED = "queued"
+    BUILDING = "building"
+    BUILT = "built"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+UNFINISHED = (BuildState.QUEUED, BuildState.BUILDING)

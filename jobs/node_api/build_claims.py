@@ -1,0 +1,71 @@
+"""Answers a node's claim of a build with the order to make its environment."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from clusters.models import Node
+from clusters.node_reports.inventory import interpreters_of
+from environments import catalog
+from jobs.builds import build_lifecycle
+from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild
+from jobs.builds.states import BuildState
+from jobs.node_api.build_assignment import GRACE_S
+from jobs.node_api.refusals import Refused
+from jobs.order_downloads.package_tickets import package_access
+from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import BUILDS
+from trainhub_launch.order import NodeOrder, OrderKind
+from trainhub_launch.plan import NodeCommand
+from trainhub_launch.spec import EnvironmentRef
+
+
+def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: str) -> NodeOrder:
+    """Returns the order for `node`; a repeated claim with the same nonce gets the same one. Raises
+    Refused. `hub_url`: the URL by which the node reaches the hub."""
+    with transaction.atomic():
+        builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related("workspace", "node")
+        build = builds.filter(pk=build_id, node=node).first()
+        if build is None or attempt != BUILD_ATTEMPT or build.offered_at is None:
+            raise Refused("This build is not for this node now.")
+        if build.is_finished or build.cancel_requested_at is not None:
+            raise Refused("This build is over.")
+        if BUILDS not in node.capabilities.split():
+            # It would start a run without processes. The node may have got an older agent since the order.
+            raise Refused("This agent takes no orders to build; upgrade it.")
+        if not node.interpreters:
+            # A new agent reports before it has looked for them. A later report brings the build again.
+            raise Refused("This node has not reported its interpreters yet.")
+        if build.claimed_at is not None and build.nonce != nonce:
+            raise Refused("This build has been claimed before.")
+        try:
+            order = _build_order(build, hub_url)
+        except SpecError as error:
+            # It begins with the name of the environment.
+            refusal = f"{error.message}."
+            build_lifecycle.finish_build(build, BuildState.FAILED, refusal, timezone.now())
+        else:
+            if build.claimed_at is None:
+                build_lifecycle.take_up(build, nonce, timezone.now())
+            return order
+    # Outside of the transaction, which keeps the end of the build.
+    raise Refused(refusal)
+
+
+def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
+    ref = EnvironmentRef(build.name, build.version)
+    index, ticket = package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
+    return NodeOrder(
+        run=build.pk,
+        attempt=BUILD_ATTEMPT,
+        command=NodeCommand(build.node.name, 0, build.node.address, ()),
+        environment=catalog.resolve(ref, interpreters_of(build.node), build.workspace),
+        snapshot="",
+        snapshot_size=0,
+        masked=tuple(filter(None, (ticket,))),
+        grace_s=GRACE_S,
+        package_index=index,
+        package_ticket=ticket,
+        kind=OrderKind.BUILD,
+    )
