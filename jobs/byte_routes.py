@@ -8,7 +8,8 @@ from __future__ import annotations
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.routing import Route
 
-from jobs.node_api import join_routes, node_routes, package_routes
+from jobs.node_api import join_routes, node_routes
+from jobs.order_downloads import package_routes
 from jobs.transfer import downloads, uploads
 
 
