@@ -2,6 +2,15 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from workspaces.stored_files import blob_gc
+
 
 class EnvironmentsConfig(AppConfig):
     name = "environments"
+
+    def ready(self) -> None:
+        blob_gc.add(
+            self.get_model("ImageBlob"),
+            workspace="version__environment__workspace",
+            person="version__created_by",
+        )

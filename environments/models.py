@@ -73,3 +73,15 @@ class EnvironmentVersion(models.Model):
     @property
     def is_locked(self) -> bool:
         return self.state == VersionState.LOCKED
+
+
+class ImageBlob(models.Model):
+    """A part of the image of a version that the hub has stored: the manifest, the configuration or a layer.
+    Nodes get it for this version only: that its bytes are stored for another one is no permission."""
+
+    version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="image_blobs")
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size_bytes = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "sha256"], name="image_blob_once")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from trainhub_launch.json_types import JsonObject
@@ -20,7 +20,11 @@ class EnvironmentSpec:
     virtual environment made from `requirements` with pip, `python` being its base interpreter ("" = the
     node's default). `index_urls`: the first is pip's index, the others are extra ones. `lock`: the text of a
     requirements file with every package, its exact version and its hashes, which is then installed instead;
-    agents that do not know it install `requirements`."""
+    agents that do not know it install `requirements`.
+
+    `image`: of kind `image`, in which the ranks run: {"reference": as the person named it, "digest": of the
+    manifest, "pull": the name by which nodes get exactly that one, "environment": its variables as
+    NAME=value, "working_dir": its own folder}. The last two are for pages: nodes ask their engine."""
 
     name: str
     version: str
@@ -29,6 +33,7 @@ class EnvironmentSpec:
     requirements: tuple[str, ...] = ()
     index_urls: tuple[str, ...] = ()
     lock: str = ""
+    image: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -39,11 +44,14 @@ class EnvironmentSpec:
         # Without a lock the digest is that of earlier versions, whose environments stay valid.
         if self.lock:
             content.append(self.lock)
+        if self.image:
+            content.append([self.image["pull"], self.image["digest"]])
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
 
     def to_json(self) -> JsonObject:
-        lock = {"lock": self.lock} if self.lock else {}
-        return lock | {
+        later: JsonObject = {"lock": self.lock} if self.lock else {}
+        later |= {"image": dict(self.image)} if self.image else {}
+        return later | {
             "name": self.name,
             "version": self.version,
             "kind": self.kind,
@@ -63,7 +71,19 @@ class EnvironmentSpec:
             index_urls=tuple(data["index_urls"]),
             # An upgraded agent still reads orders of an older version, which had no locks.
             lock=data.get("lock", ""),
+            image=dict(data.get("image", {})),
         )
+
+
+@dataclass(frozen=True)
+class ImageRegistry:
+    """Where a node pulls the image of its environment from: the hub. `address`: registry and repository,
+    such as "hub.example.org:443/env/7"; `ADDRESS@DIGEST` is the name to pull. `token`: the password, with any
+    user name, such as "node"; it opens this image only, and ends with the node's part of the attempt. For a
+    file that the engine reads, never for an argument."""
+
+    address: str
+    token: str
 
 
 @dataclass(frozen=True)
@@ -76,7 +96,7 @@ class NodeOrder:
     a provisional `command`, for preparation, and once every node is ready, with `go` True and the final
     `command`. `memory_bytes`, `cpus` and `disk_bytes`: what the part may use; None = whatever is there.
     `person`: the name with which the person who submitted the run signs in; "" = nobody any more; None = an
-    older hub, which does not say."""
+    older hub, which does not say. `image_registry`: None = the node pulls `environment.image["pull"]`."""
 
     run: str
     attempt: int
@@ -94,6 +114,7 @@ class NodeOrder:
     cpus: float | None = None
     disk_bytes: int | None = None
     person: str | None = None
+    image_registry: ImageRegistry | None = None
 
     def to_json(self) -> dict[str, Any]:
         later = {
@@ -101,6 +122,7 @@ class NodeOrder:
             "cpus": self.cpus,
             "disk_bytes": self.disk_bytes,
             "person": self.person,
+            "image_registry": asdict(self.image_registry) if self.image_registry else None,
         }
         return {name: value for name, value in later.items() if value is not None} | {
             "version": VERSION,
@@ -139,4 +161,9 @@ class NodeOrder:
             cpus=data.get("cpus"),
             disk_bytes=data.get("disk_bytes"),
             person=data.get("person"),
+            image_registry=_image_registry(data.get("image_registry")),
         )
+
+
+def _image_registry(data: Mapping[str, Any] | None) -> ImageRegistry | None:
+    return ImageRegistry(data["address"], data["token"]) if data else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from environments.images.source import split_source
 from environments.models import Environment, EnvironmentVersion
 from environments.states import EnvironmentKind
 from jobs.models import PreparedEnvironment
@@ -30,6 +31,20 @@ class NewVersionSerializer(serializers.Serializer[object]):
         child=serializers.CharField(),
         required=False,
         help_text="For kind `pip`: the lines of a requirements file.",
+    )
+    image = serializers.CharField(
+        required=False,
+        help_text=(
+            "For kind `image`: its reference, such as `ghcr.io/team/train:1`. What it means when the version "
+            "is made is kept."
+        ),
+    )
+    registry_secret = serializers.CharField(
+        required=False,
+        help_text=(
+            "For kind `image`: the name of a secret of the workspace whose value is `user:password` for the "
+            "registry."
+        ),
     )
 
 
@@ -64,6 +79,12 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
     requirements = serializers.SerializerMethodField(
         help_text="The lines of kind `pip` as they were given; empty for others."
     )
+    image = serializers.SerializerMethodField(
+        help_text="The reference of kind `image` as it was given; empty for others."
+    )
+    registry_secret = serializers.SerializerMethodField(
+        help_text="The name of the secret with the registry's login, for kind `image`, or empty."
+    )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
 
     class Meta:
@@ -76,6 +97,8 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
             "state",
             "failure",
             "requirements",
+            "image",
+            "registry_secret",
             "source",
             "created_by",
             "created_at",
@@ -86,10 +109,19 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
     def get_requirements(self, version: EnvironmentVersion) -> list[str]:
         return version.source.splitlines() if version.kind == EnvironmentKind.PIP else []
 
+    def get_image(self, version: EnvironmentVersion) -> str:
+        return split_source(version.source).image if version.kind == EnvironmentKind.IMAGE else ""
+
+    def get_registry_secret(self, version: EnvironmentVersion) -> str:
+        return split_source(version.source).registry_secret if version.kind == EnvironmentKind.IMAGE else ""
+
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):
     lock = serializers.CharField(
-        help_text="Every package with its version and hashes, as pip reads them; empty until it is locked."
+        help_text=(
+            "Every package with its version and hashes, as pip reads them; of kind `image` a JSON text with "
+            "the digest, layers and variables of the image; empty until it is locked."
+        )
     )
     builds = BuildSerializer(many=True, help_text="The nodes that have prepared it.")
 

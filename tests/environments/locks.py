@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from environments import changes
+from environments import changes, resolver
+from environments.images.source import ImageSource
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
 from workspaces.access import Principal
@@ -31,5 +32,13 @@ def failed(
     """Returns the next version, which could not be resolved."""
     version = changes.create_version(who, name, "pip", "x", "3.11")
     EnvironmentVersion.objects.filter(pk=version.pk).update(state=VersionState.FAILED, failure=failure)
+    version.refresh_from_db()
+    return version
+
+
+def resolved_image(who: Principal, image: str, secret: str = "", name: str = "boxed") -> EnvironmentVersion:
+    """Returns the next version of kind `image`, after the hub has asked the registry."""
+    version = changes.create_version(who, name, "image", ImageSource(image, secret).text)
+    resolver.resolve(version.pk)
     version.refresh_from_db()
     return version
