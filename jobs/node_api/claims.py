@@ -19,6 +19,7 @@ from environments import catalog
 from jobs import lifecycle
 from jobs.attempts import final_plan
 from jobs.attempts.attempt_end import end_attempt
+from jobs.image_registry import tickets
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
@@ -114,17 +115,19 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     # since it is derived from run and attempt.
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = attempt_token(run.pk, attempt.number)
+    environment = catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace)
+    image_registry = tickets.registry_of(part, hub_url) if environment.image else None
     return NodeOrder(
         run=run.pk,
         attempt=attempt.number,
         command=next(command for command in planned.commands if command.node == part.node.name),
-        environment=catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace),
+        environment=environment,
         snapshot=snapshot.sha256,
         snapshot_size=snapshot.size_bytes,
         values=_values(run, attempt, hub_url, token, planned),
         # The node replaces this text in logs and records, so that a script that prints its environment does
         # not publish the token.
-        masked=(token,),
+        masked=(token, *([image_registry.token] if image_registry else [])),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
         head=part.node_rank == 0,
@@ -134,6 +137,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         disk_bytes=spec.resources.disk,
         # A service account is nobody's: a Unix account of that name would not be meant.
         person=run.created_by.username if run.created_by and not run.created_by.is_service_account else "",
+        image_registry=image_registry,
     )
 
 

@@ -6,7 +6,9 @@ from environments import changes, resolver
 from environments.images.source import ImageSource
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
+from tests.people import make_owner, principal_of
 from workspaces.access import Principal
+from workspaces.secrets import store
 
 LOCK = f"tinylib==1.0 \\\n    --hash=sha256:{'a' * 64}\n"
 
@@ -42,3 +44,9 @@ def resolved_image(who: Principal, image: str, secret: str = "", name: str = "bo
     resolver.resolve(version.pk)
     version.refresh_from_db()
     return version
+
+
+def put_secret(name: str, value: str) -> str:
+    """Stores a secret of the workspace and returns its name."""
+    store.put(principal_of(make_owner()), name, value, store.WORKSPACE)
+    return name

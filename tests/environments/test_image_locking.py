@@ -18,8 +18,8 @@ from environments.images.image_lock import read_image_lock
 from environments.models import ImageBlob
 from tests.environments.container_images import make_image, make_index
 from tests.environments.image_registry import LOGIN, ImageRegistry
-from tests.environments.locks import resolved_image
-from tests.people import api_client, make_owner, principal_of
+from tests.environments.locks import put_secret, resolved_image
+from tests.people import api_client
 from workspaces.access import Principal
 from workspaces.models import SecretUse
 from workspaces.secrets import store
@@ -47,11 +47,6 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageRegistry
 @pytest.fixture
 def secret(who: Principal) -> str:
     return put_secret("team-registry", LOGIN)
-
-
-def put_secret(name: str, value: str) -> str:
-    store.put(principal_of(make_owner()), name, value, store.WORKSPACE)
-    return name
 
 
 @pytest.mark.parametrize("tag", ["1", "many"])
