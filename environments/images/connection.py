@@ -62,8 +62,8 @@ class Connection:
             data += piece
             if len(data) > max_bytes:
                 raise RegistryError(
-                    f"The registry {self._registry} sent more than {max_bytes:,} bytes where a description of "
-                    "an image was expected. Check that the address is that of a registry."
+                    f"The registry {self._registry} sent more than {max_bytes:,} bytes where a description "
+                    "of an image was expected. Check that the address is that of a registry."
                 )
         return bytes(data)
 
@@ -133,8 +133,8 @@ class Connection:
                     f"The name {host} of the registry is not known. Check its spelling."
                 ) from error
             raise RegistryError(
-                f"The registry {host} is at an address that the hub does not connect to. An operator can add a "
-                "host of this machine with IMAGE_REGISTRY_HOSTS."
+                f"The registry {host} is at an address that the hub does not connect to. An operator can add "
+                "a host of this machine with IMAGE_REGISTRY_HOSTS."
             ) from error
         literal = f"[{address}]" if ":" in address else address
         return parts._replace(netloc=f"{literal}:{port}", fragment="").geturl()
@@ -152,8 +152,9 @@ class Connection:
             reason = text.partition("certificate verify failed: ")[2].partition(" (_ssl")[0]
             return RegistryError(
                 f"The hub does not trust the certificate of the registry {self._registry} "
-                f"({reason or 'it could not be verified'}). An operator adds the certificate of its authority "
-                "to those of the hub's machine, or names a file with it in SSL_CERT_FILE, and restarts the hub."
+                f"({reason or 'it could not be verified'}). An operator adds the certificate of its "
+                "authority to those of the hub's machine, or names a file with it in SSL_CERT_FILE, and "
+                "restarts the hub."
             )
         if isinstance(error, httpx.ConnectError) and "SSL" in text:
             return NotTls()
@@ -162,8 +163,8 @@ class Connection:
                 f"The registry {self._registry} does not answer. Check its name and port, or try again later."
             )
         return RegistryError(
-            f"The registry {self._registry} cannot be reached ({text.rstrip('.') or type(error).__name__:.200}). "
-            "Check its name and port, or try again later."
+            f"The registry {self._registry} cannot be reached "
+            f"({text.rstrip('.') or type(error).__name__:.200}). Check its name and port, or try again later."
         )
 
 

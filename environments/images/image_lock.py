@@ -11,20 +11,15 @@ from typing import Any
 from environments.images.manifest import ARCHITECTURE, OS, Layer, read_json, read_manifest
 from environments.images.registry_client import StoredManifest
 from environments.images.registry_error import RegistryError
+from trainhub_launch.findings.image import names_gpus
 
 MAX_CONFIG_BYTES = 4 * 2**20
 # Of the lock's text: labels can be long.
 MAX_LABELS, MAX_LABEL_CHARS = 100, 500
 MAX_VARIABLES = 500
-# With one of these, an image says that it is made for GPUs.
-CUDA_VERSION, NVIDIA_VISIBLE_DEVICES, NVIDIA_REQUIRE_CUDA = GPU_VARIABLES = (
-    "CUDA_VERSION",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_REQUIRE_CUDA",
-)
 # Variables of base images that say which software is inside, in the order in which pages show them.
 _SOFTWARE = {
-    CUDA_VERSION: "CUDA",
+    "CUDA_VERSION": "CUDA",
     "NV_CUDNN_VERSION": "cuDNN",
     "NCCL_VERSION": "NCCL",
     "PYTHON_VERSION": "Python",
@@ -72,8 +67,7 @@ class ImageLock:
     @property
     def is_for_gpus(self) -> bool:
         """Returns whether the image says by its variables that it is made for GPUs."""
-        variables = self.variables
-        return any(variables.get(name, "") not in ("", "void", "none") for name in GPU_VARIABLES)
+        return names_gpus(self.environment)
 
     @property
     def software(self) -> dict[str, str]:
@@ -113,8 +107,8 @@ def make_image_lock(reference: str, manifest: StoredManifest, media_type: str, c
     platform = (str(content.get("os", "")), str(content.get("architecture", "")))
     if platform != (OS, ARCHITECTURE):
         raise RegistryError(
-            f"{reference} is for {'/'.join(platform):.100}, and the nodes need linux/amd64. Take an image that was "
-            "built for linux/amd64."
+            f"{reference} is for {'/'.join(platform):.100}, and the nodes need linux/amd64. Take an image "
+            "that was built for linux/amd64."
         )
     parsed = read_manifest(manifest, reference)
     lock = ImageLock(reference, manifest.digest, media_type, len(manifest.data), parsed.config, parsed.layers)

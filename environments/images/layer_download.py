@@ -91,8 +91,8 @@ class LayerDownload:
                 writer.finish(self.layer.sha256)
             except blobs.BlobError as error:
                 raise RegistryError(
-                    f"The registry {reference.registry} sent other bytes than those of {self.layer.digest}. Ask "
-                    "its operator."
+                    f"The registry {reference.registry} sent other bytes than those of {self.layer.digest}. "
+                    "Ask its operator."
                 ) from error
         image_store.record(self._version, self.layer.sha256, self.layer.size)
         self.is_done = True

@@ -14,9 +14,6 @@ from environments.models import EnvironmentVersion
 from workspaces.secrets import uses
 from workspaces.secrets.errors import SecretsUnavailable
 
-# Of a use of a secret: by a version of an environment.
-ENVIRONMENT = "environment"
-
 
 def lock_image(version: EnvironmentVersion) -> ImageLock:
     """Returns what the reference means at present, and stores its manifest and configuration. Raises
@@ -44,7 +41,7 @@ def read_login(version: EnvironmentVersion) -> RegistryLogin | None:
         return None
     workspace = version.environment.workspace
     try:
-        value = uses.take(workspace, None, [secret], ENVIRONMENT, str(version))[secret]
+        value = uses.take(workspace, None, [secret], uses.ENVIRONMENT, str(version))[secret]
     except uses.MissingSecret as error:
         raise RegistryError(
             f"There is no secret {secret} of the workspace {workspace}. An owner stores it under Settings, "

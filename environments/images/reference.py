@@ -103,8 +103,8 @@ def _check_name(registry: str, repository: str) -> None:
         raise SpecError(FIELD, f"{wrong!r:.100} has capitals, which names of images never have")
     raise SpecError(
         FIELD,
-        f"{repository!r:.100} is no name of an image: use at most {MAX_NAME_LENGTH} lower-case letters, digits "
-        f"and '.', '_', '-' between them, and '/' between parts, {_EXAMPLE}",
+        f"{repository!r:.100} is no name of an image: use at most {MAX_NAME_LENGTH} lower-case letters, "
+        f"digits and '.', '_', '-' between them, and '/' between parts, {_EXAMPLE}",
     )
 
 

@@ -69,7 +69,8 @@ class RegistryClient:
             data = b"".join(self._limited(pieces, digest, max_bytes))
         if f"sha256:{hashlib.sha256(data).hexdigest()}" != digest:
             raise RegistryError(
-                f"The registry {self._reference.registry} sent other bytes than those of {digest}. Ask its operator."
+                f"The registry {self._reference.registry} sent other bytes than those of {digest}. Ask its "
+                "operator."
             )
         return data
 
@@ -85,8 +86,8 @@ class RegistryClient:
             size += len(piece)
             if size > max_bytes:
                 raise RegistryError(
-                    f"The registry {self._reference.registry} sent more than {max_bytes:,} bytes for {digest}. "
-                    "Ask its operator."
+                    f"The registry {self._reference.registry} sent more than {max_bytes:,} bytes for "
+                    f"{digest}. Ask its operator."
                 )
             yield piece
 
@@ -117,8 +118,8 @@ class RegistryClient:
             except NotTls as error:
                 if not is_loopback(self._reference.registry):
                     raise RegistryError(
-                        f"The registry {self._reference.registry} does not speak TLS. The hub asks registries "
-                        "without TLS on its own machine only; give the registry a certificate."
+                        f"The registry {self._reference.registry} does not speak TLS. The hub asks "
+                        "registries without TLS on its own machine only; give the registry a certificate."
                     ) from error
                 self._scheme = "http"
                 response = stack.enter_context(self._connection.get(f"http://{place}", headers))
@@ -129,8 +130,8 @@ class RegistryClient:
         if status == HTTPStatus.NOT_FOUND:
             return RegistryError(
                 f"The registry {registry} has no image {self._reference.repository} with "
-                f"{'the digest ' if self._reference.digest else 'the tag '}{self._reference.requested}. Check "
-                "the name and what follows it."
+                f"{'the digest ' if self._reference.digest else 'the tag '}{self._reference.requested}. "
+                "Check the name and what follows it."
             )
         if status == HTTPStatus.FORBIDDEN:
             return login_refused(self._reference, self._login)
@@ -144,5 +145,6 @@ class RegistryClient:
                 f"The registry {registry} has been asked too often (HTTP 429). Try again later{more}."
             )
         return RegistryError(
-            f"The registry {registry} answers with an error (HTTP {status}). Try again later, or ask its operator."
+            f"The registry {registry} answers with an error (HTTP {status}). Try again later, or ask its "
+            "operator."
         )

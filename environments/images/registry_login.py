@@ -86,8 +86,8 @@ class Authenticator:
             token = body.get("token") or body["access_token"]
         except (ValueError, KeyError, AttributeError) as error:
             raise RegistryError(
-                f"The login service of the registry {self._reference.registry} gave no token (HTTP {status}). "
-                "Try again later."
+                f"The login service of the registry {self._reference.registry} gave no token (HTTP "
+                f"{status}). Try again later."
             ) from error
         return str(token)
 

@@ -38,7 +38,7 @@ class ImageKind:
         except RegistryError as error:
             raise Unresolvable(str(error)) from error
 
-    def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:
+    def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:  # noqa: ARG002 - of every kind
         """None: what is inside an image is not known without pulling it."""
         return ()
 

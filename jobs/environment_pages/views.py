@@ -9,8 +9,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from clusters.visibility import visible_nodes
 from environments import changes
+from environments.images.display import compare_images
+from environments.images.image_lock import ImageLock, read_image_lock
 from environments.kinds.all_kinds import KINDS, kind_of
-from environments.lock_file import compare_packages
+from environments.lock_file import PackageChange, compare_packages
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
 from jobs.environment_pages.kind_forms import KIND_FORMS
@@ -27,6 +29,7 @@ from jobs.views.partials import render_part, wants_part
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
+from workspaces.secrets import store
 from workspaces.states import Role
 
 MAX_NUMBER_DIGITS = 9
@@ -75,6 +78,7 @@ def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpRespon
         "has_python": KINDS[form.kind].has_python,
         "words": KIND_FORMS[EnvironmentKind(form.kind)],
         "kinds": KIND_FORMS,
+        "secret_names": _workspace_secrets(request) if form.kind == EnvironmentKind.IMAGE else [],
     }
     return render(request, "environments/version_form.html", context, status=400 if form.error_field else 200)
 
@@ -91,10 +95,12 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     other = find_version(workspace, name, other_number) if other_number in others else None
     kind = kind_of(row)
     packages = kind.locked_packages(row.lock)
+    image = _image(row)
     context = {
         "version": row,
         "value": f"{name}:{number}",
         "packages": packages,
+        "image": image,
         "files": list(kind.version_files(row)),
         "words": KIND_FORMS[EnvironmentKind(row.kind)],
         "prepared": list(prepared_nodes(row, workspace)),
@@ -102,7 +108,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "runs": runs_of(row, workspace),
         "others": others,
         "other": other,
-        "changes": compare_packages(kind_of(other).locked_packages(other.lock), packages) if other else (),
+        "changes": _changes(other, row) if other else (),
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     response = render_part(request, "environments/version.html", "environments/_version.html", context)
@@ -139,6 +145,24 @@ def clone(request: WorkspaceRequest, name: str) -> HttpResponse:
         messages.error(request, f"It was not cloned: {error.message}.")
         return redirect("environment-version", name, number) if number else redirect("environment", name)
     return redirect("environment-version", version.environment.name, version.number)
+
+
+def _image(row: EnvironmentVersion) -> ImageLock | None:
+    return read_image_lock(row.lock) if row.kind == EnvironmentKind.IMAGE and row.lock else None
+
+
+def _changes(before: EnvironmentVersion, after: EnvironmentVersion) -> tuple[PackageChange, ...]:
+    old, new = _image(before), _image(after)
+    if old is not None and new is not None:
+        return compare_images(old, new)
+    return compare_packages(
+        kind_of(before).locked_packages(before.lock), kind_of(after).locked_packages(after.lock)
+    )
+
+
+def _workspace_secrets(request: WorkspaceRequest) -> list[str]:
+    """Returns the names of the secrets that may hold the login of a registry."""
+    return [secret.name for secret in store.visible(request.principal) if secret.user_id is None]
 
 
 def _version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from environments import catalog
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
+from trainhub_launch.findings.image import image_findings
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.scheduler.capacity import FreeNode
@@ -18,7 +19,7 @@ from workspaces.models import Workspace
 def check_interpreters(
     spec: RunSpec, placement: Placement | Refusal, nodes: tuple[FreeNode, ...], workspace: Workspace
 ) -> Iterator[Finding]:
-    """Yields findings about the nodes of `placement`; checks the environment even if there are none yet."""
+    """Yields findings about the environment and the nodes of `placement`, also if there are none yet."""
     try:
         environment = catalog.find(spec.environment, workspace)
     except SpecError as error:
@@ -26,6 +27,7 @@ def check_interpreters(
         if error.field != "environment.name":
             yield Finding("error", error.field, error.message)
         return
+    yield from image_findings(spec, environment)
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
     chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]
     versions: dict[str, str] = {}

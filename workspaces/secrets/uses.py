@@ -13,7 +13,7 @@ from workspaces.models import Secret, SecretUse, User, Workspace
 from workspaces.secrets import store
 from workspaces.secrets.errors import SecretsUnavailable
 
-RUN, WEBHOOK = "run", "webhook"
+RUN, WEBHOOK, ENVIRONMENT = "run", "webhook", "environment"
 
 
 class MissingSecret(SecretsUnavailable):
