@@ -28,6 +28,9 @@ def check_interpreters(
             yield Finding("error", error.field, error.message)
         return
     yield from image_findings(spec, environment)
+    if environment.image:
+        # It brings its own Python.
+        return
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
     chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]
     versions: dict[str, str] = {}

@@ -6,7 +6,9 @@ import json
 import shutil
 import socket
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tests.environments.container_images import MadeImage, push
 from tests.hub import eventually, free_port
@@ -17,15 +19,23 @@ _HTPASSWD = f"{USER}:$2b$04$J6hJ4zNjC82u6Xj1zPe8J.CLGV3s9KtOoQ4Bgz6QaH2i/3L1wEhQ
 
 
 class ImageRegistry:
-    """`log`: what the registry has been asked. `certificate` and `key`: files, for TLS."""
+    """`log`: what the registry has been asked. `data`: its files. `certificate` and `key`: for TLS. `more`:
+    further parts of its configuration."""
 
-    def __init__(self, folder: Path, *, certificate: Path | None = None, key: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
         program = shutil.which("docker-registry")
         assert program, "docker-registry is missing: run .ci/system-packages"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         self.host = f"127.0.0.1:{free_port()}"
         self.url = f"http{'s' if certificate else ''}://{self.host}"
-        self.log = folder / "registry.log"
+        self.log, self.data = folder / "registry.log", folder / "data"
         passwords, settings = folder / "htpasswd", folder / "config.json"
         passwords.write_text(_HTPASSWD)
         tls = {"tls": {"certificate": str(certificate), "key": str(key)}} if certificate else {}
@@ -35,9 +45,10 @@ class ImageRegistry:
                 {
                     "version": 0.1,
                     "log": {"level": "info"},
-                    "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+                    "storage": {"filesystem": {"rootdirectory": str(self.data)}},
                     "http": {"addr": self.host, "secret": "of the tests", **tls},
                     "auth": {"htpasswd": {"realm": "team", "path": str(passwords)}},
+                    **(more or {}),
                 }
             )
         )
