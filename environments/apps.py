@@ -10,3 +10,8 @@ class EnvironmentsConfig(AppConfig):
 
     def ready(self) -> None:
         blob_gc.add_shared(self.get_model("PackageFile"))
+        blob_gc.add(
+            self.get_model("ImageBlob"),
+            workspace="version__environment__workspace",
+            person="version__created_by",
+        )

@@ -117,3 +117,15 @@ class PackageFile(models.Model):
 
     def __str__(self) -> str:
         return self.sha256
+
+
+class ImageBlob(models.Model):
+    """A part of the image of a version that the hub has stored: the manifest, the configuration or a layer.
+    Nodes get it for this version only: that its bytes are stored for another one is no permission."""
+
+    version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="image_blobs")
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size_bytes = models.BigIntegerField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "sha256"], name="image_blob_once")]

@@ -6,9 +6,11 @@ from enum import StrEnum
 
 
 class EnvironmentKind(StrEnum):
-    """How a version is described. PIP: by requirements, which the hub resolves to a lock."""
+    """How a version is described. PIP: by requirements, which the hub resolves to a lock. IMAGE: by the
+    reference of a container image."""
 
     PIP = "pip"
+    IMAGE = "image"
 
 
 class VersionState(StrEnum):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.routing import Route
 
+from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import package_routes
 from jobs.transfer import downloads, uploads
@@ -43,4 +44,7 @@ routes = [
     Route("/api/v1/runs/{run:str}/logs/{name:rest}", downloads.log, methods=["GET"]),
     Route("/api/v1/builds/{build:str}/log", downloads.build_log, methods=["GET"]),
     Route("/api/v1/runs/{run:str}/outputs/{path:rest}", downloads.output, methods=["GET"]),
+    Route("/v2/", image_routes.root, methods=["GET"]),
+    Route("/v2/env/{version:int}/manifests/{digest:str}", image_routes.manifest, methods=["GET"]),
+    Route("/v2/env/{version:int}/blobs/{digest:str}", image_routes.blob, methods=["GET"]),
 ]

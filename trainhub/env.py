@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -75,6 +76,14 @@ def split_words(name: str, default: str = "") -> list[str]:
 
 def folder(name: str, default: Path) -> Path:
     return Path(os.environ.get(name) or default).expanduser().resolve()
+
+
+def image_registry(name: str) -> str:
+    """Returns the address of a registry, HOST[:PORT][/FOLDER], or "" if the variable is not set."""
+    value = os.environ.get(name, "").strip().strip("/")
+    if value and not re.fullmatch(r"[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[a-z0-9._-]+)*", value):
+        raise EnvError(f"{name}={value} must be HOST[:PORT][/FOLDER], such as registry.example.org/mirror")
+    return value
 
 
 def url_of_kind(name: str, url: str, kinds: tuple[str, ...]) -> str:

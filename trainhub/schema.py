@@ -20,7 +20,7 @@ from registry.transfer.routes import routes as model_bytes
 from tracking.curves.download import routes as curve_files
 from workspaces.http.problems import CONTENT_TYPE
 
-NODE_ROUTES = "/api/v1/node/"
+NODE_ROUTES = ("/api/v1/node/", "/v2/")
 CHANGING_METHODS = ("post", "put", "patch", "delete")
 BYTES_TYPE = "application/octet-stream"
 JSON_TYPE = "application/json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -28,7 +28,11 @@ class EnvironmentSpec:
     virtual environment made from `requirements` with pip, `python` being its base interpreter ("" = the
     node's default). `index_urls`: the first is pip's index, the others are extra ones. `lock`: the text of a
     requirements file with every package, its exact version and its hashes, which is then installed instead;
-    agents that do not know it install `requirements`."""
+    agents that do not know it install `requirements`.
+
+    `image`: of kind `image`, in which the ranks run: {"reference": as the person named it, "digest": of the
+    manifest, "pull": the name by which nodes get exactly that one, "environment": its variables as
+    NAME=value, "working_dir": its own folder}. The last two are for pages: nodes ask their engine."""
 
     name: str
     version: str
@@ -37,6 +41,7 @@ class EnvironmentSpec:
     requirements: tuple[str, ...] = ()
     index_urls: tuple[str, ...] = ()
     lock: str = ""
+    image: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -47,11 +52,14 @@ class EnvironmentSpec:
         # Without a lock the digest is that of earlier versions, whose environments stay valid.
         if self.lock:
             content.append(self.lock)
+        if self.image:
+            content.append([self.image["pull"], self.image["digest"]])
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
 
     def to_json(self) -> JsonObject:
-        lock = {"lock": self.lock} if self.lock else {}
-        return lock | {
+        later: JsonObject = {"lock": self.lock} if self.lock else {}
+        later |= {"image": dict(self.image)} if self.image else {}
+        return later | {
             "name": self.name,
             "version": self.version,
             "kind": self.kind,
@@ -71,7 +79,19 @@ class EnvironmentSpec:
             index_urls=tuple(data["index_urls"]),
             # An upgraded agent still reads orders of an older version, which had no locks.
             lock=data.get("lock", ""),
+            image=dict(data.get("image", {})),
         )
+
+
+@dataclass(frozen=True)
+class ImageRegistry:
+    """Where a node pulls the image of its environment from: the hub. `address`: registry and repository,
+    such as "hub.example.org:443/env/7"; `ADDRESS@DIGEST` is the name to pull. `token`: the password, with any
+    user name, such as "node"; it opens this image only, and ends with the node's part of the attempt. For a
+    file that the engine reads, never for an argument."""
+
+    address: str
+    token: str
 
 
 @dataclass(frozen=True)
@@ -88,7 +108,8 @@ class NodeOrder:
     `command`. `memory_bytes`, `cpus` and `disk_bytes`: what the part may use; None = whatever is there.
     `person`: the name with which the person who submitted the run signs in; "" = nobody any more; None = an
     older hub, which does not say. `package_index`: the address of the hub's own index with the files of the
-    environment's lock, "" if it has none; `package_ticket`: what opens it."""
+    environment's lock, "" if it has none; `package_ticket`: what opens it. `image_registry`: None = the node
+    pulls `environment.image["pull"]`."""
 
     run: str
     attempt: int
@@ -109,6 +130,7 @@ class NodeOrder:
     package_index: str = ""
     package_ticket: str = ""
     kind: str = OrderKind.RUN
+    image_registry: ImageRegistry | None = None
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -118,6 +140,7 @@ class NodeOrder:
             "disk_bytes": self.disk_bytes,
             "person": self.person,
             **(packages if self.package_index else {}),
+            "image_registry": asdict(self.image_registry) if self.image_registry else None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -165,4 +188,9 @@ class NodeOrder:
             package_index=data.get("package_index", ""),
             package_ticket=data.get("package_ticket", ""),
             kind=data.get("kind", OrderKind.RUN),
+            image_registry=_image_registry(data.get("image_registry")),
         )
+
+
+def _image_registry(data: Mapping[str, Any] | None) -> ImageRegistry | None:
+    return ImageRegistry(data["address"], data["token"]) if data else None

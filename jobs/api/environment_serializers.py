@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
+from environments.images.source import split_source
 from environments.models import Environment, EnvironmentVersion
 from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
@@ -47,6 +48,20 @@ class NewVersionSerializer(serializers.Serializer[object]):
     pylock = serializers.CharField(
         required=False,
         help_text="For kind `pip`, instead of `requirements`: the text of a pylock.toml (PEP 751).",
+    )
+    image = serializers.CharField(
+        required=False,
+        help_text=(
+            "For kind `image`: its reference, such as `ghcr.io/team/train:1`. What it means when the version "
+            "is made is kept."
+        ),
+    )
+    registry_secret = serializers.CharField(
+        required=False,
+        help_text=(
+            "For kind `image`: the name of a secret of the workspace whose value is `user:password` for the "
+            "registry."
+        ),
     )
 
 
@@ -134,6 +149,12 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
     requirements = serializers.SerializerMethodField(
         help_text="The lines of requirements as they were given; empty for other sources."
     )
+    image = serializers.SerializerMethodField(
+        help_text="The reference of kind `image` as it was given; empty for others."
+    )
+    registry_secret = serializers.SerializerMethodField(
+        help_text="The name of the secret with the registry's login, for kind `image`, or empty."
+    )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
 
     class Meta:
@@ -146,6 +167,8 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
             "state",
             "failure",
             "requirements",
+            "image",
+            "registry_secret",
             "source",
             "package_count",
             "download_bytes",
@@ -169,10 +192,19 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         is_list = version.kind == EnvironmentKind.PIP and not is_project(version.source)
         return version.source.splitlines() if is_list else []
 
+    def get_image(self, version: EnvironmentVersion) -> str:
+        return split_source(version.source).image if version.kind == EnvironmentKind.IMAGE else ""
+
+    def get_registry_secret(self, version: EnvironmentVersion) -> str:
+        return split_source(version.source).registry_secret if version.kind == EnvironmentKind.IMAGE else ""
+
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):
     lock = serializers.CharField(
-        help_text="Every package with its version and hashes, as pip reads them; empty until it is locked."
+        help_text=(
+            "Every package with its version and hashes, as pip reads them; of kind `image` a JSON text with "
+            "the digest, layers and variables of the image; empty until it is locked."
+        )
     )
     builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
+from environments.images.source import SECRET_FIELD, ImageSource, split_source
 from environments.kinds.all_kinds import KINDS
 from environments.projects.source_text import MAX_BYTES, join_files
 from environments.states import EnvironmentKind
@@ -25,9 +26,17 @@ class VersionForm:
     error_field: str = ""
     error: str = ""
 
+    @property
+    def image(self) -> str:
+        return split_source(self.source).image
+
+    @property
+    def registry_secret(self) -> str:
+        return split_source(self.source).registry_secret
+
     def with_error(self, error: SpecError) -> VersionForm:
         sentence = f"{error.message[:1].upper()}{error.message[1:]}."
-        is_known = error.field in ("name", "python")
+        is_known = error.field in ("name", "python", SECRET_FIELD)
         return replace(self, error_field=error.field if is_known else "source", error=sentence)
 
 
@@ -38,7 +47,7 @@ def read_form(request: HttpRequest, name: str, kind: str) -> VersionForm:
         name or request.POST.get("name", ""),
         kind,
         request.POST.get("python", "").strip() if KINDS[kind].has_python else "",
-        request.POST.get("source", "").replace("\r\n", "\n"),
+        _typed_source(request, kind),
     )
     files = [item for item in request.FILES.getlist("file") if isinstance(item, UploadedFile) and item.size]
     if not files:
@@ -48,6 +57,13 @@ def read_form(request: HttpRequest, name: str, kind: str) -> VersionForm:
         return replace(form, source=join_files(texts))
     except SpecError as error:
         return form.with_error(error)
+
+
+def _typed_source(request: HttpRequest, kind: str) -> str:
+    text = request.POST.get("source", "").replace("\r\n", "\n")
+    if kind != EnvironmentKind.IMAGE:
+        return text
+    return ImageSource(text.strip(), request.POST.get(SECRET_FIELD, "").strip()).text
 
 
 def _text_of(file: UploadedFile[bytes], field: str) -> str:

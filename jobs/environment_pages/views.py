@@ -11,6 +11,7 @@ from clusters.visibility import visible_nodes
 from environments import changes
 from environments.catalog import curated_version
 from environments.curated import SETS
+from environments.images.image_lock import ImageLock, read_image_lock
 from environments.kinds.all_kinds import KINDS, kind_of
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
@@ -33,6 +34,7 @@ from jobs.views.partials import render_part, wants_part
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
+from workspaces.secrets import store
 from workspaces.states import Role
 
 MAX_NUMBER_DIGITS = 9
@@ -85,6 +87,7 @@ def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpRespon
         "has_python": KINDS[form.kind].has_python,
         "words": KIND_FORMS[EnvironmentKind(form.kind)],
         "kinds": KIND_FORMS,
+        "secret_names": _workspace_secrets(request) if form.kind == EnvironmentKind.IMAGE else [],
     }
     return render(request, "environments/version_form.html", context, status=400 if form.error_field else 200)
 
@@ -98,10 +101,12 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     row = _version(workspace, name, number)
     kind = kind_of(row)
     packages = kind.locked_packages(row.lock)
+    image = _image(row)
     context = {
         "version": row,
         "value": f"{name}:{number}",
         "packages": packages,
+        "image": image,
         "files": list(kind.version_files(row)),
         "words": KIND_FORMS[EnvironmentKind(row.kind)],
         **_nodes(row, workspace),
@@ -154,6 +159,15 @@ def _nodes(version: EnvironmentVersion, workspace: Workspace) -> dict[str, objec
         return {}
     target = BuildTarget(kind_of(version).node_spec(version), version)
     return nodes_context(target, node_environments_of(version, workspace))
+
+
+def _image(row: EnvironmentVersion) -> ImageLock | None:
+    return read_image_lock(row.lock) if row.kind == EnvironmentKind.IMAGE and row.lock else None
+
+
+def _workspace_secrets(request: WorkspaceRequest) -> list[str]:
+    """Returns the names of the secrets that may hold the login of a registry."""
+    return [secret.name for secret in store.visible(request.principal) if secret.user_id is None]
 
 
 def _version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion:

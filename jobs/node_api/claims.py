@@ -20,6 +20,7 @@ from jobs import lifecycle
 from jobs.attempts import final_plan
 from jobs.attempts.attempt_end import end_attempt
 from jobs.builds.models import is_build_id
+from jobs.image_registry import tickets
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.node_api.build_claims import claim_build
 from jobs.node_api.refusals import Later as Later  # noqa: PLC0414  # exported
@@ -114,6 +115,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     token = attempt_token(run.pk, attempt.number)
     environment = catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace)
     index, ticket = package_access(run.pk, attempt.number, spec.environment, run.workspace, hub_url)
+    image_registry = tickets.registry_of(part, hub_url) if environment.image else None
     return NodeOrder(
         run=run.pk,
         attempt=attempt.number,
@@ -124,7 +126,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         values=_values(run, attempt, hub_url, token, planned),
         # The node replaces this text in logs and records, so that a script that prints its environment does
         # not publish the token.
-        masked=(token, *filter(None, (ticket,))),
+        masked=(token, *filter(None, (ticket, image_registry.token if image_registry else ""))),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
         head=part.node_rank == 0,
@@ -136,6 +138,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         person=run.created_by.username if run.created_by and not run.created_by.is_service_account else "",
         package_index=index,
         package_ticket=ticket,
+        image_registry=image_registry,
     )
 
 

@@ -9,6 +9,7 @@ from environments import catalog
 from environments.catalog import PythonLookup, with_version
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
+from trainhub_launch.findings.image import image_findings
 from trainhub_launch.frameworks import demand
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.order import EnvironmentSpec
@@ -30,13 +31,17 @@ def nodes_python(spec: RunSpec, nodes: tuple[FreeNode, ...], workspace: Workspac
 def check_interpreters(
     spec: RunSpec, placement: Placement | Refusal, nodes: tuple[FreeNode, ...], workspace: Workspace
 ) -> Iterator[Finding]:
-    """Yields findings about the nodes of `placement`; checks the environment even if there are none yet."""
+    """Yields findings about the environment and the nodes of `placement`, also if there are none yet."""
     try:
         environment = catalog.find(spec.environment, workspace)
     except SpecError as error:
         # A name that does not exist is reported with everything else that the spec names wrongly.
         if error.field != "environment.name":
             yield Finding("error", error.field, error.message)
+        return
+    yield from image_findings(spec, environment)
+    if environment.image:
+        # It brings its own Python.
         return
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
     chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from environments.catalog import curated_version
 from environments.curated import SETS
+from environments.images.display import compare_images
+from environments.images.image_lock import read_image_lock
 from environments.kinds.all_kinds import kind_of
 from environments.lock_file import PackageChange, compare_packages
 from environments.models import EnvironmentVersion
+from environments.states import EnvironmentKind
 from jobs.sources.own_environments import find_version
 from workspaces.models import Workspace
 
@@ -37,12 +40,17 @@ def compare(version: EnvironmentVersion, workspace: Workspace, value: str) -> Co
     other = _find(version, workspace, value)
     if other is None or str(other) == str(version):
         return Comparison(choices)
-    packages, others = (kind_of(item).locked_packages(item.lock) for item in (version, other))
     # A curated environment has one version only.
     label = str(other) if other.pk else other.environment.name
-    return Comparison(
-        choices, value, label, bool(other.lock), compare_packages(others, packages) if other.lock else ()
-    )
+    changes = _changes(other, version) if other.lock else ()
+    return Comparison(choices, value, label, bool(other.lock), changes)
+
+
+def _changes(before: EnvironmentVersion, after: EnvironmentVersion) -> tuple[PackageChange, ...]:
+    if {before.kind, after.kind} == {EnvironmentKind.IMAGE.value}:
+        return compare_images(read_image_lock(before.lock), read_image_lock(after.lock))
+    old, new = (kind_of(version).locked_packages(version.lock) for version in (before, after))
+    return compare_packages(old, new)
 
 
 def _find(version: EnvironmentVersion, workspace: Workspace, value: str) -> EnvironmentVersion | None:

@@ -57,7 +57,12 @@ ACTIONS = (
     Action("New run", "submit job start training", "wizard-start", role=Role.CONTRIBUTOR),
     Action("Add a machine", "node join agent", "add-machine", for_operators=True),
     Action("Add a cluster", "create provider", "add-cluster", for_operators=True),
-    Action("New environment", "create packages requirements pip", "environment-new", role=Role.CONTRIBUTOR),
+    Action(
+        "New environment",
+        "create packages requirements pip container image docker",
+        "environment-new",
+        role=Role.CONTRIBUTOR,
+    ),
     Action("Upload a model", "register version", "model-upload", role=Role.CONTRIBUTOR),
     Action("Compare runs", "difference", "compare"),
     Action("Switch theme", "dark light colour", command="theme"),

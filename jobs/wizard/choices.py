@@ -11,6 +11,9 @@ from clusters.offers import nodes_of
 from clusters.visibility import clusters_of
 from environments import curated
 from environments.catalog import SYSTEM
+from environments.images.display import image_sentence
+from environments.images.image_lock import read_image_lock
+from environments.states import EnvironmentKind
 from jobs.models import Experiment, Run, Snapshot
 from jobs.sources import examples
 from jobs.sources.examples import Example
@@ -175,7 +178,9 @@ def _own_choice(row: OwnRow, costs: Mapping[tuple[str, str], FirstUse]) -> Envir
     later = "" if newest.is_locked else f" Version {newest.number} is not locked: {newest.state}."
     later += f" {row.notice}" if row.notice else ""
     sentence = (
-        f"Python {locked.python} with locked packages: {', '.join(packages_of(locked)[:MAX_PACKAGES])}."
+        image_sentence(read_image_lock(locked.lock))
+        if locked.kind == EnvironmentKind.IMAGE
+        else f"Python {locked.python} with locked packages: {', '.join(packages_of(locked)[:MAX_PACKAGES])}."
     )
     return EnvironmentChoice(
         f"{name}:{locked.number}",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from environments import changes
+from environments import changes, resolver
+from environments.images.source import ImageSource
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
+from tests.people import make_owner, principal_of
 from workspaces.access import Principal
+from workspaces.secrets import store
 
 LOCK = f"tinylib==1.0 \\\n    --hash=sha256:{'a' * 64}\n"
 
@@ -33,3 +36,17 @@ def failed(
     EnvironmentVersion.objects.filter(pk=version.pk).update(state=VersionState.FAILED, failure=failure)
     version.refresh_from_db()
     return version
+
+
+def resolved_image(who: Principal, image: str, secret: str = "", name: str = "boxed") -> EnvironmentVersion:
+    """Returns the next version of kind `image`, after the hub has asked the registry."""
+    version = changes.create_version(who, name, "image", ImageSource(image, secret).text)
+    resolver.resolve(version.pk)
+    version.refresh_from_db()
+    return version
+
+
+def put_secret(name: str, value: str) -> str:
+    """Stores a secret of the workspace and returns its name."""
+    store.put(principal_of(make_owner()), name, value, store.WORKSPACE)
+    return name

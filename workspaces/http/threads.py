@@ -31,6 +31,14 @@ async def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -
     )
 
 
+async def in_limited_threads(
+    limiter: anyio.CapacityLimiter, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Runs blocking work that takes long in threads beside the pool, as many at once as `limiter` admits."""
+    work = partial(_with_connections, partial(function, *args, **kwargs))
+    return await anyio.to_thread.run_sync(work, limiter=limiter)
+
+
 def waiting_in_turn() -> int:
     """Returns how many calls of `in_turn` wait now."""
     return _few.statistics().tasks_waiting

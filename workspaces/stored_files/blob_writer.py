@@ -46,6 +46,15 @@ class BlobWriter:
         self._hash.update(chunk)
         self.size += len(chunk)
 
+    def flush(self) -> None:
+        """Lets readers see what has been written up to now."""
+        self._file.flush()
+
+    def open_to_read(self) -> int:
+        """Returns a descriptor of the unfinished file, for reading only, which the caller closes. It stays
+        good when the file gets its name, and when it is dropped."""
+        return os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+
     @property
     def sha256(self) -> str:
         """The SHA-256 of the bytes written up to now."""

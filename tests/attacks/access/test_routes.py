@@ -56,6 +56,7 @@ class Rule:
             "person": people,
             "self": ["contributor"],
             "node": ["node"],
+            "order": ["order"],
             "closed": [],
             "ticket": [],
         }

@@ -20,6 +20,7 @@ from registry.aliases import set_alias
 from registry.model_metadata import set_tag
 from registry.registration import register
 from tests.attacks.access.accounts import accounts_of
+from tests.attacks.access.images import ordered_image
 from tests.environments.locks import locked
 from tests.jobs.builders import running
 from tests.people import (
@@ -109,7 +110,9 @@ def build() -> World:
         "experiment": done.experiment_id,
         "deleted_experiment": old.pk,
     }
-    return World(people, tokens, values, _special(who, (active, done, deleted), old))
+    special = _special(who, (active, done, deleted), old)
+    tokens["order"], of_image = ordered_image(who, active, played.node)
+    return World(people, tokens, values, _Prefixes({**special, **of_image}))
 
 
 def _people() -> dict[str, User]:
