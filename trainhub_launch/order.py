@@ -20,7 +20,11 @@ class EnvironmentSpec:
     virtual environment made from `requirements` with pip, `python` being its base interpreter ("" = the
     node's default). `index_urls`: the first is pip's index, the others are extra ones. `lock`: the text of a
     requirements file with every package, its exact version and its hashes, which is then installed instead;
-    agents that do not know it install `requirements`."""
+    agents that do not know it install `requirements`.
+
+    `image`: of kind `image`, in which the ranks run: {"reference": as the person named it, "digest": of the
+    manifest, "pull": the name by which nodes get exactly that one, "environment": its variables as
+    NAME=value, "working_dir": its own folder}. The last two are for pages: nodes ask their engine."""
 
     name: str
     version: str
@@ -29,6 +33,7 @@ class EnvironmentSpec:
     requirements: tuple[str, ...] = ()
     index_urls: tuple[str, ...] = ()
     lock: str = ""
+    image: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -39,11 +44,14 @@ class EnvironmentSpec:
         # Without a lock the digest is that of earlier versions, whose environments stay valid.
         if self.lock:
             content.append(self.lock)
+        if self.image:
+            content.append([self.image["pull"], self.image["digest"]])
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
 
     def to_json(self) -> JsonObject:
-        lock = {"lock": self.lock} if self.lock else {}
-        return lock | {
+        later: JsonObject = {"lock": self.lock} if self.lock else {}
+        later |= {"image": dict(self.image)} if self.image else {}
+        return later | {
             "name": self.name,
             "version": self.version,
             "kind": self.kind,
@@ -63,6 +71,7 @@ class EnvironmentSpec:
             index_urls=tuple(data["index_urls"]),
             # An upgraded agent still reads orders of an older version, which had no locks.
             lock=data.get("lock", ""),
+            image=dict(data.get("image", {})),
         )
 
 

@@ -31,11 +31,16 @@ if ROLE == "trial":
 from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
-if not GANG.python:
+if GANG.uses_image:
+    from trainhub_node.supervisor import container
+
+    GANG.run_step(container.start)
+    GANG.run_step(container.enter)
+elif not GANG.python:
     from trainhub_node.environments import build
 
     GANG.run_step(build.build)
-if GANG.terms.get("isolation"):
+if GANG.terms.get("isolation") and not GANG.uses_image:
     from trainhub_node.supervisor import separation
 
     GANG.run_step(separation.separate)

@@ -11,7 +11,7 @@ import os
 import sys
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
-from trainhub_node.environments import builder_account
+from trainhub_node.environments import build_process, builder_account
 from trainhub_node.environments.progress_report import ProgressReport
 from trainhub_node.supervisor import gang as gangs
 from trainhub_node.supervisor import rank, variables
@@ -19,18 +19,12 @@ from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
     from trainhub_node.isolation.namespaces import Namespaces
-else:
-    import _signal as signal  # `signal` itself builds enums for 5 ms
 
 LOG = ENVIRONMENT_LOG
-TAIL_BYTES = 16384
-STOP_CHECK_S = 0.25
-TERM_GRACE_S = 3.0
 BUILDER = "trainhub-build"
 PIP_OPTIONS = ("--no-input", "--progress-bar", "off", "--disable-pip-version-check")
 WHEEL = ".whl"
@@ -139,7 +133,7 @@ class EnvironmentBuild:
         if code == 0:
             code = self._call(install, {})
         if code != 0:
-            reason = hash_mismatch(_tail(self._gang)) or _last_error(self._gang)
+            reason = hash_mismatch(build_process.log_tail(self._gang)) or _last_error(self._gang)
             raise PreparationFailed(
                 "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
             )
@@ -174,9 +168,9 @@ class EnvironmentBuild:
             self._exec(argv, {**self._environment(), **extra}, log)
         os.close(log)
         try:
-            return _wait(self._gang, pid, progress)
+            return build_process.wait_for_exit(self._gang, pid, progress.write)
         except BaseException:
-            _terminate(pid)
+            build_process.end_group(pid)
             raise
 
     def _environment(self) -> dict[str, str]:
@@ -239,30 +233,9 @@ def _without_password(item: str) -> str:
     return f"{scheme}://****@{rest[len(user) + 1 :]}" if separator and at and host else item
 
 
-def _wait(gang: Gang, pid: int, progress: ProgressReport) -> int:
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        gang.check_stop()
-        progress.write()
-        # The child blocks these signals, so that none is lost between the checks above and this wait.
-        signal.sigtimedwait((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM), STOP_CHECK_S)
-
-
-def _terminate(pid: int) -> None:
-    """Ends pip and all that it started: SIGTERM, and SIGKILL when pip has ended or its grace is over."""
-    rank.signal_group(pid, signal.SIGTERM)
-    signal.sigtimedwait((signal.SIGCHLD,), TERM_GRACE_S)
-    # Also where pip itself has ended: a compiler may have ignored SIGTERM. Before `waitpid`, because until
-    # then no other group can get this id.
-    rank.signal_group(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-
-
 def _last_error(gang: Gang) -> str:
     """Returns the last line that pip marks as an error, else the last line."""
-    lines = _tail(gang)
+    lines = build_process.log_tail(gang)
     errors = [line for line in lines if line.startswith(("ERROR:", "error:", "Error:"))]
     return (errors or lines or ["it wrote no message"])[-1]
 
@@ -278,11 +251,3 @@ def hash_mismatch(lines: list[str]) -> str:
         f"the file of {package} on the index is not the one that was locked: its hash differs. Make a new "
         "version of the environment if the file was replaced on purpose."
     )
-
-
-def _tail(gang: Gang) -> list[str]:
-    """Returns the last lines of the build log, without empty ones."""
-    with open(gang.folder.log(LOG), "rb") as file:
-        file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-        text = file.read().decode(errors="replace")
-    return [line.strip() for line in text.splitlines() if line.strip()]

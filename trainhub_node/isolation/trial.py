@@ -39,7 +39,7 @@ def run(folder: str, uid: int) -> NoReturn:
     try:
         if os.geteuid() == 0:
             os.chown(own, uid, uid)
-        made = namespaces.make(view)
+        made = namespaces.make(lambda: mounts.arrange(view))
         pid = made.fork()
         if pid == 0:
             _use(made, own, uid)
