@@ -35,7 +35,6 @@ if GANG.uses_image:
     from trainhub_node.supervisor import container
 
     GANG.run_step(container.start)
-    GANG.run_step(container.enter)
 elif not GANG.python:
     from trainhub_node.environments import build
 

@@ -44,7 +44,7 @@ def call_engine(
     Files in memory, not pipes: what the engine leaves running keeps its end of a pipe open."""
     output, errors = os.memfd_create("output"), os.memfd_create("errors")
     try:
-        code = _run(gang, argv, variables, output, errors, timeout_s)
+        code = _run(gang, (argv, variables), (output, errors), timeout_s)
         return EngineResult(code, _content(output), _content(errors))
     finally:
         os.close(output)
@@ -58,19 +58,18 @@ def call_with_log(gang: Gang, argv: Sequence[str], variables: Mapping[str, str],
     gangs.append_to_file(path, f"+ {' '.join(argv)}\n".encode(errors="backslashreplace"))
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        return _run(gang, argv, variables, log, log, timeout_s)
+        return _run(gang, (argv, variables), (log, log), timeout_s)
     finally:
         os.close(log)
 
 
 def _run(
     gang: Gang,
-    argv: Sequence[str],
-    variables: Mapping[str, str],
-    output: int,
-    errors: int,
+    call: tuple[Sequence[str], Mapping[str, str]],
+    files: tuple[int, int],
     timeout_s: float,
 ) -> int:
+    """Runs the program of `call` with `files` as its output and errors."""
     deadline = time.monotonic() + timeout_s
 
     def check_deadline() -> None:
@@ -79,7 +78,7 @@ def _run(
 
     pid = os.fork()
     if pid == 0:
-        _exec(argv, variables, output, errors)
+        _exec(*call, *files)
     try:
         return build_process.wait_for_exit(gang, pid, check_deadline)
     except BaseException:

@@ -41,10 +41,8 @@ NO_GPU = {
 
 
 def start(gang: Gang) -> None:
-    """Starts the container of the run. Sets `gang.container` and `gang.image_variables`. Raises
-    PreparationFailed, and StopRequested.
-
-    Before the child gives up any rights: an account that is not root needs them for podman."""
+    """Starts the container of the run and makes namespaces in it. Sets `gang.image_variables`,
+    `gang.namespaces` and `gang.python`. Raises PreparationFailed, and StopRequested."""
     gang.check_stop()
     terms = gang.terms.get("engine")
     if terms is None:
@@ -63,7 +61,8 @@ def start(gang: Gang) -> None:
             raise _start_failure(gang, engine, error)
         # Somebody has removed the image from this node since a run used it.
         gang.image_variables, is_new = images.fetch_image(gang, engine), True
-    gang.container = _container(gang, engine)
+    # Only now does the child give up rights: an account that is not root needs them for podman.
+    _enter(gang, _container(gang, engine))
 
 
 class Container:
@@ -80,16 +79,14 @@ class Container:
         syscalls.unshare(CLONE_NEWPID)
 
 
-def enter(gang: Gang) -> None:
-    """Sets `gang.namespaces` and `gang.python`. Raises PreparationFailed, and StopRequested."""
+def _enter(gang: Gang, container: Container) -> None:
     gang.check_stop()
     syscalls.adopt_orphans()
     if gang.terms.get("isolation"):
         separation.enter_domain(gang)
     # It imports a module at its first call, which ranks need and do not find in the image.
     os.get_exec_path({})
-    account, container = gang.terms["account"], gang.container
-    assert container is not None
+    account = gang.terms["account"]
     arranged = view.ContainerView(
         container.mounts,
         writable=[mount.target for mount in _mounts(gang) if not mount.is_read_only],
@@ -104,7 +101,7 @@ def enter(gang: Gang) -> None:
         raise PreparationFailed(
             "environment", f"Node {gang.terms['node']} could not enter the run's container: {error}."
         ) from error
-    gang.python = in_container.find_program(gang, "python3", "python") or ""
+    gang.python = in_container.find_program(gang, gang.namespaces, "python3", "python") or ""
     if not gang.python and any(process["argv"][0] == "python" for process in gang.processes):
         image = gang.order["environment"]["image"]["reference"]
         raise PreparationFailed(
@@ -118,7 +115,7 @@ def _make_folders(gang: Gang) -> None:
     account = gang.terms["account"]
     if account is not None:
         names, _ = devices.device_nodes(devices.gpu_uuids(gang.processes))
-        # Looked up here: the image's files of accounts are anybody's, and so are the libraries that read them.
+        # Looked up outside: the image's files of accounts, and the libraries that read them, are anybody's.
         groups = account["groups"]
         if groups is None:
             groups = os.getgrouplist(account["name"], account["gid"])

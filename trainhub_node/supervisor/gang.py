@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from trainhub_node.isolation.cgroups import Group
     from trainhub_node.isolation.namespaces import Namespaces
-    from trainhub_node.supervisor.container import Container
 
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 
@@ -43,8 +42,7 @@ class Gang:
     `wrappers`: process id -> rank of wrappers that are our children. `state` is the content of
     `state.json`, which only this process writes and the agent reads. `python`: the environment's
     interpreter, once it is prepared. `namespaces`: those of the run, if it has its own; `group`: its control
-    groups. `container`: that of a run in an image, and `image_variables`: what the image sets in the
-    environment. `launcher`: mpirun, or on the run's other nodes its daemon."""
+    groups. `image_variables`: what the image of a run in a container sets in the environment. `launcher`: mpirun, or on the run's other nodes its daemon."""
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
@@ -62,7 +60,6 @@ class Gang:
         self.locks: list[int] = []
         self.namespaces: Namespaces | None = None
         self.group: Group | None = None
-        self.container: Container | None = None
         self.image_variables: dict[str, str] | None = None
         self.running_since: float | None = None
         self.state: dict[str, Any] = {

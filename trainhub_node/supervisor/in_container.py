@@ -8,16 +8,15 @@ from trainhub_node.supervisor import variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trainhub_node.isolation.namespaces import Namespaces
     from trainhub_node.supervisor.gang import Gang
 
 MAX_PATH_BYTES = 65536
 
 
-def find_program(gang: Gang, *names: str) -> str | None:
+def find_program(gang: Gang, namespaces: Namespaces, *names: str) -> str | None:
     """Returns the path of the first of `names` on the image's PATH, or None."""
     path = (gang.image_variables or {}).get("PATH") or variables.DEFAULT_PATH
-    namespaces = gang.namespaces
-    assert namespaces is not None
     reading, writing = os.pipe2(os.O_CLOEXEC)
     pid = namespaces.fork()
     if pid == 0:
