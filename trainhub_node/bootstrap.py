@@ -1,4 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial FOLDER`: the processes between the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial FOLDER`: the processes between the agent
+and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -27,6 +28,11 @@ if ROLE == "trial":
     from trainhub_node.isolation import trial
 
     trial.run(FOLDER, int(sys.argv[3]))
+
+if ROLE == "container-trial":
+    from trainhub_node.containers import trial as container_trial
+
+    container_trial.run(FOLDER)
 
 from trainhub_node.supervisor import child
 

@@ -43,21 +43,19 @@ MAX_ACCOUNT_FILE_BYTES = 1024 * 1024
 
 
 class ContainerView:
-    """`namespace`: a descriptor of the container's namespace of mounts. `writable`: the paths into which the
+    """`writable`: the paths into which the
     ranks may write. `account_lines`: a file of accounts -> the line that it gets. `shm_bytes`: the size of
     /dev/shm, 0 is half of the machine's memory."""
 
-    def __init__(
-        self, namespace: int, writable: Iterable[str], account_lines: Mapping[str, str], shm_bytes: int
-    ) -> None:
-        self.namespace = namespace
+    def __init__(self, writable: Iterable[str], account_lines: Mapping[str, str], shm_bytes: int = 0) -> None:
         self.writable = list(writable)
         self.account_lines = dict(account_lines)
         self.shm_bytes = shm_bytes
 
-    def arrange(self) -> None:
-        """Moves this process to a copy of the container's mounts and arranges that. Raises OSError."""
-        syscalls.setns(self.namespace, CLONE_NEWNS)
+    def arrange(self, namespace: int) -> None:
+        """Moves this process to a copy of the container's mounts and arranges that. `namespace`: a
+        descriptor of the container's. Raises OSError."""
+        syscalls.setns(namespace, CLONE_NEWNS)
         syscalls.unshare(CLONE_NEWNS)
         os.chdir("/")
         syscalls.mount(None, "/", None, MS_REC | MS_SLAVE)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
-from trainhub_node.containers import view
+from trainhub_node.containers.container import Container
 from trainhub_node.containers.engine import DOCKER, PODMAN, Engine, EngineError, Mount
+from trainhub_node.containers.view import ContainerView
 from trainhub_node.environments import engine_call, images
 from trainhub_node.isolation import devices, namespaces, syscalls
-from trainhub_node.isolation.syscalls import CLONE_NEWPID, CLONE_NEWUSER
 from trainhub_node.supervisor import in_container, separation
 from trainhub_node.supervisor.gang import PreparationFailed
 
@@ -65,20 +65,6 @@ def start(gang: Gang) -> None:
     _enter(gang, _container(gang, engine))
 
 
-class Container:
-    """Descriptors of the namespaces of a container."""
-
-    def __init__(self, pid: int) -> None:
-        self.mounts = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-        self._user = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
-
-    def unshare_processes(self) -> None:
-        """Moves this process, of the account that has started the container, to its user namespace, and the
-        next child to a namespace of processes."""
-        syscalls.setns(self._user, CLONE_NEWUSER)
-        syscalls.unshare(CLONE_NEWPID)
-
-
 def _enter(gang: Gang, container: Container) -> None:
     gang.check_stop()
     syscalls.adopt_orphans()
@@ -87,16 +73,13 @@ def _enter(gang: Gang, container: Container) -> None:
     # It imports a module at its first call, which ranks need and do not find in the image.
     os.get_exec_path({})
     account = gang.terms["account"]
-    arranged = view.ContainerView(
-        container.mounts,
+    view = ContainerView(
         writable=[mount.target for mount in _mounts(gang) if not mount.is_read_only],
         account_lines=_account_lines(account, gang.folder.home) if account else {},
         shm_bytes=int(gang.order.get("memory_bytes") or 0) // 2,
     )
     try:
-        gang.namespaces = namespaces.make(
-            arranged.arrange, container.unshare_processes, drops_capabilities=account is None
-        )
+        gang.namespaces = container.make_namespaces(view, is_agents=account is None)
     except namespaces.NamespaceError as error:
         raise PreparationFailed(
             "environment", f"Node {gang.terms['node']} could not enter the run's container: {error}."

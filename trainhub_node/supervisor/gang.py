@@ -42,7 +42,8 @@ class Gang:
     `wrappers`: process id -> rank of wrappers that are our children. `state` is the content of
     `state.json`, which only this process writes and the agent reads. `python`: the environment's
     interpreter, once it is prepared. `namespaces`: those of the run, if it has its own; `group`: its control
-    groups. `image_variables`: what the image of a run in a container sets in the environment. `launcher`: mpirun, or on the run's other nodes its daemon."""
+    groups. `image_variables`: what the image of a run in a container sets. `launcher`: mpirun, or on the
+    run's other nodes its daemon."""
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
