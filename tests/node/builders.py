@@ -30,6 +30,7 @@ def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
         cores=2,
         cache_bytes=10**9,
         python=getattr(sys, "_base_executable", sys.executable),
+        engine="off",
     )
     return replace(instance, **changes)  # type: ignore[arg-type]
 
@@ -43,6 +44,7 @@ def environ(hub: FakeHub, folder: Path) -> dict[str, str]:
         "TRAINHUB_NODE_TOKEN": "node-token-of-the-tests",
         "TRAINHUB_NODE_NAME": "here",
         "TRAINHUB_NODE_DIR": str(folder),
+        "TRAINHUB_NODE_CONTAINERS": "off",
         "AGENT_SECRET": "must not reach training",
     }
 
