@@ -7,9 +7,8 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from environments.curated import CURATED
-from environments.lock_file import pins_of
+from environments.kinds.all_kinds import kind_of
 from environments.models import Environment, EnvironmentVersion
-from environments.requirement_list import read_requirements
 from environments.states import VersionState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import Interpreter
@@ -18,7 +17,6 @@ from trainhub_launch.spec import EnvironmentRef, RunSpec
 from workspaces.models import Workspace
 
 SYSTEM = "system"
-PYPI = "https://pypi.org/simple"
 
 
 def environment_names(workspace: Workspace) -> tuple[str, ...]:
@@ -50,7 +48,8 @@ def find(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentSpec:
         raise SpecError(
             "environment.version", f"{ref.name} has no version {ref.version!r}; it has {versions}"
         )
-    return spec_of(own_version(ref, workspace))
+    version = own_version(ref, workspace)
+    return kind_of(version).node_spec(version)
 
 
 def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion:
@@ -97,24 +96,6 @@ def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
         # The preview reports it as a finding, together with everything else.
         return spec
     return replace(spec, environment=EnvironmentRef(ref.name, str(version.number)))
-
-
-def spec_of(version: EnvironmentVersion) -> EnvironmentSpec:
-    """Returns a locked version as nodes get it. `requirements` and `index_urls` are for agents that do not
-    read locks."""
-    source = read_requirements(version.requirements)
-    extra = source.extra_index_urls
-    # To an older agent the first is the main index: it has no way to name only further ones.
-    indexes = (source.index_url or PYPI, *extra) if extra else (source.index_url,) if source.index_url else ()
-    return EnvironmentSpec(
-        name=version.environment.name,
-        version=str(version.number),
-        kind="venv",
-        python=version.python,
-        requirements=pins_of(version.lock),
-        index_urls=indexes,
-        lock=version.lock,
-    )
 
 
 def on_node(environment: EnvironmentSpec, interpreters: Collection[Interpreter]) -> EnvironmentSpec:

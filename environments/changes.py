@@ -13,9 +13,10 @@ from clusters.node_reports.inventory import interpreters_of
 from clusters.task_messages import send_task_soon
 from clusters.visibility import visible_nodes
 from environments.catalog import SYSTEM
+from environments.kinds.all_kinds import kind_named
+from environments.kinds.kind import Kind
 from environments.models import Environment, EnvironmentVersion
-from environments.requirement_list import read_requirements
-from environments.states import EnvironmentKind, VersionState
+from environments.states import VersionState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings.environment import reserved
 from workspaces import audit
@@ -38,7 +39,9 @@ class Source(Protocol):
     """What a clone is made from."""
 
     @property
-    def requirements(self) -> str: ...
+    def kind(self) -> str: ...
+    @property
+    def source(self) -> str: ...
     @property
     def python(self) -> str: ...
 
@@ -76,7 +79,7 @@ def default_python(workspace: Workspace) -> str:
 
 
 def create_version(
-    principal: Principal, name: str, requirements: str, python: str = ""
+    principal: Principal, name: str, kind_name: str, source: str, python: str = ""
 ) -> EnvironmentVersion:
     """Makes the next version of the environment, and the environment if there is none of that name; the
     worker then resolves it. `python`: "" for that of the newest version, or of most nodes.
@@ -85,26 +88,34 @@ def create_version(
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
     name = check_name(name)
-    read_requirements(requirements)
+    kind = kind_named(kind_name)
+    kind.check(source)
     chosen = check_python(python) if python else ""
+    if chosen and not kind.has_python:
+        raise SpecError("python", f"the source of an environment of kind {kind_name!r} says it; leave it out")
     with transaction.atomic():
         # Of two requests at once with the same name, each makes a version.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
         environment = _environment(workspace, name, principal)
         newest = environment.versions.order_by("-number").first()
-        _check_counts(workspace, environment)
+        _check_counts(workspace, environment, kind.field)
         environment.last_version += 1
         environment.save(update_fields=["last_version"])
         version = EnvironmentVersion.objects.create(
             environment=environment,
             number=environment.last_version,
-            kind=EnvironmentKind.PIP,
-            requirements=requirements,
-            python=chosen or (newest.python if newest else default_python(workspace)),
+            kind=kind_name,
+            source=source,
+            python=_python(kind, chosen, newest, workspace),
             created_by=principal.user,
         )
         audit.record(
-            principal.user, "environment.version", str(version), workspace, python=version.python, kind="pip"
+            principal.user,
+            "environment.version",
+            str(version),
+            workspace,
+            python=version.python,
+            kind=kind_name,
         )
         send_task_soon(TaskName.RESOLVE_ENVIRONMENT, version.pk)
     return version
@@ -116,7 +127,13 @@ def clone(principal: Principal, source: Source, new_name: str) -> EnvironmentVer
     new_name = check_name(new_name, "new_name")
     if Environment.objects.filter(workspace=principal.workspace, name=new_name).exists():
         raise SpecError("new_name", f"there is an environment {new_name!r} already; choose another name")
-    return create_version(principal, new_name, source.requirements, source.python)
+    return create_version(principal, new_name, source.kind, source.source, source.python)
+
+
+def _python(kind: Kind, chosen: str, newest: EnvironmentVersion | None, workspace: Workspace) -> str:
+    if not kind.has_python:
+        return ""
+    return chosen or (newest.python if newest else "") or default_python(workspace)
 
 
 def _environment(workspace: Workspace, name: str, principal: Principal) -> Environment:
@@ -133,7 +150,7 @@ def _environment(workspace: Workspace, name: str, principal: Principal) -> Envir
     return environment
 
 
-def _check_counts(workspace: Workspace, environment: Environment) -> None:
+def _check_counts(workspace: Workspace, environment: Environment, field: str) -> None:
     if environment.last_version >= MAX_VERSIONS:
         raise SpecError("name", f"{environment.name} has {MAX_VERSIONS} versions; clone it to a new name")
     resolving = EnvironmentVersion.objects.filter(
@@ -141,6 +158,6 @@ def _check_counts(workspace: Workspace, environment: Environment) -> None:
     ).count()
     if resolving >= MAX_RESOLVING:
         raise SpecError(
-            "requirements",
+            field,
             f"{resolving} versions of this workspace are being resolved; wait until one of them is done",
         )

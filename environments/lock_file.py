@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
@@ -51,9 +51,11 @@ def pins_of(text: str) -> tuple[str, ...]:
     return tuple(f"{package.name}=={package.version}" for package in read_lock(text))
 
 
-def compare_locks(before: str, after: str) -> tuple[PackageChange, ...]:
-    """Returns the packages whose version differs, or that only one of the locks has, by name."""
-    old, new = _versions(before), _versions(after)
+def compare_packages(
+    before: Iterable[LockedPackage], after: Iterable[LockedPackage]
+) -> tuple[PackageChange, ...]:
+    """Returns the packages whose version differs, or that only one of two locks has, by name."""
+    old, new = ({package.name: package.version for package in packages} for packages in (before, after))
     return tuple(
         PackageChange(name, old.get(name, ""), new.get(name, ""))
         for name in sorted({*old, *new})
@@ -80,7 +82,3 @@ def _restrict(block: str, allowed: Mapping[str, frozenset[str]]) -> str:
     comments = [line for line in rest if "--hash=" not in line]
     lines = [first.removesuffix("\\").rstrip(), *(f"    --hash={value}" for value in remaining)]
     return " \\\n".join(lines) + "".join(f"\n{line}" for line in comments)
-
-
-def _versions(text: str) -> dict[str, str]:
-    return {package.name: package.version for package in read_lock(text)}

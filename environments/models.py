@@ -1,4 +1,4 @@
-"""A workspace's own environments and their versions. Only `environments.resolving` writes the state of a
+"""A workspace's own environments and their versions. Only `environments.resolver` writes the state of a
 version."""
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Environment(models.Model):
 
 
 class EnvironmentVersion(models.Model):
-    """A version of an environment; its source never changes. `requirements`: the lines as given. `python`:
-    the minor version that it is resolved for ("3.11"). `lock`: every package with its version and hashes, as
-    pip reads it; "" until it is locked. `failure`: why it could not be resolved. `attempts`: how often
-    resolving it has begun, the last time at `started_at`."""
+    """A version of an environment; its source never changes. `source`: the text as given, whose form depends
+    on the kind. `python`: the minor version that it is resolved for ("3.11"), "" for kinds whose source
+    brings its own. `lock`: exactly what nodes install, with hashes; "" until it is locked. `failure`: why it
+    could not be resolved. `attempts`: how often resolving it has begun, the last time at `started_at`."""
 
     environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -39,8 +39,8 @@ class EnvironmentVersion(models.Model):
         default=EnvironmentKind.PIP,
         choices=[(kind.value, kind.value) for kind in EnvironmentKind],
     )
-    requirements = models.TextField()
-    python = models.CharField(max_length=10)
+    source = models.TextField()
+    python = models.CharField(max_length=10, blank=True)
     lock = models.TextField(blank=True)
     state = models.CharField(
         max_length=16,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from environments.resolving import resolver
+from environments import resolver
 
 
 @shared_task(ignore_result=True)

@@ -67,7 +67,7 @@ class EnvironmentList(JobsView):
                 "name": row.environment.name,
                 "version": str(row.newest.number),
                 "kind": row.newest.kind,
-                "requirements": row.newest.requirements.splitlines(),
+                "requirements": row.packages,
                 "nodes": [],
                 "state": row.newest.state,
                 "notice": "",

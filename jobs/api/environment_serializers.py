@@ -27,7 +27,9 @@ class NewVersionSerializer(serializers.Serializer[object]):
         ),
     )
     requirements = serializers.ListField(
-        child=serializers.CharField(), help_text="The lines of a requirements file."
+        child=serializers.CharField(),
+        required=False,
+        help_text="For kind `pip`: the lines of a requirements file.",
     )
 
 
@@ -59,7 +61,9 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         help_text="resolving, which becomes locked or failed. Only a locked version can be used by a run."
     )
     failure = serializers.CharField(help_text="Why it could not be resolved, or empty.")
-    requirements = serializers.SerializerMethodField(help_text="The lines as they were given.")
+    requirements = serializers.SerializerMethodField(
+        help_text="The lines of kind `pip` as they were given; empty for others."
+    )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
 
     class Meta:
@@ -72,13 +76,15 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
             "state",
             "failure",
             "requirements",
+            "source",
             "created_by",
             "created_at",
             "resolved_at",
         )
+        extra_kwargs = {"source": {"help_text": "The text as it was given."}}
 
     def get_requirements(self, version: EnvironmentVersion) -> list[str]:
-        return version.requirements.splitlines()
+        return version.source.splitlines() if version.kind == EnvironmentKind.PIP else []
 
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):

@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from environments import changes
+from environments.kinds.all_kinds import kind_named
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind
 from jobs.api.base import JobsView
@@ -31,15 +32,12 @@ def create(principal: Principal, body: object) -> dict[str, Any]:
     """Returns the version that the body of a request describes, as the API shows it. Raises SpecError."""
     fields = _fields(body)
     name = fields.text("name", required=True)
-    kind = fields.text("kind", EnvironmentKind.PIP)
-    python = fields.text("python")
-    lines = fields.raw("requirements")
+    kind_name = fields.text("kind", EnvironmentKind.PIP)
+    kind = kind_named(kind_name)
+    python = fields.text("python") if kind.has_python else ""
+    source = kind.read_body(fields)
     fields.finish()
-    if kind != EnvironmentKind.PIP:
-        raise SpecError("kind", f"{kind!r:.50} is not a kind of environment; the only one is 'pip'")
-    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        raise SpecError("requirements", 'must be a list of lines, such as ["numpy==2.1.0", "pandas"]')
-    return _shown(changes.create_version(principal, name, "\n".join(lines), python), principal)
+    return _shown(changes.create_version(principal, name, kind_name, source, python), principal)
 
 
 class EnvironmentDetail(JobsView):

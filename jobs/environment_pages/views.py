@@ -9,9 +9,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from clusters.visibility import visible_nodes
 from environments import changes
-from environments.lock_file import compare_locks, read_lock
+from environments.kinds.all_kinds import KINDS, kind_of
+from environments.lock_file import compare_packages
 from environments.models import EnvironmentVersion
-from environments.states import VersionState
+from environments.states import EnvironmentKind, VersionState
+from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.version_form import VersionForm, read_form
 from jobs.sources.own_environments import (
     CloneSource,
@@ -27,17 +29,18 @@ from workspaces.access import WorkspaceRequest, needs
 from workspaces.models import Workspace
 from workspaces.states import Role
 
-# Name in the address -> the field of the version that it holds.
-FILES = {"requirements.txt": "requirements", "requirements.lock": "lock"}
 MAX_NUMBER_DIGITS = 9
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @needs(Role.CONTRIBUTOR)
 def new(request: WorkspaceRequest) -> HttpResponse:
-    """The form for an environment."""
+    """The form for an environment of the kind that `kind` names, by default from requirements."""
+    kind = request.GET.get("kind", EnvironmentKind.PIP)
+    if kind not in KIND_FORMS:
+        raise Http404(f"There is no kind of environment {kind!r}.")
     python = changes.default_python(request.principal.workspace)
-    return _form(request, VersionForm(python=python), "")
+    return _form(request, VersionForm(kind=kind, python=python), "")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -48,22 +51,31 @@ def edit(request: WorkspaceRequest, name: str) -> HttpResponse:
     if environment is None:
         raise Http404(f"There is no environment {name!r} of this workspace.")
     number = _number(request.GET.get("from", "")) or environment.last_version
-    source = clone_source(request.principal.workspace, name, number) or CloneSource("")
-    return _form(request, VersionForm(name, source.python, source.requirements), name)
+    source = clone_source(request.principal.workspace, name, number) or CloneSource(EnvironmentKind.PIP, "")
+    return _form(request, VersionForm(name, source.kind, source.python, source.source), name)
 
 
 def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpResponse:
     """`name`: that of an existing environment, "" for a new one."""
     if request.method == "POST":
-        form = read_form(request, name)
+        form = read_form(request, name, form.kind)
         if not form.error_field:
             try:
-                version = changes.create_version(request.principal, form.name, form.requirements, form.python)
+                version = changes.create_version(
+                    request.principal, form.name, form.kind, form.source, form.python
+                )
             except SpecError as error:
                 form = form.with_error(error)
             else:
                 return redirect("environment-version", version.environment.name, version.number)
-    context = {"form": form, "existing": name, "pythons": _pythons(request.principal.workspace)}
+    context = {
+        "form": form,
+        "existing": name,
+        "pythons": _pythons(request.principal.workspace) if KINDS[form.kind].has_python else [],
+        "has_python": KINDS[form.kind].has_python,
+        "words": KIND_FORMS[EnvironmentKind(form.kind)],
+        "kinds": KIND_FORMS,
+    }
     return render(request, "environments/version_form.html", context, status=400 if form.error_field else 200)
 
 
@@ -77,16 +89,20 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     others = list(row.environment.versions.exclude(pk=row.pk).values_list("number", flat=True))
     other_number = _number(request.GET.get("with", ""))
     other = find_version(workspace, name, other_number) if other_number in others else None
+    kind = kind_of(row)
+    packages = kind.locked_packages(row.lock)
     context = {
         "version": row,
         "value": f"{name}:{number}",
-        "packages": read_lock(row.lock),
+        "packages": packages,
+        "files": list(kind.version_files(row)),
+        "words": KIND_FORMS[EnvironmentKind(row.kind)],
         "prepared": list(prepared_nodes(row, workspace)),
         "node_count": visible_nodes(workspace).filter(revoked_at=None).count(),
         "runs": runs_of(row, workspace),
         "others": others,
         "other": other,
-        "changes": compare_locks(other.lock, row.lock) if other else (),
+        "changes": compare_packages(kind_of(other).locked_packages(other.lock), packages) if other else (),
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     response = render_part(request, "environments/version.html", "environments/_version.html", context)
@@ -99,10 +115,9 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
 @require_safe
 @needs(Role.VIEWER)
 def download(request: WorkspaceRequest, name: str, number: int, file: str) -> HttpResponse:
-    """The requirements as they were given, or the lock, as a file."""
-    field = FILES.get(file)
+    """The source as it was given, or the lock, as a file."""
     row = _version(request.principal.workspace, name, number)
-    text = getattr(row, field) if field else ""
+    text = kind_of(row).version_files(row).get(file, "")
     if not text:
         raise Http404(f"This version has no file {file!r}.")
     response = HttpResponse(f"{text.rstrip()}\n", content_type="text/plain; charset=utf-8")

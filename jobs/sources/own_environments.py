@@ -8,8 +8,9 @@ from django.db.models import Prefetch, QuerySet
 
 from clusters.visibility import clusters_of
 from environments.curated import CURATED, matches
+from environments.kinds.all_kinds import kind_of
 from environments.models import Environment, EnvironmentVersion
-from environments.requirement_list import read_requirements
+from environments.states import EnvironmentKind
 from jobs.models import PreparedEnvironment, Run
 from workspaces.models import Workspace
 
@@ -18,9 +19,10 @@ MAX_RUNS = 8
 
 @dataclass(frozen=True)
 class CloneSource:
-    """The requirements of an environment, and its Python, "" for that of most nodes."""
+    """The source of an environment, and its Python, "" for that of most nodes."""
 
-    requirements: str
+    kind: str
+    source: str
     python: str = ""
 
 
@@ -37,12 +39,12 @@ class OwnRow:
 
 
 def packages_of(version: EnvironmentVersion) -> tuple[str, ...]:
-    """Returns the requirements of the version as they were given, without comments, hashes and indexes."""
-    return read_requirements(version.requirements).requirements
+    """Returns what the source of the version asks for, such as requirements without comments and hashes."""
+    return kind_of(version).named_packages(version.source)
 
 
 def own_environments(workspace: Workspace, text: str = "") -> list[OwnRow]:
-    """Returns the workspace's environments in whose name or requirements each word of the text begins a
+    """Returns the workspace's environments in whose name or packages each word of the text begins a
     word, by name."""
     versions = EnvironmentVersion.objects.select_related("created_by").defer("lock").order_by("-number")
     environments = Environment.objects.filter(workspace=workspace).prefetch_related(
@@ -71,11 +73,11 @@ def clone_source(workspace: Workspace, name: str, number: int | None = None) -> 
     if there is none."""
     for item in CURATED:
         if item.name == name:
-            return CloneSource("\n".join(item.requirements))
+            return CloneSource(EnvironmentKind.PIP, "\n".join(item.requirements))
     environment = find_environment(workspace, name)
     chosen = environment.last_version if environment is not None and number is None else number
     version = None if chosen is None else find_version(workspace, name, chosen)
-    return None if version is None else CloneSource(version.requirements, version.python)
+    return None if version is None else CloneSource(version.kind, version.source, version.python)
 
 
 def prepared_nodes(version: EnvironmentVersion, workspace: Workspace) -> QuerySet[PreparedEnvironment]:

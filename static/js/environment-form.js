@@ -1,9 +1,9 @@
-// The form of an environment: a chosen or dropped requirements file becomes the text of the field, where it can be read
+// The form of an environment: a chosen or dropped file becomes the text of the field, where it can be read
 // and edited before it is sent.
 import { mount } from "./app.js";
 
 mount("environment-form", (form) => {
-  const text = form.querySelector("#requirements");
+  const text = form.querySelector("#source");
   const file = form.querySelector("#file");
   for (const hint of form.querySelectorAll("[data-only-script]")) hint.hidden = false;
 

@@ -19,7 +19,7 @@ def locked(
     lock: str = LOCK,
 ) -> EnvironmentVersion:
     """Returns the next version, locked."""
-    version = changes.create_version(who, name, requirements, python)
+    version = changes.create_version(who, name, "pip", requirements, python)
     EnvironmentVersion.objects.filter(pk=version.pk).update(state=VersionState.LOCKED, lock=lock)
     version.refresh_from_db()
     return version
@@ -29,7 +29,7 @@ def failed(
     who: Principal, name: str = "mine", failure: str = "No index has a package x."
 ) -> EnvironmentVersion:
     """Returns the next version, which could not be resolved."""
-    version = changes.create_version(who, name, "x", "3.11")
+    version = changes.create_version(who, name, "pip", "x", "3.11")
     EnvironmentVersion.objects.filter(pk=version.pk).update(state=VersionState.FAILED, failure=failure)
     version.refresh_from_db()
     return version

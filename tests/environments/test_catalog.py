@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from environments import catalog, changes, curated
+from environments.kinds.pip import PYPI
 from tests.environments.locks import LOCK, failed, locked
 from tests.people import make_workspace
 from trainhub_launch.errors import SpecError
@@ -63,7 +64,7 @@ class TestOwn:
         locked(who)
         locked(who)
         failed(who)
-        changes.create_version(who, "mine", "x", "3.11")
+        changes.create_version(who, "mine", "pip", "x", "3.11")
         environment_spec = catalog.resolve(EnvironmentRef("mine"), HERE, who.workspace)
         assert (environment_spec.version, environment_spec.lock, environment_spec.requirements) == (
             "2",
@@ -81,7 +82,7 @@ class TestOwn:
         assert error.value.field == "environment.version"
 
     def test_that_is_not_locked_says_so(self, who: Principal) -> None:
-        changes.create_version(who, "mine", "x", "3.11")
+        changes.create_version(who, "mine", "pip", "x", "3.11")
         failed(who)
         for ref, words in (
             (EnvironmentRef("mine", "1"), "mine 1 is still being resolved; submit again when it is locked"),
@@ -104,4 +105,4 @@ class TestOwn:
         locked(who, "b", "--extra-index-url http://b/s\nx")
         locked(who, "c", "x")
         index_urls = [catalog.find(EnvironmentRef(name), who.workspace).index_urls for name in "abc"]
-        assert index_urls == [("http://a/s", "http://b/s"), (catalog.PYPI, "http://b/s"), ()]
+        assert index_urls == [("http://a/s", "http://b/s"), (PYPI, "http://b/s"), ()]

@@ -24,7 +24,7 @@ def test_from_a_conflict_to_a_run(page: Any, hub: Hub, index: PackageIndex, tmp_
 
     page.goto("/environments/new/")
     page.set_input_files("#file", file)
-    expect(page.locator("#requirements")).to_have_value(file.read_text())
+    expect(page.locator("#source")).to_have_value(file.read_text())
     page.fill("#name", "browsed")
     page.fill("#python", "3.11")
     page.click("text=Make the environment")
@@ -32,9 +32,9 @@ def test_from_a_conflict_to_a_run(page: Any, hub: Hub, index: PackageIndex, tmp_
     expect(page.locator(".th-note")).to_contain_text("tinylib==2.0", timeout=60_000)
     expect(page.locator(".th-note")).to_contain_text("there is only base==1.0")
 
-    page.click("text=Edit the requirements")
-    expect(page.locator("#requirements")).to_have_value(f"--index-url {index.url}\ntinylib==2.0\n")
-    page.fill("#requirements", f"--index-url {index.url}\ntinylib<2\n")
+    page.click("text=Edit it")
+    expect(page.locator("#source")).to_have_value(f"--index-url {index.url}\ntinylib==2.0\n")
+    page.fill("#source", f"--index-url {index.url}\ntinylib<2\n")
     page.click("text=Make the version")
     page.wait_for_url("**/environments/browsed/versions/2/")
     # The buttons outside of the part that refreshes are there, too, without a reload by hand.

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from environments.lock_file import PackageChange, compare_locks, pins_of, read_lock, restrict_hashes
+from environments.lock_file import PackageChange, compare_packages, pins_of, read_lock, restrict_hashes
 
 A, B = (f"sha256:{digit * 64}" for digit in "ab")
 LOCK = f"""--index-url http://a/simple
@@ -30,12 +30,12 @@ def test_names_versions_hashes_and_indexes() -> None:
 
 def test_differences_are_named_by_package() -> None:
     other = LOCK.replace("tiny-lib==1.0", "tiny-lib==1.1").replace("x[extra]==2.0+cpu", "y==3")
-    assert compare_locks(LOCK, other) == (
+    assert compare_packages(read_lock(LOCK), read_lock(other)) == (
         PackageChange("tiny-lib", "1.0", "1.1"),
         PackageChange("x", "2.0+cpu", ""),
         PackageChange("y", "", "3"),
     )
-    assert compare_locks(LOCK, LOCK) == ()
+    assert compare_packages(read_lock(LOCK), read_lock(LOCK)) == ()
 
 
 def test_only_the_hashes_that_were_given_are_kept() -> None:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from environments import changes, tasks
+from environments import changes, resolver, tasks
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion
-from environments.resolving import resolver, uv_process
+from environments.resolving import uv_process
 from environments.resolving.explanations import NO_MESSAGE
 from environments.resolving.index_settings import read_pip_settings
 from environments.states import VersionState
@@ -22,7 +22,7 @@ from workspaces.access import Principal
 
 
 def resolved(who: Principal, requirements: str, python: str = "3.11") -> EnvironmentVersion:
-    version = changes.create_version(who, "mine", requirements, python)
+    version = changes.create_version(who, "mine", "pip", requirements, python)
     tasks.resolve_environment(version.pk)
     version.refresh_from_db()
     assert version.state != VersionState.RESOLVING
@@ -191,13 +191,13 @@ class TestFailure:
 class TestInterruption:
     def test_what_was_missed_is_resolved_later(self, who: Principal, index: PackageIndex) -> None:
         index.add("tinylib")
-        version = changes.create_version(who, "mine", "tinylib", "3.11")
+        version = changes.create_version(who, "mine", "pip", "tinylib", "3.11")
         tasks.resolve_missed()
         version.refresh_from_db()
         assert version.is_locked
 
     def test_one_in_progress_is_left_alone(self, who: Principal) -> None:
-        version = changes.create_version(who, "mine", "tinylib", "3.11")
+        version = changes.create_version(who, "mine", "pip", "tinylib", "3.11")
         EnvironmentVersion.objects.filter(pk=version.pk).update(started_at=timezone.now(), attempts=1)
         tasks.resolve_environment(version.pk)
         tasks.resolve_missed()
@@ -208,7 +208,7 @@ class TestInterruption:
         self, who: Principal, index: PackageIndex
     ) -> None:
         index.add("tinylib")
-        version = changes.create_version(who, "mine", "tinylib", "3.11")
+        version = changes.create_version(who, "mine", "pip", "tinylib", "3.11")
         rows = EnvironmentVersion.objects.filter(pk=version.pk)
         long_ago = timezone.now() - resolver.ABANDONED_AFTER - timedelta(seconds=1)
         rows.update(started_at=long_ago, attempts=1)

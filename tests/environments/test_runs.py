@@ -62,7 +62,7 @@ class TestSubmission:
         locked(who)
         locked(who, "old", python="3.8")
         failed(who, "failed")
-        changes.create_version(who, "resolving", "x", "3.11")
+        changes.create_version(who, "resolving", "pip", "x", "3.11")
         with pytest.raises(SubmitRefused) as error:
             queued(who, environment=ref)
         errors = [item for item in error.value.findings if item.level == "error"]
@@ -100,7 +100,7 @@ class TestOrder:
 class TestWizard:
     def test_lists_own_ones_first_and_says_what_is_not_locked(self, who: Principal) -> None:
         locked(who, "a")
-        changes.create_version(who, "a", "x", "3.11")
+        changes.create_version(who, "a", "pip", "x", "3.11")
         failed(who, "b")
         first, second = environment_choices(who.workspace)[:2]
         assert (first.value, first.title, first.is_usable) == ("a:1", "a, version 1", True)

@@ -204,7 +204,7 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
 
 def _environment(who: Principal) -> dict[str, Values]:
     """A curated environment's page is everybody's; the others are of the workspace's own."""
-    made = create_version(who, "mine", "numpy", "3.11")
+    made = create_version(who, "mine", "pip", "numpy", "3.11")
     values = {"name": "mine", "number": made.number, "file": "requirements.txt"}
     paths = [f"/environments/<str:name>/{part}/" for part in ("clone", "edit", "versions")]
     return {"/environments/": {"name": "system"}, **dict.fromkeys((*paths, "/api/v1/environments/"), values)}

@@ -29,7 +29,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIn
 
 
 def failure(requirements: str) -> str:
-    version = changes.create_version(principal_of(make_contributor()), "mine", requirements, "3.11")
+    version = changes.create_version(principal_of(make_contributor()), "mine", "pip", requirements, "3.11")
     tasks.resolve_environment(version.pk)
     row = EnvironmentVersion.objects.get()
     assert row.state == "failed"
@@ -72,7 +72,7 @@ def test_a_password_of_the_hubs_own_index_is_in_no_message_or_lock(
     assert "pw-of-the-index" not in failure("tinylib")
     index.add("tinylib")
     monkeypatch.setenv("PIP_INDEX_URL", address)
-    version = changes.create_version(principal_of(make_contributor()), "other", "tinylib", "3.11")
+    version = changes.create_version(principal_of(make_contributor()), "other", "pip", "tinylib", "3.11")
     tasks.resolve_environment(version.pk)
     version.refresh_from_db()
     assert version.is_locked, version.failure

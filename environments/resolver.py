@@ -9,13 +9,10 @@ from datetime import timedelta
 from django.db.models import F, Q
 from django.utils import timezone
 
-from environments.lock_file import restrict_hashes
+from environments.kinds.all_kinds import kind_of
+from environments.kinds.kind import Unresolvable
 from environments.models import EnvironmentVersion
-from environments.requirement_list import read_requirements
-from environments.resolving.explanations import explain
-from environments.resolving.index_policy import IndexRefused, check_index
-from environments.resolving.index_settings import index_variables
-from environments.resolving.uv_process import MAX_S, PLATFORMS, run_uv
+from environments.resolving.uv_process import MAX_S, PLATFORMS
 from environments.states import VersionState
 
 log = logging.getLogger(__name__)
@@ -25,10 +22,6 @@ MAX_ATTEMPTS = 3
 ABANDONED_AFTER = timedelta(seconds=len(PLATFORMS) * MAX_S + 60)
 
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
-
-
-class _Unresolvable(Exception):
-    """The message is a sentence for the person who made the version."""
 
 
 def resolve(version_id: int) -> None:
@@ -70,7 +63,7 @@ def _take_and_resolve(version_id: int) -> None:
     version = EnvironmentVersion.objects.get(pk=version_id)
     try:
         values = {"state": VersionState.LOCKED, "lock": _lock(version)}
-    except _Unresolvable as error:
+    except Unresolvable as error:
         values = {"state": VersionState.FAILED, "failure": str(error)}
     except Exception:
         log.exception("Resolving environment version %d failed", version_id)
@@ -85,26 +78,5 @@ def _take_and_resolve(version_id: int) -> None:
 
 def _lock(version: EnvironmentVersion) -> str:
     if version.attempts > MAX_ATTEMPTS:
-        raise _Unresolvable("The hub was interrupted each time it resolved this version. Make it again.")
-    source = read_requirements(version.requirements)
-    try:
-        for url in filter(None, (source.index_url, *source.extra_index_urls)):
-            check_index(url)
-    except IndexRefused as error:
-        raise _Unresolvable(f"{error}.") from error
-    text = "\n".join((*source.requirements, ""))
-    resolution = run_uv(text, version.python, index_variables(source))
-    if resolution.is_timeout:
-        raise _Unresolvable(
-            f"Resolving took more than {MAX_S} seconds. Pin versions, such as torch==2.13.0, or try again."
-        )
-    if not resolution.lock:
-        raise _Unresolvable(explain(resolution.message, version.python))
-    try:
-        lock = restrict_hashes(resolution.lock, source.hashes)
-    except KeyError as error:
-        raise _Unresolvable(
-            f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
-            "index. Correct them, or remove them."
-        ) from error
-    return "\n".join((*source.index_lines, lock))
+        raise Unresolvable("The hub was interrupted each time it resolved this version. Make it again.")
+    return kind_of(version).make_lock(version)

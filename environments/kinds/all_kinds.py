@@ -1,0 +1,26 @@
+"""All kinds of environments, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from environments.kinds.kind import Kind
+from environments.kinds.pip import PipKind
+from environments.models import EnvironmentVersion
+from environments.states import EnvironmentKind
+from trainhub_launch.errors import SpecError
+
+KINDS: Mapping[str, Kind] = {EnvironmentKind.PIP: PipKind()}
+
+
+def kind_named(name: str) -> Kind:
+    """Raises SpecError if there is no kind of this name."""
+    kind = KINDS.get(name)
+    if kind is None:
+        names = ", ".join(repr(str(known)) for known in KINDS)
+        raise SpecError("kind", f"{name!r:.50} is not a kind of environment; choose one of {names}")
+    return kind
+
+
+def kind_of(version: EnvironmentVersion) -> Kind:
+    return KINDS[version.kind]
