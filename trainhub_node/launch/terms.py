@@ -6,7 +6,7 @@ import dataclasses
 import os
 import pwd
 
-from trainhub_launch.order import NodeOrder
+from trainhub_launch.order import IMAGE, NodeOrder
 from trainhub_node.containers import discovery
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.person_accounts import person_account
@@ -45,7 +45,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
     pip = {
         name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIX) or name in PIP_NAMES
     }
-    engine = discovery.find_engine(settings) if order.environment.kind == "image" else None
+    engine = discovery.find_engine(settings) if order.environment.kind == IMAGE else None
     return {
         "node": settings.name,
         "python": settings.python,

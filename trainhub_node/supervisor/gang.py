@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainhub_node.isolation.namespaces import Namespaces
 
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
+IMAGE = "image"  # trainhub_launch.order.IMAGE; a test compares
 
 
 class PreparationFailed(Exception):
@@ -89,7 +90,7 @@ class Gang:
     @property
     def uses_image(self) -> bool:
         """Whether the ranks run in a container."""
-        return bool(self.order["environment"]["kind"] == "image")
+        return bool(self.order["environment"]["kind"] == IMAGE)
 
     @property
     def uses_mpi(self) -> bool:

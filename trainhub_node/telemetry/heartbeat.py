@@ -137,7 +137,17 @@ def has_changed(previous: Heartbeat | None, current: Heartbeat) -> bool:
     )
 
 
-_INVENTORY = ("containers", "interpreters", "mpi", "address", "infiniband", "driver", "cuda", "nvml", "network_ports")
+_INVENTORY = (
+    "containers",
+    "interpreters",
+    "mpi",
+    "address",
+    "infiniband",
+    "driver",
+    "cuda",
+    "nvml",
+    "network_ports",
+)
 
 
 def _gpu_identity(gpu: GpuFact) -> tuple[object, ...]:
