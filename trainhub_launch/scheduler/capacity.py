@@ -50,7 +50,8 @@ class FreeNode:
     provider can create it. `memory` (bytes) and `cpus`: what no run has reserved; `memory_total`: all of it.
     `has_limits`: the node can hold a run to an amount of memory and CPU cores; `limits_disk`: to an
     amount of disk, of which `disk_free` bytes are free (None = unknown). `keeps_secrets`: it can be
-    given secrets. `has_containers`: runs can be in containers there. `windows`: when it takes only some runs, or none."""
+    given secrets. `has_containers`: it has a container engine. `windows`: when it takes only some runs, or
+    none."""
 
     name: str
     address: str

@@ -58,6 +58,9 @@ class EngineStatus:
         return f"{self.version or 'None'}: {self.trouble}"
 
 
+NOT_TRIED = EngineStatus()
+
+
 def try_engine(settings: NodeSettings, previous: EngineStatus) -> EngineStatus:
     """Returns what runs can use. An engine that worked before is not tried again until its version
     changes."""

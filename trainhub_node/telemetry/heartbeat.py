@@ -14,7 +14,7 @@ from pathlib import Path
 
 from trainhub_launch.machine import CONTAINERS, GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_node import __version__
-from trainhub_node.launch.engine_trial import EngineStatus, try_engine
+from trainhub_node.launch.engine_trial import NOT_TRIED, EngineStatus, try_engine
 from trainhub_node.launch.separation_trial import capabilities, description
 from trainhub_node.machine import addresses, infiniband, interpreters
 from trainhub_node.machine.host import memory_total
@@ -35,7 +35,7 @@ class Inventory:
     interpreters: tuple[Interpreter, ...] = ()
     mpi: str = ""
     ports: tuple[NetworkPort, ...] = ()
-    engine: EngineStatus = EngineStatus()
+    engine: EngineStatus = NOT_TRIED
 
 
 class InventoryThread(threading.Thread):
