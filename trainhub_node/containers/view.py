@@ -39,6 +39,8 @@ COVERED = (
     "timer_stats",
 )
 READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+# From <sys/stat.h>: the bits of a file's type, and those of a plain file.
+IFMT, IFREG = 0o170000, 0o100000
 MAX_ACCOUNT_FILE_BYTES = 1024 * 1024
 
 
@@ -81,8 +83,9 @@ def _append_line(path: str, line: str) -> None:
     except OSError:
         return
     try:
-        size = os.fstat(file).st_size
-        if os.path.isfile(f"/proc/self/fd/{file}") and size <= MAX_ACCOUNT_FILE_BYTES:
+        facts = os.fstat(file)
+        size = facts.st_size
+        if facts.st_mode & IFMT == IFREG and size <= MAX_ACCOUNT_FILE_BYTES:
             separator = "\n" if size and os.pread(file, 1, size - 1) != b"\n" else ""
             os.pwrite(file, f"{separator}{line}\n".encode(), size)
     finally:

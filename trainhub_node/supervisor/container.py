@@ -13,7 +13,7 @@ from trainhub_node.containers.engine import DOCKER, PODMAN, Engine, EngineError,
 from trainhub_node.containers.view import ContainerView
 from trainhub_node.environments import engine_call, images
 from trainhub_node.isolation import devices, namespaces, syscalls
-from trainhub_node.supervisor import in_container, separation
+from trainhub_node.supervisor import in_container, separation, variables
 from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
@@ -84,14 +84,23 @@ def _enter(gang: Gang, container: Container) -> None:
         raise PreparationFailed(
             "environment", f"Node {gang.terms['node']} could not enter the run's container: {error}."
         ) from error
-    gang.python = in_container.find_program(gang, gang.namespaces, "python3", "python") or ""
-    if not gang.python and any(process["argv"][0] == "python" for process in gang.processes):
+    path = (gang.image_variables or {}).get("PATH") or variables.DEFAULT_PATH
+    gang.python = in_container.find_program(gang, path, "python3", "python") or ""
+    # Under MPI the program that starts a rank needs one, too.
+    if not gang.python and (
+        gang.uses_mpi or any(process["argv"][0] == "python" for process in gang.processes)
+    ):
         image = gang.order["environment"]["image"]["reference"]
         raise PreparationFailed(
             "environment",
             f"The image {image} has no Python: there is neither python3 nor python on its PATH. Take an "
             "image with Python, or give the run a command instead of a script.",
         )
+
+
+def _needs_python(gang: Gang) -> bool:
+    # Under MPI the program that starts a rank does.
+    return gang.uses_mpi or any(process["argv"][0] == "python" for process in gang.processes)
 
 
 def _make_folders(gang: Gang) -> None:
@@ -101,7 +110,8 @@ def _make_folders(gang: Gang) -> None:
         # Looked up outside: the image's files of accounts, and the libraries that read them, are anybody's.
         groups = account["groups"]
         if groups is None:
-            groups = os.getgrouplist(account["name"], account["gid"])
+            has_own = gang.terms["isolation"]["own_account"]
+            groups = [] if has_own else os.getgrouplist(account["name"], account["gid"])
         account["groups"] = sorted({*groups, *devices.node_groups(names)})
     separation.make_folder(gang.folder.home, account, 0o700)
     separation.make_folder(gang.folder.temporary, account, separation.STICKY_FOR_ALL)

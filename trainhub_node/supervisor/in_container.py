@@ -1,4 +1,4 @@
-"""The programs and the environment of a run in a container."""
+"""Looks at the files of an image as the ranks of a run in a container see them."""
 
 from __future__ import annotations
 
@@ -8,26 +8,41 @@ from trainhub_node.supervisor import variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trainhub_node.isolation.namespaces import Namespaces
     from trainhub_node.supervisor.gang import Gang
 
-MAX_PATH_BYTES = 65536
+MAX_ANSWER_BYTES = 65536
 
 
-def find_program(gang: Gang, namespaces: Namespaces, *names: str) -> str | None:
-    """Returns the path of the first of `names` on the image's PATH, or None."""
-    path = (gang.image_variables or {}).get("PATH") or variables.DEFAULT_PATH
+def run_inside(namespaces: Namespaces | None, function: Callable[[], str]) -> str:
+    """Returns what `function` returns in a process in the namespaces; "" if it raises an exception. Without
+    namespaces it is called in this process."""
+    if namespaces is None:
+        return function()
     reading, writing = os.pipe2(os.O_CLOEXEC)
     pid = namespaces.fork()
     if pid == 0:
         try:
             namespaces.enter()
-            program = next(filter(None, (variables.find_program(name, path) for name in names)), "")
-            os.write(writing, os.fsencode(program))
+            os.write(writing, os.fsencode(function())[:MAX_ANSWER_BYTES])
         finally:
             os._exit(0)
     os.close(writing)
-    data = os.read(reading, MAX_PATH_BYTES)
+    pieces = []
+    while piece := os.read(reading, MAX_ANSWER_BYTES):
+        pieces.append(piece)
     os.close(reading)
     os.waitpid(pid, 0)
-    return os.fsdecode(data) or None
+    return os.fsdecode(b"".join(pieces))
+
+
+def find_program(gang: Gang, path: str, *names: str) -> str | None:
+    """Returns the first of `names` on the search path, where the ranks of the run look for it; None if there
+    is none."""
+
+    def find() -> str:
+        return next(filter(None, (variables.find_program(name, path) for name in names)), "")
+
+    return run_inside(gang.namespaces if gang.uses_image else None, find) or None
