@@ -70,6 +70,8 @@ class Namespaces:
         syscalls.setns(self._descriptors["mnt"], CLONE_NEWNS)
         if self._drops_capabilities:
             syscalls.drop_capabilities()
+        else:
+            syscalls.drop_bounding_set()
         syscalls.forbid_new_privileges()
 
     def drain(self) -> None:
