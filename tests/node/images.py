@@ -15,7 +15,15 @@ import pytest
 
 from trainhub_launch.order import EnvironmentSpec
 
-PROGRAMS = ("/bin/sh", "/bin/sleep", "/usr/bin/id", "/usr/bin/cat", "/usr/bin/unshare", "/usr/bin/whoami")
+PROGRAMS = (
+    "/bin/sh",
+    "/bin/sleep",
+    "/bin/cat",
+    "/bin/mount",
+    "/bin/umount",
+    "/usr/bin/id",
+    "/usr/bin/unshare",
+)
 FOLDERS = ("etc", "proc", "dev", "sys", "tmp", "var/tmp", "run", "root", "usr/bin", "opt")
 UNUSED = {"__pycache__", "test", "idlelib", "lib2to3", "tkinter", "ensurepip", "pydoc_data", "dist-packages"}
 # Where the machine limits what its containers may open: without, runc cannot raise the limit of files.
@@ -54,6 +62,8 @@ def make_root(folder: Path, *, python: str = "/usr/bin/python3") -> Path:
             check=True,
         ).stdout.strip()
         shutil.copytree(library, f"{folder}{library}", ignore=lambda _, names: UNUSED & set(names))
+        for module in Path(library, "lib-dynload").glob("_ctypes.*.so"):
+            _copy_libraries(module, folder)
     return folder
 
 
@@ -61,6 +71,10 @@ def _copy_program(program: Path, folder: Path) -> None:
     target = Path(f"{folder}{program}")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(program, target)
+    _copy_libraries(program, folder)
+
+
+def _copy_libraries(program: Path, folder: Path) -> None:
     linked = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
     for library in re.findall(r"(/\S+)", linked):
         place = Path(f"{folder}{library}")

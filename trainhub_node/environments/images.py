@@ -95,7 +95,8 @@ def _inspect(gang: Gang, engine: Engine, image: dict[str, Any]) -> tuple[str, di
             return None
         raise _failure(gang, engine, result.last_error)
     architecture, _, entries = result.output.partition(" ")
-    pairs = (str(entry).partition("=") for entry in records.loads_text(entries) or ())
+    loaded: Any = records.loads_text(entries)
+    pairs = (str(entry).partition("=") for entry in loaded or ())
     return str(records.loads_text(architecture)), {name: value for name, _, value in pairs}
 
 
