@@ -130,9 +130,6 @@ class Engine:
             image,
         ]
 
-    def pull_command(self, image: str) -> list[str]:
-        return [self.program, "pull", image]
-
     def import_command(self, image: str) -> list[str]:
         return [self.program, "import", "-", image]
 

@@ -7,7 +7,7 @@ import os
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node import records
 from trainhub_node.containers.engine import Engine
-from trainhub_node.environments import build_process, engine_call
+from trainhub_node.environments import build_process, engine_call, registry_login
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
@@ -53,10 +53,11 @@ def image_variables(gang: Gang, engine: Engine) -> dict[str, str]:
 def fetch_image(gang: Gang, engine: Engine) -> dict[str, str]:
     """Returns the same after asking the engine, which pulls the image if it has not got it."""
     image = gang.order["environment"]["image"]
-    inspected = _inspect(gang, engine, image)
+    name = registry_login.image_name(gang.order)
+    inspected = _inspect(gang, engine, name)
     if inspected is None:
         _pull(gang, engine, image)
-        inspected = _inspect(gang, engine, image)
+        inspected = _inspect(gang, engine, name)
     if inspected is None:
         raise PreparationFailed(
             "environment", f"{engine.name} has pulled {image['reference']}, but does not know it."
@@ -82,11 +83,11 @@ def _architecture() -> str:
     return ARCHITECTURES.get(machine, machine)
 
 
-def _inspect(gang: Gang, engine: Engine, image: dict[str, Any]) -> tuple[str, dict[str, str]] | None:
+def _inspect(gang: Gang, engine: Engine, image: str) -> tuple[str, dict[str, str]] | None:
     """Returns the CPU and the variables of the image; None if the engine has not got it."""
     try:
         result = engine_call.call_engine(
-            gang, engine.image_command(image["pull"]), engine.variables, timeout_s=INSPECT_TIMEOUT_S
+            gang, engine.image_command(image), engine.variables, timeout_s=INSPECT_TIMEOUT_S
         )
     except engine_call.EngineTimeout as error:
         raise _failure(gang, engine, "it did not answer within a minute") from error
@@ -109,9 +110,8 @@ def _failure(gang: Gang, engine: Engine, reason: str) -> PreparationFailed:
 def _pull(gang: Gang, engine: Engine, image: dict[str, Any]) -> None:
     gang.log(f"Pulling the image {image['reference']}; see {ENVIRONMENT_LOG}.")
     try:
-        code = engine_call.call_with_log(
-            gang, engine.pull_command(image["pull"]), engine.variables, timeout_s=PULL_TIMEOUT_S
-        )
+        with registry_login.RegistryLogin(gang, engine) as login:
+            code = engine_call.call_with_log(gang, login.command, engine.variables, timeout_s=PULL_TIMEOUT_S)
     except engine_call.EngineTimeout as error:
         raise PreparationFailed(
             "environment",

@@ -48,6 +48,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
     engine = discovery.find_engine(settings) if order.environment.kind == IMAGE else None
     return {
         "node": settings.name,
+        "hub": settings.hub_url,
         "python": settings.python,
         "sites": str(settings.sites),
         "environments": str(settings.environments),

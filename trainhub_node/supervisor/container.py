@@ -11,7 +11,7 @@ import os
 from trainhub_node.containers.container import Container
 from trainhub_node.containers.engine import DOCKER, PODMAN, Engine, EngineError, Mount
 from trainhub_node.containers.view import ContainerView
-from trainhub_node.environments import engine_call, images
+from trainhub_node.environments import engine_call, images, registry_login
 from trainhub_node.isolation import devices, namespaces, syscalls
 from trainhub_node.supervisor import in_container, separation, variables
 from trainhub_node.supervisor.gang import PreparationFailed
@@ -137,10 +137,9 @@ def _mounts(gang: Gang) -> list[Mount]:
 
 def _start(gang: Gang, engine: Engine) -> str | None:
     """Starts the container. Returns the engine's error, or None."""
-    image = gang.order["environment"]["image"]
     try:
         command = engine.start_command(
-            image["pull"],
+            registry_login.image_name(gang.order),
             gang.folder.run,
             gang.folder.attempt,
             _mounts(gang),
