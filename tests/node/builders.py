@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.node import place
+from tests.node.containers import place
 from tests.node.hub import FakeHub
 from trainhub_launch.order import EnvironmentSpec, NodeOrder
 from trainhub_launch.plan import NodeCommand, PlannedProcess, Reference

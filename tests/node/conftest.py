@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.harness import guard
-from tests.node import images, place
 from tests.node.builders import settings
+from tests.node.containers import images, place
 from tests.node.hub import FakeHub
 from tests.node.processes import forget_rules
 from trainhub_node import records

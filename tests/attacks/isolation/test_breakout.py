@@ -30,10 +30,10 @@ from tests.attacks.isolation.table import (
     documented,
 )
 from tests.attacks.server.separated import as_account, passable_python, uid_of
-from tests.node import images, place
 from tests.node.accounts import with_people
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
+from tests.node.containers import images, place
 from tests.node.hub import FakeHub, Key
 from trainhub_launch.states import StopReason
 from trainhub_node import proc

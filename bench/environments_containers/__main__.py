@@ -15,10 +15,10 @@ from pathlib import Path
 
 from bench.support.limits import Limits, median
 from bench.support.stack import summary
-from tests.node import images
 from tests.node.builders import script, settings
+from tests.node.containers import images
+from tests.node.containers.place import SYSTEM
 from tests.node.hub import FakeHub
-from tests.node.place import SYSTEM
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_node.agent import Agent
 

@@ -15,14 +15,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.node import images
 from tests.node.builders import environ, order, process, script, settings
+from tests.node.containers import images
 from tests.node.hub import FakeHub
 from tests.node.processes import agent_process, child_pid, remaining_processes
 from tests.node.test_range import range_settings
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_launch.order import EnvironmentSpec
-from trainhub_launch.plan import Reference
+from trainhub_launch.plan import RANK_WRAPPER, Reference
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
 from trainhub_node.containers import discovery
@@ -155,6 +155,40 @@ class TestEnvironment:
             "The image no/such:1 could not be pulled: this node does not reach its registry"
         )
         assert b"podman pull 127.0.0.1:1/no/such" in hub.log(key, ENVIRONMENT_LOG)
+
+
+@pytest.mark.slow
+@pytest.mark.mpi
+def test_mpirun_of_the_image_starts_the_ranks(
+    hub: FakeHub, start_agent: Callable[..., Agent], node: NodeSettings, podman: images.Podman, tmp_path: Path
+) -> None:
+    root = images.make_root(tmp_path / "root")
+    images.add_open_mpi(root)
+    podman.make_image(root, "localhost/trainhub-mpi:1")
+    start_agent(node)
+    code = (
+        "import os\n"
+        "print(os.getuid(), os.environ['OMPI_COMM_WORLD_RANK'], os.environ['GREETING'], flush=True)\n"
+        "raise SystemExit(int(os.environ['CODE']))\n"
+    )
+    launcher = ("mpirun", "--host", "127.0.0.1:2", "-np", "2", "--bind-to", "none", RANK_WRAPPER)
+    environment = podman.environment("localhost/trainhub-mpi:1")
+    keys = []
+    for code_of_the_second in ("0", "7"):
+        argv = ("python", "train.py")
+        ranks = (process(0, argv, of=2, CODE="0"), process(1, argv, of=2, CODE=code_of_the_second))
+        value = order(hub, {"train.py": code}, *ranks, launcher=launcher, environment=environment)
+        keys.append(hub.give(value))
+
+    well, badly = (hub.wait_done(key) for key in keys)
+
+    assert [member.exit_code for member in well.members] == [0, 0], (well, hub.logs)
+    assert [hub.log(keys[0], f"70_driver_log_{rank}.txt").split()[1:] for rank in range(2)] == [
+        [b"0", b"from", b"the", b"image"],
+        [b"1", b"from", b"the", b"image"],
+    ]
+    assert badly.members[1].exit_code == 7
+    assert not badly.members[1].ended_by_us
 
 
 class TestLimits:

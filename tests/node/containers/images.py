@@ -67,6 +67,21 @@ def make_root(folder: Path, *, python: str = "/usr/bin/python3") -> Path:
     return folder
 
 
+def add_open_mpi(folder: Path) -> None:
+    """Adds the machine's Open MPI, without what other networks need."""
+    for name in ("mpirun", "orted"):
+        program = Path(shutil.which(name) or name).resolve()
+        _copy_program(program, folder)
+        (folder / "usr/bin" / name).unlink(missing_ok=True)
+        (folder / "usr/bin" / name).symlink_to(program)
+    library = next(Path("/usr/lib").glob("*/openmpi/lib"))
+    shutil.copytree(library, f"{folder}{library}", symlinks=True)
+    # What a plugin needs besides; others are left out by Open MPI when theirs are missing.
+    _copy_libraries(next(library.glob("*/mca_pmix_ext3x.so")), folder)
+    for path in (Path("/etc/openmpi"), Path("/usr/share/openmpi"), *Path("/usr/lib").glob("*/pmix2")):
+        shutil.copytree(path, f"{folder}{path}", dirs_exist_ok=True)
+
+
 def _copy_program(program: Path, folder: Path) -> None:
     target = Path(f"{folder}{program}")
     target.parent.mkdir(parents=True, exist_ok=True)
