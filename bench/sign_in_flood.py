@@ -9,10 +9,12 @@ is printed: 1.2 times is the goal."""
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import re
 import sys
 import time
 from functools import partial
+from multiprocessing.connection import Connection
 from urllib.parse import urlsplit
 
 import httpx
@@ -46,10 +48,10 @@ person.save()
 class Browser:
     """Somebody at `address` who has opened the sign-in page."""
 
-    def __init__(self, hub: Stack, address: str) -> None:
+    def __init__(self, hub_url: str, address: str) -> None:
         transport = httpx.AsyncHTTPTransport(local_address=address)
         self._client = httpx.AsyncClient(
-            base_url=hub.url, transport=transport, timeout=60, headers={"Referer": hub.url}
+            base_url=hub_url, transport=transport, timeout=60, headers={"Referer": hub_url}
         )
         self._csrf = ""
 
@@ -67,21 +69,65 @@ class Browser:
         await self._client.aclose()
 
 
-async def flood(attackers: list[Browser], answers: list[int]) -> None:
-    """PER_S attempts a second, whether the earlier ones have been answered or not."""
+class Flood:
+    """A process of its own that tries PER_S wrong passwords a second from ADDRESSES addresses, whether the
+    earlier ones have been answered or not. In the process that measures reports it would delay what that
+    measures."""
+
+    def __init__(self, hub_url: str) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._switch, self._far_switch = context.Pipe()
+        self._process = context.Process(target=_flood_process, args=(hub_url, self._far_switch), daemon=True)
+        self._process.start()
+        self._switch.recv()
+
+    def begin(self) -> None:
+        self._switch.send(True)
+
+    def end(self) -> list[int]:
+        """Returns the status of each answer since the beginning."""
+        self._switch.send(False)
+        statuses: list[int] = self._switch.recv()
+        return statuses
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.join()
+
+
+def _flood_process(hub_url: str, switch: Connection) -> None:
+    asyncio.run(_flood_rounds(hub_url, switch))
+
+
+async def _flood_rounds(hub_url: str, switch: Connection) -> None:
+    attackers = [Browser(hub_url, f"127.0.1.{number + 1}") for number in range(ADDRESSES)]
+    for attacker in attackers:
+        await attacker.open()
+    switch.send(True)
+    while True:
+        await asyncio.to_thread(switch.recv)
+        answers: list[int] = []
+        flooding = asyncio.create_task(_attempts(attackers, answers))
+        await asyncio.to_thread(switch.recv)
+        flooding.cancel()
+        await asyncio.gather(flooding, return_exceptions=True)
+        switch.send(answers)
+
+
+async def _attempts(attackers: list[Browser], answers: list[int]) -> None:
     tasks: set[asyncio.Task[None]] = set()
 
     async def attempt(number: int) -> None:
         answers.append(await attackers[number % len(attackers)].sign_in(f"somebody-{number % 1000}", "wrong"))
 
-    begun, number = time.monotonic(), 0
+    started_at, number = time.monotonic(), 0
     try:
         while True:
             task = asyncio.create_task(attempt(number))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
             number += 1
-            await asyncio.sleep(max(0.0, begun + number / PER_S - time.monotonic()))
+            await asyncio.sleep(max(0.0, started_at + number / PER_S - time.monotonic()))
     finally:
         for task in tasks:
             task.cancel()
@@ -90,7 +136,7 @@ async def flood(attackers: list[Browser], answers: list[int]) -> None:
 async def person_signs_in(hub: Stack) -> float:
     """Seconds from opening the page until the person is in, trying again every half second as long as they
     are refused."""
-    person, begun = Browser(hub, PERSON_ADDRESS), time.monotonic()
+    person, begun = Browser(hub.url, PERSON_ADDRESS), time.monotonic()
     await person.open()
     while (status := await person.sign_in("admin", PASSWORD)) != 302:
         if time.monotonic() - begun > 60:
@@ -111,9 +157,7 @@ async def measure(hub: Stack) -> int:
         await loop.create_connection(
             partial(Road, nodes[first::ROADS], told), place.hostname or "", place.port or 0
         )
-    attackers = [Browser(hub, f"127.0.1.{number + 1}") for number in range(ADDRESSES)]
-    for attacker in attackers:
-        await attacker.open()
+    flood = Flood(hub.url)
     print(f"a person signs in, nobody attacks: {await person_signs_in(hub):.2f} s")
     quiet: list[float] = []
     attacked: list[float] = []
@@ -123,15 +167,14 @@ async def measure(hub: Stack) -> int:
         marks = told.marks()
         await asyncio.sleep(ROUND_S)
         quiet += told.since(marks).answer_s
-        marks, flooding = told.marks(), asyncio.create_task(flood(attackers, answers))
+        marks = told.marks()
+        flood.begin()
         await asyncio.sleep(ROUND_S / 2)
         signed_in.append(await person_signs_in(hub))
         await asyncio.sleep(ROUND_S / 2)
         attacked += told.since(marks).answer_s
-        flooding.cancel()
-        await asyncio.gather(flooding, return_exceptions=True)
-    for attacker in attackers:
-        await attacker.close()
+        answers += await asyncio.to_thread(flood.end)
+    flood.close()
     return judge_sign_ins(hub, answers, signed_in) | judge_reports(told, quiet, attacked)
 
 
