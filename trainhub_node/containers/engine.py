@@ -19,6 +19,8 @@ HOLDER_PLACE = "/run/trainhub-holder"
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
 AGENT_LABEL, RUN_LABEL, ATTEMPT_LABEL = "trainhub.agent", "trainhub.run", "trainhub.attempt"
 PREFIX = "trainhub"
+# Stands for the run in the name of a container that only tries the engine.
+TRIAL = "trial"
 # An account without rights, for the process that keeps the container of a root agent alive.
 NOBODY = "65534:65534"
 UNABLE_TO_EXPRESS = ',"\n'
@@ -143,8 +145,8 @@ class Engine:
         return [self.program, "ps", "--all", f"--filter=label={label}", "--format={{.Names}}"]
 
     def key_of(self, container: str) -> tuple[str, int] | None:
-        """Returns run and attempt of a container of this node; None for other names."""
+        """Returns run and attempt of a container of this node; None for other names, and for a trial."""
         parts = container.split("-")
         if len(parts) != 4 or (parts[0], parts[3]) != (PREFIX, self.agent) or not parts[2].isdecimal():
             return None
-        return parts[1], int(parts[2])
+        return (parts[1], int(parts[2])) if parts[1] != TRIAL else None

@@ -11,7 +11,7 @@ import tempfile
 
 from trainhub_node import records
 from trainhub_node.containers.container import Container
-from trainhub_node.containers.engine import PODMAN, Engine, EngineError, Mount
+from trainhub_node.containers.engine import PODMAN, TRIAL, Engine, EngineError, Mount
 from trainhub_node.containers.view import ContainerView
 from trainhub_node.isolation import namespaces
 from trainhub_node.isolation import trial as isolation_trial
@@ -26,7 +26,7 @@ else:
 
 REQUEST = "request.json"
 IMAGE = "localhost/trainhub-trial:1"
-RUN, ATTEMPT = "trial", 1
+RUN, ATTEMPT = TRIAL, 1
 # Less than the agent waits, so that it can be told which call it was.
 TIMEOUT_S = 40.0
 
@@ -43,7 +43,7 @@ def run(folder: str) -> NoReturn:
     except (OSError, EngineError, namespaces.NamespaceError, ValueError) as error:
         reason = namespaces.reason(error)
     finally:
-        _call(engine, engine.remove_command(engine.container_name(RUN, ATTEMPT)), may_fail=True)
+        _remove(engine)
     sys.stdout.write(reason)
     sys.stdout.flush()
     os._exit(0)
@@ -57,6 +57,8 @@ def _try(engine: Engine, folder: str, uid: int) -> None:
     if _call(engine, engine.image_command(IMAGE), may_fail=True) is None:
         with open(f"{folder}/root.tar", "rb") as file:
             _call(engine, engine.import_command(IMAGE), stdin=file)
+    # Of a trial that was killed.
+    _remove(engine)
     pid_file = f"{folder}/pid"
     start = engine.start_command(IMAGE, RUN, ATTEMPT, [Mount(own)], pid_file=pid_file)
     _call(engine, start)
@@ -73,6 +75,10 @@ def _try(engine: Engine, folder: str, uid: int) -> None:
         isolation_trial.use(made, own, uid)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _remove(engine: Engine) -> None:
+    _call(engine, engine.remove_command(engine.container_name(RUN, ATTEMPT)), may_fail=True)
 
 
 def _call(

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -189,6 +190,24 @@ def test_mpirun_of_the_image_starts_the_ranks(
     ]
     assert badly.members[1].exit_code == 7
     assert not badly.members[1].ended_by_us
+
+
+class TestPull:
+    def test_from_a_registry_that_hangs_ends_with_a_cancel(
+        self, hub: FakeHub, in_container: images.Podman, agent: Agent
+    ) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as registry:
+            image = {"reference": "slow:1", "digest": f"sha256:{'0' * 64}"}
+            image["pull"] = f"127.0.0.1:{registry.getsockname()[1]}/slow@{image['digest']}"
+            spec = EnvironmentSpec("own", "1", "image", image=image)
+            key = hub.give(script(hub, "print(1)", environment=spec))
+            hub.wait_log(key, b"Trying to pull", ENVIRONMENT_LOG)
+
+            hub.stops[key] = StopOrder(*key, grace_s=2, why="canceled")
+
+            fact = hub.wait_done(key)
+        assert (fact.stopping, fact.error) == ("canceled", "")
+        assert remaining_processes(key) == set()
 
 
 class TestLimits:
