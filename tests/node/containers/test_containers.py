@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -208,6 +209,43 @@ class TestPull:
             fact = hub.wait_done(key)
         assert (fact.stopping, fact.error) == ("canceled", "")
         assert remaining_processes(key) == set()
+
+
+class TestGpus:
+    UUID = "GPU-of-the-tests"
+    SPECIFICATION: ClassVar = {
+        "cdiVersion": "0.3.0",
+        "kind": "nvidia.com/gpu",
+        "devices": [
+            {
+                "name": UUID,
+                "containerEdits": {
+                    "deviceNodes": [{"path": "/dev/gpu-of-tests", "type": "c", "major": 1, "minor": 3}]
+                },
+            }
+        ],
+    }
+
+    def test_are_those_of_the_run_by_the_specification_of_the_machine(
+        self, hub: FakeHub, in_container: images.Podman, agent: Agent
+    ) -> None:
+        code = "import os\nprint(os.path.exists('/dev/gpu-of-tests'))\n"
+        folder = Path("/var/run/cdi")
+        folder.mkdir(exist_ok=True)
+        file = folder / f"trainhub-tests-{os.getpid()}.json"
+        file.write_text(json.dumps(self.SPECIFICATION))
+        try:
+            keys = []
+            for gpus in ((self.UUID,), (), ("GPU-unknown",)):
+                planned = replace(process(0, ("python", "train.py")), gpus=gpus)
+                keys.append(hub.give(order(hub, {"train.py": code}, planned)))
+            with_gpu, without, unknown = (hub.wait_done(key) for key in keys)
+        finally:
+            file.unlink()
+
+        assert (with_gpu.error, hub.log(keys[0])) == ("", b"True\n")
+        assert (without.error, hub.log(keys[1])) == ("", b"False\n")
+        assert "nvidia-ctk cdi generate --device-name-strategy=uuid" in unknown.error
 
 
 class TestLimits:
