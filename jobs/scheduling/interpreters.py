@@ -8,7 +8,7 @@ from environments import catalog
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import Interpreter
-from trainhub_launch.order import IMAGE, EnvironmentSpec
+from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.scheduler.capacity import FreeNode
 from trainhub_launch.scheduler.placement import Placement, Refusal
 from trainhub_launch.spec import RunSpec
@@ -25,9 +25,6 @@ def check_interpreters(
         # A name that does not exist is reported with everything else that the spec names wrongly.
         if error.field != "environment.name":
             yield Finding("error", error.field, error.message)
-        return
-    if environment.kind == IMAGE:
-        # An image brings its own.
         return
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
     chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]
