@@ -86,10 +86,7 @@ def _enter(gang: Gang, container: Container) -> None:
         ) from error
     path = (gang.image_variables or {}).get("PATH") or variables.DEFAULT_PATH
     gang.python = in_container.find_program(gang, path, "python3", "python") or ""
-    # Under MPI the program that starts a rank needs one, too.
-    if not gang.python and (
-        gang.uses_mpi or any(process["argv"][0] == "python" for process in gang.processes)
-    ):
+    if not gang.python and _needs_python(gang):
         image = gang.order["environment"]["image"]["reference"]
         raise PreparationFailed(
             "environment",
