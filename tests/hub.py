@@ -86,6 +86,8 @@ class Hub:
             "DATA_DIR": str(self.data_dir),
             "BIND": f"127.0.0.1:{self.port}",
             "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
+            # Its trial at each start would cost the tests more than it tells them.
+            "TRAINHUB_NODE_CONTAINERS": "off",
         }
         if "RUN_AS" in self.settings:
             own["HUB_AS"] = "daemon"  # an account that every Linux has

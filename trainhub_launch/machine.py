@@ -19,8 +19,8 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
 # Each attempt has an account of its own; a run has namespaces of its own; its memory, processes and CPU time
 # can be limited; the agent keeps secrets in memory only; it ends runs that use too much of the disk;
 # connections to ports of other runs and to metadata of the cloud are refused; it installs locked environments
-# from the hub's own index; it takes orders to build an environment.
-OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, HUB_INDEX, BUILDS = CAPABILITIES = (
+# from the hub's own index; it takes orders to build an environment; runs can be in containers.
+OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, HUB_INDEX, BUILDS, CONTAINERS = CAPABILITIES = (
     "isolation:range",
     "namespaces",
     "cgroup",
@@ -29,6 +29,7 @@ OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, HUB_INDEX, BUILDS = CA
     "network",
     "hub-index",
     "builds",
+    "containers",
 )
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
@@ -90,7 +91,7 @@ class Heartbeat:
     `numbers`: the machine's latest values (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: a sentence that
     explains why GPUs cannot be read; "" if they can, or if there is no driver. `capabilities`: names of
     `CAPABILITIES`; others are of later versions. `separation`: what keeps runs of this node apart and what
-    does not, in sentences."""
+    does not, in sentences. `containers`: the container engine with its version, or why there is none."""
 
     agent_version: str
     hostname: str
@@ -115,6 +116,7 @@ class Heartbeat:
     nvml: str = ""
     capabilities: tuple[str, ...] = ()
     separation: str = ""
+    containers: str = ""
 
 
 def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:

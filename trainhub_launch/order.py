@@ -13,6 +13,8 @@ from trainhub_launch.json_types import JsonObject
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
 VERSION = 2
+# The kind of environments whose ranks run in a container.
+IMAGE = "image"
 
 
 class OrderKind(StrEnum):

@@ -29,6 +29,7 @@ from trainhub_node.isolation import number_ledger
 from trainhub_node.isolation.cgroup_place import discard_place
 from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import cache, wrapper
+from trainhub_node.launch.container_cleanup import ContainerCleaner
 from trainhub_node.launch.outputs import OutputUploads
 from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.launch.separation_trial import with_separation
@@ -60,6 +61,7 @@ class Agent:
         self._numbers = NumberLedger(settings.folder / "uids", settings.uids[1:]) if settings.uids else None
         run_secrets = RunSecrets(self._hub)
         self._uploads = OutputUploads(self._hub, self._attempts, on_change=self._watch.notify)
+        self._containers = ContainerCleaner(settings, self._attempts)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
         self._telemetry = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
@@ -116,6 +118,7 @@ class Agent:
         self._disk.close()
         self._starter.close()
         self._uploads.close()
+        self._containers.close()
         self._attempts.close()
         self._gpus.close()
         # A child that still prepares its attempt makes its groups there later.
@@ -162,6 +165,7 @@ class Agent:
         if state.is_over:
             self._starter.reap(tracked.rundir)
             self._uploads.submit(tracked.rundir)
+            self._containers.submit(tracked.rundir)
         elif (
             child is not None
             and not proc.is_alive(child["pid"], child["identity"])
@@ -185,6 +189,7 @@ class Agent:
             cache.remove_set_aside(self.settings)
         except OSError:
             log.exception("Unused environments could not be removed; the next start tries again")
+        self._containers.sweep()
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
                 free = shutil.disk_usage(self.settings.folder).free
@@ -193,6 +198,7 @@ class Agent:
                 )
                 cache.trim(self.settings)
                 self._attempts.refresh_rules()
+                self._containers.sweep()
                 if self._numbers is not None:
                     self._numbers.sweep(self._has_folder, number_ledger.owners())
             except OSError:

@@ -1,4 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial FOLDER`: the processes between the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial FOLDER`: the processes between the agent
+and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -28,10 +29,19 @@ if ROLE == "trial":
 
     trial.run(FOLDER, int(sys.argv[3]))
 
+if ROLE == "container-trial":
+    from trainhub_node.containers import trial as container_trial
+
+    container_trial.run(FOLDER)
+
 from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
-if not GANG.python:
+if GANG.uses_image:
+    from trainhub_node.supervisor import container
+
+    GANG.run_step(container.start)
+elif not GANG.python:
     from trainhub_node.environments import build
 
     GANG.run_step(build.build)
@@ -39,7 +49,7 @@ if GANG.order.get("kind", "run") != "run":
     # An order to build: the environment is all of it.
     GANG.run_step(child.enter_running)
 else:
-    if GANG.terms.get("isolation"):
+    if GANG.terms.get("isolation") and not GANG.uses_image:
         from trainhub_node.supervisor import separation
 
         GANG.run_step(separation.separate)

@@ -48,8 +48,13 @@ def dumps(value: object) -> bytes:
 
 
 def loads(data: bytes) -> object:
+    return loads_text(data.decode("ascii"))
+
+
+def loads_text(text: str) -> object:
+    """Returns the value that JSON in `text` stands for. Raises ValueError."""
     try:
-        return _scan(data.decode("ascii"), 0)[0]
+        return _scan(text, 0)[0]
     except (StopIteration, ValueError, RecursionError) as error:
         raise ValueError("not a record") from error
 

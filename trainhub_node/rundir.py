@@ -107,6 +107,11 @@ class RunDir:
         return f"{self.path}/settled.json"
 
     @property
+    def container_pid(self) -> str:
+        """The process id of the process that keeps the attempt's container alive."""
+        return f"{self.path}/container.pid"
+
+    @property
     def child_lock(self) -> str:
         return f"{self.path}/child.lock"
 

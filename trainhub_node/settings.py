@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from trainhub_node import run_account
+from trainhub_node.containers import engine
 from trainhub_node.isolation.cgroup_place import CgroupPlace
 from trainhub_node.isolation.network_rules import NetworkTable
 from trainhub_node.machine import addresses
@@ -35,7 +36,8 @@ class NodeSettings:
     `refused_accounts`: those that no run gets. `hidden`: folders and files of which runs see nothing.
     `shared`: folders outside of their own into which runs may write although all else is read-only.
     `allows_namespaces`: whether the operator lets runs have namespaces of their own. `allows_metadata`: runs
-    may reach the addresses at which a cloud tells this machine its credentials.
+    may reach the addresses at which a cloud tells this machine its credentials. `engine`: the container
+    engine, "" = podman or else docker, "off" = none.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -62,6 +64,7 @@ class NodeSettings:
     refused_accounts: tuple[str, ...] = ()
     allows_namespaces: bool = True
     allows_metadata: bool = False
+    engine: str = ""
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -126,6 +129,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         refused_accounts=_words(env, "TRAINHUB_NODE_REFUSED_ACCOUNTS"),
         allows_namespaces=_allows_namespaces(env),
         allows_metadata=_allows_metadata(env),
+        engine=_engine(env),
     )
 
 
@@ -272,6 +276,13 @@ def _allows_metadata(env: Mapping[str, str]) -> bool:
     if value not in ("", "refuse", "allow"):
         raise SettingsError(f"TRAINHUB_NODE_METADATA={value} must be refuse or allow")
     return value == "allow"
+
+
+def _engine(env: Mapping[str, str]) -> str:
+    value = env.get("TRAINHUB_NODE_CONTAINERS", "")
+    if value not in ("", *engine.NAMES, engine.OFF):
+        raise SettingsError(f"TRAINHUB_NODE_CONTAINERS={value} must be podman, docker or off")
+    return value
 
 
 def _folders(env: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from trainhub_launch.addresses import is_loopback
 from trainhub_node import clock
 from trainhub_node.gpu.nvml.nvml_library import Gpus
+from trainhub_node.launch.engine_trial import NOT_TRIED, try_engine
 from trainhub_node.link import wakeups
 from trainhub_node.link.hub_client import HubClient, HubError, TokenRejected
 from trainhub_node.machine import interpreters
@@ -102,6 +103,8 @@ def _machine(settings: NodeSettings) -> Iterator[StatusFinding]:
         "mpi",
         mpi or "no mpirun on the PATH, so no runs with MPI (Debian: openmpi-bin)",
     )
+    engine = try_engine(settings, NOT_TRIED)
+    yield StatusFinding(True if engine.works else None, "engine", str(engine))
 
 
 def _gpus() -> Iterator[StatusFinding]:

@@ -112,6 +112,9 @@ class NodeSerializer(serializers.Serializer[NodeCard | Sequence[NodeCard]]):
     separation = serializers.CharField(
         source="node.separation", help_text="What keeps the runs of the node apart, and what does not."
     )
+    containers = serializers.CharField(
+        source="node.containers", help_text="The container engine of the node, or why it has none."
+    )
     capabilities = serializers.SerializerMethodField(
         help_text="What the node's agent newly can: isolation:range, namespaces, cgroup, secrets, disk, "
         "network, hub-index."

@@ -84,6 +84,13 @@ class Node(models.Model):
     separation = models.CharField(
         max_length=1000, blank=True, default="", db_default="", help_text="What keeps its runs apart."
     )
+    containers = models.CharField(
+        max_length=1000,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Its container engine, or why there is none.",
+    )
     monitor_only = models.BooleanField(default=False)
     low_priority = models.BooleanField(default=False)
     drained_at = models.DateTimeField(null=True, blank=True)

@@ -95,6 +95,7 @@ def facts(beat: Heartbeat) -> dict[str, object]:
         "nvml": _text("nvml", beat.nvml, 500),
         "capabilities": _text("capabilities", " ".join(beat.capabilities), 500),
         "separation": _text("separation", beat.separation, 1000),
+        "containers": _text("containers", beat.containers, 1000),
         # An agent that cannot read the boot id must not look like a machine that was restarted.
         **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [

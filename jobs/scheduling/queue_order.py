@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from clusters.fair_share import shares, use
 from clusters.models import Cluster, Lease
+from environments import image_environments
 from environments.catalog import PythonLookup
 from jobs.models import Run
 from jobs.states import RunKind, RunState
@@ -44,14 +45,21 @@ class QueueStanding:
     sentence: str
 
 
-def demand_of(spec: RunSpec, run: Run, pythons: PythonLookup) -> Demand:
-    """Returns what the run with this spec needs of each node, and for how long."""
-    return dataclasses.replace(
-        demand(spec),
-        limit_s=longest_s(spec),
-        workspace=run.workspace_id,
-        python=pythons.python_of(spec.environment, run.workspace_id),
-    )
+def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
+    """Yields the runs with what each needs of each node, and for how long. One query for all, and one for
+    each environment that has its own Python."""
+    keys = {image_environments.key_of(run.workspace_id, spec.environment) for run, spec in items}
+    images, pythons = image_environments.among(keys), PythonLookup()
+    for run, spec in items:
+        key = image_environments.key_of(run.workspace_id, spec.environment)
+        needs = dataclasses.replace(
+            demand(spec),
+            limit_s=longest_s(spec),
+            workspace=run.workspace_id,
+            python=pythons.python_of(spec.environment, run.workspace_id),
+            needs_containers=key in images,
+        )
+        yield QueuedRun(run, spec, needs)
 
 
 def longest_s(spec: RunSpec) -> int | None:
@@ -72,14 +80,13 @@ def in_order(cluster: Cluster, queue: Sequence[QueuedRun], now: datetime | None 
 
 def readable(runs: Iterable[Run]) -> list[QueuedRun]:
     """Returns the runs whose specs can be read; the next turn in the queue fails the others."""
-    items, pythons = [], PythonLookup()
+    items = []
     for run in runs:
         try:
-            spec = read_spec(run.spec)
-            items.append(QueuedRun(run, spec, demand_of(spec, run, pythons)))
+            items.append((run, read_spec(run.spec)))
         except SpecError:
             continue
-    return items
+    return list(with_demands(items))
 
 
 def waiting_for(cluster: Cluster) -> list[QueuedRun]:

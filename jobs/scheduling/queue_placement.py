@@ -11,17 +11,17 @@ from django.utils import timezone
 
 from clusters import leases, offers
 from clusters.models import Cluster, Node
-from environments.catalog import PythonLookup
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.quotas.quota_check import QuotaBook, lock_quotas
 from jobs.scheduling import preemption, queue_order, scaling_messages
-from jobs.scheduling.queue_order import QueuedRun, demand_of
+from jobs.scheduling.queue_order import QueuedRun, with_demands
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
 from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
+from trainhub_launch.frameworks import demand
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.capacity import FreeNode
@@ -64,16 +64,19 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     """Yields the queued runs of all clusters, or of those named, in order; fails those with an unreadable
     spec."""
     # The preview holds the whole plan, which may be long, and is not needed here.
-    queued, pythons = Run.objects.queued().select_related("workspace", "created_by"), PythonLookup()
-    chosen = queued if only is None else queued.filter(spec__resources__cluster__in=only)
-    for run in chosen.defer("preview"):
+    queued = Run.objects.queued().select_related("workspace", "created_by").defer("preview")
+    items = []
+    for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
         # A spec that an earlier version wrote may not be readable any more; the other runs must still be
         # placed.
         try:
             spec = read_spec(run.spec)
-            yield QueuedRun(run, spec, demand_of(spec, run, pythons))
+            demand(spec)
         except Exception:
             _fail_internal(run)
+        else:
+            items.append((run, spec))
+    yield from with_demands(items)
 
 
 def _place_queue(cluster: Cluster | None, name: str, queue: list[QueuedRun], quotas: QuotaBook) -> None:

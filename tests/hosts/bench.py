@@ -44,6 +44,7 @@ class Host(Machine):
         """By the command that a person would run on it."""
         self.settings = {
             "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
+            "TRAINHUB_NODE_CONTAINERS": "off",
             "TRAINHUB_NODE_PYTHON": python,
             "PYTHONPATH": str(PROJECT),
         }

@@ -108,6 +108,7 @@ class GrowingHosts(Hosts):
         self.script_of("release", RELEASE)
         env = {
             "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
+            "TRAINHUB_NODE_CONTAINERS": "off",
             "TRAINHUB_NODE_PYTHON": sys.executable,
             "PYTHONPATH": str(PROJECT),
         }

@@ -1,4 +1,5 @@
-"""Small builders for the node's tests."""
+"""Small builders for the node's tests. Where an order names no environment, `place` says in which its ranks
+run."""
 
 from __future__ import annotations
 
@@ -11,12 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.node.containers import place
 from tests.node.hub import FakeHub
 from trainhub_launch.order import EnvironmentSpec, NodeOrder
 from trainhub_launch.plan import NodeCommand, PlannedProcess, Reference
 from trainhub_node.settings import NodeSettings
-
-SYSTEM = EnvironmentSpec(name="system", version="", kind="system")
 
 
 def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
@@ -30,6 +30,7 @@ def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
         cores=2,
         cache_bytes=10**9,
         python=getattr(sys, "_base_executable", sys.executable),
+        engine=place.current.engine,
     )
     return replace(instance, **changes)  # type: ignore[arg-type]
 
@@ -43,6 +44,8 @@ def environ(hub: FakeHub, folder: Path) -> dict[str, str]:
         "TRAINHUB_NODE_TOKEN": "node-token-of-the-tests",
         "TRAINHUB_NODE_NAME": "here",
         "TRAINHUB_NODE_DIR": str(folder),
+        "TRAINHUB_NODE_CONTAINERS": place.current.engine,
+        **place.current.variables,
         "AGENT_SECRET": "must not reach training",
     }
 
@@ -87,7 +90,7 @@ def order(
     *processes: PlannedProcess,
     run: str = "",
     attempt: int = 1,
-    environment: EnvironmentSpec = SYSTEM,
+    environment: EnvironmentSpec | None = None,
     launcher: Sequence[str] = (),
     grace_s: int = 10,
     timeout_s: int | None = None,
@@ -105,7 +108,7 @@ def order(
     return NodeOrder(
         run=run,
         attempt=attempt,
-        environment=environment,
+        environment=environment or place.current.environment,
         snapshot=sha256,
         snapshot_size=len(hub.blobs[sha256]),
         command=NodeCommand(

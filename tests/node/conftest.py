@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness import guard
 from tests.node.builders import settings
+from tests.node.containers import images, place
 from tests.node.hub import FakeHub
 from tests.node.processes import forget_rules
 from trainhub_node import records
@@ -15,6 +18,41 @@ from trainhub_node.agent import Agent
 from trainhub_node.attempts import crash_cleanup
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
+from trainhub_node.telemetry import heartbeat
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if metafunc.definition.get_closest_marker("in_containers") is not None:
+        metafunc.parametrize("_place", place.PLACES, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def _place(request: pytest.FixtureRequest) -> None:
+    if getattr(request, "param", place.NODE) == place.CONTAINER:
+        request.getfixturevalue("in_container")
+
+
+@pytest.fixture
+def in_container(podman: images.Podman, monkeypatch: pytest.MonkeyPatch) -> images.Podman:
+    """Ranks of this test run in containers. Returns the engine."""
+    for name, value in podman.variables.items():
+        monkeypatch.setenv(name, value)
+    environment = podman.environment()
+    monkeypatch.setattr(place, "current", place.Place(environment, "podman", podman.variables))
+    # Each agent would try the engine first; tests of that do so once.
+    monkeypatch.setattr(heartbeat, "try_engine", lambda settings, previous: previous)
+    return podman
+
+
+@pytest.fixture(scope="session")
+def podman() -> Iterator[images.Podman]:
+    """Podman with an image of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="trainhub-podman-", dir="/var/lib"))
+    guard.on_exit("umount", "-l", str(folder / "store/overlay"))
+    guard.on_exit("rm", "-rf", str(folder))
+    with images.private_podman(folder) as engine:
+        engine.make_image(images.make_root(folder / "root"))
+        yield engine
 
 
 @pytest.fixture

@@ -46,6 +46,11 @@ class TestRead:
                 "/no/python",
                 "TRAINHUB_NODE_PYTHON=/no/python is not a file that the agent may execute",
             ),
+            (
+                "TRAINHUB_NODE_CONTAINERS",
+                "lxc",
+                "TRAINHUB_NODE_CONTAINERS=lxc must be podman, docker or off",
+            ),
             ("TRAINHUB_NODE_RUN_AS", "no-such-account", "TRAINHUB_NODE_RUN_AS=no-such-account"),
             ("TRAINHUB_NODE_ADDRESS", "gpu-a", "TRAINHUB_NODE_ADDRESS=gpu-a must be an IP address"),
             (

@@ -139,6 +139,7 @@ def _agent(machine: Machine) -> Child:
         "TRAINHUB_NODE_RUN_AS": "",
         # All of these machines are this one, whose owner runs nothing but the demo's own trainings.
         "TRAINHUB_NODE_NAMESPACES": "off",
+        "TRAINHUB_NODE_CONTAINERS": "off",
     }
     name, argv = f"agent-{machine.name}", python("-m", "trainhub_node", "run")
     return Child(name, f"agent of {machine.name}", argv, WORKING_STAGE, env=settings)

@@ -49,11 +49,14 @@ class DraftPlan:
         return tuple(by_name[placed.name] for placed in placement.nodes if placed.name in by_name)
 
 
-def draft_plan(spec: RunSpec, nodes: tuple[FreeNode, ...], python: str = "") -> DraftPlan:
+def draft_plan(
+    spec: RunSpec, nodes: tuple[FreeNode, ...], python: str = "", *, needs_containers: bool = False
+) -> DraftPlan:
     """Returns the draft of `spec`. Never raises for wrong input of a user. Without `nodes` the plan uses
-    imaginary ones. `python`: the Python that the nodes must have, "" = any."""
+    imaginary ones. `python`: the Python that the nodes must have, "" = any. `needs_containers`: whether the
+    environment of the spec is an image."""
     framework = framework_of(spec)
-    demand = replace(framework.demand(spec), python=python)
+    demand = replace(framework.demand(spec), python=python, needs_containers=needs_containers)
     idle = provisional(demand, nodes)
     contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
     # A cluster without nodes still gets a preview, but one that is too small must not: its plan could never

@@ -92,7 +92,7 @@ def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
     gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(gpu_count))
     idle = replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False)
     limits = replace(idle, memory=node.memory_total, cpus=float(node.cores), has_limits=True)
-    abilities = replace(limits, keeps_secrets=True, limits_disk=True, disk_free=None)
+    abilities = replace(limits, keeps_secrets=True, limits_disk=True, has_containers=True, disk_free=None)
     return replace(abilities, holds=(), closed="", windows=())
 
 

@@ -154,6 +154,11 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         )
     if demand.has_secrets and not node.keeps_secrets:
         return f"{node.name} cannot keep secrets: upgrade its agent"
+    if demand.needs_containers and not node.has_containers:
+        return (
+            f"{node.name} has no containers: install podman and catatonit there, upgrade its agent, or see "
+            "on its page what is wrong"
+        )
     if demand.is_limited and not node.can_limit(demand):
         return _without_limits(demand, node)
     if demand.disk_bytes and not node.limits_disk:

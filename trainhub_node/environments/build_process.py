@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
-from trainhub_node.environments import builder_account
+from trainhub_node.environments import builder_account, process_wait
 from trainhub_node.environments.progress_report import ProgressReport
 from trainhub_node.supervisor import gang as gangs
 from trainhub_node.supervisor import rank, variables
@@ -13,19 +13,15 @@ from trainhub_node.supervisor.gang import Gang
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping
     from typing import NoReturn
 
     from trainhub_node.environments.progress_report import BuildProgress
     from trainhub_node.isolation.namespaces import Namespaces
 else:
-    import _signal as signal  # `signal` itself builds enums for 5 ms
+    pass  # `signal` itself builds enums for 5 ms
 
 LOG = ENVIRONMENT_LOG
-TAIL_BYTES = 16384
-STOP_CHECK_S = 0.25
-TERM_GRACE_S = 3.0
 BUILDER = "trainhub-build"
 
 
@@ -81,17 +77,14 @@ class BuildProcess:
             self._exec(argv, {**self._environment(), **extra}, log)
         os.close(log)
         try:
-            return _wait(self._gang, pid, report)
+            return process_wait.wait_for_exit(self._gang, pid, report.write)
         except BaseException:
-            _terminate(pid)
+            process_wait.end_group(pid)
             raise
 
     def tail(self) -> list[str]:
         """Returns the last lines of the build log, without empty ones."""
-        with open(self._gang.folder.log(LOG), "rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-        return [line.strip() for line in text.splitlines() if line.strip()]
+        return process_wait.log_tail(self._gang)
 
     def last_error(self) -> str:
         """Returns the last line that is marked as an error, else the last line."""
@@ -142,25 +135,3 @@ def _without_password(item: str) -> str:
     scheme, separator, rest = item.partition("://")
     user, at, host = rest.partition("/")[0].rpartition("@")
     return f"{scheme}://****@{rest[len(user) + 1 :]}" if separator and at and host else item
-
-
-def _wait(gang: Gang, pid: int, progress: ProgressReport) -> int:
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)
-        if ended:
-            return os.waitstatus_to_exitcode(status)
-        gang.check_stop()
-        progress.write()
-        # The child blocks these signals, so that none is lost between the checks above and this wait.
-        signal.sigtimedwait((signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM), STOP_CHECK_S)
-
-
-def _terminate(pid: int) -> None:
-    """Ends the program and all that it started: SIGTERM, and SIGKILL when it has ended or its grace is
-    over."""
-    rank.signal_group(pid, signal.SIGTERM)
-    signal.sigtimedwait((signal.SIGCHLD,), TERM_GRACE_S)
-    # Also where the program itself has ended: a compiler may have ignored SIGTERM. Before `waitpid`, because
-    # until then no other group can get this id.
-    rank.signal_group(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)

@@ -19,10 +19,12 @@ SCRATCH, BUILT, FRESH = SUFFIXES = (".scratch", ".built", ".fresh")
 
 
 def prepare_interpreter(gang: Gang) -> str:
-    """Returns the run's interpreter, ready to use; "" if the environment must be built first.
+    """Returns the run's interpreter, ready to use; "" if the environment must be built or started first.
 
     Raises PreparationFailed, and StopRequested."""
     spec = gang.order["environment"]
+    if gang.uses_image:
+        return ""
     python = spec["python"] or gang.terms["python"]
     if not _is_executable(python):
         raise PreparationFailed("environment", f"There is no Python at {python} on this node.")

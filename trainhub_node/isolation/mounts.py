@@ -99,7 +99,7 @@ def arrange(view: View) -> None:
     sources = {NULL, view.own, view.temporary, *view.visible, *view.writable, *view.files.values()}
     opened = {path: _Source(path) for path in sources}
     if view.is_read_only:
-        _make_read_only()
+        make_all_read_only()
     _mount_devices(view)
     replaced = [path for path in TEMPORARY if os.path.isdir(path)]
     for path in replaced:
@@ -116,8 +116,7 @@ def arrange(view: View) -> None:
         syscalls.mount(None, path, None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     for path, source in view.files.items():
         _bind(opened[source], path, MS_NOSUID | MS_NODEV | MS_RDONLY)
-    if os.path.isdir(CGROUPS):
-        syscalls.mount("tmpfs", CGROUPS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k")
+    hide_control_groups()
     for origin in opened.values():
         os.close(origin.descriptor)
     # The last: the paths of the descriptors above are names in the machine's /proc.
@@ -171,7 +170,8 @@ def _hide(paths: Iterable[str], null: _Source) -> list[str]:
     return covers
 
 
-def _make_read_only() -> None:
+def make_all_read_only() -> None:
+    """Makes every mount of this process's namespace read-only. Raises OSError."""
     try:
         syscalls.make_read_only("/")
     except OSError as error:
@@ -209,9 +209,19 @@ def _mount_devices(view: View) -> None:
         os.symlink(target, f"/dev/{name}")
     for name in ("pts", "shm"):
         os.mkdir(f"/dev/{name}", 0o755)
+    mount_terminals_and_memory(view.shm_bytes)
+    syscalls.mount(None, "/dev", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)
+
+
+def mount_terminals_and_memory(shm_bytes: int) -> None:
+    """Mounts /dev/pts and /dev/shm anew. `shm_bytes`: see `View`. Raises OSError."""
     syscalls.mount(
         "devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"
     )
-    size = f"size={view.shm_bytes}," if view.shm_bytes else ""
+    size = f"size={shm_bytes}," if shm_bytes else ""
     syscalls.mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"{size}mode=1777")  # noqa: S108
-    syscalls.mount(None, "/dev", None, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC)
+
+
+def hide_control_groups() -> None:
+    if os.path.isdir(CGROUPS):
+        syscalls.mount("tmpfs", CGROUPS, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k")

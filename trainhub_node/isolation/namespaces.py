@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 
-from trainhub_node.isolation import mounts, syscalls
+from trainhub_node.isolation import syscalls
 from trainhub_node.isolation.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 
 TYPE_CHECKING = False
@@ -33,15 +33,17 @@ class NamespaceError(Exception):
 
 class Namespaces:
     """Those of one attempt. `holder`: the process id of its process 1, as seen from outside. `has_user`:
-    whether they lie in a user namespace of their own."""
+    whether they lie in a user namespace of their own. `drops_capabilities`: whether who enters loses all
+    capabilities at once, and not by changing its account."""
 
-    def __init__(self, holder: int, *, has_user: bool) -> None:
+    def __init__(self, holder: int, *, has_user: bool, drops_capabilities: bool) -> None:
         self.holder = holder
         kinds = ("user", *KINDS) if has_user else KINDS
         self._descriptors = {
             kind: os.open(f"/proc/{holder}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds
         }
         self._has_user = has_user
+        self._drops_capabilities = drops_capabilities
         self._own_processes = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
 
     def fork(self) -> int:
@@ -66,8 +68,10 @@ class Namespaces:
         """Moves this process, which `fork` has made, to the mounts and the shared memory of the attempt."""
         syscalls.setns(self._descriptors["ipc"], CLONE_NEWIPC)
         syscalls.setns(self._descriptors["mnt"], CLONE_NEWNS)
-        if self._has_user:
+        if self._drops_capabilities:
             syscalls.drop_capabilities()
+        else:
+            syscalls.drop_bounding_set()
         syscalls.forbid_new_privileges()
 
     def drain(self) -> None:
@@ -80,15 +84,23 @@ class Namespaces:
         os.waitpid(self.holder, 0)
 
 
-def make(view: mounts.View) -> Namespaces:
-    """Makes the namespaces, with a holder that is a child of this process. SIGUSR1 and SIGCHLD must be
-    blocked here. Raises NamespaceError."""
+def make(
+    arrange: Callable[[], None],
+    unshare_processes: Callable[[], None] | None = None,
+    *,
+    drops_capabilities: bool = False,
+) -> Namespaces:
+    """Makes the namespaces, with a holder that is a child of this process and first calls `arrange` for its
+    mounts. SIGUSR1 and SIGCHLD must be blocked here. Raises NamespaceError.
+
+    `unshare_processes`: how an account that is not root comes to a namespace of processes, if not by a user
+    namespace of its own. `drops_capabilities`: see Namespaces."""
     has_user = os.geteuid() != 0
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
-        holder = _fork_through(_unshare_processes) if has_user else _fork_holder()
+        holder = _fork_through(unshare_processes or _unshare_processes) if has_user else _fork_holder()
         if holder == 0:
-            _hold(view, writing)
+            _hold(arrange, writing)
     except (OSError, NamespaceError) as error:
         os.close(reading)
         raise NamespaceError(reason(error)) from error
@@ -99,7 +111,7 @@ def make(view: mounts.View) -> Namespaces:
         os.kill(holder, signal.SIGKILL)
         os.waitpid(holder, 0)
         raise NamespaceError(message.decode(errors="replace") or "the process that holds them ended at once")
-    return Namespaces(holder, has_user=has_user)
+    return Namespaces(holder, has_user=has_user, drops_capabilities=drops_capabilities or has_user)
 
 
 def _fork_holder() -> int:
@@ -164,14 +176,14 @@ def _fork_through(prepare: Callable[[], None]) -> int:
     return int(message)
 
 
-def _hold(view: mounts.View, writing: int) -> NoReturn:
+def _hold(arrange: Callable[[], None], writing: int) -> NoReturn:
     """Is process 1 of the new namespaces. Never returns."""
     try:
         # The places for mounts must be passable for the account of the run, but need not be listed.
         os.umask(0o066)
         os.chdir("/")
         syscalls.unshare(CLONE_NEWNS | CLONE_NEWIPC)
-        mounts.arrange(view)
+        arrange()
         os.write(writing, READY)
         os.close(writing)
         _reap()

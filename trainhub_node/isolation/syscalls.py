@@ -109,14 +109,19 @@ def forbid_new_privileges() -> None:
     _check(_prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
 
 
-def drop_capabilities() -> None:
-    """Gives up all capabilities, and the possibility that a program brings some back."""
+def drop_bounding_set() -> None:
+    """Gives up the possibility that a program brings capabilities back. Needs CAP_SETPCAP."""
     for number in range(MAX_CAPABILITIES):
         if _prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0:
             continue
         if get_errno() == EINVAL:
             break  # beyond the last one of this kernel
         _check(-1, "prctl(PR_CAPBSET_DROP)")
+
+
+def drop_capabilities() -> None:
+    """Gives up all capabilities, and the possibility that a program brings some back."""
+    drop_bounding_set()
     _check(_prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl(PR_CAP_AMBIENT)")
     # This process, and then nothing in the permitted, effective and inheritable set.
     header, sets = pack("Ii", CAPABILITY_VERSION, 0), pack("I" * CAPABILITY_SETS, *([0] * CAPABILITY_SETS))

@@ -39,24 +39,31 @@ def run(folder: str, uid: int) -> NoReturn:
     try:
         if os.geteuid() == 0:
             os.chown(own, uid, uid)
-        made = namespaces.make(view)
-        pid = made.fork()
-        if pid == 0:
-            _use(made, own, uid)
-        if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-            raise namespaces.NamespaceError("a process in them could not change its account or write")
-        made.drain()
-        os.waitpid(made.holder, 0)
+        made = namespaces.make(lambda: mounts.arrange(view))
+        use(made, own, uid)
     except (OSError, namespaces.NamespaceError) as error:
         sys.stdout.write(namespaces.reason(error))
         sys.stdout.flush()
     os._exit(0)
 
 
-def _use(made: namespaces.Namespaces, own: str, uid: int) -> NoReturn:
+def use(made: namespaces.Namespaces, own: str, uid: int) -> None:
+    """Starts a process of the account `uid` in the namespaces, which writes into the folder `own`, and ends
+    them. Raises OSError, and NamespaceError."""
+    pid = made.fork()
+    if pid == 0:
+        _write(made, own, uid)
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+        made.end()
+        raise namespaces.NamespaceError("a process in them could not change its account or write")
+    made.drain()
+    os.waitpid(made.holder, 0)
+
+
+def _write(made: namespaces.Namespaces, own: str, uid: int) -> NoReturn:
     try:
         made.enter()
-        if os.geteuid() == 0:
+        if os.geteuid() != uid:
             os.setgroups(())
             os.setresgid(uid, uid, uid)
             os.setresuid(uid, uid, uid)

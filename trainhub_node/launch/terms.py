@@ -7,7 +7,8 @@ import functools
 import os
 import pwd
 
-from trainhub_launch.order import NodeOrder, OrderKind
+from trainhub_launch.order import IMAGE, NodeOrder, OrderKind
+from trainhub_node.containers import discovery
 from trainhub_node.environments import builder_account
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.person_accounts import person_account
@@ -18,6 +19,8 @@ from trainhub_node.settings import NodeSettings
 # Sockets of the account's other sessions, by which a run could have programs started outside of its
 # namespaces: systemd's and D-Bus's, and those of terminals.
 SESSIONS = ("/run/user", "/run/screen")
+# Of the agent's account: keys, and the images and containers of podman.
+HOME_FOLDERS = (".ssh", ".local/share/containers")
 PIP_PREFIX = "PIP_"
 PIP_NAMES = (
     "HTTP_PROXY",
@@ -44,8 +47,10 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
     pip = {
         name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIX) or name in PIP_NAMES
     }
+    engine = discovery.find_engine(settings) if order.environment.kind == IMAGE else None
     return {
         "node": settings.name,
+        "hub": settings.hub_url,
         "python": settings.python,
         "sites": str(settings.sites),
         "environments": str(settings.environments),
@@ -57,6 +62,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "isolation": _isolation(settings, account),
         "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
+        "engine": engine.to_terms() if engine is not None else None,
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }
 
@@ -106,7 +112,7 @@ def _isolation(settings: NodeSettings, account: Account | None) -> dict[str, obj
     if account is None:
         # Runs have the agent's own account. Its keys may open this very machine, and mpirun starts the
         # wrapper from where the agent is installed.
-        hidden += [f"{home}/.ssh" for home in _homes()]
+        hidden += [f"{home}/{folder}" for home in _homes() for folder in HOME_FOLDERS]
         visible += wrapper.PACKAGES
     return {
         "namespaces": settings.has_namespaces,

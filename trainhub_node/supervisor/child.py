@@ -110,7 +110,9 @@ def enter_running(gang: Gang) -> None:
 
 
 def _start_record(gang: Gang, process: Mapping[str, Any], python: str) -> dict[str, object]:
-    return {
+    image = gang.order["environment"]["image"]["reference"] if gang.uses_image else ""
+    place = {"place": f"in the image {image}"} if image else {}
+    return place | {
         "rank": process["rank"],
         "argv": process["argv"],
         "log": process["log_name"],

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trainhub_node.isolation.namespaces import Namespaces
 
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
+IMAGE = "image"  # trainhub_launch.order.IMAGE; a test compares
 
 
 class PreparationFailed(Exception):
@@ -42,7 +43,8 @@ class Gang:
     `wrappers`: process id -> rank of wrappers that are our children. `state` is the content of
     `state.json`, which only this process writes and the agent reads. `python`: the environment's
     interpreter, once it is prepared. `namespaces`: those of the run, if it has its own; `group`: its control
-    groups. `launcher`: mpirun, or on the run's other nodes its daemon."""
+    groups. `image_variables`: what the image of a run in a container sets. `launcher`: mpirun, or on the
+    run's other nodes its daemon."""
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
@@ -60,6 +62,7 @@ class Gang:
         self.locks: list[int] = []
         self.namespaces: Namespaces | None = None
         self.group: Group | None = None
+        self.image_variables: dict[str, str] | None = None
         self.running_since: float | None = None
         self.state: dict[str, Any] = {
             "phase_at": {},
@@ -83,6 +86,11 @@ class Gang:
     @property
     def is_head(self) -> bool:
         return bool(self.order["head"])
+
+    @property
+    def uses_image(self) -> bool:
+        """Whether the ranks run in a container."""
+        return bool(self.order["environment"]["kind"] == IMAGE)
 
     @property
     def uses_mpi(self) -> bool:

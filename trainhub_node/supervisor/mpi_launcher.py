@@ -7,7 +7,7 @@ import os
 from trainhub_launch.json_types import JsonValue
 from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_node import records
-from trainhub_node.supervisor import child, openmpi, rank, variables
+from trainhub_node.supervisor import child, in_container, openmpi, rank, variables
 from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
@@ -23,6 +23,8 @@ RANK_WRAPPER = (
 RSH_AGENT = "{rsh_agent}"
 WRAPPER_PROGRAM, RSH_PROGRAM = "trainhub-rank", "trainhub-rsh"
 ROOT_FOLDER = "/"
+# The variables that name it to Open MPI 4 and 5.
+REMOTE_SHELLS = ("OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent")
 # Open MPI refuses to run as root unless it is told twice, under other names in version 5.
 ALLOW_ROOT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -43,15 +45,24 @@ def launcher_environment(gang: Gang) -> dict[str, str]:
             env[f"{rank.SECRET_PREFIX}{name}"] = gang.secrets[value]
     if gang.is_multi_node:
         env["PATH"] = f"{gang.folder.bin}:{env['PATH']}"
+    elif gang.uses_image:
+        # Open MPI does not start without a remote shell, which images lack, even if it calls none.
+        env = dict.fromkeys(REMOTE_SHELLS, gang.python) | env
     return {**ALLOW_ROOT, **env}
 
 
 def require_program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
     """Returns the first of `names` on the PATH of the environment. Raises PreparationFailed."""
-    for name in names:
-        path = variables.find_program(name, env["PATH"])
-        if path is not None:
-            return path
+    path = in_container.find_program(gang, env["PATH"], *names)
+    if path is not None:
+        return path
+    if gang.uses_image:
+        image = gang.order["environment"]["image"]["reference"]
+        raise PreparationFailed(
+            "launch",
+            f"The image {image} has no Open MPI: there is no {' and no '.join(names)} on its PATH. Runs with "
+            "MPI need an image that has it, and Python 3.9 or newer.",
+        )
     node = gang.terms["node"]
     raise PreparationFailed(
         "launch",
@@ -83,14 +94,20 @@ def start(gang: Gang) -> None:
 
 def _arguments(gang: Gang, item: str) -> list[str]:
     if item == RANK_WRAPPER:
-        return [WRAPPER_PROGRAM] if gang.is_multi_node else [*gang.terms["wrapper"], "rank", gang.folder.path]
+        return [WRAPPER_PROGRAM] if gang.is_multi_node else [*_wrapper(gang), "rank", gang.folder.path]
     return [RSH_PROGRAM if item == RSH_AGENT else item]
+
+
+def _wrapper(gang: Gang) -> list[str]:
+    """Returns the command of the wrapper, in a container with the Python of the image."""
+    wrapper = list(gang.terms["wrapper"])
+    return [gang.python, *wrapper[1:]] if gang.uses_image else wrapper
 
 
 def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
     gang.log("Waiting until mpirun, on the head of the run, asks for its daemon.")
     argv = openmpi.daemon_argv(child.wait_for_record(gang, gang.folder.daemon)["argv"])
-    path = variables.find_program(argv[0], env["PATH"])
+    path = in_container.find_program(gang, env["PATH"], argv[0])
     if path is None:
         raise PreparationFailed(
             "launch",
@@ -133,7 +150,7 @@ def _write_programs(gang: Gang) -> None:
     # mpirun, perhaps of another account, must find the programs.
     os.chmod(gang.folder.bin, 0o755)  # noqa: S103
     for name, role in ((WRAPPER_PROGRAM, "rank"), (RSH_PROGRAM, "rsh")):
-        command = " ".join(_quote(argument) for argument in (*gang.terms["wrapper"], role, gang.folder.path))
+        command = " ".join(_quote(argument) for argument in (*_wrapper(gang), role, gang.folder.path))
         fd = os.open(f"{gang.folder.bin}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o755)
         os.write(fd, f'#!/bin/sh\nexec {command} "$@"\n'.encode())
         # Again after `os.open`, because the umask, 0o077 here, has removed the rights of other accounts.

@@ -239,11 +239,12 @@ def reset_signals() -> None:
 
 
 def _not_found_message(program: str, start: Mapping[str, Any]) -> str:
+    place = start.get("place", "on this node")
     if "/" not in program:
-        return f"{program}: no such program on this node (looked in {start['env'].get('PATH', '')})"
+        return f"{program}: no such program {place} (looked in {start['env'].get('PATH', '')})"
     if os.path.exists(program):
-        return f"{program}: the interpreter that its first line names does not exist on this node"
-    return f"{program}: no such file on this node"
+        return f"{program}: the interpreter that its first line names does not exist {place}"
+    return f"{program}: no such file {place}"
 
 
 def _exec_error_message(error: OSError | ValueError, start: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ def separate(gang: Gang) -> None:
     gang.check_stop()
     # The supervisor does this, too, but only after it has been loaded, and a wrapper may die before that.
     syscalls.adopt_orphans()
-    _enter_domain(gang)
+    enter_domain(gang)
     terms, account = gang.terms["isolation"], gang.terms["account"]
     is_agents = account is None
     names, is_exact = devices.device_nodes(devices.gpu_uuids(gang.processes))
@@ -35,20 +35,20 @@ def separate(gang: Gang) -> None:
     files = {}
     if terms["own_account"]:
         account["groups"] = devices.node_groups(names)
-        _make_folder(gang.folder.home, account, 0o700)
+        make_folder(gang.folder.home, account, 0o700)
         files = _write_account_files(gang.folder.account_files, account)
     if not terms["namespaces"]:
         return
-    _make_folder(gang.folder.temporary, account, STICKY_FOR_ALL)
+    make_folder(gang.folder.temporary, account, STICKY_FOR_ALL)
     view = mounts.View(
         # The agent's account could change all files of the attempt, from which the agent knows what to start.
         own=gang.folder.work if is_agents else gang.folder.path,
         temporary=gang.folder.temporary,
         hidden=terms["hidden"],
-        visible=[*terms["visible"], *_installations(gang), *(_own_visible(gang) if is_agents else ())],
+        visible=[*terms["visible"], *_installations(gang), *(agents_visible(gang) if is_agents else ())],
         writable=[
             *(terms["shared"] if terms["own_account"] or is_agents else ()),
-            *(_own_paths(gang) if is_agents else ()),
+            *(agents_writable(gang) if is_agents else ()),
         ],
         files=files,
         devices=names,
@@ -85,14 +85,14 @@ def separate_build(gang: Gang, folder: str, scratch: str) -> namespaces.Namespac
 
 def _make(gang: Gang, view: mounts.View, kind: str) -> namespaces.Namespaces:
     try:
-        return namespaces.make(view)
+        return namespaces.make(lambda: mounts.arrange(view))
     except namespaces.NamespaceError as error:
         raise PreparationFailed(
             kind, f"Node {gang.terms['node']} could not separate this run from others: {error}."
         ) from error
 
 
-def _enter_domain(gang: Gang) -> None:
+def enter_domain(gang: Gang) -> None:
     """Enters the domain of the attempt, in which all its processes are, where the kernel has such. Before
     anything else is started: this process may neither signal nor examine what is outside of it."""
     try:
@@ -108,10 +108,10 @@ def _enter_domain(gang: Gang) -> None:
         ) from error
 
 
-def _own_paths(gang: Gang) -> list[str]:
+def agents_writable(gang: Gang) -> list[str]:
     """Makes what a run with the agent's account may write besides its working folder. Returns the paths."""
     folder = gang.folder
-    _make_folder(folder.home, None, 0o700)
+    make_folder(folder.home, None, 0o700)
     if not gang.uses_mpi:
         return [folder.home]
     # Its wrappers run inside, too.
@@ -121,7 +121,7 @@ def _own_paths(gang: Gang) -> list[str]:
     return [folder.home, folder.ranks, *logs]
 
 
-def _own_visible(gang: Gang) -> list[str]:
+def agents_visible(gang: Gang) -> list[str]:
     """Returns what a run with the agent's account may read besides its working folder: the folder of notices,
     and that of our programs, which mpirun finds by name. It is made here, so that it can be shown to the run
     before anything is in it."""
@@ -131,7 +131,8 @@ def _own_visible(gang: Gang) -> list[str]:
     return [gang.folder.notices, gang.folder.bin]
 
 
-def _make_folder(path: str, account: dict[str, Any] | None, mode: int) -> None:
+def make_folder(path: str, account: dict[str, Any] | None, mode: int) -> None:
+    """Makes a folder of the run's, unless it is there. `account`: None for the agent's own."""
     if not os.path.isdir(path):
         os.mkdir(path, 0o700)
         os.chmod(path, mode)

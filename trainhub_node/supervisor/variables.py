@@ -56,6 +56,15 @@ def _cache_variables(home: str) -> dict[str, str]:
     return {name: f"{home}/.cache/{folder}".rstrip("/") for name, folder in CACHES.items()}
 
 
+def _image_environment(gang: Gang, image: Mapping[str, str]) -> dict[str, str]:
+    """Returns what a run in a container has before the plan's variables: those of its image, and nothing of
+    the node's but a home."""
+    account, home = gang.terms["account"], gang.folder.home
+    name = account["name"] if account is not None else os.environ.get("USER", "")
+    env = {"PATH": DEFAULT_PATH, **image, "HOME": home, **_cache_variables(home)}
+    return env | ({"USER": name, "LOGNAME": name} if name else {})
+
+
 def _home_variables(home: str, original: str) -> dict[str, str]:
     """Returns the variables of a run that has the agent's account and a home of its own, because it may not
     write into the account's (`original`). Packages that the account has installed for itself stay there."""
@@ -74,8 +83,9 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
         "launch:node_dir": sites,
     }
     account, isolation = gang.terms["account"], gang.terms.get("isolation")
-    env = base_environment(account)
-    if isolation:
+    image = gang.image_variables
+    env = base_environment(account) if image is None else _image_environment(gang, image)
+    if isolation and image is None:
         if isolation["namespaces"]:
             # The agent's may name a folder that the run does not see; it has its own /tmp.
             env.pop("TMPDIR", None)
@@ -90,6 +100,10 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     python_path = planned.get("PYTHONPATH")
     if isinstance(python_path, str):
         env["PYTHONPATH"] = f"{sites}:{python_path}" if python_path else sites
+    if image is not None:
+        if env.get("PYTHONPATH") == sites and image.get("PYTHONPATH"):
+            env["PYTHONPATH"] = f"{sites}:{image['PYTHONPATH']}"
+        return env
     folder = os.path.dirname(python)
     # First on the PATH: `python` and `pip` in a script are those of the run's environment.
     env["PATH"] = f"{folder}:{env['PATH']}" if env["PATH"] else folder

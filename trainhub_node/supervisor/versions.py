@@ -6,7 +6,7 @@ import os
 import select
 import time
 
-from trainhub_node.supervisor import rank, variables
+from trainhub_node.supervisor import in_container, rank, variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,16 +41,17 @@ MAX_OUTPUT_BYTES = 65536
 
 def software_versions(gang: Gang, launcher_env: Mapping[str, str] | None) -> dict[str, str]:
     """Returns name -> version of what is installed; `openmpi` only with the environment of mpirun."""
-    python = _Command(
-        gang, [gang.python, "-c", VERSION_AND_PATH], variables.process_environment(gang, {}, gang.python)
-    )
-    mpirun = variables.find_program("mpirun", launcher_env["PATH"]) if launcher_env is not None else None
+    inside = gang.namespaces if gang.uses_image else None
+    environment = variables.process_environment(gang, {}, gang.python)
+    python = _Command(gang, [gang.python, "-c", VERSION_AND_PATH], environment) if gang.python else None
+    mpirun = in_container.find_program(gang, launcher_env["PATH"], "mpirun") if launcher_env else None
     mpi = _Command(gang, [mpirun, "--version"], launcher_env or {}) if mpirun else None
     deadline = time.monotonic() + TIMEOUT_S
-    version, *path = python.output(deadline).splitlines() or [""]
+    version, *path = (python.output(deadline).splitlines() if python else []) or [""]
+    packages = in_container.run_inside(inside, lambda: _lines(package_versions(path)))
     versions = {
         "python": version,
-        **package_versions(path),
+        **dict(line.split("=", 1) for line in packages.splitlines()),
         "openmpi": _open_mpi_version(mpi.output(deadline)) if mpi else "",
     }
     return {name: value for name, value in versions.items() if value}
@@ -73,6 +74,10 @@ def package_versions(path: Iterable[str]) -> dict[str, str]:
                 if key is not None:
                     versions.setdefault(key, version)
     return versions
+
+
+def _lines(values: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}={value}" for name, value in values.items() if "\n" not in value)
 
 
 def _open_mpi_version(output: str) -> str:

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
+from trainhub_launch.machine import CONTAINERS, GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_node import __version__
+from trainhub_node.launch.engine_trial import NOT_TRIED, EngineStatus, try_engine
 from trainhub_node.launch.separation_trial import capabilities, description
 from trainhub_node.machine import addresses, infiniband, interpreters
 from trainhub_node.machine.host import memory_total
@@ -34,6 +35,7 @@ class Inventory:
     interpreters: tuple[Interpreter, ...] = ()
     mpi: str = ""
     ports: tuple[NetworkPort, ...] = ()
+    engine: EngineStatus = NOT_TRIED
 
 
 class InventoryThread(threading.Thread):
@@ -68,9 +70,10 @@ class InventoryThread(threading.Thread):
     def _refresh_software(self, previous: Inventory) -> Inventory:
         if time.monotonic() - self._software_at < INVENTORY_S:
             return previous
+        engine = try_engine(self._settings, previous.engine)
         pythons = interpreters.find_interpreters(self._settings.python, self._settings.run_as)
         self._software_at = time.monotonic()
-        return replace(previous, interpreters=pythons, mpi=mpi_version())
+        return replace(previous, interpreters=pythons, mpi=mpi_version(), engine=engine)
 
 
 class HeartbeatBuilder:
@@ -118,8 +121,9 @@ class HeartbeatBuilder:
             driver=driver,
             cuda=cuda,
             nvml=nvml,
-            capabilities=capabilities(settings),
+            capabilities=(*capabilities(settings), *((CONTAINERS,) if inventory.engine.works else ())),
             separation=description(settings),
+            containers=str(inventory.engine),
         )
 
 
@@ -133,7 +137,17 @@ def has_changed(previous: Heartbeat | None, current: Heartbeat) -> bool:
     )
 
 
-_INVENTORY = ("interpreters", "mpi", "address", "infiniband", "driver", "cuda", "nvml", "network_ports")
+_INVENTORY = (
+    "containers",
+    "interpreters",
+    "mpi",
+    "address",
+    "infiniband",
+    "driver",
+    "cuda",
+    "nvml",
+    "network_ports",
+)
 
 
 def _gpu_identity(gpu: GpuFact) -> tuple[object, ...]:

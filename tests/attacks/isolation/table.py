@@ -7,7 +7,9 @@ from pathlib import Path
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "isolation.md"
 MODES = ("range", "account", "namespaces", "agent")
 # Not a column: what holds for one account holds for that of a person, and for two runs of the same one.
-PERSON, COLUMNS = "person", {"person": "account"}
+# The same is true of runs in images, whose accounts are those of a range here.
+PERSON, CONTAINER = "person", "container"
+COLUMNS = {PERSON: "account", CONTAINER: "range"}
 # In these the agent is not root.
 ROOTLESS = ("namespaces", "agent")
 CAN, CANNOT = "can", "cannot"

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from trainhub_node.environments import build_process
+from trainhub_node.environments import process_wait
 from trainhub_node.proc import list_processes
 
 # Ends at SIGTERM; its child, as a compiler may, ignores it.
@@ -24,14 +24,14 @@ time.sleep(600)
 
 def test_ends_a_child_that_ignores_the_first_signal(tmp_path: Path) -> None:
     note = tmp_path / "pid"
-    # `_terminate` waits for it by its id, as the supervisor does.
+    # `end_group` waits for it by its id, as the supervisor does.
     pid = subprocess.Popen([sys.executable, "-c", BUILD, str(note)], process_group=0).pid
     while not (note.exists() and note.read_text()):
         time.sleep(0.01)
     # Blocked as in the supervisor, which waits for it.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     try:
-        build_process._terminate(pid)
+        process_wait.end_group(pid)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     child = int(note.read_text())

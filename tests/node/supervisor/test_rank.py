@@ -116,6 +116,7 @@ class TestArguments:
         ">x",
     )
 
+    @pytest.mark.in_containers
     def test_hostile_ones_arrive_unchanged(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, DUMP, arguments=self.HOSTILE))
 
@@ -165,6 +166,7 @@ class TestStart:
         assert hub.log(key).startswith(message)
         assert hub.log(key).count(b"\n") == 1
 
+    @pytest.mark.in_containers
     def test_signals_are_as_a_shell_would_leave_them(self, hub: FakeHub, agent: Agent) -> None:
         code = "print(open('/proc/self/status').read())"
         key = hub.give(script(hub, code))
@@ -179,6 +181,7 @@ class TestStart:
         # Python itself ignores these two; nothing else may be ignored.
         assert ignored == (1 << (signal.SIGPIPE - 1)) | (1 << (signal.SIGXFSZ - 1))
 
+    @pytest.mark.in_containers
     def test_each_rank_leads_a_process_group_of_its_own_without_a_terminal_or_input(
         self, hub: FakeHub, agent: Agent
     ) -> None:
@@ -190,6 +193,7 @@ class TestStart:
         assert hub.log(key) == b"True True 0o77\n"
 
 
+@pytest.mark.in_containers
 class TestEnd:
     def test_an_exit_code_is_told(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, "raise SystemExit(3)"))
@@ -215,6 +219,7 @@ class TestEnd:
 
 
 class TestLog:
+    @pytest.mark.in_containers
     def test_bytes_that_are_not_text_arrive_unchanged(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(
             script(hub, "import os\nos.write(1, bytes(range(256)) * 3)\nos.write(2, b'\\xff\\r\\x1b[31m')")
@@ -224,6 +229,7 @@ class TestLog:
 
         assert hub.log(key) == bytes(range(256)) * 3 + b"\xff\r\x1b[31m"
 
+    @pytest.mark.in_containers
     def test_what_a_script_writes_below_logs_streams_too(self, hub: FakeHub, agent: Agent) -> None:
         code = (
             "import os, sys, time\nos.makedirs('logs/tb')\nopen('logs/tb/events', 'w').write('one')\n"

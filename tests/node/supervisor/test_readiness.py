@@ -39,6 +39,7 @@ def file_of(attempts: Path, key: Key, name: str) -> Path:
 
 
 class TestReady:
+    @pytest.mark.in_containers
     def test_tells_ports_and_versions_and_starts_nothing(self, hub: FakeHub, agent: Agent) -> None:
         key = give(hub)
 
@@ -49,6 +50,7 @@ class TestReady:
         assert [member.state for member in fact.members] == ["waiting"]
         assert all(values.ports for values in hub.history[key] if values.phase == "ready")
 
+    @pytest.mark.in_containers
     def test_the_final_order_starts_what_it_says(self, hub: FakeHub, agent: Agent) -> None:
         key = give(hub)
         port = hub.wait_phase(key, "ready").ports[3]

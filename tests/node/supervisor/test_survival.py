@@ -43,6 +43,7 @@ def check_whole(hub: FakeHub, attempts: Path, key: Key) -> None:
 
 
 class TestAgentKilled:
+    @pytest.mark.in_containers
     def test_the_run_goes_on_and_the_next_agent_knows_all_of_it(self, hub: FakeHub, tmp_path: Path) -> None:
         env, attempts = environ(hub, tmp_path), tmp_path / "attempts"
         key = hub.give(script(hub, COUNTING))
@@ -191,6 +192,7 @@ class TestChild:
             hub.wait_done(key)
         assert remaining_processes(key) == set()
 
+    @pytest.mark.in_containers
     def test_killed_itself_takes_its_ranks_along_and_is_told_as_our_failure(
         self, hub: FakeHub, agent: Agent
     ) -> None:

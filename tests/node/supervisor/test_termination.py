@@ -39,6 +39,7 @@ def stop(hub: FakeHub, key: Key, why: str = "canceled", grace_s: int = 5) -> Non
 
 
 class TestCancel:
+    @pytest.mark.in_containers
     def test_ends_the_ranks_and_says_that_it_was_us(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, FOREVER, ranks=2))
         hub.wait_log(key, b"up", "70_driver_log_0.txt")
@@ -64,6 +65,7 @@ class TestCancel:
         assert not proc.is_alive(grandchild, existing)
         assert remaining_processes(key) == set()
 
+    @pytest.mark.in_containers
     def test_kills_after_the_grace_whoever_ignores_sigterm(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, STUBBORN))
         hub.wait_log(key, b"up")
@@ -75,6 +77,7 @@ class TestCancel:
         assert (member.signal, member.ended_by_us) == (signal.SIGKILL, True)
         assert 1 <= time.monotonic() - began < 4
 
+    @pytest.mark.in_containers
     def test_leaves_time_to_end_well(self, hub: FakeHub, agent: Agent) -> None:
         code = (
             "import signal, sys, time\nsignal.signal(15, lambda *a: (time.sleep(0.3), print('saved'), "
@@ -115,6 +118,7 @@ class TestCancel:
 
 
 class TestGang:
+    @pytest.mark.in_containers
     def test_one_failed_rank_ends_the_others_and_only_it_is_to_blame(
         self, hub: FakeHub, agent: Agent
     ) -> None:
@@ -185,6 +189,7 @@ class TestTimeLimit:
         assert fact.members[0].ended_by_us
         assert (fact.members[0].ended_at or 0) - fact.phase_at["running"] < 3
 
+    @pytest.mark.in_containers
     def test_holds_while_agent_and_hub_are_away(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, FOREVER, timeout_s=1))
         hub.wait_log(key, b"up")

@@ -1,0 +1,1 @@
+"""A run in an image beside `podman run` by hand."""

@@ -1,0 +1,25 @@
+"""Where ranks of the node's tests run: on the node itself, or in a container there.
+
+Tests with the mark `in_containers` run once for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from trainhub_launch.order import EnvironmentSpec
+
+SYSTEM = EnvironmentSpec(name="system", version="", kind="system")
+NODE, CONTAINER = PLACES = ("node", "container")
+
+
+@dataclass(frozen=True)
+class Place:
+    """`variables`: those of the agent. `engine`: its TRAINHUB_NODE_CONTAINERS."""
+
+    environment: EnvironmentSpec = SYSTEM
+    engine: str = "off"
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+current = Place()

@@ -1,0 +1,83 @@
+"""Removes the containers of attempts that are over, and those that no order names."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from trainhub_node import records
+from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.containers import discovery
+from trainhub_node.containers.engine import Engine
+from trainhub_node.rundir import RunDir
+from trainhub_node.settings import NodeSettings
+
+log = logging.getLogger(__name__)
+TIMEOUT_S = 60
+
+
+class ContainerCleaner:
+    """Removes containers in a thread of its own."""
+
+    def __init__(self, settings: NodeSettings, attempts: Attempts) -> None:
+        self._settings = settings
+        self._attempts = attempts
+        self._submitted: set[Key] = set()
+        self._threads = ThreadPoolExecutor(1, "containers")
+
+    def submit(self, folder: RunDir) -> None:
+        """Removes the container of an attempt that is over, if it has one. Called from one thread only;
+        repeated calls have no effect."""
+        if folder.key in self._submitted:
+            return
+        self._submitted.add(folder.key)
+        terms = (records.read(folder.terms) or {}).get("engine")
+        if terms is not None:
+            engine = Engine.from_terms(terms)
+            self._threads.submit(_remove, engine, [engine.container_name(*folder.key)])
+
+    def sweep(self) -> None:
+        """Removes this node's containers whose attempts are not tracked: an agent and its machine may have
+        ended before they were removed."""
+        engine = discovery.find_engine(self._settings)
+        if engine is None:
+            return
+        listed = _call(engine, engine.list_command())
+        left = [
+            name
+            for name in (listed or "").split()
+            if (key := engine.key_of(name)) is not None and not self._attempts.is_tracked(key)
+        ]
+        if left:
+            log.warning("Containers of runs that are over are removed: %s", ", ".join(left))
+            _remove(engine, left)
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _remove(engine: Engine, containers: Sequence[str]) -> None:
+    _call(engine, engine.remove_command(*containers))
+
+
+def _call(engine: Engine, command: Sequence[str]) -> str | None:
+    """Returns what the engine prints; None if it fails, which the next sweep makes up for."""
+    try:
+        done = subprocess.run(
+            command,
+            env=engine.variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        log.warning("%s could not be called: %s", engine.name, error)
+        return None
+    if done.returncode:
+        log.warning("%s %s failed: %s", engine.name, command[1], done.stderr.strip()[-500:])
+        return None
+    return done.stdout
