@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from environments.index_address import IndexCredentials, read_index_address
+from environments.indexes.index_address import IndexCredentials, read_index_address
 from trainhub_launch.errors import SpecError
 
 FIELD = "requirements"

@@ -18,7 +18,7 @@ from django.conf import settings
 
 from environments.images.reference import DOCKER_HUB, ImageReference
 from environments.images.registry_error import RegistryError
-from environments.resolving.index_policy import PORTS, HostRefused, permitted_addresses
+from environments.indexes.index_policy import PORTS, HostRefused, permitted_addresses
 
 CONNECT_S, READ_S = 10.0, 30.0
 MAX_REDIRECTS = 5
@@ -36,7 +36,7 @@ class NotTls(Exception):
     """The server does not speak TLS."""
 
 
-class Connection:
+class RegistryConnection:
     """Requests of one purpose. `deadline`: monotonic seconds until which all of them must be over."""
 
     def __init__(self, registry: str, deadline: float) -> None:

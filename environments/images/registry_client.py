@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 import httpx
 
-from environments.images.connection import Connection, NotTls, check_registry, is_loopback
+from environments.images.connection import NotTls, RegistryConnection, check_registry, is_loopback
 from environments.images.reference import DIGEST, DOCKER_HUB, ImageReference
 from environments.images.registry_error import RegistryError
 from environments.images.registry_login import Authenticator, RegistryLogin, login_refused
@@ -46,7 +46,7 @@ class RegistryClient:
         check_registry(reference)
         self._reference = reference
         self._login = login
-        self._connection = Connection(reference.registry, time.monotonic() + max_s)
+        self._connection = RegistryConnection(reference.registry, time.monotonic() + max_s)
         self._authenticator = Authenticator(reference, login, self._connection)
         self._scheme = "https"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlencode, urlsplit
 
-from environments.images.connection import Connection
+from environments.images.connection import RegistryConnection
 from environments.images.reference import ImageReference
 from environments.images.registry_error import RegistryError
 
@@ -46,7 +46,7 @@ class Authenticator:
     """Gives the header Authorization for requests to one registry about one image."""
 
     def __init__(
-        self, reference: ImageReference, login: RegistryLogin | None, connection: Connection
+        self, reference: ImageReference, login: RegistryLogin | None, connection: RegistryConnection
     ) -> None:
         self._reference, self._login, self._connection = reference, login, connection
         self.header = ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from environments.index_address import IndexCredentials
-from environments.index_secrets import index_credentials
+from environments.indexes.index_address import IndexCredentials
+from environments.indexes.index_secrets import index_credentials
 from environments.models import EnvironmentVersion
 from environments.projects.pip_source import source_requirements
 from environments.states import EnvironmentKind

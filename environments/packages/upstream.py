@@ -16,11 +16,11 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import httpx
 
-from environments.index_secrets import SecretRefused
+from environments.indexes.index_policy import PORTS, IndexRefused, check_address
+from environments.indexes.index_secrets import SecretRefused
+from environments.indexes.index_settings import read_hub_pip_settings
 from environments.models import LockedFile
 from environments.packages.private_indexes import index_login
-from environments.resolving.index_policy import PORTS, IndexRefused, check_address
-from environments.resolving.index_settings import read_hub_pip_settings
 from workspaces.stored_files import blobs
 from workspaces.stored_files.blob_writer import BlobWriter
 

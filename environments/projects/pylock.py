@@ -13,7 +13,7 @@ from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
-from environments.index_address import read_index_address
+from environments.indexes.index_address import read_index_address
 from environments.lock_file import LockedPackage, write_lock
 from environments.projects.pyproject import check_python_fits
 from trainhub_launch.errors import SpecError

@@ -6,8 +6,10 @@ import tomllib
 from collections.abc import Mapping
 
 from environments.errors import Unresolvable
-from environments.index_address import IndexCredentials
-from environments.index_secrets import SecretRefused, index_credentials, mask_credentials
+from environments.indexes.index_address import IndexCredentials
+from environments.indexes.index_policy import IndexRefused, check_index
+from environments.indexes.index_secrets import SecretRefused, index_credentials, mask_credentials
+from environments.indexes.index_settings import index_variables
 from environments.lock_file import read_lock, restrict_hashes, with_sizes
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import read_wheels, record_wheels
@@ -15,8 +17,6 @@ from environments.projects.pylock import lock_from_pylock
 from environments.projects.source_text import PYLOCK
 from environments.requirement_list import RequirementList
 from environments.resolving.explanations import explain
-from environments.resolving.index_policy import IndexRefused, check_index
-from environments.resolving.index_settings import index_variables
 from environments.resolving.uv_process import MAX_S, run_uv
 
 

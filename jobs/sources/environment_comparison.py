@@ -22,7 +22,7 @@ MAX_OTHERS = 50
 
 
 @dataclass(frozen=True)
-class Comparison:
+class EnvironmentComparison:
     """`choices`: label -> the versions to choose from, as (value, name). `chosen`: the value of the other
     version, "" if none is; `other`: its name; `is_known`: whether its packages are known."""
 
@@ -33,17 +33,17 @@ class Comparison:
     changes: tuple[PackageChange, ...] = ()
 
 
-def compare(version: EnvironmentVersion, workspace: Workspace, value: str) -> Comparison:
+def compare(version: EnvironmentVersion, workspace: Workspace, value: str) -> EnvironmentComparison:
     """Returns how the version differs from the one that `value` names: the number of another version of the
     same environment, NAME:NUMBER, or the name of a curated one. Any other value compares with nothing."""
     choices = _choices(version, workspace)
     other = _find(version, workspace, value)
     if other is None or str(other) == str(version):
-        return Comparison(choices)
+        return EnvironmentComparison(choices)
     # A curated environment has one version only.
     label = str(other) if other.pk else other.environment.name
     changes = _changes(other, version) if other.lock else ()
-    return Comparison(choices, value, label, bool(other.lock), changes)
+    return EnvironmentComparison(choices, value, label, bool(other.lock), changes)
 
 
 def _changes(before: EnvironmentVersion, after: EnvironmentVersion) -> tuple[PackageChange, ...]:

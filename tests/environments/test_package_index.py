@@ -225,7 +225,8 @@ class TestIndex:
 
 class TestFetch:
     def file(self, url: str, sha256: str = "a" * 64, size_bytes: int = 0) -> LockedFile:
-        return LockedFile(filename=TINYLIB, url=url, sha256=sha256, size_bytes=size_bytes)
+        version = EnvironmentVersion(source="tinylib")
+        return LockedFile(version=version, filename=TINYLIB, url=url, sha256=sha256, size_bytes=size_bytes)
 
     @pytest.mark.parametrize(
         ("url", "words"),

@@ -11,11 +11,11 @@ import pytest
 from django.utils import timezone
 
 from environments import changes, resolver, tasks
+from environments.indexes.index_settings import read_pip_settings
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion
 from environments.resolving import uv_process
 from environments.resolving.explanations import NO_MESSAGE
-from environments.resolving.index_settings import read_pip_settings
 from environments.states import VersionState
 from tests.environments.package_index import PackageIndex
 from workspaces.access import Principal

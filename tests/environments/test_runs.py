@@ -116,9 +116,9 @@ class TestOrder:
 
 class TestWizard:
     def test_lists_own_ones_first_and_says_what_is_not_locked(self, who: Principal) -> None:
+        failed(who, "b")
         locked(who, "a")
         changes.create_version(who, "a", "pip", "x", "3.11")
-        failed(who, "b")
         first, second = environment_choices(who.workspace)[:2]
         assert (first.value, first.title, first.is_usable) == ("a:1", "a, version 1", True)
         assert "Version 2 is not locked: resolving." in first.sentence

@@ -84,7 +84,7 @@ def _build_in_place(gang: Gang, spec: JsonObject, python: str, folder: str) -> N
         os.mkdir(path, 0o755)
     spaces = separation.separate_build(gang, folder, scratch)
     try:
-        pip.EnvironmentBuild(gang, folder, scratch, builder=None, namespaces=spaces).run(spec, python)
+        pip.VenvBuild(gang, folder, scratch, builder=None, namespaces=spaces).run(spec, python)
     finally:
         if spaces is not None:
             spaces.end()
@@ -98,7 +98,7 @@ def _build_as_builder(gang: Gang, spec: JsonObject, python: str, folder: str) ->
             os.mkdir(path, 0o700)
             os.chown(path, number, number)
         try:
-            build = pip.EnvironmentBuild(gang, folder, scratch, builder=number)
+            build = pip.VenvBuild(gang, folder, scratch, builder=number)
             build.run(spec, python)
         finally:
             builders.kill_processes(number)

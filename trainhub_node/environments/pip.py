@@ -36,7 +36,7 @@ ONLY_WHEELS = {
 }
 
 
-class EnvironmentBuild:
+class VenvBuild:
     """Builds one virtual environment in `folder`; for the other arguments see BuildProcess."""
 
     def __init__(

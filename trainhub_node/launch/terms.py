@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import os
 import pwd
 
@@ -85,9 +86,7 @@ def _uv_path() -> str:
     """Returns the program of uv that was installed with this agent, "" without one: an agent that was
     upgraded in an older environment may lack it."""
     try:
-        from uv import find_uv_bin  # noqa: PLC0415 - only there if it is installed
-
-        return os.path.realpath(find_uv_bin())
+        return str(os.path.realpath(importlib.import_module("uv").find_uv_bin()))
     except (ImportError, FileNotFoundError):
         return ""
 

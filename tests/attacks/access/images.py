@@ -13,7 +13,7 @@ from environments.images.registry_client import StoredManifest
 from environments.states import VersionState
 from jobs.image_registry.tickets import image_ticket
 from jobs.models import Run
-from tests.environments.container_images import make_image
+from tests.environments.images.container_images import make_image
 from workspaces.access import Principal
 
 Values = dict[str, Any]

@@ -11,9 +11,9 @@ from environments.images.reference import parse_reference
 from environments.images.registry_client import RegistryClient
 from environments.images.registry_error import RegistryError
 from environments.images.registry_login import login_of
-from tests.environments.container_images import make_image
-from tests.environments.image_registry import LOGIN, ImageRegistry
-from tests.environments.registry_services import ISSUER, SERVICE, RegistryServices
+from tests.environments.images.container_images import make_image
+from tests.environments.images.image_registry import LOGIN, ImageRegistry
+from tests.environments.images.registry_services import ISSUER, SERVICE, RegistryServices
 
 IMAGE = make_image({"data": b"x" * 1000})
 LAYER = [*IMAGE.blobs][-1]

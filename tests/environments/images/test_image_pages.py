@@ -15,7 +15,7 @@ from environments.models import EnvironmentVersion
 from environments.states import VersionState
 from jobs.scheduling.run_preview import preview
 from jobs.wizard.choices import environment_choices
-from tests.environments.container_images import make_image
+from tests.environments.images.container_images import make_image
 from tests.environments.locks import put_secret
 from tests.jobs.builders import node, spec
 from tests.people import client_of

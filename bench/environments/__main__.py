@@ -20,7 +20,7 @@ from typing import Any
 from bench.support.limits import Limits, median
 from bench.support.stack import Stack, stack
 from environments.curated import CURATED
-from environments.resolving.index_settings import read_pip_settings
+from environments.indexes.index_settings import read_pip_settings
 from tests.attacks.server.separated import HUB_ACCOUNT, passable_python, public_folder
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 

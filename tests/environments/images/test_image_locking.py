@@ -16,8 +16,8 @@ from django.test import Client
 from environments.images import connection
 from environments.images.image_lock import read_image_lock
 from environments.models import ImageBlob
-from tests.environments.container_images import make_image, make_index
-from tests.environments.image_registry import LOGIN, ImageRegistry
+from tests.environments.images.container_images import make_image, make_index
+from tests.environments.images.image_registry import LOGIN, ImageRegistry
 from tests.environments.locks import put_secret, resolved_image
 from tests.people import api_client
 from workspaces.access import Principal

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
-from environments.index_address import IndexCredentials
+from environments.indexes.index_address import IndexCredentials
 from environments.models import EnvironmentVersion
 from workspaces.secrets import uses
 from workspaces.secrets.errors import SecretsUnavailable

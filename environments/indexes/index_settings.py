@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from environments.index_address import IndexCredentials
+from environments.indexes.index_address import IndexCredentials
 from environments.requirement_list import RequirementList
 
 TIMEOUT_S = 60

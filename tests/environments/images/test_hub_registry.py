@@ -24,8 +24,8 @@ from jobs.byte_routes import routes
 from jobs.models import Run
 from jobs.node_api import claims
 from tests.attacks.blobs.served import served
-from tests.environments.container_images import MadeImage, make_image
-from tests.environments.image_registry import LOGIN, ImageRegistry
+from tests.environments.images.container_images import MadeImage, make_image
+from tests.environments.images.image_registry import LOGIN, ImageRegistry
 from tests.environments.locks import put_secret, resolved_image
 from tests.jobs.builders import Played, ended, launched, node
 from tests.jobs.raw import opened, other_principal

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.environments.container_images import MadeImage, push
+from tests.environments.images.container_images import MadeImage, push
 from tests.hub import eventually, free_port
 
 USER, PASSWORD = "team", "open sesame"

@@ -1,0 +1,1 @@
+"""Locked environments on nodes: installing them beside pip by hand."""
