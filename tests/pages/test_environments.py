@@ -30,7 +30,7 @@ from workspaces.states import Role
 pytestmark = pytest.mark.django_db
 NAME = CURATED[0].name
 ADDRESS = f"/environments/{NAME}/"
-MAX_QUERIES = 16
+MAX_QUERIES = 17
 BUILD_LOG = b"Collecting torch\nSuccessfully installed torch-2.13.0 scikit-learn-1.8.2 sympy-1.14.0\n"
 
 
