@@ -178,6 +178,7 @@ def _offer(
         has_limits=CGROUP in node.capabilities.split(),
         keeps_secrets=SECRETS in node.capabilities.split(),
         limits_disk=DISK in node.capabilities.split(),
+        capabilities=frozenset(node.capabilities.split()),
         **availability,
     )
 

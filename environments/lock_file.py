@@ -15,12 +15,19 @@ _SOURCE = re.compile(r"^\s+#\s+from\s+(\S+)")
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """`name`: normalised. `index`: the address of the index that has it, "" if that is not known."""
+    """`name`: normalised. `index`: the address of the index or channel that has it, "" if that is not known.
+    `installer`: "pip" or "conda"; `build`: of a package of conda, which has several of one version."""
 
     name: str
     version: str
     hashes: tuple[str, ...]
     index: str = ""
+    installer: str = "pip"
+    build: str = ""
+
+    @property
+    def full_version(self) -> str:
+        return f"{self.version} {self.build}".strip()
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ def compare_packages(
     before: Iterable[LockedPackage], after: Iterable[LockedPackage]
 ) -> tuple[PackageChange, ...]:
     """Returns the packages whose version differs, or that only one of two locks has, by name."""
-    old, new = ({package.name: package.version for package in packages} for packages in (before, after))
+    old, new = ({package.name: package.full_version for package in packages} for packages in (before, after))
     return tuple(
         PackageChange(name, old.get(name, ""), new.get(name, ""))
         for name in sorted({*old, *new})

@@ -6,9 +6,11 @@ from enum import StrEnum
 
 
 class EnvironmentKind(StrEnum):
-    """How a version is described. PIP: by requirements, which the hub resolves to a lock."""
+    """How a version is described. PIP: by requirements, which the hub resolves to a lock. CONDA: by the YAML
+    of conda, likewise."""
 
     PIP = "pip"
+    CONDA = "conda"
 
 
 class VersionState(StrEnum):

@@ -18,14 +18,15 @@ GPU_STATES = (GPU_OK, GPU_LOST)
 MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
 # Each attempt has an account of its own; a run has namespaces of its own; its memory, processes and CPU time
 # can be limited; the agent keeps secrets in memory only; it ends runs that use too much of the disk;
-# connections to ports of other runs and to metadata of the cloud are refused.
-OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK = CAPABILITIES = (
+# connections to ports of other runs and to metadata of the cloud are refused; it makes conda environments.
+OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, CONDA = CAPABILITIES = (
     "isolation:range",
     "namespaces",
     "cgroup",
     "secrets",
     "disk",
     "network",
+    "conda",
 )
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainhub_launch.json_types import JsonObject
+from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
 VERSION = 2
@@ -20,7 +20,9 @@ class EnvironmentSpec:
     virtual environment made from `requirements` with pip, `python` being its base interpreter ("" = the
     node's default). `index_urls`: the first is pip's index, the others are extra ones. `lock`: the text of a
     requirements file with every package, its exact version and its hashes, which is then installed instead;
-    agents that do not know it install `requirements`."""
+    agents that do not know it install `requirements`. `conda`: the environment is one of conda, made of
+    these `packages`, and `lock` is what pip installs on top; only nodes with the capability get such an
+    order."""
 
     name: str
     version: str
@@ -29,6 +31,7 @@ class EnvironmentSpec:
     requirements: tuple[str, ...] = ()
     index_urls: tuple[str, ...] = ()
     lock: str = ""
+    conda: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -39,11 +42,14 @@ class EnvironmentSpec:
         # Without a lock the digest is that of earlier versions, whose environments stay valid.
         if self.lock:
             content.append(self.lock)
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
+        if self.conda:
+            content.append({"conda": self.conda})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
     def to_json(self) -> JsonObject:
-        lock = {"lock": self.lock} if self.lock else {}
-        return lock | {
+        later: dict[str, JsonValue] = {"lock": self.lock, "conda": dict(self.conda)}
+        data: dict[str, JsonValue] = {name: value for name, value in later.items() if value}
+        return data | {
             "name": self.name,
             "version": self.version,
             "kind": self.kind,
@@ -63,6 +69,7 @@ class EnvironmentSpec:
             index_urls=tuple(data["index_urls"]),
             # An upgraded agent still reads orders of an older version, which had no locks.
             lock=data.get("lock", ""),
+            conda=dict(data.get("conda", {})),
         )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from environments.kinds.conda import CondaKind
 from environments.kinds.kind import Kind
 from environments.kinds.pip import PipKind
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
 
-KINDS: Mapping[str, Kind] = {EnvironmentKind.PIP: PipKind()}
+KINDS: Mapping[str, Kind] = {EnvironmentKind.PIP: PipKind(), EnvironmentKind.CONDA: CondaKind()}
 
 
 def kind_named(name: str) -> Kind:

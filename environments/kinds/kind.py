@@ -7,20 +7,21 @@ from typing import Protocol
 
 from environments.lock_file import LockedPackage
 from environments.models import EnvironmentVersion
+from environments.resolving.unresolvable import Unresolvable
 from trainhub_launch.fields import Fields
 from trainhub_launch.order import EnvironmentSpec
 
-
-class Unresolvable(Exception):
-    """A version cannot be locked; the message is a sentence for the person who made it."""
+__all__ = ["Kind", "Unresolvable"]
 
 
 class Kind(Protocol):
     """`field`: the field of requests to the API that holds the source, which errors name; `has_python`:
-    whether people choose a version of Python, because the source does not bring its own."""
+    whether people choose a version of Python, because the source does not bring its own; `capabilities`:
+    those that nodes must have (`trainhub_launch.machine`)."""
 
     field: str
     has_python: bool
+    capabilities: frozenset[str]
 
     def read_body(self, fields: Fields) -> str:
         """Returns the source that the body of a request holds. Raises SpecError."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from environments.kinds.kind import Unresolvable
-from environments.lock_file import LockedPackage, pins_of, read_lock, restrict_hashes
+from environments.lock_file import LockedPackage, pins_of, read_lock
 from environments.models import EnvironmentVersion
 from environments.requirement_list import FIELD, read_requirements
-from environments.resolving.explanations import explain
-from environments.resolving.index_policy import IndexRefused, check_index
-from environments.resolving.index_settings import index_variables
-from environments.resolving.uv_process import MAX_S, run_uv
+from environments.resolving.requirement_lock import lock_requirements
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from trainhub_launch.order import EnvironmentSpec
@@ -23,6 +19,7 @@ PYPI = "https://pypi.org/simple"
 class PipKind:
     field = FIELD
     has_python = True
+    capabilities: frozenset[str] = frozenset()
 
     def read_body(self, fields: Fields) -> str:
         lines = fields.raw(FIELD)
@@ -37,29 +34,7 @@ class PipKind:
         return read_requirements(source).requirements
 
     def make_lock(self, version: EnvironmentVersion) -> str:
-        source = read_requirements(version.source)
-        try:
-            for url in filter(None, (source.index_url, *source.extra_index_urls)):
-                check_index(url)
-        except IndexRefused as error:
-            raise Unresolvable(f"{error}.") from error
-        text = "\n".join((*source.requirements, ""))
-        resolution = run_uv(text, version.python, index_variables(source))
-        if resolution.is_timeout:
-            raise Unresolvable(
-                f"Resolving took more than {MAX_S} seconds. Pin versions, such as torch==2.13.0, or try "
-                "again."
-            )
-        if not resolution.lock:
-            raise Unresolvable(explain(resolution.message, version.python))
-        try:
-            lock = restrict_hashes(resolution.lock, source.hashes)
-        except KeyError as error:
-            raise Unresolvable(
-                f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
-                "index. Correct them, or remove them."
-            ) from error
-        return "\n".join((*source.index_lines, lock))
+        return lock_requirements(read_requirements(version.source), version.python)
 
     def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:
         return read_lock(lock)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.conf import settings
 from uv import find_uv_bin
+
+from environments.resolving.limited_process import ProcessLimits, read_start, run_limited
 
 # Wheels for the first one also run on nodes with an old glibc; some packages need the other.
 PLATFORMS = ("x86_64-manylinux_2_28", "x86_64-manylinux_2_39")
@@ -55,20 +53,15 @@ def _run(
 ) -> Resolution:
     source, lock, log = (folder / file for file in ("requirements.txt", "requirements.lock", "uv.log"))
     source.write_text(requirements)
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*_limits(), *_compile(python, platform, source, lock)],
-            cwd=settings.BASE_DIR,
-            env={**_environ(folder), **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        is_timeout = _wait(process)
-    message = _read(log, MAX_MESSAGE_BYTES)
-    if process.returncode != 0 or not lock.exists():
-        return Resolution("", message, is_timeout)
+    code = run_limited(
+        _compile(python, platform, source, lock),
+        {**_environ(folder), **variables},
+        log,
+        ProcessLimits(MAX_S, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES),
+    )
+    message = read_start(log, MAX_MESSAGE_BYTES)
+    if code != 0 or not lock.exists():
+        return Resolution("", message, code is None)
     if lock.stat().st_size > MAX_LOCK_BYTES:
         return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
     return Resolution(lock.read_text(), message)
@@ -84,11 +77,6 @@ def _environ(folder: Path) -> dict[str, str]:
         "UV_HTTP_TIMEOUT": "20",
         "UV_HTTP_RETRIES": "1",
     }
-
-
-def _limits() -> list[str]:
-    limits = [MAX_MEMORY_BYTES, MAX_CPU_S, MAX_FILE_BYTES]
-    return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits)]
 
 
 def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
@@ -111,20 +99,3 @@ def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
         f"--output-file={lock}",
         str(source),
     ]
-
-
-def _wait(process: subprocess.Popen[bytes]) -> bool:
-    """Waits for the end of the process, and kills it and what it started after MAX_S seconds. Returns whether
-    that was needed."""
-    try:
-        process.wait(MAX_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
-    return False
-
-
-def _read(path: Path, size: int) -> str:
-    with path.open("rb") as file:
-        return file.read(size).decode(errors="replace")

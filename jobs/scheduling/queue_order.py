@@ -13,6 +13,7 @@ from django.utils import timezone
 from clusters.fair_share import shares, use
 from clusters.models import Cluster, Lease
 from jobs.models import Run
+from jobs.scheduling.environment_needs import EnvironmentNeeds
 from jobs.states import RunKind, RunState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import demand
@@ -43,9 +44,14 @@ class QueueStanding:
     sentence: str
 
 
-def demand_of(spec: RunSpec, run: Run) -> Demand:
+def demand_of(spec: RunSpec, run: Run, environments: EnvironmentNeeds) -> Demand:
     """Returns what the run with this spec needs of each node, and for how long."""
-    return dataclasses.replace(demand(spec), limit_s=longest_s(spec), workspace=run.workspace_id)
+    return dataclasses.replace(
+        demand(spec),
+        limit_s=longest_s(spec),
+        workspace=run.workspace_id,
+        capabilities=environments.capabilities(run),
+    )
 
 
 def longest_s(spec: RunSpec) -> int | None:
@@ -66,11 +72,12 @@ def in_order(cluster: Cluster, queue: Sequence[QueuedRun], now: datetime | None 
 
 def readable(runs: Iterable[Run]) -> list[QueuedRun]:
     """Returns the runs whose specs can be read; the next turn in the queue fails the others."""
-    items = []
+    items, runs = [], [*runs]
+    environments = EnvironmentNeeds(runs)
     for run in runs:
         try:
             spec = read_spec(run.spec)
-            items.append(QueuedRun(run, spec, demand_of(spec, run)))
+            items.append(QueuedRun(run, spec, demand_of(spec, run, environments)))
         except SpecError:
             continue
     return items

@@ -16,6 +16,7 @@ from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.quotas.quota_check import QuotaBook, lock_quotas
 from jobs.scheduling import preemption, queue_order, scaling_messages
+from jobs.scheduling.environment_needs import EnvironmentNeeds
 from jobs.scheduling.queue_order import QueuedRun, demand_of
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
@@ -64,12 +65,14 @@ def queued_runs(only: Collection[str] | None = None) -> Iterator[QueuedRun]:
     spec."""
     # The preview holds the whole plan, which may be long, and is not needed here.
     queued = Run.objects.queued().select_related("workspace", "created_by").defer("preview")
-    for run in queued if only is None else queued.filter(spec__resources__cluster__in=only):
+    runs = [*(queued if only is None else queued.filter(spec__resources__cluster__in=only))]
+    environments = EnvironmentNeeds(runs)
+    for run in runs:
         # A spec that an earlier version wrote may not be readable any more; the other runs must still be
         # placed.
         try:
             spec = read_spec(run.spec)
-            yield QueuedRun(run, spec, demand_of(spec, run))
+            yield QueuedRun(run, spec, demand_of(spec, run, environments))
         except Exception:
             _fail_internal(run)
 

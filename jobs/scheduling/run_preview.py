@@ -9,7 +9,7 @@ from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
-from environments.catalog import environment_names
+from environments.catalog import environment_names, needed_capabilities
 from environments.curated import succession_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
@@ -58,7 +58,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
     nodes = _without_harmless_windows(spec, nodes, principal)
-    draft = draft_plan(spec, nodes)
+    draft = draft_plan(spec, nodes, needed_capabilities(spec.environment, principal.workspace))
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)
     findings += _priority(spec, principal)

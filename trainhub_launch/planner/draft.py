@@ -3,7 +3,7 @@ judge it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import framework_of
@@ -49,11 +49,13 @@ class DraftPlan:
         return tuple(by_name[placed.name] for placed in placement.nodes if placed.name in by_name)
 
 
-def draft_plan(spec: RunSpec, nodes: tuple[FreeNode, ...]) -> DraftPlan:
+def draft_plan(
+    spec: RunSpec, nodes: tuple[FreeNode, ...], capabilities: frozenset[str] = frozenset()
+) -> DraftPlan:
     """Returns the draft of `spec`. Never raises for wrong input of a user. Without `nodes` the plan uses
-    imaginary ones."""
+    imaginary ones. `capabilities`: those that its environment needs of nodes."""
     framework = framework_of(spec)
-    demand = framework.demand(spec)
+    demand = replace(framework.demand(spec), capabilities=capabilities)
     idle = provisional(demand, nodes)
     contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
     # A cluster without nodes still gets a preview, but one that is too small must not: its plan could never

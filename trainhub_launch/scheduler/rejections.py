@@ -6,11 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trainhub_launch.machine import CONDA
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text
 
 MAX_NAMED = 6
 _ENOUGH_TO_READ = 4
+# What a node that lacks a capability cannot do, and the remedy.
+_LACKING = {
+    CONDA: "cannot make conda environments: upgrade its agent, or install py-rattler for the agent's Python"
+}
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,8 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return _short(
             node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
         )
+    for capability in sorted(demand.capabilities - node.capabilities):
+        return f"{node.name} {_LACKING.get(capability, f'lacks {capability}: upgrade its agent')}"
     if demand.has_secrets and not node.keeps_secrets:
         return f"{node.name} cannot keep secrets: upgrade its agent"
     if demand.is_limited and not node.can_limit(demand):
