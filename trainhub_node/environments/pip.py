@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, NoReturn
 
+    from trainhub_node.environments.progress_report import BuildProgress
     from trainhub_node.isolation.namespaces import Namespaces
 else:
     import _signal as signal  # `signal` itself builds enums for 5 ms
@@ -61,26 +62,31 @@ class EnvironmentBuild:
         builder: int | None,
         namespaces: Namespaces | None = None,
     ) -> None:
+        self.gang = gang
+        self.folder = folder
+        self.scratch = scratch
         self._namespaces = namespaces
-        self._gang = gang
-        self._folder = folder
-        self._scratch = scratch
         self._builder = builder
+
+    @property
+    def owner(self) -> int:
+        """The user id that builds."""
+        return os.geteuid() if self._builder is None else self._builder
 
     def run(self, spec: Mapping[str, Any], python: str) -> None:
         """Makes the environment. Raises PreparationFailed with pip's last error, or StopRequested."""
         lock = spec.get("lock", "")
         if lock:
-            self._write_lock(lock)
+            self.write_scratch(LOCK, lock.encode())
         self._make_venv(python)
         if lock:
-            self._install_lock(spec)
+            self.install_lock(spec)
             return
         requirements = list(spec["requirements"])
         if not requirements:
             return
-        index = _index_variables(self._gang.terms["pip"], spec["index_urls"])
-        wheels = f"{self._scratch}/wheels"
+        index = _index_variables(self.gang.terms["pip"], spec["index_urls"])
+        wheels = f"{self.scratch}/wheels"
         download = [
             *self._pip(),
             "download",
@@ -92,7 +98,7 @@ class EnvironmentBuild:
             "--",
             *requirements,
         ]
-        pins = _pins(wheels) if self._call(download, index) == 0 else None
+        pins = _pins(wheels) if self.call(download, index) == 0 else None
         if pins:
             install = [
                 *self._pip(),
@@ -105,76 +111,81 @@ class EnvironmentBuild:
                 "--",
                 *pins,
             ]
-            code = self._call(install, {})
+            code = self.call(install, {})
         else:
             for requirement in requirements:
                 if requirement in ONLY_WHEELS:
                     raise PreparationFailed("environment", f"{ONLY_WHEELS[requirement]}.")
             self.write("Not every package has a wheel; the others are built here.")
-            code = self._call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
+            code = self.call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
         if code != 0:
             raise PreparationFailed(
-                "environment", f"pip could not install {', '.join(requirements)}: {_last_error(self._gang)}"
+                "environment", f"pip could not install {', '.join(requirements)}: {_last_error(self.gang)}"
             )
 
-    def _write_lock(self, lock: str) -> None:
-        # Before any process of the builder runs, which could put a link in the place of the file.
-        file = os.open(f"{self._scratch}/{LOCK}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    def finish(self, folder: str) -> None:
+        """Writes what the finished environment in `folder` needs besides its packages."""
+
+    def write_scratch(self, name: str, content: bytes) -> None:
+        """Writes a file for the builder. Before any process of it runs, which could put a link in the place
+        of the file."""
+        file = os.open(f"{self.scratch}/{name}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
-            data = memoryview(lock.encode())
+            data = memoryview(content)
             while data:
                 data = data[os.write(file, data) :]
             os.fchmod(file, 0o644)
         finally:
             os.close(file)
 
-    def _install_lock(self, spec: Mapping[str, Any]) -> None:
+    def install_lock(self, spec: Mapping[str, Any]) -> None:
         """Installs what the lock names, its indexes included. Nothing is resolved: the lock is complete."""
         locked = ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
-        wheels, lock = f"{self._scratch}/wheels", f"{self._scratch}/{LOCK}"
+        wheels, lock = f"{self.scratch}/wheels", f"{self.scratch}/{LOCK}"
         download = [*self._pip(), "download", *PIP_OPTIONS, *locked, "--dest", wheels, "--requirement", lock]
         offline = ["--no-index", "--find-links", wheels]
         install = [*self._pip(), "install", *PIP_OPTIONS, *locked, *offline, "--requirement", lock]
-        code = self._call(download, self._gang.terms["pip"])
+        code = self.call(download, self.gang.terms["pip"])
         if code == 0:
-            code = self._call(install, {})
+            code = self.call(install, {})
         if code != 0:
-            reason = hash_mismatch(_tail(self._gang)) or _last_error(self._gang)
+            reason = hash_mismatch(_tail(self.gang)) or _last_error(self.gang)
             raise PreparationFailed(
                 "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
             )
 
     def write(self, sentence: str) -> None:
         """Writes a line of the agent to the build log."""
-        gangs.append_to_file(self._gang.folder.log(LOG), f"{sentence}\n".encode(errors="backslashreplace"))
+        gangs.append_to_file(self.gang.folder.log(LOG), f"{sentence}\n".encode(errors="backslashreplace"))
 
     def _make_venv(self, python: str) -> None:
-        if self._call([python, "-m", "venv", self._folder], {}) == 0:
+        if self.call([python, "-m", "venv", self.folder], {}) == 0:
             return
         # Debian's Python comes without ensurepip; then this agent's own pip installs into the environment.
-        if self._call([python, "-m", "venv", "--clear", "--without-pip", self._folder], {}) != 0:
+        if self.call([python, "-m", "venv", "--clear", "--without-pip", self.folder], {}) != 0:
             raise PreparationFailed(
-                "environment", f"{python} could not make a virtual environment: {_last_error(self._gang)}"
+                "environment", f"{python} could not make a virtual environment: {_last_error(self.gang)}"
             )
 
     def _pip(self) -> list[str]:
-        if os.path.lexists(f"{self._folder}/bin/pip"):
-            return [f"{self._folder}/bin/python", "-m", "pip"]
-        return [sys.executable, "-m", "pip", "--python", f"{self._folder}/bin/python"]
+        if os.path.lexists(f"{self.folder}/bin/pip"):
+            return [f"{self.folder}/bin/python", "-m", "pip"]
+        return [sys.executable, "-m", "pip", "--python", f"{self.folder}/bin/python"]
 
-    def _call(self, argv: list[str], extra: Mapping[str, str]) -> int:
-        """Runs `argv` to its end, its output in the build log. Returns the exit code.
+    def call(self, argv: list[str], extra: Mapping[str, str], progress: BuildProgress | None = None) -> int:
+        """Runs `argv` to its end, its output in the build log, from which `progress` is read. Returns the
+        exit code.
 
         Raises StopRequested after ending its whole process group."""
         self.write(f"+ {' '.join(map(_without_password, argv))}")
-        log = os.open(self._gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
-        progress = ProgressReport(self._gang, self._folder)
+        log = os.open(self.gang.folder.log(LOG), os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
+        report = ProgressReport(self.gang, self.folder, progress)
         pid = os.fork() if self._namespaces is None else self._namespaces.fork()
         if pid == 0:
             self._exec(argv, {**self._environment(), **extra}, log)
         os.close(log)
         try:
-            return _wait(self._gang, pid, progress)
+            return _wait(self.gang, pid, report)
         except BaseException:
             _terminate(pid)
             raise
@@ -183,11 +194,11 @@ class EnvironmentBuild:
         env = {**variables.base_environment(None), "PYTHONUNBUFFERED": "1"}
         if self._builder is not None:
             # No cache and no temporary files are shared with other builds or with runs.
-            env |= {"HOME": self._scratch, "TMPDIR": self._scratch, "USER": BUILDER}
+            env |= {"HOME": self.scratch, "TMPDIR": self.scratch, "USER": BUILDER}
         if self._namespaces is not None:
             # It has its own /tmp, and may not write into the account's cache, which every later build reads.
             env.pop("TMPDIR", None)
-            env["PIP_CACHE_DIR"] = f"{self._scratch}/cache"
+            env["PIP_CACHE_DIR"] = f"{self.scratch}/cache"
         return env
 
     def _exec(self, argv: list[str], env: dict[str, str], log: int) -> NoReturn:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from itertools import islice
+from typing import Protocol
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments.pip_progress import PipProgress
@@ -18,15 +19,25 @@ METADATA = ".dist-info"
 MAX_ENTRIES = 20000
 
 
+class BuildProgress(Protocol):
+    """What the output of a program says about its progress, as PipProgress does."""
+
+    needed: set[str]
+    is_installing: bool
+
+    def feed(self, data: bytes) -> None: ...
+    def sentence(self) -> str: ...
+
+
 class ProgressReport:
     """Follows the build log from its present end on."""
 
-    def __init__(self, gang: Gang, environment: str) -> None:
+    def __init__(self, gang: Gang, environment: str, progress: BuildProgress | None = None) -> None:
         self._gang = gang
         self._environment = environment
         self._log = gang.folder.log(ENVIRONMENT_LOG)
         self._offset = os.stat(self._log, follow_symlinks=False).st_size
-        self._progress = PipProgress()
+        self._progress: BuildProgress = PipProgress() if progress is None else progress
         self._last = ""
         self._next_at = time.monotonic() + INTERVAL_S
         self._installed_before = self._installed()

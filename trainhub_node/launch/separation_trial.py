@@ -8,10 +8,11 @@ import subprocess
 import tempfile
 from dataclasses import replace
 
-from trainhub_launch.machine import CGROUP, DISK, NAMESPACES, NETWORK, OWN_ACCOUNTS, SECRETS
+from trainhub_launch.machine import CGROUP, CONDA, DISK, NAMESPACES, NETWORK, OWN_ACCOUNTS, SECRETS
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
+from trainhub_node.launch.conda_support import find_rattler
 from trainhub_node.machine.host import memory_total
 from trainhub_node.run_account import Account
 from trainhub_node.settings import NodeSettings
@@ -113,6 +114,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (SECRETS, True),
         (DISK, True),
         (NETWORK, settings.network is not None),
+        (CONDA, bool(find_rattler())),
     )
     return tuple(name for name, can in known if can)
 

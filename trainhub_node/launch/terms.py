@@ -8,6 +8,7 @@ import pwd
 
 from trainhub_launch.order import NodeOrder
 from trainhub_node.launch import wrapper
+from trainhub_node.launch.conda_support import find_rattler
 from trainhub_node.launch.person_accounts import person_account
 from trainhub_node.run_account import Account
 from trainhub_node.rundir import RunDir
@@ -53,6 +54,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "isolation": _isolation(settings, account),
         "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
+        "rattler": find_rattler(),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }
 
