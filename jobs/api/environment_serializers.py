@@ -31,6 +31,13 @@ class NewVersionSerializer(serializers.Serializer[object]):
         required=False,
         help_text="For kind `pip`: the lines of a requirements file.",
     )
+    conda = serializers.JSONField(
+        required=False,
+        help_text=(
+            "For kind `conda`: an object like the YAML of conda, with `channels` and `dependencies`, or the "
+            "text of the YAML."
+        ),
+    )
 
 
 class CloneSerializer(serializers.Serializer[object]):
@@ -89,7 +96,10 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):
     lock = serializers.CharField(
-        help_text="Every package with its version and hashes, as pip reads them; empty until it is locked."
+        help_text=(
+            "Every package with its version and hashes: for kind `pip` as pip reads them, for kind `conda` "
+            "as JSON; empty until it is locked."
+        )
     )
     builds = BuildSerializer(many=True, help_text="The nodes that have prepared it.")
 
