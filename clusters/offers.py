@@ -18,7 +18,7 @@ from clusters.provisioning.states import LEAVING, STARTING
 from clusters.states import NodeStatus
 from clusters.visibility import may_use
 from clusters.windows import node_windows
-from trainhub_launch.machine import CGROUP, CONTAINERS, DISK, GPU_LOST, SECRETS
+from trainhub_launch.machine import CGROUP, DISK, GPU_LOST, SECRETS
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
 from workspaces.models import Workspace
 
@@ -178,7 +178,7 @@ def _offer(
         has_limits=CGROUP in node.capabilities.split(),
         keeps_secrets=SECRETS in node.capabilities.split(),
         limits_disk=DISK in node.capabilities.split(),
-        has_containers=CONTAINERS in node.capabilities.split(),
+        capabilities=frozenset(node.capabilities.split()),
         **availability,
     )
 

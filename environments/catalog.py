@@ -123,6 +123,15 @@ def _python_of_version(ref: EnvironmentRef, workspace_id: int) -> str:
     return versions.values_list("python", flat=True).first() or ""
 
 
+def needed_capabilities(ref: EnvironmentRef, workspace: Workspace) -> frozenset[str]:
+    """Returns the capabilities that nodes must have for the environment; none if it does not exist."""
+    try:
+        version = own_version(ref, workspace)
+    except SpecError:
+        return frozenset()
+    return kind_of(version).capabilities
+
+
 def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
     """Returns the spec with the number of the newest locked version, if it names one of the workspace's own
     environments without a version: the run and its clones keep it."""

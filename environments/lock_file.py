@@ -16,14 +16,21 @@ _SIZE = re.compile(r"^\s+#\s+size\s+(\d{1,15})$", re.M)
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """`name`: normalised. `index`: the address of the index that has it, "" if that is not known. `size`: the
-    bytes of the file that is installed, 0 if that is not known."""
+    """`name`: normalised. `index`: the address of the index or channel that has it, "" if that is not known.
+    `size`: the bytes of the file that is installed, 0 if that is not known. `installer`: "pip" or "conda";
+    `build`: of a package of conda, which has several of one version."""
 
     name: str
     version: str
     hashes: tuple[str, ...]
     index: str = ""
     size: int = 0
+    installer: str = "pip"
+    build: str = ""
+
+    @property
+    def full_version(self) -> str:
+        return f"{self.version} {self.build}".strip()
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,7 @@ def compare_packages(
     before: Iterable[LockedPackage], after: Iterable[LockedPackage]
 ) -> tuple[PackageChange, ...]:
     """Returns the packages whose version differs, or that only one of two locks has, by name."""
-    old, new = ({package.name: package.version for package in packages} for packages in (before, after))
+    old, new = ({package.name: package.full_version for package in packages} for packages in (before, after))
     return tuple(
         PackageChange(name, old.get(name, ""), new.get(name, ""))
         for name in sorted({*old, *new})

@@ -9,6 +9,8 @@ from datetime import timedelta
 from django.db.models import F, Q
 from django.utils import timezone
 
+from environments.conda.solver_process import GLIBC
+from environments.conda.solver_process import MAX_S as SOLVING_S
 from environments.errors import Unresolvable
 from environments.kinds.all_kinds import kind_of
 from environments.lock_file import download_bytes
@@ -19,8 +21,8 @@ from environments.states import VersionState
 log = logging.getLogger(__name__)
 MAX_AT_ONCE = 2
 MAX_ATTEMPTS = 3
-# The worker has died: for each platform, uv is ended after MAX_S seconds.
-ABANDONED_AFTER = timedelta(seconds=len(PLATFORMS) * MAX_S + 60)
+# The worker has died: for each platform, uv is ended after MAX_S seconds, and the solver of conda before it.
+ABANDONED_AFTER = timedelta(seconds=len(PLATFORMS) * MAX_S + len(GLIBC) * SOLVING_S + 60)
 
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
 

@@ -6,10 +6,11 @@ from enum import StrEnum
 
 
 class EnvironmentKind(StrEnum):
-    """How a version is described. PIP: by requirements, which the hub resolves to a lock. IMAGE: by the
-    reference of a container image."""
+    """How a version is described. PIP: by requirements, which the hub resolves to a lock. CONDA: by the YAML
+    of conda, likewise. IMAGE: by the reference of a container image."""
 
     PIP = "pip"
+    CONDA = "conda"
     IMAGE = "image"
 
 

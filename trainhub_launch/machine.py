@@ -19,8 +19,9 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
 # Each attempt has an account of its own; a run has namespaces of its own; its memory, processes and CPU time
 # can be limited; the agent keeps secrets in memory only; it ends runs that use too much of the disk;
 # connections to ports of other runs and to metadata of the cloud are refused; it installs locked environments
-# from the hub's own index; it takes orders to build an environment; runs can be in containers.
-OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, HUB_INDEX, BUILDS, CONTAINERS = CAPABILITIES = (
+# from the hub's own index; it takes orders to build an environment; runs can be in containers; it makes conda
+# environments.
+CAPABILITIES = (
     "isolation:range",
     "namespaces",
     "cgroup",
@@ -30,7 +31,9 @@ OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, HUB_INDEX, BUILDS, CON
     "hub-index",
     "builds",
     "containers",
+    "conda",
 )
+OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, HUB_INDEX, BUILDS, CONTAINERS, CONDA = CAPABILITIES
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 

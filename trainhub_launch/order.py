@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from trainhub_launch.json_types import JsonObject
+from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
 VERSION = 2
@@ -30,7 +30,9 @@ class EnvironmentSpec:
     virtual environment made from `requirements` with pip, `python` being its base interpreter ("" = the
     node's default). `index_urls`: the first is pip's index, the others are extra ones. `lock`: the text of a
     requirements file with every package, its exact version and its hashes, which is then installed instead;
-    agents that do not know it install `requirements`.
+    agents that do not know it install `requirements`. `conda`: the environment is one of conda, made of
+    these `packages`, and `lock` is what pip installs on top; only nodes with the capability get such an
+    order.
 
     `image`: of kind `image`, in which the ranks run: {"reference": as the person named it, "digest": of the
     manifest, "pull": the name by which nodes get exactly that one, "environment": its variables as
@@ -44,6 +46,7 @@ class EnvironmentSpec:
     index_urls: tuple[str, ...] = ()
     lock: str = ""
     image: Mapping[str, Any] = field(default_factory=dict)
+    conda: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -56,12 +59,18 @@ class EnvironmentSpec:
             content.append(self.lock)
         if self.image:
             content.append([self.image["pull"], self.image["digest"]])
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:20]
+        if self.conda:
+            content.append({"conda": self.conda})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
     def to_json(self) -> JsonObject:
-        later: JsonObject = {"lock": self.lock} if self.lock else {}
-        later |= {"image": dict(self.image)} if self.image else {}
-        return later | {
+        later: dict[str, JsonValue] = {
+            "lock": self.lock,
+            "conda": dict(self.conda),
+            "image": dict(self.image),
+        }
+        data: dict[str, JsonValue] = {name: value for name, value in later.items() if value}
+        return data | {
             "name": self.name,
             "version": self.version,
             "kind": self.kind,
@@ -82,6 +91,7 @@ class EnvironmentSpec:
             # An upgraded agent still reads orders of an older version, which had no locks.
             lock=data.get("lock", ""),
             image=dict(data.get("image", {})),
+            conda=dict(data.get("conda", {})),
         )
 
 

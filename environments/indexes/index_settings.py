@@ -15,6 +15,8 @@ TIMEOUT_S = 60
 REQUEST_TIMEOUT_S = "20"
 # Where pip's settings of one name are looked up, the strongest first.
 _PREFIXES = (":env:.", "download.", "install.", "global.")
+# Between the items of a variable of uv, where that is no blank.
+SEPARATORS = {"UV_FIND_LINKS": ","}
 _PASSED_ON = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
 
@@ -25,7 +27,7 @@ def index_variables(
     every account of the machine can read those, and the hub's addresses may hold a password. `credentials`:
     those of the indexes that the requirements name, by address, with the values of the secrets."""
     pip = read_hub_pip_settings()
-    environ = {name: value for name, value in os.environ.items() if name.upper() in _PASSED_ON and value}
+    environ = network_variables()
     main = requirements.index_url or pip.get("index-url", "")
     others = [*requirements.extra_index_urls, *pip.get("extra-index-url", "").split()]
     folders = pip.get("find-links", "").split()
@@ -49,6 +51,20 @@ def index_variables(
 def _named(url: str, names: Mapping[str, str]) -> str:
     """Returns the address with its name before it, to which the variables of its credentials refer."""
     return f"{names[url]}={url}" if url in names else url
+
+
+def merge_variables(variables: Mapping[str, str], more: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables with the folders and constraints of `more` beside their own."""
+    merged = dict(variables)
+    for name, value in more.items():
+        separator = SEPARATORS.get(name, " ")
+        merged[name] = separator.join(filter(None, (merged.get(name, ""), value)))
+    return merged
+
+
+def network_variables() -> dict[str, str]:
+    """Returns the variables that name the hub's proxies and certificates."""
+    return {name: value for name, value in os.environ.items() if name.upper() in _PASSED_ON and value}
 
 
 def read_hub_pip_settings() -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from environments.kinds.conda import CondaKind
 from environments.kinds.image import ImageKind
 from environments.kinds.kind import Kind
 from environments.kinds.pip import PipKind
@@ -11,7 +12,11 @@ from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
 
-KINDS: Mapping[str, Kind] = {EnvironmentKind.PIP: PipKind(), EnvironmentKind.IMAGE: ImageKind()}
+KINDS: Mapping[str, Kind] = {
+    EnvironmentKind.PIP: PipKind(),
+    EnvironmentKind.CONDA: CondaKind(),
+    EnvironmentKind.IMAGE: ImageKind(),
+}
 
 
 def kind_named(name: str) -> Kind:

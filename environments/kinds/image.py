@@ -16,12 +16,14 @@ from environments.kinds.kind import Unresolvable
 from environments.lock_file import LockedPackage
 from environments.models import EnvironmentVersion
 from trainhub_launch.fields import Fields
+from trainhub_launch.machine import CONTAINERS
 from trainhub_launch.order import EnvironmentSpec
 
 
 class ImageKind:
     field = FIELD
     has_python = False
+    capabilities = frozenset({CONTAINERS})
 
     def read_body(self, fields: Fields) -> str:
         return ImageSource(fields.text(FIELD, required=True), fields.text(SECRET_FIELD)).text

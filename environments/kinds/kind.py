@@ -14,10 +14,12 @@ from trainhub_launch.order import EnvironmentSpec
 
 class Kind(Protocol):
     """`field`: the field of requests to the API that holds the source, which errors name; `has_python`:
-    whether people choose a version of Python, because the source does not bring its own."""
+    whether people choose a version of Python, because the source does not bring its own; `capabilities`:
+    those that nodes must have (`trainhub_launch.machine`)."""
 
     field: str
     has_python: bool
+    capabilities: frozenset[str]
 
     def read_body(self, fields: Fields) -> str:
         """Returns the source that the body of a request holds. Raises SpecError."""

@@ -28,6 +28,7 @@ PYPI = "https://pypi.org/simple"
 class PipKind:
     field = FIELD
     has_python = True
+    capabilities: frozenset[str] = frozenset()
 
     def read_body(self, fields: Fields) -> str:
         lines = fields.raw(FIELD)

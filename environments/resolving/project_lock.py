@@ -16,8 +16,9 @@ from environments.packages.file_list import read_wheels, record_wheels
 from environments.projects.pylock import lock_from_pylock
 from environments.projects.pyproject import Pyproject, check_python_fits, read_pyproject
 from environments.projects.source_text import PYLOCK, PYPROJECT, UV_LOCK, ProjectSource, parse_toml
+from environments.resolving.limited_process import limited_command
 from environments.resolving.requirements import resolve_requirements
-from environments.resolving.uv_process import limited_command, uv_environ
+from environments.resolving.uv_process import LIMITS, uv_environ
 from trainhub_launch.errors import SpecError
 
 EXPORT_S = 30
@@ -89,7 +90,7 @@ def _export(source: ProjectSource, project: Pyproject) -> str:
         ]
         try:
             done = subprocess.run(
-                limited_command(command),
+                limited_command(command, LIMITS),
                 cwd=settings.BASE_DIR,
                 env=uv_environ(folder),
                 stdin=subprocess.DEVNULL,

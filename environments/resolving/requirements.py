@@ -9,7 +9,7 @@ from environments.errors import Unresolvable
 from environments.indexes.index_address import IndexCredentials
 from environments.indexes.index_policy import IndexRefused, check_index
 from environments.indexes.index_secrets import SecretRefused, index_credentials, mask_credentials
-from environments.indexes.index_settings import index_variables
+from environments.indexes.index_settings import index_variables, merge_variables
 from environments.lock_file import read_lock, restrict_hashes, with_sizes
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import read_wheels, record_wheels
@@ -20,8 +20,15 @@ from environments.resolving.explanations import explain
 from environments.resolving.uv_process import MAX_S, run_uv
 
 
-def resolve_requirements(version: EnvironmentVersion, source: RequirementList) -> str:
-    """Returns the lock of the requirements for the version's Python. Raises Unresolvable."""
+def resolve_requirements(
+    version: EnvironmentVersion,
+    source: RequirementList,
+    python: str = "",
+    more: Mapping[str, str] | None = None,
+) -> str:
+    """Returns the lock of the requirements for a minor version of Python, by default the version's. `more`:
+    variables of uv that add to those of the hub's indexes. Raises Unresolvable."""
+    python = python or version.python
     try:
         for url in filter(None, (source.index_url, *source.extra_index_urls)):
             check_index(url)
@@ -32,14 +39,14 @@ def resolve_requirements(version: EnvironmentVersion, source: RequirementList) -
     except SecretRefused as error:
         raise Unresolvable(str(error)) from error
     text = "\n".join((*source.requirements, ""))
-    resolution = run_uv(text, version.python, index_variables(source, credentials))
+    resolution = run_uv(text, python, merge_variables(index_variables(source, credentials), more or {}))
     if resolution.is_timeout:
         raise Unresolvable(
             f"Resolving took more than {MAX_S} seconds. Pin versions, such as torch==2.13.0, or try again."
         )
     if not resolution.lock:
         message = mask_credentials(resolution.message, credentials.values())
-        raise Unresolvable(explain(message, version.python, _secrets_by_url(source.credentials)))
+        raise Unresolvable(explain(message, python, _secrets_by_url(source.credentials)))
     try:
         lock = restrict_hashes(resolution.lock, source.hashes)
     except KeyError as error:
@@ -47,9 +54,10 @@ def resolve_requirements(version: EnvironmentVersion, source: RequirementList) -
             f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
             "index. Correct them, or remove them."
         ) from error
-    if resolution.pylock:
+    # The hub serves the files of versions of kind pip only.
+    if resolution.pylock and version.python:
         record_wheels(version, read_wheels(resolution.pylock), lock)
-    lock = with_sizes(lock, _sizes(resolution.pylock, version.python))
+    lock = with_sizes(lock, _sizes(resolution.pylock, python))
     return "\n".join((*source.index_lines, mask_credentials(lock, credentials.values())))
 
 

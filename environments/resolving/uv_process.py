@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from django.conf import settings
 from uv import find_uv_bin
+
+from environments.resolving.limited_process import ProcessLimits, read_start, run_limited
 
 # Wheels for the first one also run on nodes with an old glibc; some packages need the other.
 PLATFORMS = ("x86_64-manylinux_2_28", "x86_64-manylinux_2_39")
@@ -27,6 +25,7 @@ MAX_LOCK_BYTES = 4 * 2**20
 MAX_PYLOCK_BYTES = 16 * 2**20
 MAX_MESSAGE_BYTES = 64 * 1024
 LOCK_FILE = "requirements.lock"
+LIMITS = ProcessLimits(MAX_S, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def _as_pylock(folder: Path, python: str, platform: str, variables: Mapping[str,
     lock, output = folder / LOCK_FILE, folder / "pylock.toml"
     options = ["--offline", "--no-deps", "--format=pylock.toml"]
     command = [*_compile(python, platform, lock, output), *options]
-    is_done = _start_and_wait(folder, command, variables, folder / "pylock.log") == 0
+    is_done = _run_within_limits(folder, command, variables, folder / "pylock.log") == 0
     return output.read_text() if is_done and output.stat().st_size <= MAX_PYLOCK_BYTES else ""
 
 
@@ -71,29 +70,19 @@ def _run(
 ) -> Resolution:
     source, lock, log = (folder / file for file in ("requirements.txt", LOCK_FILE, "uv.log"))
     source.write_text(requirements)
-    status = _start_and_wait(folder, _compile(python, platform, source, lock), variables, log)
-    message = _read(log, MAX_MESSAGE_BYTES)
-    if status != 0 or not lock.exists():
-        return Resolution("", message, status is None)
+    code = _run_within_limits(folder, _compile(python, platform, source, lock), variables, log)
+    message = read_start(log, MAX_MESSAGE_BYTES)
+    if code != 0 or not lock.exists():
+        return Resolution("", message, code is None)
     if lock.stat().st_size > MAX_LOCK_BYTES:
         return Resolution("", f"error: the lock has more than {MAX_LOCK_BYTES // 2**20} MiB")
     return Resolution(lock.read_text(), message)
 
 
-def _start_and_wait(folder: Path, command: list[str], variables: Mapping[str, str], log: Path) -> int | None:
-    """Returns the exit status of the command, whose output is in `log`; None if it was ended after MAX_S
-    seconds."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            limited_command(command),
-            cwd=settings.BASE_DIR,
-            env={**uv_environ(folder), **variables},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        return None if _wait(process) else process.returncode
+def _run_within_limits(
+    folder: Path, command: list[str], variables: Mapping[str, str], log: Path
+) -> int | None:
+    return run_limited(command, {**uv_environ(folder), **variables}, log, LIMITS)
 
 
 def uv_environ(folder: Path) -> dict[str, str]:
@@ -107,13 +96,6 @@ def uv_environ(folder: Path) -> dict[str, str]:
         "UV_HTTP_TIMEOUT": "20",
         "UV_HTTP_RETRIES": "1",
     }
-
-
-def limited_command(command: list[str]) -> list[str]:
-    """Returns the command with limits of its memory, time and files. It must start in the project's
-    folder."""
-    limits = [MAX_MEMORY_BYTES, MAX_CPU_S, MAX_FILE_BYTES]
-    return [sys.executable, "-m", "environments.resolving.limited", *map(str, limits), *command]
 
 
 def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
@@ -136,20 +118,3 @@ def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
         f"--output-file={lock}",
         str(source),
     ]
-
-
-def _wait(process: subprocess.Popen[bytes]) -> bool:
-    """Waits for the end of the process, and kills it and what it started after MAX_S seconds. Returns whether
-    that was needed."""
-    try:
-        process.wait(MAX_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return True
-    return False
-
-
-def _read(path: Path, size: int) -> str:
-    with path.open("rb") as file:
-        return file.read(size).decode(errors="replace")

@@ -63,6 +63,13 @@ class NewVersionSerializer(serializers.Serializer[object]):
             "registry."
         ),
     )
+    conda = serializers.JSONField(
+        required=False,
+        help_text=(
+            "For kind `conda`: an object like the YAML of conda, with `channels` and `dependencies`, or the "
+            "text of the YAML."
+        ),
+    )
 
 
 class CloneSerializer(serializers.Serializer[object]):
@@ -202,8 +209,8 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
 class EnvironmentVersionSerializer(VersionSummarySerializer):
     lock = serializers.CharField(
         help_text=(
-            "Every package with its version and hashes, as pip reads them; of kind `image` a JSON text with "
-            "the digest, layers and variables of the image; empty until it is locked."
+            "Every package with its version and hashes: of kind `pip` as pip reads them, of kind `conda` as "
+            "JSON, of kind `image` as JSON with digest, layers and variables; empty until it is locked."
         )
     )
     builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")

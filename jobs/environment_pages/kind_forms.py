@@ -53,4 +53,19 @@ KIND_FORMS = {
         placeholder="pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime",
         accept="",
     ),
+    EnvironmentKind.CONDA: KindForm(
+        tab="Conda",
+        introduction=(
+            "The hub solves the file for Linux (x86-64) and locks every package with its hash, also those "
+            "below pip. Nodes install exactly these, and need no conda."
+        ),
+        label="Conda environment",
+        help=(
+            "YAML with channels and dependencies, as conda and Azure ML read it, with packages for pip below "
+            "“pip:”. Name and prefix in it are ignored. For packages with CUDA, add “- __cuda=12.4” with the "
+            "version that the nodes' drivers support."
+        ),
+        placeholder="dependencies:",
+        accept=".yml,.yaml,application/yaml,text/plain",
+    ),
 }

@@ -45,6 +45,8 @@ def check_interpreters(
         return
     names = [] if isinstance(placement, Refusal) else [node.name for node in placement.nodes]
     chosen = [node for name in names for node in nodes if node.name == name and not node.is_coming]
+    if environment.kind == "conda":
+        return  # it brings its own Python
     versions: dict[str, str] = {}
     for node in chosen:
         try:

@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from clusters.fair_share import shares, use
 from clusters.models import Cluster, Lease
-from environments import image_environments
 from environments.catalog import PythonLookup
 from jobs.models import Run
+from jobs.scheduling.environment_needs import EnvironmentNeeds
 from jobs.states import RunKind, RunState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import demand
@@ -48,16 +48,14 @@ class QueueStanding:
 def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
     """Yields the runs with what each needs of each node, and for how long. One query for all, and one for
     each environment that has its own Python."""
-    keys = {image_environments.key_of(run.workspace_id, spec.environment) for run, spec in items}
-    images, pythons = image_environments.among(keys), PythonLookup()
+    environments, pythons = EnvironmentNeeds([run for run, _ in items]), PythonLookup()
     for run, spec in items:
-        key = image_environments.key_of(run.workspace_id, spec.environment)
         needs = dataclasses.replace(
             demand(spec),
             limit_s=longest_s(spec),
             workspace=run.workspace_id,
             python=pythons.python_of(spec.environment, run.workspace_id),
-            needs_containers=key in images,
+            capabilities=environments.capabilities(run),
         )
         yield QueuedRun(run, spec, needs)
 

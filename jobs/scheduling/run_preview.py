@@ -9,8 +9,7 @@ from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
-from environments import image_environments
-from environments.catalog import environment_names
+from environments.catalog import environment_names, needed_capabilities
 from environments.succession import environment_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
@@ -61,12 +60,11 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()
     nodes = _without_harmless_windows(spec, nodes, principal)
-    key = image_environments.key_of(principal.workspace.pk, spec.environment)
     draft = draft_plan(
         spec,
         nodes,
         nodes_python(spec, nodes, principal.workspace),
-        needs_containers=bool(image_environments.among({key})),
+        needed_capabilities(spec.environment, principal.workspace),
     )
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)

@@ -36,9 +36,8 @@ def environment_of(run: Run) -> dict[str, object] | None:
         # The environment is no longer known here; the certificate then has only its name and version.
         return facts
     facts |= {"version": resolved.version, "kind": resolved.kind, "requirements": list(resolved.requirements)}
-    interpreter = next(
-        (item for item in interpreters if not resolved.python or item.path == resolved.python), None
-    )
+    own = interpreters if resolved.kind != "conda" else ()  # which brings its own
+    interpreter = next((item for item in own if not resolved.python or item.path == resolved.python), None)
     if interpreter:
         facts["interpreter"] = {"path": interpreter.path, "version": interpreter.version}
     return facts

@@ -77,7 +77,7 @@ class TestMaking:
             ({"name": "a b"}, "name", "such as digits-torch"),
             ({"name": "a:1"}, "name", "such as digits-torch"),
             ({"name": ""}, "name", "is required"),
-            ({"kind": "conda"}, "kind", "choose one of 'pip'"),
+            ({"kind": "zip"}, "kind", "choose one of 'pip', 'conda'"),
             ({"python": "3.11.7"}, "python", "give one such as 3.11"),
             ({"python": "2.7"}, "python", "give one such as 3.11"),
             ({"requirements": "numpy"}, "requirements", "must be a list of lines"),

@@ -1,5 +1,5 @@
-"""From requirements to a run in exactly the locked packages: a real hub with its worker and node, a real uv,
-pip and index."""
+"""From requirements or a conda file to a run in exactly the locked packages: a real hub with its worker and
+node, a real uv, rattler, pip, channel and index."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.environments.conda_channel import CondaChannel
 from tests.environments.package_index import PackageIndex
 from tests.hub import Hub, eventually
 from tests.node.processes import agent_process, remaining_processes
@@ -52,12 +53,15 @@ def hub(tmp_path_factory: pytest.TempPathFactory, index: PackageIndex) -> Iterat
 
 def made(hub: Hub, *requirements: str) -> dict[str, Any]:
     """The next version of `mine`, once it is locked or has failed."""
+    return described(hub, {"name": "mine", "kind": "pip", "requirements": list(requirements)})
+
+
+def described(hub: Hub, body: dict[str, Any]) -> dict[str, Any]:
+    """The version that the body describes, once it is locked or has failed."""
     with hub.client() as client:
-        answer = client.post(
-            ADDRESS, json={"name": "mine", "kind": "pip", "requirements": list(requirements)}
-        )
+        answer = client.post(ADDRESS, json=body)
         assert answer.status_code == 201, answer.text
-        address = f"{ADDRESS}mine/versions/{answer.json()['version']}/"
+        address = f"{ADDRESS}{body['name']}/versions/{answer.json()['version']}/"
 
         def ended() -> dict[str, Any] | None:
             body = client.get(address).raise_for_status().json()
@@ -187,6 +191,24 @@ def test_a_canceled_and_a_killed_build_leave_nothing_and_the_next_run_builds(
         output(hub, submit(hub, USE, environment={"name": "mine", "version": number}))
         (on_node,) = client.get(f"{ADDRESS}mine/versions/{number}/").json()["builds"]
     assert on_node["state"] == "ready"
+
+
+def test_a_run_in_a_conda_environment(hub: Hub, index: PackageIndex, tmp_path: Path) -> None:
+    channel = CondaChannel(tmp_path / "channel")
+    channel.add_python()
+    channel.add_module("base", "1.0")
+    channel.index()
+    with channel.serving():
+        # As Azure ML's users have it: the package of pip needs one that conda has, in another version.
+        index.add("onconda", "1.0", "base")
+        index.add("base", "3.0")
+        file = {"channels": [channel.url], "dependencies": ["python=3.11", "base", {"pip": ["onconda"]}]}
+        version = described(hub, {"name": "snake", "kind": "conda", "conda": file})
+        assert version["state"] == "locked", version["failure"]
+        use = "import sys, base, onconda\nprint(onconda.VERSION, base.VERSION, sys.prefix)\n"
+        words = output(hub, submit(hub, use, environment={"name": "snake"})).split()
+    assert words[:2] == ["1.0", "1.0"]
+    assert "/environments/" in words[2]
 
 
 def test_a_second_node_needs_only_the_hub(hub: Hub, index: PackageIndex, tmp_path: Path) -> None:

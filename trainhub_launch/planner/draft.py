@@ -50,13 +50,16 @@ class DraftPlan:
 
 
 def draft_plan(
-    spec: RunSpec, nodes: tuple[FreeNode, ...], python: str = "", *, needs_containers: bool = False
+    spec: RunSpec,
+    nodes: tuple[FreeNode, ...],
+    python: str = "",
+    capabilities: frozenset[str] = frozenset(),
 ) -> DraftPlan:
     """Returns the draft of `spec`. Never raises for wrong input of a user. Without `nodes` the plan uses
-    imaginary ones. `python`: the Python that the nodes must have, "" = any. `needs_containers`: whether the
-    environment of the spec is an image."""
+    imaginary ones. `python`: the Python that the nodes must have, "" = any; `capabilities`: those that its
+    environment needs of nodes."""
     framework = framework_of(spec)
-    demand = replace(framework.demand(spec), python=python, needs_containers=needs_containers)
+    demand = replace(framework.demand(spec), python=python, capabilities=capabilities)
     idle = provisional(demand, nodes)
     contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
     # A cluster without nodes still gets a preview, but one that is too small must not: its plan could never

@@ -50,8 +50,8 @@ class FreeNode:
     provider can create it. `memory` (bytes) and `cpus`: what no run has reserved; `memory_total`: all of it.
     `has_limits`: the node can hold a run to an amount of memory and CPU cores; `limits_disk`: to an
     amount of disk, of which `disk_free` bytes are free (None = unknown). `keeps_secrets`: it can be
-    given secrets. `has_containers`: it has a container engine. `windows`: when it takes only some runs, or
-    none."""
+    given secrets. `capabilities`: what else its agent can (`trainhub_launch.machine`). `windows`: when it
+    takes only some runs, or none."""
 
     name: str
     address: str
@@ -80,7 +80,7 @@ class FreeNode:
     has_limits: bool = False
     keeps_secrets: bool = False
     limits_disk: bool = False
-    has_containers: bool = False
+    capabilities: frozenset[str] = frozenset()
     disk_free: int | None = None
     windows: tuple[NodeWindow, ...] = ()
 
@@ -103,7 +103,7 @@ class FreeNode:
         earlier version may not."""
         can_hold = self.has_limits or not demand.is_limited
         can_hold &= self.limits_disk or not demand.disk_bytes
-        can_hold &= self.has_containers or not demand.needs_containers
+        can_hold &= demand.capabilities <= self.capabilities
         return can_hold and self.has_python(demand) and (self.keeps_secrets or not demand.has_secrets)
 
     def has_python(self, demand: Demand) -> bool:
@@ -167,8 +167,8 @@ class Demand:
     = it reserves nothing and has no limit. `disk_bytes`: the disk that it may use, 0 = it has no limit.
     `limit_s`: the run ends after so many seconds at the latest, None = it has no time limit. `workspace`: the
     id of its workspace, for nodes that are reserved for one. `has_secrets`: it gets named secrets. `python`:
-    the version or path of the Python that its environment needs, "" = any. `needs_containers`: its
-    environment is an image."""
+    the version or path of the Python that its environment needs, "" = any. `capabilities`: what else the
+    node's agent must be able to do."""
 
     nodes: int
     gpus: int
@@ -182,7 +182,7 @@ class Demand:
     workspace: int | None = None
     has_secrets: bool = False
     python: str = ""
-    needs_containers: bool = False
+    capabilities: frozenset[str] = frozenset()
 
     @property
     def is_limited(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from trainhub_launch.machine import CAPABILITIES
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.rejections import Refusal, natural, never, not_now
 
@@ -92,7 +93,9 @@ def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
     gpus = tuple(f"<GPU {index} of {node.name}>" for index in range(gpu_count))
     idle = replace(node, gpus=gpus, slots=node.slots_total, silent_s=None, is_lost=False)
     limits = replace(idle, memory=node.memory_total, cpus=float(node.cores), has_limits=True)
-    abilities = replace(limits, keeps_secrets=True, limits_disk=True, has_containers=True, disk_free=None)
+    abilities = replace(
+        limits, keeps_secrets=True, limits_disk=True, disk_free=None, capabilities=frozenset(CAPABILITIES)
+    )
     return replace(abilities, holds=(), closed="", windows=())
 
 

@@ -6,11 +6,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trainhub_launch.machine import CONDA, CONTAINERS
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text
 
 MAX_NAMED = 6
 _ENOUGH_TO_READ = 4
+# What a node that lacks a capability cannot do, and the remedy.
+_LACKING = {
+    CONDA: "cannot make conda environments: upgrade its agent, or install py-rattler for the agent's Python",
+    CONTAINERS: (
+        "has no containers: install podman and catatonit there, upgrade its agent, or see on its page what "
+        "is wrong"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -152,13 +161,10 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return _short(
             node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
         )
+    for capability in sorted(demand.capabilities - node.capabilities):
+        return f"{node.name} {_LACKING.get(capability, f'lacks {capability}: upgrade its agent')}"
     if demand.has_secrets and not node.keeps_secrets:
         return f"{node.name} cannot keep secrets: upgrade its agent"
-    if demand.needs_containers and not node.has_containers:
-        return (
-            f"{node.name} has no containers: install podman and catatonit there, upgrade its agent, or see "
-            "on its page what is wrong"
-        )
     if demand.is_limited and not node.can_limit(demand):
         return _without_limits(demand, node)
     if demand.disk_bytes and not node.limits_disk:

@@ -16,6 +16,7 @@ from trainhub_launch.json_types import JsonObject
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments import builder_account as builders
 from trainhub_node.environments import interpreter, pip, uv_install
+from trainhub_node.environments.conda import conda_build
 from trainhub_node.environments.tree_copy import TreeCopy
 from trainhub_node.supervisor import separation
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
@@ -24,6 +25,7 @@ from trainhub_node.untrusted import removal
 TYPE_CHECKING = False
 
 LOCK_RETRY_S = 0.1
+_BUILDS = {"venv": pip.VenvBuild, "conda": conda_build.CondaBuild}
 
 
 def build(gang: Gang) -> None:
@@ -46,7 +48,7 @@ def build(gang: Gang) -> None:
         # Changing the lock from exclusive to shared is not atomic: the environment may have been removed in
         # between.
         elif lock_mode == fcntl.LOCK_SH and interpreter.is_built(folder):
-            gang.python = interpreter.mark_used(folder)
+            gang.python = interpreter.use_environment(gang, folder)
 
 
 def _build(gang: Gang, spec: JsonObject, folder: str) -> None:
@@ -58,9 +60,9 @@ def _build(gang: Gang, spec: JsonObject, folder: str) -> None:
         if uv_install.can_install(gang):
             uv_install.install(gang, spec, python, folder)
         elif gang.terms["account"] is None:
-            _build_in_place(gang, spec, python, folder)
+            _build_in_place(gang, spec, python, folder).finish(folder)
         else:
-            _build_as_builder(gang, spec, python, folder)
+            _build_as_builder(gang, spec, python, folder).finish(folder)
         # Written by this process after the copy, which leaves out a marker that the builder may have made.
         os.close(
             os.open(
@@ -78,27 +80,29 @@ def _build(gang: Gang, spec: JsonObject, folder: str) -> None:
     gang.log(f"The environment was built in {time.monotonic() - started:.0f} s.")
 
 
-def _build_in_place(gang: Gang, spec: JsonObject, python: str, folder: str) -> None:
+def _build_in_place(gang: Gang, spec: JsonObject, python: str, folder: str) -> pip.VenvBuild:
     scratch = interpreter.sibling(folder, interpreter.SCRATCH)
     for path in (folder, scratch):
         os.mkdir(path, 0o755)
     spaces = separation.separate_build(gang, folder, scratch)
     try:
-        pip.VenvBuild(gang, folder, scratch, builder=None, namespaces=spaces).run(spec, python)
+        build = _BUILDS[str(spec["kind"])](gang, folder, scratch, builder=None, namespaces=spaces)
+        build.run(spec, python)
     finally:
         if spaces is not None:
             spaces.end()
     removal.remove_tree(scratch)
+    return build
 
 
-def _build_as_builder(gang: Gang, spec: JsonObject, python: str, folder: str) -> None:
+def _build_as_builder(gang: Gang, spec: JsonObject, python: str, folder: str) -> pip.VenvBuild:
     scratch, built, fresh = (interpreter.sibling(folder, suffix) for suffix in interpreter.SUFFIXES)
     with builders.reserve_uid(gang.terms["environments"], excluded=gang.terms["account"]["uid"]) as number:
         for path in (folder, scratch):
             os.mkdir(path, 0o700)
             os.chown(path, number, number)
         try:
-            build = pip.VenvBuild(gang, folder, scratch, builder=number)
+            build = _BUILDS[str(spec["kind"])](gang, folder, scratch, builder=number)
             build.run(spec, python)
         finally:
             builders.kill_processes(number)
@@ -106,8 +110,14 @@ def _build_as_builder(gang: Gang, spec: JsonObject, python: str, folder: str) ->
         removal.remove_tree(scratch)
         os.rename(folder, built)
         copy = TreeCopy(
-            owner=number, python=python, excluded=interpreter.MARKER, check=gang.check_stop, warn=build.write
+            owner=number,
+            python=python,
+            final=folder,
+            excluded=interpreter.MARKER,
+            check=gang.check_stop,
+            warn=build.write,
         )
         copy.copy(built, fresh)
         os.rename(fresh, folder)
         removal.remove_tree(built)
+        return build

@@ -9,10 +9,14 @@ from __future__ import annotations
 import fcntl
 import os
 
+from trainhub_node import records
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
 
+CACHED_KINDS = ("venv", "conda")
 MARKER = "trainhub-complete"
+# The variables that activating a conda environment sets, found once, when it is built.
+ACTIVATION = "trainhub-activation.json"
 REBUILT = "-rebuilt"
 # Folders beside an environment during its build: the builder's own, its finished tree, and the copy of that.
 SCRATCH, BUILT, FRESH = SUFFIXES = (".scratch", ".built", ".fresh")
@@ -30,7 +34,7 @@ def prepare_interpreter(gang: Gang) -> str:
         raise PreparationFailed("environment", f"There is no Python at {python} on this node.")
     if spec["kind"] == "system":
         return str(python)
-    if spec["kind"] != "venv":
+    if spec["kind"] not in CACHED_KINDS:
         raise PreparationFailed(
             "environment", f"This node cannot make environments of kind {spec['kind']!r}; upgrade its agent."
         )
@@ -45,7 +49,7 @@ def _use_cached(gang: Gang) -> str:
     # Checked again under the lock: it may just have been removed.
     if try_lock(lock, fcntl.LOCK_SH) and is_built(folder):
         gang.locks.append(lock)
-        return mark_used(folder)
+        return use_environment(gang, folder)
     os.close(lock)
     return ""
 
@@ -60,9 +64,11 @@ def environment_folder(gang: Gang) -> str:
     return f"{folder}{REBUILT}" if account is not None and _owner(folder) == account["uid"] else folder
 
 
-def mark_used(folder: str) -> str:
-    """Marks an environment as used now. Returns its interpreter."""
+def use_environment(gang: Gang, folder: str) -> str:
+    """Marks an environment as used now, and reads what its activation sets. Returns its interpreter."""
     os.utime(f"{folder}/{MARKER}", follow_symlinks=False)
+    if gang.order["environment"]["kind"] == "conda":
+        gang.activation = records.read(f"{folder}/{ACTIVATION}") or {}
     return f"{folder}/bin/python"
 
 

@@ -49,23 +49,33 @@ class VenvBuild:
         namespaces: Namespaces | None = None,
     ) -> None:
         self._process = BuildProcess(gang, folder, scratch, builder=builder, namespaces=namespaces)
-        self._gang = gang
-        self._folder = folder
-        self._scratch = scratch
+        self._builder = builder
+        self.gang = gang
+        self.folder = folder
+        self.scratch = scratch
         self.write = self._process.write
-        self._call = self._process.call
+        self.write_file = self._process.write_file
+        self.call = self._process.call
+        self.tail = self._process.tail
+
+    @property
+    def owner(self) -> int:
+        """The user id that builds."""
+        return os.geteuid() if self._builder is None else self._builder
 
     def run(self, spec: Mapping[str, Any], python: str) -> None:
         """Makes the environment. Raises PreparationFailed with pip's last error, or StopRequested."""
         if spec.get("lock"):
-            self._install_lock(spec, python)
+            self.write_locks(spec)
+            self._make_venv(python)
+            self.install_lock(spec)
             return
         self._make_venv(python)
         requirements = list(spec["requirements"])
         if not requirements:
             return
-        index = _index_variables(self._gang.terms["pip"], spec["index_urls"])
-        wheels = f"{self._scratch}/wheels"
+        index = _index_variables(self.gang.terms["pip"], spec["index_urls"])
+        wheels = f"{self.scratch}/wheels"
         download = [
             *self._pip(),
             "download",
@@ -77,7 +87,7 @@ class VenvBuild:
             "--",
             *requirements,
         ]
-        pins = _pins(wheels) if self._call(download, index) == 0 else None
+        pins = _pins(wheels) if self.call(download, index) == 0 else None
         if pins:
             install = [
                 *self._pip(),
@@ -90,28 +100,33 @@ class VenvBuild:
                 "--",
                 *pins,
             ]
-            code = self._call(install, {})
+            code = self.call(install, {})
         else:
             for requirement in requirements:
                 if requirement in ONLY_WHEELS:
                     raise PreparationFailed("environment", f"{ONLY_WHEELS[requirement]}.")
             self.write("Not every package has a wheel; the others are built here.")
-            code = self._call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
+            code = self.call([*self._pip(), "install", *PIP_OPTIONS, "--", *requirements], index)
         if code != 0:
             raise PreparationFailed(
                 "environment",
                 f"pip could not install {', '.join(requirements)}: {self._process.last_error()}",
             )
 
-    def _install_lock(self, spec: Mapping[str, Any], python: str) -> None:
+    def finish(self, folder: str) -> None:
+        """Writes what the finished environment in `folder` needs besides its packages."""
+
+    def write_locks(self, spec: Mapping[str, Any]) -> None:
+        """Writes the lock for `install_lock`. Before any process of the builder runs."""
+        self.write_file(LOCK, spec["lock"])
+        self.write_file(HUB_LOCK, hub_index.without_indexes(spec["lock"]))
+
+    def install_lock(self, spec: Mapping[str, Any]) -> None:
         """Installs what the lock names. Nothing is resolved: the lock is complete."""
-        self._process.write_file(LOCK, spec["lock"])
-        self._process.write_file(HUB_LOCK, hub_index.without_indexes(spec["lock"]))
-        self._make_venv(python)
-        sources = hub_index.package_sources(self._gang, self._process.write)
+        sources = hub_index.package_sources(self.gang, self._process.write)
         code = 1
         for source in sources:
-            lock = f"{self._scratch}/{HUB_LOCK if source.replaces_indexes else LOCK}"
+            lock = f"{self.scratch}/{HUB_LOCK if source.replaces_indexes else LOCK}"
             code = self._install_from(source.pip, lock)
             if code == 0:
                 return
@@ -122,25 +137,25 @@ class VenvBuild:
 
     def _install_from(self, variables: Mapping[str, str], lock: str) -> int:
         locked = ["--require-hashes", "--no-deps", "--only-binary", ":all:"]
-        wheels = f"{self._scratch}/wheels"
+        wheels = f"{self.scratch}/wheels"
         download = [*self._pip(), "download", *PIP_OPTIONS, *locked, "--dest", wheels, "--requirement", lock]
         offline = ["--no-index", "--find-links", wheels]
         install = [*self._pip(), "install", *PIP_OPTIONS, *locked, *offline, "--requirement", lock]
-        return self._call(download, variables) or self._call(install, {})
+        return self.call(download, variables) or self.call(install, {})
 
     def _make_venv(self, python: str) -> None:
-        if self._call([python, "-m", "venv", self._folder], {}) == 0:
+        if self.call([python, "-m", "venv", self.folder], {}) == 0:
             return
         # Debian's Python comes without ensurepip; then this agent's own pip installs into the environment.
-        if self._call([python, "-m", "venv", "--clear", "--without-pip", self._folder], {}) != 0:
+        if self.call([python, "-m", "venv", "--clear", "--without-pip", self.folder], {}) != 0:
             raise PreparationFailed(
                 "environment", f"{python} could not make a virtual environment: {self._process.last_error()}"
             )
 
     def _pip(self) -> list[str]:
-        if os.path.lexists(f"{self._folder}/bin/pip"):
-            return [f"{self._folder}/bin/python", "-m", "pip"]
-        return [sys.executable, "-m", "pip", "--python", f"{self._folder}/bin/python"]
+        if os.path.lexists(f"{self.folder}/bin/pip"):
+            return [f"{self.folder}/bin/python", "-m", "pip"]
+        return [sys.executable, "-m", "pip", "--python", f"{self.folder}/bin/python"]
 
 
 def _index_variables(agent_variables: Mapping[str, str], index_urls: list[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from itertools import islice
+from typing import Protocol
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.environments.pip_progress import PipProgress
@@ -45,7 +46,7 @@ class ProgressReport:
         self._environment = environment
         self._log = gang.folder.log(ENVIRONMENT_LOG)
         self._offset = os.stat(self._log, follow_symlinks=False).st_size
-        self._progress = progress or PipProgress()
+        self._progress: BuildProgress = PipProgress() if progress is None else progress
         self._last = ""
         self._next_at = time.monotonic() + INTERVAL_S
         self._installed_before = self._installed()

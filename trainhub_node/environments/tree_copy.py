@@ -20,7 +20,8 @@ BLOCK = 1024 * 1024
 class TreeCopy:
     """Copies one tree.
 
-    `owner`: only files of this user id are copied, because others are hard links; `excluded`: a name at the
+    `owner`: only files of this user id are copied, because others are hard links; `final`: where the tree was
+    made and the copy will be, to which its links may lead; `excluded`: a name at the
     top that is not copied. `check` is called between files and may raise to end the copy; `warn` is called
     with a sentence for everything left out."""
 
@@ -29,12 +30,14 @@ class TreeCopy:
         *,
         owner: int,
         python: str,
+        final: str,
         excluded: str,
         check: Callable[[], None],
         warn: Callable[[str], None],
     ) -> None:
         self._owner = owner
         self._interpreter = os.path.realpath(python)
+        self._final = final
         self._excluded = excluded
         self._check = check
         self._warn = warn
@@ -116,9 +119,11 @@ class TreeCopy:
         """Copies links inside the environment and the one to the interpreter; others could change after
         the build."""
         link_target = os.readlink(name, dir_fd=source)
-        is_inside = not os.path.isabs(link_target) and not os.path.normpath(
-            f"{os.path.dirname(path)}/{link_target}"
-        ).startswith("..")
+        inner = link_target.removeprefix(f"{self._final}/")
+        place = os.path.normpath(
+            inner if inner != link_target else os.path.join(os.path.dirname(path), link_target)
+        )
+        is_inside = not os.path.isabs(place) and place.split("/")[0] != ".."
         if is_inside or os.path.realpath(link_target) == self._interpreter:
             os.symlink(link_target, name, dir_fd=target)
         else:

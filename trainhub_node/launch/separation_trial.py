@@ -11,6 +11,7 @@ from dataclasses import replace
 from trainhub_launch.machine import (
     BUILDS,
     CGROUP,
+    CONDA,
     DISK,
     HUB_INDEX,
     NAMESPACES,
@@ -21,6 +22,7 @@ from trainhub_launch.machine import (
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
+from trainhub_node.launch.conda_support import find_rattler
 from trainhub_node.machine.host import memory_total
 from trainhub_node.run_account import Account
 from trainhub_node.settings import NodeSettings
@@ -124,6 +126,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (HUB_INDEX, True),
         (BUILDS, True),
         (NETWORK, settings.network is not None),
+        (CONDA, bool(find_rattler())),
     )
     return tuple(name for name, can in known if can)
 

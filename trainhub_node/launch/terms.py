@@ -12,6 +12,7 @@ from trainhub_launch.order import IMAGE, NodeOrder, OrderKind
 from trainhub_node.containers import discovery
 from trainhub_node.environments import builder_account
 from trainhub_node.launch import wrapper
+from trainhub_node.launch.conda_support import find_rattler
 from trainhub_node.launch.person_accounts import person_account
 from trainhub_node.run_account import Account
 from trainhub_node.rundir import RunDir
@@ -64,6 +65,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
         "engine": engine.to_terms() if engine is not None else None,
+        "rattler": find_rattler(),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }
 

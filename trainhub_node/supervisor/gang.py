@@ -42,9 +42,9 @@ class Gang:
 
     `wrappers`: process id -> rank of wrappers that are our children. `state` is the content of
     `state.json`, which only this process writes and the agent reads. `python`: the environment's
-    interpreter, once it is prepared. `namespaces`: those of the run, if it has its own; `group`: its control
-    groups. `image_variables`: what the image of a run in a container sets. `launcher`: mpirun, or on the
-    run's other nodes its daemon."""
+    interpreter, once it is prepared; `activation`: the variables that a conda environment sets. `namespaces`:
+    those of the run, if it has its own; `group`: its control groups. `image_variables`: what the image of a
+    run in a container sets. `launcher`: mpirun, or on the run's other nodes its daemon."""
 
     def __init__(self, folder: RunDir, order: dict[str, Any], terms: dict[str, Any]) -> None:
         self.folder = folder
@@ -53,6 +53,7 @@ class Gang:
         # The values of secrets by name. They are in no file, and come through the child's standard input.
         self.secrets: dict[str, str] = {}
         self.python = ""
+        self.activation: dict[str, str] = {}
         # The first order of a run on several nodes has no addresses and ports yet: they come with the final
         # order.
         self.is_multi_node = not order["go"]

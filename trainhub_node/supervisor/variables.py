@@ -93,6 +93,8 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
             env |= _home_variables(gang.folder.home, env["HOME"])
         elif isolation["own_account"]:
             env |= {"LOGNAME": account["name"], **_cache_variables(account["home"])}
+    search_path = gang.activation.get("PATH", "")
+    env |= {name: value for name, value in gang.activation.items() if name != "PATH"}
     for name, value in planned.items():
         env[name] = value if isinstance(value, str) else _resolve(name, value, values)
     env |= _ca_variables(gang.terms.get("ca", ""), planned)
@@ -106,7 +108,7 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
         return env
     folder = os.path.dirname(python)
     # First on the PATH: `python` and `pip` in a script are those of the run's environment.
-    env["PATH"] = f"{folder}:{env['PATH']}" if env["PATH"] else folder
+    env["PATH"] = ":".join(filter(None, (folder, search_path, env["PATH"])))
     environment = os.path.dirname(folder)
     if os.path.exists(f"{environment}/pyvenv.cfg"):
         env["VIRTUAL_ENV"] = environment

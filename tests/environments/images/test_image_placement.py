@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node
-from environments import image_environments
 from environments.models import EnvironmentVersion
 from jobs.scheduling import run_actions, run_preview
 from jobs.states import RunState
 from tests.environments.locks import locked
 from tests.jobs.builders import node, queued, spec
 from trainhub_launch.order import IMAGE
-from trainhub_launch.spec import EnvironmentRef
 from trainhub_node.supervisor import gang
 from workspaces.access import Principal
 
@@ -51,23 +47,6 @@ def test_the_preview_says_so_before_the_launch(who: Principal, monkeypatch: pyte
     findings = run_preview.preview(of_run, who).findings
 
     assert any("alpha has no containers: install podman" in finding.message for finding in findings)
-
-
-def test_costs_one_query_and_none_without_own_environments(who: Principal) -> None:
-    locked(who)
-    locked(who, "packages")
-    EnvironmentVersion.objects.filter(environment__name="mine").update(kind=IMAGE)
-    refs = [EnvironmentRef(name, version) for name in ("mine", "packages") for version in ("", "1", "2")]
-    keys = {image_environments.key_of(who.workspace.pk, ref) for ref in refs}
-
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
-        images = image_environments.among(keys)
-        image_environments.among({(who.workspace.pk, "system", "")})
-
-    assert len(queries) == 1
-    assert images == {(who.workspace.pk, "mine", ""), (who.workspace.pk, "mine", "1")}
 
 
 def test_hub_and_node_mean_the_same_kind() -> None:

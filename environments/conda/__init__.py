@@ -1,0 +1,1 @@
+"""Conda environments: reading their YAML, solving it, and the lock that nodes install."""

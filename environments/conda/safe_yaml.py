@@ -1,0 +1,62 @@
+"""Reads YAML of people: text, lists and mappings only, with the line of each."""
+
+from __future__ import annotations
+
+import yaml
+
+from trainhub_launch.errors import SpecError
+
+MAX_BYTES = 128 * 1024
+MAX_DEPTH = 6
+
+
+def compose_yaml(text: str, field: str) -> yaml.Node:
+    """Returns the document without making any object of it. Raises SpecError, which names the line: also for
+    tags, and for aliases, with which a short text can stand for a huge one."""
+    if len(text.encode(errors="replace")) > MAX_BYTES:
+        raise SpecError(field, f"must have at most {MAX_BYTES // 1024} KiB; list only what the code imports")
+    try:
+        _check_events(text, field)
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f"line {mark.line + 1}: " if mark else ""
+        raise SpecError(field, f"{where}is not YAML: {error.problem or error.context}; correct it") from error
+    except yaml.YAMLError as error:
+        raise SpecError(
+            field, "is not YAML: it has a character that YAML does not allow; remove it"
+        ) from error
+    if node is None:
+        raise SpecError(field, "is empty; list packages below 'dependencies:', such as '- python=3.11'")
+    return node
+
+
+def node_line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def error_at(field: str, node: yaml.Node, message: str) -> SpecError:
+    """Returns the error about this part of the document."""
+    return SpecError(field, f"line {node_line(node)}: {message}")
+
+
+def _check_events(text: str, field: str) -> None:
+    # `compose` calls itself for each level; this does not.
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, yaml.AliasEvent):
+            raise SpecError(
+                field, f"line {line}: *{event.anchor} is not possible here; repeat what it stands for"
+            )
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise SpecError(field, f"line {line}: the tag {tag!r:.60} is not possible here; remove it")
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise SpecError(
+                field, f"line {line}: has more than {MAX_DEPTH} levels; write a plain list of packages"
+            )

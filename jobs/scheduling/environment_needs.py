@@ -1,0 +1,43 @@
+"""What the environments of waiting runs need of the nodes that get them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from environments.catalog import SYSTEM
+from environments.curated import BY_NAME
+from environments.kinds.all_kinds import KINDS
+from environments.models import EnvironmentVersion
+from jobs.models import Run
+
+
+class EnvironmentNeeds:
+    """The capabilities that these runs need of nodes, by their own environments: one query for all of them,
+    and none if they have no such environments."""
+
+    def __init__(self, runs: Collection[Run]) -> None:
+        names = {_key(run)[1] for run in runs} - {"", SYSTEM, *BY_NAME}
+        self._capabilities: dict[tuple[int, str, str], frozenset[str]] = {}
+        if not names:
+            return
+        kinds = [name for name, kind in KINDS.items() if kind.capabilities]
+        rows = EnvironmentVersion.objects.filter(
+            kind__in=kinds,
+            environment__name__in=names,
+            environment__workspace__in={run.workspace_id for run in runs},
+        )
+        fields = ("environment__workspace_id", "environment__name", "number", "kind")
+        for workspace, name, number, kind in rows.values_list(*fields):
+            self._capabilities[workspace, name, str(number)] = KINDS[kind].capabilities
+
+    def capabilities(self, run: Run) -> frozenset[str]:
+        """Returns the capabilities that nodes must have for the run."""
+        return self._capabilities.get(_key(run), frozenset())
+
+
+def _key(run: Run) -> tuple[int, str, str]:
+    # What an earlier version stored may not be readable.
+    environment = run.spec.get("environment") if isinstance(run.spec, dict) else None
+    if not isinstance(environment, dict):
+        return run.workspace_id, "", ""
+    return run.workspace_id, str(environment.get("name", "")), str(environment.get("version", ""))
