@@ -11,6 +11,7 @@ from environments import catalog
 from jobs.builds import build_lifecycle
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild
 from jobs.builds.states import BuildState
+from jobs.image_registry import tickets
 from jobs.node_api.build_assignment import GRACE_S
 from jobs.node_api.refusals import Refused
 from jobs.order_downloads.package_tickets import package_access
@@ -25,7 +26,9 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
     """Returns the order for `node`; a repeated claim with the same nonce gets the same one. Raises
     Refused. `hub_url`: the URL by which the node reaches the hub."""
     with transaction.atomic():
-        builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related("workspace", "node")
+        builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related(
+            "workspace", "node", "own_version"
+        )
         build = builds.filter(pk=build_id, node=node).first()
         if build is None or attempt != BUILD_ATTEMPT or build.offered_at is None:
             raise Refused("This build is not for this node now.")
@@ -56,6 +59,7 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
 def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
     ref = EnvironmentRef(build.name, build.version)
     index, ticket = package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
+    image_registry = tickets.registry_of_build(build, hub_url)
     return NodeOrder(
         run=build.pk,
         attempt=BUILD_ATTEMPT,
@@ -63,9 +67,10 @@ def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
         environment=catalog.resolve(ref, interpreters_of(build.node), build.workspace),
         snapshot="",
         snapshot_size=0,
-        masked=tuple(filter(None, (ticket,))),
+        masked=tuple(filter(None, (ticket, image_registry.token if image_registry else ""))),
         grace_s=GRACE_S,
         package_index=index,
         package_ticket=ticket,
+        image_registry=image_registry,
         kind=OrderKind.BUILD,
     )

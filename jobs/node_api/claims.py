@@ -115,7 +115,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     token = attempt_token(run.pk, attempt.number)
     environment = catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace)
     index, ticket = package_access(run.pk, attempt.number, spec.environment, run.workspace, hub_url)
-    image_registry = tickets.registry_of(part, hub_url) if environment.image else None
+    image_registry = tickets.registry_of_part(part, hub_url) if environment.image else None
     return NodeOrder(
         run=run.pk,
         attempt=attempt.number,

@@ -110,10 +110,10 @@ def test_a_conflict_is_named_and_cannot_be_used(hub: Hub, index: PackageIndex) -
     assert answer.json()["errors"][0]["field"] == "environment.version"
 
 
-def ordered(hub: Hub, number: str) -> dict[str, Any]:
+def ordered(hub: Hub, number: str, name: str = "mine") -> dict[str, Any]:
     """The only build of this version, just ordered."""
     with hub.client() as client:
-        answer = client.post(f"{ADDRESS}mine/versions/{number}/build/", json={})
+        answer = client.post(f"{ADDRESS}{name}/versions/{number}/build/", json={})
         assert answer.status_code == 202, answer.text
         (build,) = answer.json()
     return dict(build)
@@ -121,7 +121,7 @@ def ordered(hub: Hub, number: str) -> dict[str, Any]:
 
 def looked_up(hub: Hub, build: dict[str, Any]) -> dict[str, Any]:
     with hub.client() as client:
-        address = f"{ADDRESS}mine/versions/{build['version']}/builds/{build['id']}/"
+        address = f"{ADDRESS}{build['name']}/versions/{build['version']}/builds/{build['id']}/"
         return dict(client.get(address).raise_for_status().json())
 
 

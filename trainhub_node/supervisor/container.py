@@ -41,8 +41,9 @@ NO_GPU = {
 
 
 def start(gang: Gang) -> None:
-    """Starts the container of the run and makes namespaces in it. Sets `gang.image_variables`,
-    `gang.namespaces` and `gang.python`. Raises PreparationFailed, and StopRequested."""
+    """Starts the container of the run and makes namespaces in it, or only fetches the image for a build. Sets
+    `gang.image_variables`, `gang.namespaces` and `gang.python`. Raises PreparationFailed, and
+    StopRequested."""
     gang.check_stop()
     terms = gang.terms.get("engine")
     if terms is None:
@@ -52,6 +53,10 @@ def start(gang: Gang) -> None:
             "catatonit, and see its page.",
         )
     engine = Engine.from_terms(terms)
+    if gang.order.get("kind", "run") != "run":
+        # An order to build: the image is all of it.
+        images.fetch_image(gang, engine)
+        return
     _make_folders(gang)
     gang.image_variables = images.image_variables(gang, engine)
     is_new = False

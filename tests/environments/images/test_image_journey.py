@@ -1,0 +1,88 @@
+"""An environment of a private image, from the API to a run in a container, with a real hub, worker, agent,
+registry and podman. The node has no login of the registry: it pulls from the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.environments.images.image_registry import LOGIN, PASSWORD, USER, ImageRegistry
+from tests.environments.test_journey import described, ended, log_of, ordered, output
+from tests.hub import Hub, eventually
+from tests.node.containers.images import NAME, Podman, has_podman, make_root, private_podman
+from tests.runs import log, submit
+from trainhub_launch.log_names import ENVIRONMENT_LOG
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_podman(), reason="needs root, podman and catatonit"),
+]
+SCRIPT = "import os, sys\nprint(os.environ['GREETING'], sys.prefix, os.listdir('/opt'), flush=True)\n"
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageRegistry]:
+    served = ImageRegistry(tmp_path_factory.mktemp("registry"))
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def image(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The reference of an image in the registry, which the node's engine does not have."""
+    root = make_root(tmp_path_factory.mktemp("root"))
+    (root / "opt/only-in-the-image").touch()
+    reference = f"{registry.host}/team/train:1"
+    with private_podman(tmp_path_factory.mktemp("author")) as podman:
+        podman.make_image(root)
+        podman("push", "--quiet", "--tls-verify=false", f"--creds={USER}:{PASSWORD}", NAME, reference)
+    return reference
+
+
+@pytest.fixture(scope="module")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    with private_podman(tmp_path_factory.mktemp("node")) as of_node:
+        yield of_node
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman) -> Iterator[Hub]:
+    folder = tmp_path_factory.mktemp("images")
+    hub = Hub(folder, TRAINHUB_NODE_CONTAINERS="podman", **podman.variables)
+    hub.is_recorded = True
+    hub.start()
+    try:
+        yield hub
+    finally:
+        hub.cancel_all()
+        hub.stop()
+
+
+def test_a_private_image_is_locked_pulled_through_the_hub_and_outlives_its_registry(
+    hub: Hub, image: str, registry: ImageRegistry, podman: Podman
+) -> None:
+    with hub.client() as client:
+        secret = {"value": LOGIN, "scope": "workspace"}
+        client.put("/api/v1/secrets/REGISTRY/", json=secret).raise_for_status()
+        eventually(
+            lambda: "containers" in client.get("/api/v1/nodes/").json()[0]["capabilities"], 60, "the trial"
+        )
+    body = {"name": "boxed", "kind": "image", "image": image, "registry_secret": "REGISTRY"}
+    version = described(hub, body)
+    assert version["state"] == "locked", version["failure"]
+
+    build = ended(hub, ordered(hub, "1", "boxed"))
+    assert (build["state"], build["reason"]) == ("built", "")
+    assert "thi_" not in log_of(hub, build)
+    registry.stop()
+    run = submit(hub, SCRIPT, environment={"name": "boxed"})
+    words = output(hub, run)
+    assert words.startswith("from the image ")
+    assert "['only-in-the-image']" in words
+    assert "thi_" not in log(hub, run, ENVIRONMENT_LOG).decode()
+    assert podman.containers() == []
+
+    # Another engine, which has nothing of it.
+    podman("image", "rm", "--all", "--force")
+    assert "from the image" in output(hub, submit(hub, SCRIPT, environment={"name": "boxed"}))
