@@ -18,6 +18,7 @@ import pytest
 from asgiref.sync import async_to_sync, sync_to_async
 from starlette.applications import Starlette
 
+from clusters.models import Node
 from environments.images.image_store import is_stored
 from environments.models import EnvironmentVersion, ImageBlob
 from jobs.byte_routes import routes
@@ -29,6 +30,7 @@ from tests.environments.images.image_registry import LOGIN, ImageRegistry
 from tests.environments.locks import put_secret, resolved_image
 from tests.jobs.builders import Played, ended, launched, node
 from tests.jobs.raw import opened, other_principal
+from trainhub_launch.machine import CONTAINERS
 from trainhub_launch.order import ImageRegistry as Route
 from trainhub_launch.order import NodeOrder
 from workspaces.access import Principal
@@ -78,6 +80,7 @@ def place(who: Principal, image: str, hub: str = "http://hub:8000") -> Ordered:
     version = resolved_image(who, image, put_secret("team-registry", LOGIN))
     assert version.state == "locked", version.failure
     alpha = Played(node("alpha"))
+    Node.objects.update(capabilities=f"secrets {CONTAINERS}")
     run = launched(who, environment={"name": "boxed"})
     order = claims.claim(alpha.node, run.pk, 1, alpha.nonce, [], hub)
     return Ordered(run, alpha, NodeOrder.from_json(json.loads(json.dumps(order.to_json()))))

@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from clusters.models import Node
 from environments.images.display import compare_images
 from environments.images.image_lock import ImageLock, make_image_lock, read_image_lock
 from environments.images.reference import parse_reference
@@ -20,6 +21,7 @@ from tests.environments.locks import put_secret
 from tests.jobs.builders import node, spec
 from tests.people import client_of
 from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import CONTAINERS
 from workspaces.access import Principal
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
@@ -93,6 +95,7 @@ def test_an_image_for_cpus_is_a_warning_where_a_run_has_gpus(
     who: Principal, variables: tuple[str, ...], gpus: int, is_warned: bool
 ) -> None:
     node("alpha", gpus=1)
+    Node.objects.update(capabilities=f"secrets {CONTAINERS}")
     locked_image(who, lock_of(variables))
     findings = preview(
         spec(who, environment={"name": "boxed"}, resources={"gpus_per_node": gpus}), who
