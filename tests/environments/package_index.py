@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -81,8 +82,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.index.requests.append(self.path)
-        if self.index.is_silent:
-            self.index.ended.wait(60)
+        silent_until = time.monotonic() + 60
+        was_silent = self.index.is_silent
+        while self.index.is_silent and time.monotonic() < silent_until and not self.index.ended.wait(0.1):
+            pass
+        if was_silent:
             return
         if not self.index.is_open_to(self.headers.get("Authorization", "")):
             self.send_response(401)
