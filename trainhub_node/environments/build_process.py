@@ -110,11 +110,11 @@ class BuildProcess:
             rank.redirect_output(log)
             if self._namespaces is not None:
                 self._namespaces.enter()
-            # Opened before the account changes, which may not enter the folder in which the agent has uv.
-            program: int | str = os.open(argv[0], os.O_RDONLY | os.O_CLOEXEC)
-            with open(program, "rb", closefd=False) as file:
-                if file.read(4) != b"\x7fELF":
-                    program = argv[0]  # the kernel gives a script's interpreter its path
+            program: int | str = argv[0]
+            if program == self._gang.terms.get("uv"):
+                # Opened before the account changes, which may not enter the folder in which the agent has uv.
+                # No other program: a Python that cannot read its own library takes that of another one.
+                program = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
             if self._builder is not None:
                 builder_account.switch_to_builder(self._builder)
             if self._namespaces is None:
