@@ -81,4 +81,4 @@ def test_submit_ends_with_the_cause_and_the_remedy(torch: Runs, tmp_path: Path) 
     assert done.returncode == 1
     assert "The cause: Rank 0 on" in done.stderr
     assert "No module named 'flash_attn_of_mine'" in done.stderr
-    assert "What to do: Choose an environment that has the package with flash_attn_of_mine" in done.stderr
+    assert "What to do: Add the package that has flash_attn_of_mine to the environment" in done.stderr

@@ -80,7 +80,7 @@ class TestCause:
         for words in (
             "Missing module.",
             "not contain the module apex",
-            "Choose an environment that has the package with apex",
+            "Add the package that has apex to the environment",
             'href="/environments/"',
         ):
             assert words in cause, words
