@@ -39,20 +39,6 @@ KIND_FORMS = {
         accept=".txt,.in,.lock,.toml,text/plain",
         files="a file: requirements.txt, pyproject.toml (with uv.lock) or pylock.toml",
     ),
-    EnvironmentKind.IMAGE: KindForm(
-        tab="Container image",
-        introduction=(
-            "The hub asks the registry which image the reference means now, and keeps its digest: every run "
-            "starts in exactly that image, whatever the tag means later. Nodes get it through the hub."
-        ),
-        label="Image",
-        help=(
-            "A reference as for docker pull, for linux/amd64: a name of Docker Hub, or registry/name:tag, "
-            "perhaps with @sha256:…. For GPUs take an image with CUDA."
-        ),
-        placeholder="pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime",
-        accept="",
-    ),
     EnvironmentKind.CONDA: KindForm(
         tab="Conda",
         introduction=(
@@ -67,5 +53,19 @@ KIND_FORMS = {
         ),
         placeholder="dependencies:",
         accept=".yml,.yaml,application/yaml,text/plain",
+    ),
+    EnvironmentKind.IMAGE: KindForm(
+        tab="Container image",
+        introduction=(
+            "The hub asks the registry which image the reference means now, and keeps its digest: every run "
+            "starts in exactly that image, whatever the tag means later. Nodes get it through the hub."
+        ),
+        label="Image",
+        help=(
+            "A reference as for docker pull, for linux/amd64: a name of Docker Hub, or registry/name:tag, "
+            "perhaps with @sha256:…. For GPUs take an image with CUDA."
+        ),
+        placeholder="pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime",
+        accept="",
     ),
 }
