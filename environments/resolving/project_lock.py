@@ -18,7 +18,7 @@ from environments.projects.pyproject import Pyproject, check_python_fits, read_p
 from environments.projects.source_text import PYLOCK, PYPROJECT, UV_LOCK, ProjectSource, parse_toml
 from environments.resolving.limited_process import limited_command
 from environments.resolving.requirements import resolve_requirements
-from environments.resolving.uv_process import LIMITS, uv_environ
+from environments.resolving.uv_process import uv_environ, uv_limits
 from trainhub_launch.errors import SpecError
 
 EXPORT_S = 30
@@ -90,7 +90,7 @@ def _export(source: ProjectSource, project: Pyproject) -> str:
         ]
         try:
             done = subprocess.run(
-                limited_command(command, LIMITS),
+                limited_command(command, uv_limits()),
                 cwd=settings.BASE_DIR,
                 env=uv_environ(folder),
                 stdin=subprocess.DEVNULL,

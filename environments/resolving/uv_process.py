@@ -25,7 +25,6 @@ MAX_LOCK_BYTES = 4 * 2**20
 MAX_PYLOCK_BYTES = 16 * 2**20
 MAX_MESSAGE_BYTES = 64 * 1024
 LOCK_FILE = "requirements.lock"
-LIMITS = ProcessLimits(MAX_S, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,11 @@ def _run(
 def _run_within_limits(
     folder: Path, command: list[str], variables: Mapping[str, str], log: Path
 ) -> int | None:
-    return run_limited(command, {**uv_environ(folder), **variables}, log, LIMITS)
+    return run_limited(command, {**uv_environ(folder), **variables}, log, uv_limits())
+
+
+def uv_limits() -> ProcessLimits:
+    return ProcessLimits(MAX_S, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
 
 
 def uv_environ(folder: Path) -> dict[str, str]:

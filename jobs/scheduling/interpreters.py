@@ -23,6 +23,8 @@ def nodes_python(spec: RunSpec, nodes: tuple[FreeNode, ...], workspace: Workspac
     """Returns the Python that the run's nodes must have, if there are as many of them as it needs; "" if it
     may have any, or if there are too few, which `check_interpreters` then reports for the nodes without."""
     python = PythonLookup().python_of(with_version(spec, workspace).environment, workspace.pk)
+    if not python:
+        return ""
     needs = replace(demand(spec), python=python)
     able = sum(node.can_ever(needs) and node.has_python(needs) for node in nodes)
     return python if able >= needs.nodes else ""

@@ -15,6 +15,7 @@ from django.db import models
 from django.utils import timezone
 
 from clusters.models import Lease, StoredSeries
+from environments.models import LockedFile
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import Artifact, Experiment, Run, RunTag, Snapshot
@@ -251,7 +252,8 @@ class TestTables:
             for model in apps.get_models()
             if any(field.name == "sha256" for field in model._meta.fields)
         }
-        assert naming == set(blob_gc.TABLES)
+        # A lock names wheels that may never have been fetched; those that are stored have rows of their own.
+        assert naming - {LockedFile} == set(blob_gc.TABLES)
 
 
 def _stored(run: Run) -> int:

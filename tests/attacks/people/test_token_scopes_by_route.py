@@ -27,9 +27,10 @@ WITHOUT_TOKENS = (
     "/api/2.0/mlflow-artifacts/mpu/parts/",
     "/ajax-api/2.0/mlflow-artifacts/mpu/parts/",
     "/tensorboard/",
+    "/v2/",
 )
 """Take no token of a person's at all, but a node's, the secret of an upload that somebody who may write has
-begun, or the ticket of a TensorBoard, which changes nothing."""
+begun, the ticket of a TensorBoard, which changes nothing, or the ticket of an order for its image."""
 METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 PUBLIC = ("/healthz", "/api/v1/node/", "/api/v1/device-login/", "/demo/", "/version", "/health")
 
