@@ -85,6 +85,7 @@ def _run_within_limits(
 
 
 def uv_limits() -> ProcessLimits:
+    """Returns the limits of one start of uv."""
     return ProcessLimits(MAX_S, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
 
 
