@@ -114,7 +114,7 @@ class BuildProcess:
             if program == self._gang.terms.get("uv"):
                 # Opened before the account changes, which may not enter the folder in which the agent has uv.
                 # No other program: a Python that cannot read its own library takes that of another one.
-                program = os.open(program, os.O_RDONLY | os.O_CLOEXEC)
+                program = os.open(argv[0], os.O_RDONLY | os.O_CLOEXEC)
             if self._builder is not None:
                 builder_account.switch_to_builder(self._builder)
             if self._namespaces is None:
