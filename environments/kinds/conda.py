@@ -14,7 +14,7 @@ from environments.conda.conda_lock import CondaLock
 from environments.conda.environment_file import FIELD, KEYS, read_environment_file
 from environments.conda.pip_part import lock_pip_part
 from environments.conda.solver_process import solve_environment
-from environments.kinds.kind import Unresolvable
+from environments.errors import Unresolvable
 from environments.lock_file import LockedPackage, pins_of
 from environments.models import EnvironmentVersion
 from trainhub_launch.errors import SpecError

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from django.conf import settings
 
+from environments.errors import Unresolvable
 from environments.images.image_lock import read_image_lock
 from environments.images.locking import lock_image, pinned_reference
 from environments.images.reference import FIELD, parse_reference
 from environments.images.registry_error import RegistryError
 from environments.images.source import SECRET_FIELD, ImageSource, read_image_source
-from environments.kinds.kind import Unresolvable
 from environments.lock_file import LockedPackage
 from environments.models import EnvironmentVersion
 from trainhub_launch.fields import Fields

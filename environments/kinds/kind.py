@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from environments.errors import Unresolvable as Unresolvable  # noqa: PLC0414  # exported
 from environments.lock_file import LockedPackage
 from environments.models import EnvironmentVersion
 from trainhub_launch.fields import Fields

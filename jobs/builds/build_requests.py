@@ -26,6 +26,7 @@ from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
 from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.scheduler.rejections import lacking_phrase
 from trainhub_launch.spec import EnvironmentRef
 from workspaces import audit
 from workspaces.access import Principal, lacking
@@ -54,6 +55,11 @@ class BuildTarget:
     def version(self) -> str:
         return self.environment.version
 
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Returns those that a node must have for it, besides taking orders to build."""
+        return kind_of(self.own).capabilities if self.own is not None else frozenset()
+
 
 def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTarget | None:
     """Returns the version of an environment, own or curated; None if there is none. Raises SpecError if it is
@@ -72,19 +78,22 @@ def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTar
         return None
 
 
-def build_refusal(node: Node, environment: EnvironmentSpec) -> str:
+def build_refusal(node: Node, target: BuildTarget) -> str:
     """Returns why the node cannot build the environment now, with the remedy, as a phrase; "" if it can."""
     if heartbeat.status(node, timezone.now()) is not NodeStatus.READY:
         return f"{node.name} does not report; start its agent, or choose another node"
-    if BUILDS not in node.capabilities.split():
+    capabilities = node.capabilities.split()
+    if BUILDS not in capabilities:
         return (
             f"{node.name} has version {node.agent_version} of the agent, which takes no orders to build; "
             "upgrade its agent, or start a run, which builds its environment by itself"
         )
     try:
-        catalog.on_node(environment, interpreters_of(node))
+        catalog.on_node(target.environment, interpreters_of(node))
     except SpecError as error:
         return f"{node.name}: {error.message}"
+    for capability in sorted(target.capabilities.difference(capabilities)):
+        return f"{node.name} {lacking_phrase(capability)}"
     return ""
 
 
@@ -151,7 +160,7 @@ def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
 
 def _chosen_nodes(workspace: Workspace, target: BuildTarget, names: Sequence[str] | None) -> list[Node]:
     nodes = list(visible_nodes(workspace).filter(revoked_at=None))
-    refusals = {node.name: build_refusal(node, target.environment) for node in nodes}
+    refusals = {node.name: build_refusal(node, target) for node in nodes}
     if names is None:
         able = [node for node in nodes if not refusals[node.name]]
         if not able:

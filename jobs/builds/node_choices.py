@@ -16,7 +16,5 @@ def nodes_context(target: BuildTarget, items: Sequence[NodeEnvironment]) -> dict
         "ready_count": sum(item.is_ready for item in items),
         "node_count": len(items),
         "is_building": any(item.build is not None and not item.build.is_finished for item in items),
-        "choices": [
-            (item.node.name, build_refusal(item.node, target.environment), item.is_ready) for item in items
-        ],
+        "choices": [(item.node.name, build_refusal(item.node, target), item.is_ready) for item in items],
     }

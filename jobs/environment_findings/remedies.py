@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from environments.catalog import SYSTEM, own_version
 from environments.curated import BY_NAME, CURATED, has_wheels_only
+from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import EnvironmentRef
@@ -32,7 +33,8 @@ def change_link(
         version = own_version(ref, workspace)
     except SpecError:
         return ""
-    if version.kind != EnvironmentKind.PIP:
+    # A project is changed in its own files, not by a line of requirements.
+    if version.kind != EnvironmentKind.PIP or is_project(version.source):
         return ""
     address = reverse("environment-edit", args=[version.environment.name])
     return f"{address}?{urlencode([('from', version.number), *changes])}"

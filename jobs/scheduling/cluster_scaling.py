@@ -78,8 +78,9 @@ def _decision(cluster: Cluster, demands: Sequence[Demand], now: datetime) -> Dec
     }
     present = [node for node in offers.offers(cluster) if not node.is_coming]
     nodes = _node_states(cluster, present, up, now)
-    # A new machine has the same Python as those that are there.
-    demands = [item for item in demands if not present or any(node.has_python(item) for node in present)]
+    # A new machine can do what those can that are there. Without the Python or the container engine that a
+    # run needs it would be made in vain, and again after it was released as idle.
+    demands = [item for item in demands if not present or any(node.has_abilities(item) for node in present)]
     starting = sum(machine.state in STARTING for machine in living)
     # A monitor-only node carries no runs, but its machine counts as provided.
     leaving = len(living) - starting - sum(item.is_provided for item in nodes)

@@ -22,6 +22,11 @@ _LACKING = {
 }
 
 
+def lacking_phrase(capability: str) -> str:
+    """Returns what a node without the capability cannot do, and the remedy, as it follows the node's name."""
+    return _LACKING.get(capability, f"lacks {capability}: upgrade its agent")
+
+
 @dataclass(frozen=True)
 class Refusal:
     """Why a run gets no placement. `permanent`: even if all resources of the present nodes become free, it
@@ -162,7 +167,7 @@ def _reason(demand: Demand, node: FreeNode) -> str:
             node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
         )
     for capability in sorted(demand.capabilities - node.capabilities):
-        return f"{node.name} {_LACKING.get(capability, f'lacks {capability}: upgrade its agent')}"
+        return f"{node.name} {lacking_phrase(capability)}"
     if demand.has_secrets and not node.keeps_secrets:
         return f"{node.name} cannot keep secrets: upgrade its agent"
     if demand.is_limited and not node.can_limit(demand):

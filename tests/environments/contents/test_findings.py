@@ -9,6 +9,7 @@ import pytest
 
 from clusters.models import Node
 from clusters.offers import offers
+from environments.models import EnvironmentVersion
 from jobs.environment_findings.all_findings import package_findings
 from jobs.models import Snapshot
 from jobs.scheduling.run_preview import preview
@@ -148,6 +149,12 @@ class TestMissingModules:
         monkeypatch.setattr("jobs.environment_findings.source_scans.scan_source", None)
         assert findings(who, "import pandas", environment) == first
         assert [list(row.scans) for row in Snapshot.objects.all()] == [["1:train.py"]]
+
+    def test_a_project_gets_no_link_because_its_own_files_are_changed(self, who: Principal) -> None:
+        environment = own(who, torch="2.13.0")
+        EnvironmentVersion.objects.update(source='[project]\nname = "p"\ndependencies = ["torch==2.13.0"]\n')
+        (finding,) = package_findings(spec_of(who, "import pandas", environment), who, [])
+        assert (finding.link, finding.action) == ("", "")
 
     def test_who_may_not_make_a_version_gets_no_link(self, who: Principal) -> None:
         spec = spec_of(who, "import pandas", own(who, torch="2.13.0"))

@@ -44,3 +44,8 @@ def completed(played: Played, build: EnvironmentBuild) -> None:
     played.tell(build, "running", logs=LOGS)
     played.tell(build, "done", logs=LOGS)
     build.refresh_from_db()
+
+
+def state_of(build: EnvironmentBuild) -> tuple[str, str]:
+    build.refresh_from_db()
+    return build.state, build.reason

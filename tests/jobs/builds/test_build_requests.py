@@ -11,6 +11,7 @@ from django.utils import timezone
 from clusters.models import Node
 from clusters.node_reports import heartbeat
 from environments.curated import CURATED
+from environments.states import EnvironmentKind
 from jobs.builds import build_lifecycle
 from jobs.builds.build_requests import (
     MAX_UNFINISHED_BUILDS,
@@ -24,7 +25,7 @@ from jobs.node_api.claims import Refused
 from tests.environments.locks import failed, locked
 from tests.jobs.builders import Played, beat, node
 from tests.jobs.builds.ordered import completed, ordered, target_of
-from tests.people import make_contributor, make_person, make_viewer, make_workspace, principal_of
+from tests.people import make_person, make_viewer, make_workspace, principal_of
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import SECRETS
 from workspaces.access import Principal
@@ -34,19 +35,16 @@ from workspaces.states import Role
 pytestmark = pytest.mark.usefixtures("valkey")
 
 
-@pytest.fixture
-def who(db: None) -> Principal:
-    return principal_of(make_contributor())
-
-
-@pytest.fixture
-def alpha(db: None) -> Played:
-    return Played(node("alpha"))
-
-
-def state_of(build: EnvironmentBuild) -> tuple[str, str]:
-    build.refresh_from_db()
-    return build.state, build.reason
+class TestNodesWithoutAnEngine:
+    def test_are_refused_with_what_to_install(self, who: Principal, alpha: Played) -> None:
+        version = locked(who)
+        target = replace(target_of(who, version), own=version)
+        version.kind = EnvironmentKind.IMAGE
+        with pytest.raises(SpecError, match="alpha has no containers: install podman"):
+            request_builds(who, target)
+        with pytest.raises(SpecError, match="alpha has no containers: install podman"):
+            request_builds(who, target, ["alpha"])
+        assert not EnvironmentBuild.objects.exists()
 
 
 class TestOrders:

@@ -18,33 +18,17 @@ from jobs.builds.models import is_build_id, new_build_id
 from jobs.builds.node_environments import node_environments_of
 from jobs.errors import Conflict
 from jobs.logs import log_store
-from jobs.models import EnvironmentBuild, PreparedEnvironment, new_run_id
+from jobs.models import PreparedEnvironment, new_run_id
 from jobs.node_api.claims import Refused
 from jobs.recovery import reaper
 from tests.environments.locks import locked
 from tests.jobs.builders import Played, launched, node
-from tests.jobs.builds.ordered import LOGS, completed, ordered, taken_up, target_of
-from tests.people import make_contributor, principal_of
+from tests.jobs.builds.ordered import LOGS, completed, ordered, state_of, taken_up, target_of
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_launch.order import NodeOrder, OrderKind
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.usefixtures("valkey")
-
-
-@pytest.fixture
-def who(db: None) -> Principal:
-    return principal_of(make_contributor())
-
-
-@pytest.fixture
-def alpha(db: None) -> Played:
-    return Played(node("alpha"))
-
-
-def state_of(build: EnvironmentBuild) -> tuple[str, str]:
-    build.refresh_from_db()
-    return build.state, build.reason
 
 
 class TestRoad:
