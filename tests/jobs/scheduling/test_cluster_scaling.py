@@ -14,12 +14,15 @@ from pytest_django import Settings
 from clusters.enrolment.join import join
 from clusters.models import Alert, Cluster, ClusterEvent, Lease, Node, ProvidedMachine
 from clusters.provisioning import node_admin
+from environments.models import EnvironmentVersion
+from environments.states import EnvironmentKind
 from jobs.models import Run
 from jobs.recovery import node_loss, reaper
 from jobs.scheduling import cluster_scaling, run_actions
 from jobs.scheduling.run_actions import SubmitRefused
 from jobs.states import RunState
 from tests.clusters.provisioning.builders import FAILS, LATER, Provider, growing, report, tend
+from tests.environments.locks import locked
 from tests.jobs.builders import queued, spec
 from tests.people import make_operator
 from workspaces.access import Principal
@@ -113,6 +116,20 @@ class TestGrowing:
         run, up = all_up(provider, who)
         assert {lease.node_id for lease in Lease.objects.filter(holder=run.pk)} == {node.pk for node in up}
         assert len(machines()) == 3
+
+    def test_no_machine_is_made_for_what_none_of_those_there_can_do(
+        self, provider: Provider, cluster: Cluster, who: Principal
+    ) -> None:
+        first = queued(who, resources={"cluster": "grown", "gpus_per_node": 1})
+        waits(first)
+        tend(machines()[0])
+        boot(provider, *machines())
+        assert len(machines()) == 1
+        locked(who)
+        boxed = queued(who, environment={"name": "mine"}, resources={"cluster": "grown", "gpus_per_node": 1})
+        EnvironmentVersion.objects.update(kind=EnvironmentKind.IMAGE)
+        assert waits(boxed).startswith("Waiting for 1 node")
+        assert len(machines()) == 1
 
     def test_the_preview_shows_the_plan_and_says_what_comes(self, cluster: Cluster, who: Principal) -> None:
         found = run_actions.preview(spec(who, **three_nodes()), who)
