@@ -56,9 +56,9 @@ class Browser:
         self._csrf = ""
 
     async def open(self) -> None:
-        found = CSRF.search((await self._client.get("/sign-in/")).text)
-        assert found is not None
-        self._csrf = found[1]
+        match = CSRF.search((await self._client.get("/sign-in/")).text)
+        assert match is not None
+        self._csrf = match[1]
 
     async def sign_in(self, name: str, password: str) -> int:
         """The status of the answer: 302 for whoever is in."""
@@ -136,14 +136,14 @@ async def _attempts(attackers: list[Browser], answers: list[int]) -> None:
 async def person_signs_in(hub: Stack) -> float:
     """Seconds from opening the page until the person is in, trying again every half second as long as they
     are refused."""
-    person, begun = Browser(hub.url, PERSON_ADDRESS), time.monotonic()
+    person, started_at = Browser(hub.url, PERSON_ADDRESS), time.monotonic()
     await person.open()
     while (status := await person.sign_in("admin", PASSWORD)) != 302:
-        if time.monotonic() - begun > 60:
+        if time.monotonic() - started_at > 60:
             raise RuntimeError(f"the person could not sign in within a minute; the last answer was {status}")
         await asyncio.sleep(0.5)
     await person.close()
-    return time.monotonic() - begun
+    return time.monotonic() - started_at
 
 
 async def measure(hub: Stack) -> int:

@@ -30,11 +30,11 @@ SCRIPT = "print('first line', flush=True)\n"
 
 def by_hand(podman: images.Podman, image: str) -> float:
     command = ["podman", "run", "--rm", "--network=host", image, "python3", "-c", SCRIPT]
-    begun = time.monotonic()
+    started_at = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **podman.variables})
     assert process.stdout is not None
     process.stdout.readline()
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started_at
     process.communicate()
     return seconds
 
@@ -43,10 +43,10 @@ def by_agent(hub: FakeHub, agent: Agent, environment: EnvironmentSpec) -> float:
     order = script(hub, SCRIPT, environment=environment)
     key = order.run, order.attempt
     hub.orders[key] = order
-    begun = time.monotonic()
+    started_at = time.monotonic()
     agent.wake(*key)
     hub.wait_log(key, b"first line")
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started_at
     hub.wait_done(key)
     return seconds
 

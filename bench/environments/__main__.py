@@ -152,8 +152,8 @@ def main() -> int:
     parser.add_argument("--requirements", type=Path)
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
-    wanted = options.requirements.read_text().splitlines() if options.requirements else None
-    requirements = wanted or [*CURATED[0].requirements]
+    lines = options.requirements.read_text().splitlines() if options.requirements else None
+    requirements = lines or [*CURATED[0].requirements]
     with public_folder() as folder, tempfile.TemporaryDirectory(prefix="th-bench-work-") as work:
         python = passable_python(folder)
         pip_settings(folder / "pip.conf")
@@ -195,8 +195,10 @@ def measure(bench: Bench, requirements: list[str], rounds: int) -> int:
     limits = Limits()
     limits.at_most("from nothing, to pip", median(nothing) / median(by_hand), FROM_NOTHING)
     limits.at_most("with the package cache, to pip from nothing", median(warm) / median(by_hand), WARM)
-    # A second node has to compile the modules, too, as pip does.
-    reference = median(copied) + median(cached)
+    # The install from the cache does not compile modules, which the second node has to do: printed beside.
+    compiling = median(hub_only) / (median(copied) + median(cached))
+    print(f"from the hub only, to curl and an install that compiles: {compiling:.2f}")
+    reference = median(copied) + median(warm)
     limits.at_most("from the hub only, to curl and the cache", median(hub_only) / reference, HUB_ONLY)
     return limits.exit_code()
 

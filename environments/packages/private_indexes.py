@@ -17,8 +17,8 @@ def index_login(version: EnvironmentVersion, scheme: str, host: str) -> IndexCre
     if version.kind != EnvironmentKind.PIP:
         return None
     named = source_requirements(version.source).credentials
-    wanted = {url: item for url, item in named.items() if _place(url) == (scheme, host)}
-    return next(iter(index_credentials(version, wanted).values()), None) if wanted else None
+    matching = {url: item for url, item in named.items() if _place(url) == (scheme, host)}
+    return next(iter(index_credentials(version, matching).values()), None) if matching else None
 
 
 def _place(url: str) -> tuple[str, str]:

@@ -35,11 +35,11 @@ VARIABLES = (
 
 def find_engine(settings: NodeSettings) -> Engine | None:
     """Returns the engine that runs in images use here, None if there is none or no holder."""
-    found = next(installed_engines(settings), None)
+    engine = next(installed_engines(settings), None)
     holder = find_holder()
-    if found is None or holder is None:
+    if engine is None or holder is None:
         return None
-    name, program = found
+    name, program = engine
     variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return Engine(name, program, holder, variables | {"PATH": search_path()}, agent_mark(settings))
 

@@ -45,9 +45,8 @@ MAX_ACCOUNT_FILE_BYTES = 1024 * 1024
 
 
 class ContainerView:
-    """`writable`: the paths into which the
-    ranks may write. `account_lines`: a file of accounts -> the line that it gets. `shm_bytes`: the size of
-    /dev/shm, 0 is half of the machine's memory."""
+    """`writable`: the paths into which the ranks may write. `account_lines`: a file of accounts -> the line
+    that it gets. `shm_bytes`: the size of /dev/shm, 0 is half of the machine's memory."""
 
     def __init__(self, writable: Iterable[str], account_lines: Mapping[str, str], shm_bytes: int = 0) -> None:
         self.writable = list(writable)

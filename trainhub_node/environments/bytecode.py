@@ -77,16 +77,16 @@ def _compile(source: str, store: str) -> None:
 def _stored(source: str, store: str) -> str:
     with open(source, "rb") as file:
         digest = hashlib.sha256(file.read()).hexdigest()
-    kept = os.path.join(store, sys.implementation.cache_tag, digest[:2], f"{digest}.pyc")
-    if not os.path.exists(kept):
-        py_compile.compile(source, kept, doraise=True, invalidation_mode=CHECKED)
-    return kept
+    compiled = os.path.join(store, sys.implementation.cache_tag, digest[:2], f"{digest}.pyc")
+    if not os.path.exists(compiled):
+        py_compile.compile(source, compiled, doraise=True, invalidation_mode=CHECKED)
+    return compiled
 
 
-def _link(source: str, kept: str, target: str) -> None:
+def _link(source: str, compiled: str, target: str) -> None:
     os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
-        os.link(kept, target)
+        os.link(compiled, target)
     except FileExistsError:
         return
     except OSError:  # a file has a limited number of links: an empty module is in every package

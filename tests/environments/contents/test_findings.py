@@ -81,11 +81,11 @@ class TestExamples:
 
     def test_horovod_in_an_environment_without_it_names_one_that_has_it(self, who: Principal) -> None:
         text = (example("horovod-digits").folder / "train.py").read_text()
-        (found,) = findings(who, text, PYTORCH, distribution=MPI)
-        assert found.message.endswith(
+        (finding,) = findings(who, text, PYTORCH, distribution=MPI)
+        assert finding.message.endswith(
             "choose TrainHub-Horovod-0.28, which has it with what it needs, because it has to be compiled"
         )
-        assert found.link == ""
+        assert finding.link == ""
 
 
 class TestMissingModules:
@@ -95,12 +95,12 @@ class TestMissingModules:
             "train.py": "import torch, cv2\nimport model",
             "model.py": "\nimport pandas\nimport numpy.linalg",
         }
-        (found,) = findings(who, files, environment)
-        assert found.message == (
+        (finding,) = findings(who, files, environment)
+        assert finding.message == (
             "train.py (line 1) imports cv2 and model.py (line 2) imports pandas, which mine 1 lacks (cv2 is "
             "in opencv-python-headless); make a version of it with opencv-python-headless and pandas"
         )
-        page = client_of(who.user).get(found.link).content.decode()
+        page = client_of(who.user).get(finding.link).content.decode()
         assert "torch\nopencv-python-headless\npandas</textarea>" in page
 
     def test_nothing_is_said_of_what_may_come_from_a_distribution_that_nobody_knows(
@@ -109,8 +109,8 @@ class TestMissingModules:
         environment = own(who, torch="2.13.0", mlflow="3.17.0", acme_opencv="1.0")
         assert findings(who, "import torch, acmelib, cv2, _acme", environment) == []
         environment = own(who, torch="2.13.0", mlflow="3.17.0")
-        (found,) = findings(who, "import torch, acmelib", environment)
-        assert (found.level, "probably provided by acmelib" in found.message) == ("hint", True)
+        (finding,) = findings(who, "import torch, acmelib", environment)
+        assert (finding.level, "probably provided by acmelib" in finding.message) == ("hint", True)
 
     @pytest.mark.parametrize(
         "changes",
@@ -133,9 +133,9 @@ class TestMissingModules:
     def test_a_module_that_python_no_longer_has(self, who: Principal) -> None:
         environment = own(who, python="3.12", torch="2.13.0")
         spec = spec_of(who, "import imp", environment)
-        (found,) = package_findings(spec, who, [])
-        assert "which Python 3.12 no longer has" in found.message
-        page = client_of(who.user).get(found.link).content.decode()
+        (finding,) = package_findings(spec, who, [])
+        assert "which Python 3.12 no longer has" in finding.message
+        page = client_of(who.user).get(finding.link).content.decode()
         assert 'name="python" value="3.11"' in page
 
     def test_the_interpreter_of_a_node_is_not_judged(self, who: Principal) -> None:
@@ -158,9 +158,9 @@ class TestMissingModules:
 
     def test_who_may_not_make_a_version_gets_no_link(self, who: Principal) -> None:
         spec = spec_of(who, "import pandas", own(who, torch="2.13.0"))
-        (found,) = package_findings(spec, principal_of(make_viewer()), [])
-        assert (found.link, found.action) == ("", "")
-        assert "choose an environment that has pandas" in found.message
+        (finding,) = package_findings(spec, principal_of(make_viewer()), [])
+        assert (finding.link, finding.action) == ("", "")
+        assert "choose an environment that has pandas" in finding.message
 
 
 class TestBuildsForGpus:
@@ -189,15 +189,15 @@ class TestCompanions:
     @pytest.mark.parametrize(("module", "word"), [("deepspeed", "fails"), ("lightning", "alone")])
     def test_mpi4py_in_an_mpi_run(self, who: Principal, module: str, word: str) -> None:
         environment = own(who, torch="2.13.0", deepspeed="0.19.8", lightning="2.6.0", mlflow="3.17.0")
-        (found,) = findings(who, f"import {module}", environment, distribution=MPI)
-        assert word in found.message
-        assert found.link.endswith("add=mpi4py")
+        (finding,) = findings(who, f"import {module}", environment, distribution=MPI)
+        assert word in finding.message
+        assert finding.link.endswith("add=mpi4py")
         assert findings(who, f"import {module}", environment) == []
 
     def test_nothing_that_logs(self, who: Principal) -> None:
         environment = own(who, torch="2.13.0")
-        (found,) = findings(who, "import torch", environment)
-        assert (found.level, found.action) == ("hint", "Add mlflow-skinny")
+        (finding,) = findings(who, "import torch", environment)
+        assert (finding.level, finding.action) == ("hint", "Add mlflow-skinny")
         for text in ("import torch  # MLFLOW_TRACKING_URI", "import json"):
             assert findings(who, text, environment) == []
         assert findings(who, "import torch", own(who, torch="2.13.0", tensorboard="2.21.0")) == []
@@ -212,9 +212,9 @@ def test_the_dry_run_of_the_api_returns_them(who: Principal) -> None:
     spec = spec_of(who, "import pandas", own(who, torch="2.13.0"))
     answer = api_client(who.user).post("/api/v1/runs/preview/", spec.to_json(), "application/json").json()
     assert answer["ok"] is True
-    (found,) = [item for item in answer["findings"] if item["field"] == "environment.name"]
-    assert (found["level"], found["action"]) == ("warning", "Add pandas")
-    assert found["link"] == "/environments/mine/edit/?from=1&add=pandas"
+    (finding,) = [item for item in answer["findings"] if item["field"] == "environment.name"]
+    assert (finding["level"], finding["action"]) == ("warning", "Add pandas")
+    assert finding["link"] == "/environments/mine/edit/?from=1&add=pandas"
 
 
 def test_the_wizard_shows_them_with_the_button(who: Principal) -> None:
