@@ -10,16 +10,22 @@ from trainhub_launch.spec import RunSpec
 
 # Only names of curated environments may begin with these, in capitals or not.
 RESERVED_PREFIXES = ("AzureML", "TrainHub")
-# Files at the top of a source folder that list packages.
-_PACKAGE_LISTS = frozenset(
-    {"requirements.txt", "environment.yml", "environment.yaml", "conda.yaml", "Pipfile"}
+# Files at the top of a source folder that list packages: those of which the hub makes an environment, and
+# others.
+_SOURCES = frozenset(
+    {
+        "requirements.txt",
+        "environment.yml",
+        "environment.yaml",
+        "conda.yml",
+        "conda.yaml",
+        "uv.lock",
+        "pylock.toml",
+    }
 )
-_REQUIREMENTS = "requirements.txt"
+_PACKAGE_LISTS = _SOURCES | {"Pipfile"}
 _MAKE = "make an environment from the file (Environments, New environment), and choose it"
-_CHOOSE = (
-    "choose an environment that has them; or install them on the nodes into a conda environment or a Python "
-    "of pyenv, and choose that one among the interpreters"
-)
+_CHOOSE = "write them as requirements, make an environment from these, and choose it"
 
 
 def reserved(name: str) -> str:
@@ -38,7 +44,7 @@ def environment_findings(
 ) -> Iterator[Finding]:
     name = spec.environment.name
     for path in sorted(_PACKAGE_LISTS.intersection(paths or ())):
-        remedy = _MAKE if path == _REQUIREMENTS else _CHOOSE
+        remedy = _MAKE if path in _SOURCES else _CHOOSE
         yield Finding(
             "hint", "environment.name", f"the packages of {path} are not installed by themselves: {remedy}"
         )
