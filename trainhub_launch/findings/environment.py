@@ -19,7 +19,6 @@ _SOURCES = frozenset(
         "environment.yaml",
         "conda.yml",
         "conda.yaml",
-        "uv.lock",
         "pylock.toml",
     }
 )

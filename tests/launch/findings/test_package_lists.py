@@ -13,7 +13,7 @@ from trainhub_launch.findings.environment import environment_findings
     [
         ("requirements.txt", "make an environment from the file"),
         ("environment.yml", "make an environment from the file"),
-        ("uv.lock", "make an environment from the file"),
+        ("pylock.toml", "make an environment from the file"),
         ("Pipfile", "write them as requirements, make an environment from these"),
     ],
 )
