@@ -89,7 +89,10 @@ def read_pip_settings(text: str) -> dict[str, str]:
 def _strongest(listed: Mapping[str, str]) -> dict[str, str]:
     merged: dict[str, str] = {}
     for prefix in reversed(_PREFIXES):
+        # As in pip, an empty value, such as that of an empty variable, does not hide another one.
         merged |= {
-            name.removeprefix(prefix): value for name, value in listed.items() if name.startswith(prefix)
+            name.removeprefix(prefix): value
+            for name, value in listed.items()
+            if name.startswith(prefix) and value
         }
     return merged

@@ -233,6 +233,8 @@ class TestInterruption:
 
 def test_settings_of_pip_are_read_with_its_precedence() -> None:
     text = """:env:.index-url='http://env/simple'
+:env:.find-links=''
+global.find-links='/wheels'
 global.index-url='http://file/simple'
 global.extra-index-url='file:///a/simple\\nfile:///b/simple'
 download.cert='/a.pem'
@@ -242,4 +244,5 @@ list.format='columns'
         "index-url": "http://env/simple",
         "extra-index-url": "file:///a/simple file:///b/simple",
         "cert": "/a.pem",
+        "find-links": "/wheels",
     }
