@@ -15,7 +15,7 @@ from environments.models import EnvironmentVersion, LockedFile
 from environments.packages import package_store
 from environments.packages.upstream import FetchFailed
 from environments.packages.wheel_metadata import read_metadata
-from jobs.order_downloads.package_tickets import is_ticket_of, version_of_order
+from jobs.order_downloads.package_tickets import order_of_ticket, version_of_order
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
@@ -76,11 +76,11 @@ async def file(request: Request) -> Response:
 
 
 async def _version(request: Request) -> EnvironmentVersion:
-    order, attempt = request.path_params["run"], request.path_params["attempt"]
-    if not is_ticket_of(request.headers.get("authorization", ""), order, attempt):
-        detail = "The ticket of this order is needed."
+    order = order_of_ticket(request.headers.get("authorization", ""))
+    if order is None:
+        detail = "The ticket of an order is needed."
         raise Problem(401, "Not signed in", detail, WWW_Authenticate='Basic realm="packages"')
-    version = await in_thread(version_of_order, order, attempt)
+    version = await in_thread(version_of_order, *order)
     if version is None:
         raise Problem(403, "Over", "This attempt is over, and with it its ticket.")
     return version

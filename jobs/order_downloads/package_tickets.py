@@ -1,4 +1,7 @@
-"""The ticket with which a node gets the package files of one order from the hub, and nothing else."""
+"""The ticket with which a node gets the package files of one order from the hub, and nothing else.
+
+The ticket names the order, and the address is the same for all of them: installers keep what they have downloaded
+under the address of its index."""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
 
 from django.conf import settings
@@ -19,9 +23,11 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import EnvironmentRef
 from workspaces.models import Workspace
 
-PREFIX = "thk_"
+PREFIX = "thk"
 USER = "trainhub"
 ADDRESS = "/api/v1/node/packages"
+# Runs and builds have ids of 32 hexadecimal digits.
+_TICKET = re.compile(rf"{PREFIX}_([0-9a-f]{{32}})_([0-9]{{1,9}})_[A-Za-z0-9_-]{{43}}\Z")
 
 
 def package_ticket(order: str, attempt: int) -> str:
@@ -29,7 +35,8 @@ def package_ticket(order: str, attempt: int) -> str:
     stored."""
     key = hashlib.sha256(b"trainhub package ticket\0" + settings.SECRET_KEY.encode()).digest()
     mac = hmac.new(key, f"{order}/{attempt}".encode(), hashlib.sha256).digest()
-    return PREFIX + base64.urlsafe_b64encode(mac).decode().rstrip("=")
+    code = base64.urlsafe_b64encode(mac).decode().rstrip("=")
+    return f"{PREFIX}_{order}_{attempt}_{code}"
 
 
 def package_access(
@@ -40,7 +47,7 @@ def package_access(
     version = _own_version(ref, workspace)
     if version is None or not has_all_files(version):
         return "", ""
-    return f"{hub_url.rstrip('/')}{ADDRESS}/{order}/{attempt}", package_ticket(order, attempt)
+    return f"{hub_url.rstrip('/')}{ADDRESS}", package_ticket(order, attempt)
 
 
 def version_of_order(order: str, attempt: int) -> EnvironmentVersion | None:
@@ -65,18 +72,23 @@ def _version_of_run(run: str, attempt: int) -> EnvironmentVersion | None:
     return _own_version(ref, row.run.workspace)
 
 
-def is_ticket_of(header: str, order: str, attempt: int) -> bool:
-    """Returns whether a header Authorization has the ticket of the order, as the password of Basic or as a
-    Bearer token."""
+def order_of_ticket(header: str) -> tuple[str, int] | None:
+    """Returns order and attempt of the ticket in a header Authorization, where it is the password of Basic or
+    a Bearer token; None without a valid one."""
     scheme, _, text = header.partition(" ")
     if scheme.lower() == "basic":
         try:
             text = base64.b64decode(text.strip(), validate=True).decode().partition(":")[2]
         except (binascii.Error, UnicodeDecodeError):
-            return False
+            return None
     elif scheme.lower() != "bearer":
-        return False
-    return hmac.compare_digest(text.strip().encode(), package_ticket(order, attempt).encode())
+        return None
+    match = _TICKET.match(text.strip())
+    if match is None:
+        return None
+    order, attempt = match[1], int(match[2])
+    is_valid = hmac.compare_digest(match[0], package_ticket(order, attempt))
+    return (order, attempt) if is_valid else None
 
 
 def _own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion | None:
