@@ -1,7 +1,7 @@
 """The ticket with which a node gets the package files of one order from the hub, and nothing else.
 
-The ticket names the order, and the address is the same for all of them: installers keep what they have downloaded
-under the address of its index."""
+The ticket names the order, and the address is the same for all orders: installers keep what they have
+downloaded under the address of its index."""
 
 from __future__ import annotations
 
