@@ -20,8 +20,8 @@ _LACKING = {
         "is wrong"
     ),
     IMAGE_BUILDS: (
-        "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed, and "
-        "upgrade it"
+        "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed, "
+        "and upgrade it"
     ),
 }
 
