@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,51 +77,99 @@ def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman, registry: Imag
         hub.stop()
 
 
-def builds_of(hub: Hub, name: str) -> list[dict[str, Any]]:
+def made(hub: Hub, name: str, dockerfile: str) -> dict[str, Any]:
+    """The version as the API shows it, once the hub has passed it on to a node."""
+    body = {"name": name, "kind": "dockerfile", "dockerfile": dockerfile}
     with hub.client() as client:
-        return list(client.get(f"{ADDRESS}{name}/versions/1/builds/").raise_for_status().json())
+        eventually(
+            lambda: "image-builds" in client.get("/api/v1/nodes/").json()[0]["capabilities"], 60, "the trial"
+        )
+    return described(hub, body)
 
 
-def version_of(hub: Hub, name: str, *states: str) -> dict[str, Any]:
-    """The version once it has one of the states."""
-
+def ended_version(hub: Hub, name: str) -> dict[str, Any]:
     def reached() -> dict[str, Any] | None:
         with hub.client() as client:
             body = dict(client.get(f"{ADDRESS}{name}/versions/1/").raise_for_status().json())
-        return body if body["state"] in states else None
+        return body if body["state"] in ("locked", "failed") else None
 
-    return eventually(reached, 120, f"the version is {states}")
+    return eventually(reached, 120, "the version is locked or has failed")
+
+
+def only_build(hub: Hub, name: str, *states: str) -> dict[str, Any]:
+    """The only build of the version, once it has one of the states."""
+
+    def reached() -> dict[str, Any] | None:
+        with hub.client() as client:
+            builds = client.get(f"{ADDRESS}{name}/versions/1/builds/").raise_for_status().json()
+        return dict(builds[0]) if len(builds) == 1 and builds[0]["state"] in states else None
+
+    return eventually(reached, 120, f"the build is {states}")
 
 
 def leftovers(hub: Hub, build: str) -> list[str]:
-    """What is left of a build: its files, mounts, processes in its namespaces."""
-    cache = Path(hub.settings["TRAINHUB_NODE_CACHE"]) / "image-builds" / build
-    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if str(cache) in line]
-    processes = subprocess.run(["pgrep", "-f", str(cache)], capture_output=True, text=True, check=False)
-    return [*mounts, *processes.stdout.split(), *map(str, remaining_processes((build, 1)))]
+    """What is left of a build: mounts, processes in its namespaces, podman's folder."""
+    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if build in line]
+    processes = subprocess.run(["pgrep", "-f", build], capture_output=True, text=True, check=False)
+    folders = Path("/run").glob(f"trainhub-build-{build[:20]}")
+    return [*mounts, *processes.stdout.split(), *map(str, (*folders, *remaining_processes((build, 1))))]
+
+
+def sleeping() -> list[str]:
+    """The processes of the RUN line that only ends when it is killed."""
+    return subprocess.run(
+        ["pgrep", "-f", "^sleep 4321$"], capture_output=True, text=True, check=False
+    ).stdout.split()
 
 
 def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
     hub: Hub, base: str, registry: ImageRegistry, podman: Podman
 ) -> None:
-    if True:
-        # Without a node that can, it waits, and says for what.
-        text = (
-            f'FROM {base}\nENV ADDED=by-the-dockerfile\nRUN echo made > /opt/built\nENTRYPOINT ["/nothing"]\n'
-        )
-        body = {"name": "built", "kind": "dockerfile", "dockerfile": text}
-        assert described(hub, body)["state"] in ("building", "locked")
-    version = version_of(hub, "built", "locked", "failed")
+    lines = (f"FROM {base}", "ENV ADDED=by-the-dockerfile", "RUN echo made > /opt/built", "CMD /nothing", "")
+    assert made(hub, "built", "\n".join(lines))["state"] in ("building", "locked")
+    version = ended_version(hub, "built")
     assert version["state"] == "locked", version["failure"]
-    (build,) = builds_of(hub, "built")
-    assert (build["state"], build["purpose"]) == ("built", "make")
+    build = only_build(hub, "built", "built")
+    assert build["purpose"] == "make"
     text = log_of(hub, build)
     assert "STEP 3/4: RUN echo made > /opt/built" in text
     assert "thu_" not in text
     assert leftovers(hub, build["id"]) == []
     # Nodes pull it from the hub, which needs no registry for that.
-    registry.stop()
     words = output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
     assert words.strip() == "from the image by-the-dockerfile ['built']"
     podman("image", "rm", "--all", "--force")
     assert "by-the-dockerfile" in output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
+
+
+def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(hub: Hub, base: str) -> None:
+    made(hub, "failing", f"FROM {base}\nRUN exit 7\n")
+    failure = ended_version(hub, "failing")["failure"]
+    assert failure.startswith("Step 2 of 2 failed: RUN exit 7: ")
+    assert "thu_" not in failure
+
+    made(hub, "hanging", f"FROM {base}\nRUN exec sleep 4321\n")
+    eventually(sleeping, 60, "the RUN line runs")
+    build = only_build(hub, "hanging", "building")
+    with hub.client() as client:
+        client.post(f"{ADDRESS}hanging/versions/1/builds/{build['id']}/cancel/").raise_for_status()
+    assert "canceled" in ended_version(hub, "hanging")["failure"]
+    only_build(hub, "hanging", "canceled")
+    assert (sleeping(), leftovers(hub, build["id"])) == ([], [])
+
+    # Built again, and killed together with the agent: it is ordered once more, and that build goes on.
+    with hub.client() as client:
+        (build,) = client.post(f"{ADDRESS}hanging/versions/1/build/", json={}).raise_for_status().json()
+        (killed,) = eventually(sleeping, 60, "the RUN line runs again")
+        (record,) = hub.data_dir.rglob(f"{build['id']}-1/child.json")
+        os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+        hub.kill("agent")
+        eventually(lambda: killed not in sleeping(), 30, "its process has ended")
+        again = eventually(lambda: [pid for pid in sleeping() if pid != killed], 90, "it is ordered again")
+        assert again
+        builds = client.get(f"{ADDRESS}hanging/versions/1/builds/").raise_for_status().json()
+        assert builds[0]["id"] != build["id"]
+        assert [line for line in leftovers(hub, build["id"]) if not line.startswith("/run/")] == []
+        client.post(f"{ADDRESS}hanging/versions/1/builds/{builds[0]['id']}/cancel/").raise_for_status()
+    ended_version(hub, "hanging")
+    eventually(lambda: not sleeping(), 30, "nothing of it runs")
