@@ -7,7 +7,7 @@ from typing import Any
 
 from environments.errors import Unresolvable
 from environments.images import image_store
-from environments.images.image_lock import MAX_CONFIG_BYTES, ImageLock, make_image_lock
+from environments.images.image_lock import BUILT, MAX_CONFIG_BYTES, ImageLock, make_image_lock
 from environments.images.manifest import Layer, read_manifest
 from environments.images.reference import DIGEST
 from environments.images.registry_client import MAX_MANIFEST_BYTES, OCI_MANIFEST, StoredManifest
@@ -36,7 +36,7 @@ def lock_built_image(
         manifest = StoredManifest(data, OCI_MANIFEST)
         parsed = read_manifest(manifest, "the image")
         config = _content(parsed.config.sha256, files, MAX_CONFIG_BYTES)
-        lock = make_image_lock(f"localhost/environment:{version.number}", manifest, OCI_MANIFEST, config)
+        lock = make_image_lock(f"{BUILT}:{version.number}", manifest, OCI_MANIFEST, config)
     except RegistryError as error:
         raise Unresolvable(f"The node has built something that nodes cannot run: {error}") from error
     for part in lock.blobs.values():

@@ -46,7 +46,13 @@ async def put_build_file(request: Request) -> Response:
     size = request.headers.get("content-length", "")
     if not size.isdecimal() or len(size) > 15:
         raise Problem(411, "Length required", "Send the file with its length in Content-Length.")
-    await in_thread(_check_room, build, int(size))
+    try:
+        await in_thread(_check_room, build, int(size))
+    except Problem:
+        # Read to its end: a client that is still sending would not see the answer.
+        async for _ in request.stream():
+            pass
+        raise
     writer = await in_thread(BlobWriter)
     try:
         await _receive(request, writer, int(size))

@@ -138,6 +138,8 @@ def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
     # Nodes pull it from the hub, which needs no registry for that.
     words = output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
     assert words.strip() == "from the image by-the-dockerfile ['built']"
+    # Another engine, which has nothing of it.
+    eventually(lambda: podman.containers() == [], 30, "the container of the run is removed")
     podman("image", "rm", "--all", "--force")
     assert "by-the-dockerfile" in output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
 
