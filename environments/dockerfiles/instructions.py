@@ -1,7 +1,8 @@
 """Splits a Dockerfile into its instructions, with the number of the line at which each begins.
 
-It knows as much of the grammar as is needed to say what a line would do: comments, continued lines, the
-escape directive and documents inside (here-documents)."""
+The engines of nodes read the same text with parsers that differ in details. What one of them could read as
+another instruction is refused, so that no line escapes the checks: documents inside (<<EOF), other escape
+characters, comments that are indented within a continued line, and characters that cannot be seen."""
 
 from __future__ import annotations
 
@@ -14,9 +15,11 @@ from trainhub_launch.errors import SpecError
 FIELD = "dockerfile"
 MAX_BYTES = 64 * 1024
 MAX_INSTRUCTIONS = 200
-_DIRECTIVE = re.compile(r"#\s*([A-Za-z]+)\s*=\s*(.*?)\s*\Z")
-_HERE_DOCUMENT = re.compile(r"<<-?([\"']?)([A-Za-z_][A-Za-z0-9_]*)\1")
+ESCAPE = "\\"
+_DIRECTIVE = re.compile(r"\s*#\s*(syntax|escape|check)\s*=", re.IGNORECASE)
+_DOCUMENT = re.compile(r"<<-?[\"']?[A-Za-z_]")
 _WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
+_BLANK = " \t"
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,9 @@ class Instruction:
         return tuple(words[: next((at for at, word in enumerate(words) if word[:2] != "--"), len(words))])
 
     @property
-    def arguments(self) -> str:
-        """Returns what follows the options."""
-        return (
-            self.rest.split(maxsplit=len(self.flags))[-1] if len(self.rest.split()) > len(self.flags) else ""
-        )
+    def arguments(self) -> tuple[str, ...]:
+        """Returns the words that follow the options."""
+        return tuple(self.rest.split()[len(self.flags) :])
 
 
 def refuse(line: int, message: str) -> SpecError:
@@ -47,15 +48,16 @@ def refuse(line: int, message: str) -> SpecError:
 
 
 def read_instructions(text: str) -> list[Instruction]:
-    """Raises SpecError if the text is no Dockerfile."""
+    """Raises SpecError if the text is no Dockerfile that every engine reads alike."""
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_BYTES:
         raise SpecError(
             FIELD, f"has {size:,} bytes; use at most {MAX_BYTES:,}: put code into the source folder"
         )
-    if "\x00" in text or (not text.isascii() and "\ufffd" in text):
-        raise SpecError(FIELD, "is not text in UTF-8; choose a file that is")
-    instructions = list(_instructions(text.splitlines()))
+    lines = text.replace("\r\n", "\n").split("\n")
+    for number, line in enumerate(lines, 1):
+        _check_line(number, line)
+    instructions = list(_instructions(lines))
     if len(instructions) > MAX_INSTRUCTIONS:
         raise SpecError(
             FIELD,
@@ -64,58 +66,47 @@ def read_instructions(text: str) -> list[Instruction]:
     return instructions
 
 
+def _check_line(number: int, line: str) -> None:
+    unseen = next((sign for sign in line if not (sign.isprintable() or sign == "\t")), "")
+    if unseen:
+        raise refuse(number, f"has the character {unseen!a}, which cannot be seen; remove it")
+    directive = _DIRECTIVE.match(line)
+    name = directive[1].lower() if directive else ""
+    if name == "syntax":
+        raise refuse(
+            number, "# syntax= would load a frontend, a program that reads the file instead; remove the line"
+        )
+    if name:
+        raise refuse(number, f"# {name}= is not supported; remove the line, and continue lines with \\")
+    if line.rstrip(_BLANK).endswith(ESCAPE * 2):
+        raise refuse(number, "ends with two backslashes, which engines read differently; use one")
+
+
 def _instructions(lines: list[str]) -> Iterator[Instruction]:
-    escape, at = _directives(lines)
+    at = 0
     while at < len(lines):
-        begin, pieces = at, []
+        begin = at
+        pieces: list[str] = []
         while at < len(lines):
-            line = lines[at].strip()
+            line = lines[at].strip(_BLANK)
             at += 1
-            # Comments and empty lines between continued lines do not end them.
-            if not line or line.startswith("#"):
-                if pieces:
-                    continue
-                begin = at
+            if line.startswith("#"):
+                if pieces and not lines[at - 1].startswith("#"):
+                    raise refuse(at, "is a comment within a continued line; begin it in the first column")
                 continue
-            pieces.append(line.removesuffix(escape))
-            if not line.endswith(escape):
+            if not line:
+                continue
+            if not pieces:
+                begin = at
+            pieces.append(line.removesuffix(ESCAPE))
+            if not line.endswith(ESCAPE):
                 break
         if not pieces:
             return
-        name, _, rest = " ".join(pieces).partition(" ")
-        instruction = Instruction(name.upper(), rest.strip(), begin + 1)
-        if instruction.name in _WITH_DOCUMENTS:
-            at = _skip_documents(lines, at, instruction)
-        yield instruction
-
-
-def _directives(lines: list[str]) -> tuple[str, int]:
-    """Returns the escape character and the number of lines with directives. Raises SpecError for a foreign
-    frontend."""
-    escape = "\\"
-    for at, line in enumerate(lines):
-        match = _DIRECTIVE.match(line.strip())
-        if match is None:
-            return escape, at
-        name, value = match[1].lower(), match[2]
-        if name == "syntax":
+        name, rest = [*" ".join(pieces).split(maxsplit=1), ""][:2]
+        instruction = Instruction(name.upper(), rest.strip(), begin)
+        if instruction.name in _WITH_DOCUMENTS and _DOCUMENT.search(instruction.rest):
             raise refuse(
-                at + 1,
-                "# syntax= would load a frontend, a program that reads the file instead; remove the line",
+                begin, "documents (<<EOF) are not supported by all engines; join commands with && instead"
             )
-        if name == "escape":
-            if value not in ("\\", "`"):
-                raise refuse(at + 1, "escape must be \\ or `")
-            escape = value
-    return escape, len(lines)
-
-
-def _skip_documents(lines: list[str], at: int, instruction: Instruction) -> int:
-    """Returns the number of the line behind the documents that the instruction begins."""
-    for match in _HERE_DOCUMENT.finditer(instruction.rest):
-        while at < len(lines) and lines[at].strip("\t") != match[2] and lines[at] != match[2]:
-            at += 1
-        if at == len(lines):
-            raise refuse(instruction.line, f"the text after <<{match[2]} has no end; add a line {match[2]}")
-        at += 1
-    return at
+        yield instruction

@@ -76,7 +76,7 @@ KIND_FORMS = {
         ),
         label="Dockerfile",
         help=(
-            "There is no folder beside it: COPY and ADD of local files are refused; code belongs into the "
+            "There is no folder beside it: COPY of local files and ADD are refused; code belongs into the "
             "run's source folder. For GPUs build on an image with CUDA. ENTRYPOINT and CMD are ignored: runs "
             "start their own command."
         ),

@@ -10,22 +10,19 @@ from environments.kinds.dockerfile import DockerfileKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 
-STAGES = """# escape=\\
+STAGES = """# A comment
 ARG TAG=3.11
 FROM python:3.11-slim AS build
 # a comment
 RUN pip install --no-cache-dir \\
-    # between lines
+# between lines
     numpy==2.1.0 && \\
 
     true
-RUN <<EOF
-COPY of-a-document is no instruction
-EOF
 FROM python:${TAG}
 COPY --from=build /usr/local /usr/local
 COPY --from=ghcr.io/astral-sh/uv:0.5 /uv /bin/
-ADD https://example.org/data.tar /data/
+RUN --mount=type=bind,from=build,target=/x true
 RUN --mount=type=cache,target=/root/.cache --network=none true
 HEALTHCHECK --interval=5s CMD true
 ENTRYPOINT ["python"]
@@ -35,8 +32,8 @@ CMD ["-V"]
 
 def test_stages_documents_and_comments_are_understood() -> None:
     content = read_dockerfile(STAGES)
-    assert content.bases == ("python:3.11-slim", "python:${TAG}")
-    assert [item.line for item in content.instructions if item.name == "FROM"] == [3, 13]
+    assert content.bases == ("python:3.11-slim", "python:3.11")
+    assert [item.line for item in content.instructions if item.name == "FROM"] == [3, 10]
     assert content.instructions[2].rest == "pip install --no-cache-dir  numpy==2.1.0 &&  true"
 
 
@@ -47,11 +44,26 @@ def test_stages_documents_and_comments_are_understood() -> None:
         ("ARG A=1\n", "has no FROM"),
         ("RUN true\n", "line 1: FROM comes first"),
         ("FROM a\nCOPY . /src\n", "line 2: COPY has no files to copy"),
-        ("FROM a\nCOPY --from=other /x /y z:1:2\nCOPY --from=A:b:c / /\n", "line 3: --from:"),
-        ("FROM a\nADD code.tar /src\n", "line 2: ADD can only fetch https://"),
-        ("FROM a\nADD http://example.org/x /\n", "line 2: ADD fetches over https:// only"),
+        ("FROM a\nCOPY --from=other /x /y\nCOPY --from=A_b / /\n", "line 3: 'A_b' has capitals"),
+        ("FROM a\nADD https://example.org/x /\n", "fetch files in a RUN line"),
+        # What engines would read from the node itself, and lines that only some of them see.
+        ("ARG X=dir:/etc\nFROM $X\n", "line 2: dir: names files of the node"),
+        ("FROM oci-archive:x\n", "oci-archive: names files of the node"),
+        ("FROM containers-storage:[overlay@/x+/y]z\n", "containers-storage: names files"),
+        ("FROM a\nCOPY --from=dir:/etc / /\n", "dir: names files"),
+        ("FROM a\nRUN --mount=type=bind,from=dir:/etc,target=/x true\n", "dir: names files"),
+        ("FROM a\nRUN --mount=from=$X,target=/x true\n", "takes no variables"),
+        ("FROM ${http_proxy}\n", "line 1: $http_proxy has no plain default"),
+        ("ARG A=a\nFROM ${A:-b}\n", "only $NAME and ${NAME}"),
+        ("ARG A=a\nARG A=dir:x\nFROM $A\n", "ARG A has several defaults"),
+        ("ARG A=$B\nFROM $A\n", "has no plain default"),
+        ("FROM a\nRUN <<EOF\nFROM dir:/etc\nEOF\n", "line 2: documents (<<EOF)"),
+        ("# escape=`\nFROM a\n", "line 1: # escape= is not supported"),
+        ("FROM a\nRUN x \\\\\nFROM dir:/etc\n", "line 2: ends with two backslashes"),
+        ("FROM a\nRUN x \\\n  # y\nFROM dir:/etc\n", "line 3: is a comment within"),
+        ("FROM a\nRUN x \\\u2028\nFROM dir:/etc\n", "which cannot be seen; remove it"),
         ("# syntax=docker/dockerfile:1\nFROM a\n", "line 1: # syntax= would load a frontend"),
-        ("FROM a\nINSTALL x\n", "line 2: 'INSTALL' is not an instruction; use one of ADD, ARG"),
+        ("FROM a\nINSTALL x\n", "line 2: 'INSTALL' is not an instruction; use one of ARG, CMD"),
         ("FROM a\nONBUILD RUN x\n", "line 2: ONBUILD has no effect"),
         ("FROM a\nRUN --mount=type=secret,id=x true\n", "a build gets no secrets"),
         ("FROM a\nRUN --mount=type=ssh true\n", "a build gets no secrets"),
@@ -61,7 +73,6 @@ def test_stages_documents_and_comments_are_understood() -> None:
         ("FROM --platform=linux/arm64 a\n", "nodes run linux/amd64"),
         ("FROM A_B\n", "line 1: 'A_B' has capitals"),
         ("FROM a as\n", "write FROM IMAGE"),
-        ("FROM a\nRUN <<X\n", "has no end; add a line X"),
         ("FROM a\nRUN\n", "RUN needs something after it"),
         (f"FROM a\n{'#' * 70_000}", "use at most 65,536"),
         ("FROM a\n" + "RUN true\n" * 300, "use at most 200"),

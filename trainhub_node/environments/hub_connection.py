@@ -21,7 +21,7 @@ def hub_opener(gang: Gang, url: str) -> request.OpenerDirector:
     context = ssl.create_default_context(cafile=gang.terms["ca"] or None)
     variables = {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
     by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in variables.items()}
-    proxies = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
+    proxies: dict[str, str] = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
     return request.build_opener(request.ProxyHandler(proxies), request.HTTPSHandler(context=context))
 
 

@@ -145,10 +145,13 @@ def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
 
 
 def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(hub: Hub, base: str) -> None:
-    made(hub, "failing", f"FROM {base}\nRUN exit 7\n")
+    made(hub, "failing", f"FROM {base}\nRUN echo no luck && exit 7\n")
+    made(hub, "baseless", f"FROM {base}-missing\nRUN true\n")
     failure = ended_version(hub, "failing")["failure"]
-    assert failure.startswith("Step 2 of 2 failed: RUN exit 7: ")
-    assert "thu_" not in failure
+    expected = "Step 2 of 2 ended with exit status 7: RUN echo no luck && exit 7. Its last line: no luck"
+    assert failure == expected
+    failure = ended_version(hub, "baseless")["failure"]
+    assert "-missing could not be pulled: its registry does not have it" in failure
 
     made(hub, "hanging", f"FROM {base}\nRUN exec sleep 4321\n")
     eventually(sleeping, 60, "the RUN line runs")

@@ -98,7 +98,7 @@ class HubUpload:
             return
         headers |= {"Content-Length": str(os.stat(path).st_size), "Content-Type": OCTETS}
         with _Body(path, self._gang) as file:
-            body = request.Request(url, file, headers, method=method)  # type: ignore[arg-type]  # noqa: S310
+            body = request.Request(url, file, headers, method=method)  # noqa: S310
             self._opener.open(body, timeout=TIMEOUT_S).close()
 
 

@@ -7,6 +7,7 @@ own, which end with it: whoever is killed, no container, mount or process of the
 from __future__ import annotations
 
 import os
+import re
 
 from trainhub_node import records
 from trainhub_node.containers.engine import PODMAN, PROXIES, UNSHARE, Engine
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 TAG = "localhost/trainhub-build:1"
 NAMESPACES = ("--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc", "--propagation=private")
+# What podman writes of a RUN line that fails, and its own lines in the log.
+EXIT_STATUS = re.compile(r"^(?:Error: )?error building at STEP .*(exit status [0-9]+)$")
+OWN_LINE = re.compile(r"(\[[0-9]+/[0-9]+\] )?STEP |Error: |error building at STEP |time=\"|\+ ")
+# Where podman looks for its policy.
+POLICIES = ("{home}/.config/containers/policy.json", "/etc/containers/policy.json")
 # The sizes of layers: more free space than this must stay on the disk.
 MIN_FREE_BYTES = 512 * 2**20
 DRIVER = "overlay"
@@ -84,11 +90,27 @@ class _Build:
             "--layers=false",
             "--force-rm",
             "--format=oci",
+            f"--signature-policy={self._policy()}",
             f"--http-proxy={'false' if has_password else 'true'}",
             f"--tag={TAG}",
             f"--file={self._folder}/Dockerfile",
             f"{self._folder}/context",
         ]
+
+    def _policy(self) -> str:
+        """Writes the policy of this build: images come from registries only, as the node's own policy permits
+        them, and from no file or store of the node. Returns its path."""
+        own: dict[str, Any] = {}
+        for place in POLICIES:
+            path = place.format(home=self._engine.variables.get("HOME", ""))
+            if os.path.exists(path):
+                own = records.read(path) or {}
+                break
+        registries = dict(own.get("transports", {}).get("docker", {}))
+        registries.setdefault("", own.get("default") or [{"type": "insecureAcceptAnything"}])
+        path = f"{self._folder}/policy.json"
+        records.write(path, {"default": [{"type": "reject"}], "transports": {"docker": registries}})
+        return path
 
     def _call(self, step: str, arguments: list[str]) -> None:
         store = [
@@ -136,6 +158,11 @@ class _Build:
         if progress.instruction.startswith("FROM "):
             image = progress.instruction.split()[1]
             return f"The base image {image} could not be pulled: {pull_failure(lines)}."
+        status = next((match[1] for line in reversed(lines) if (match := EXIT_STATUS.search(line))), "")
+        if step == "building" and status:
+            said = next((line for line in reversed(lines) if not OWN_LINE.match(line)), "")
+            last = f" Its last line: {said[:300]}" if said else ""
+            return f"Step {progress.step} ended with {status}: {progress.instruction[:300]}.{last}"
         errors = [line for line in lines if line.lower().startswith("error")]
         reason = (
             (errors or lines or [f"podman ended with code {code}"])[-1].removeprefix("Error: ").rstrip(".")
