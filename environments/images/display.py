@@ -10,7 +10,8 @@ from trainhub_launch.scheduler.sizes import bytes_text
 def image_sentence(lock: ImageLock) -> str:
     """Returns what a choice of the environment says about it."""
     named = [f"{name} {version}" for name, version in lock.software.items()]
-    facts = [f"Image {lock.reference}", f"{bytes_text(lock.size)} to pull", *named]
+    image = "Image built from a Dockerfile" if lock.is_built else f"Image {lock.reference}"
+    facts = [image, f"{bytes_text(lock.size)} to pull", *named]
     return f"{', '.join(facts)}."
 
 

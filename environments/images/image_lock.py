@@ -17,6 +17,8 @@ MAX_CONFIG_BYTES = 4 * 2**20
 # Of the lock's text: labels can be long.
 MAX_LABELS, MAX_LABEL_CHARS = 100, 500
 MAX_VARIABLES = 500
+# Of an image that a node has built from a Dockerfile: no registry has it.
+BUILT = "localhost/environment"
 # Variables of base images that say which software is inside, in the order in which pages show them.
 _SOFTWARE = {
     "CUDA_VERSION": "CUDA",
@@ -51,6 +53,11 @@ class ImageLock:
     command: tuple[str, ...] = ()
     user: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_built(self) -> bool:
+        """Returns whether a node has built it, so that only the hub has it."""
+        return self.reference.startswith(f"{BUILT}:")
 
     @property
     def image_id(self) -> str:

@@ -217,6 +217,7 @@ def _environment(who: Principal) -> dict[str, Values]:
         "version": made.number,
         "file": "requirements.txt",
         "build": build.pk,
+        "sha256": "0" * 64,
     }
     paths = [
         f"/environments/<str:name>/{part}/" for part in ("clone", "delete", "edit", "versions", "builds")

@@ -1,0 +1,180 @@
+"""An environment of a Dockerfile, from the API to runs in the image, with a real hub, worker, agent, registry
+and podman: the node builds it, the hub keeps it, and nodes pull it from the hub."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.environments.images.image_registry import LOGIN, PASSWORD, USER, ImageRegistry
+from tests.environments.test_journey import ADDRESS, described, log_of, output
+from tests.hub import Hub, eventually
+from tests.node.containers.images import NAME, Podman, has_podman, make_root, private_podman
+from tests.node.processes import remaining_processes
+from tests.runs import submit
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not has_podman(), reason="needs root, podman and catatonit"),
+]
+SCRIPT = "import os\nprint(os.environ['GREETING'], os.environ['ADDED'], os.listdir('/opt'), flush=True)\n"
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageRegistry]:
+    served = ImageRegistry(tmp_path_factory.mktemp("registry"))
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def base(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The reference of a base image, which is only in the registry."""
+    root = make_root(tmp_path_factory.mktemp("root"))
+    reference = f"{registry.host}/team/base:1"
+    with private_podman(tmp_path_factory.mktemp("author")) as podman:
+        podman.make_image(root)
+        podman("push", "--quiet", "--tls-verify=false", f"--creds={USER}:{PASSWORD}", NAME, reference)
+    return reference
+
+
+@pytest.fixture(scope="module")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    with private_podman(tmp_path_factory.mktemp("node")) as of_node:
+        yield of_node
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman, registry: ImageRegistry) -> Iterator[Hub]:
+    folder = tmp_path_factory.mktemp("dockerfiles")
+    registries, logins = folder / "registries.conf", folder / "logins.json"
+    registries.write_text(f'[[registry]]\nlocation = "{registry.host}"\ninsecure = true\n')
+    login = base64.b64encode(LOGIN.encode()).decode()
+    logins.write_text(json.dumps({"auths": {registry.host: {"auth": login}}}))
+    hub = Hub(
+        folder / "hub",
+        TRAINHUB_NODE_CONTAINERS="podman",
+        TRAINHUB_NODE_CACHE=str(folder / "cache"),
+        CONTAINERS_REGISTRIES_CONF=str(registries),
+        REGISTRY_AUTH_FILE=str(logins),
+        **podman.variables,
+    )
+    hub.data_dir.mkdir()
+    hub.is_recorded = True
+    hub.start()
+    try:
+        yield hub
+    finally:
+        hub.cancel_all()
+        hub.stop()
+
+
+def made(hub: Hub, name: str, dockerfile: str) -> dict[str, Any]:
+    """The version as the API shows it, once the hub has passed it on to a node."""
+    body = {"name": name, "kind": "dockerfile", "dockerfile": dockerfile}
+    with hub.client() as client:
+        eventually(
+            lambda: "image-builds" in client.get("/api/v1/nodes/").json()[0]["capabilities"], 60, "the trial"
+        )
+    return described(hub, body)
+
+
+def ended_version(hub: Hub, name: str) -> dict[str, Any]:
+    def reached() -> dict[str, Any] | None:
+        with hub.client() as client:
+            body = dict(client.get(f"{ADDRESS}{name}/versions/1/").raise_for_status().json())
+        return body if body["state"] in ("locked", "failed") else None
+
+    return eventually(reached, 120, "the version is locked or has failed")
+
+
+def only_build(hub: Hub, name: str, *states: str) -> dict[str, Any]:
+    """The only build of the version, once it has one of the states."""
+
+    def reached() -> dict[str, Any] | None:
+        with hub.client() as client:
+            builds = client.get(f"{ADDRESS}{name}/versions/1/builds/").raise_for_status().json()
+        return dict(builds[0]) if len(builds) == 1 and builds[0]["state"] in states else None
+
+    return eventually(reached, 120, f"the build is {states}")
+
+
+def leftovers(hub: Hub, build: str) -> list[str]:
+    """What is left of a build: mounts, processes in its namespaces, podman's folder."""
+    mounts = [line for line in Path("/proc/self/mounts").read_text().splitlines() if build in line]
+    processes = subprocess.run(["pgrep", "-f", build], capture_output=True, text=True, check=False)
+    folders = Path("/run").glob(f"trainhub-build-{build[:20]}")
+    return [*mounts, *processes.stdout.split(), *map(str, (*folders, *remaining_processes((build, 1))))]
+
+
+def sleeping() -> list[str]:
+    """The processes of the RUN line that only ends when it is killed."""
+    return subprocess.run(
+        ["pgrep", "-f", "^sleep 4321$"], capture_output=True, text=True, check=False
+    ).stdout.split()
+
+
+def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
+    hub: Hub, base: str, registry: ImageRegistry, podman: Podman
+) -> None:
+    lines = (f"FROM {base}", "ENV ADDED=by-the-dockerfile", "RUN echo made > /opt/built", "CMD /nothing", "")
+    assert made(hub, "built", "\n".join(lines))["state"] in ("building", "locked")
+    version = ended_version(hub, "built")
+    assert version["state"] == "locked", version["failure"]
+    build = only_build(hub, "built", "built")
+    assert build["purpose"] == "make"
+    text = log_of(hub, build)
+    assert "STEP 3/4: RUN echo made > /opt/built" in text
+    assert "thu_" not in text
+    assert leftovers(hub, build["id"]) == []
+    # Nodes pull it from the hub, which needs no registry for that.
+    words = output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
+    assert words.strip() == "from the image by-the-dockerfile ['built']"
+    # Another engine, which has nothing of it.
+    eventually(lambda: podman.containers() == [], 30, "the container of the run is removed")
+    podman("image", "rm", "--all", "--force")
+    assert "by-the-dockerfile" in output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
+
+
+def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(hub: Hub, base: str) -> None:
+    made(hub, "failing", f"FROM {base}\nRUN echo no luck && exit 7\n")
+    made(hub, "baseless", f"FROM {base}-missing\nRUN true\n")
+    failure = ended_version(hub, "failing")["failure"]
+    expected = "Step 2 of 2 ended with exit status 7: RUN echo no luck && exit 7. Its last line: no luck"
+    assert failure == expected
+    failure = ended_version(hub, "baseless")["failure"]
+    assert "-missing could not be pulled: its registry does not have it" in failure
+
+    made(hub, "hanging", f"FROM {base}\nRUN exec sleep 4321\n")
+    eventually(sleeping, 60, "the RUN line runs")
+    build = only_build(hub, "hanging", "building")
+    with hub.client() as client:
+        client.post(f"{ADDRESS}hanging/versions/1/builds/{build['id']}/cancel/").raise_for_status()
+    assert "canceled" in ended_version(hub, "hanging")["failure"]
+    only_build(hub, "hanging", "canceled")
+    assert (sleeping(), leftovers(hub, build["id"])) == ([], [])
+
+    # Built again, and killed together with the agent: it is ordered once more, and that build goes on.
+    with hub.client() as client:
+        (build,) = client.post(f"{ADDRESS}hanging/versions/1/build/", json={}).raise_for_status().json()
+        (killed,) = eventually(sleeping, 60, "the RUN line runs again")
+        (record,) = hub.data_dir.rglob(f"{build['id']}-1/child.json")
+        os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+        hub.kill("agent")
+        eventually(lambda: killed not in sleeping(), 30, "its process has ended")
+        again = eventually(lambda: [pid for pid in sleeping() if pid != killed], 90, "it is ordered again")
+        assert again
+        builds = client.get(f"{ADDRESS}hanging/versions/1/builds/").raise_for_status().json()
+        assert builds[0]["id"] != build["id"]
+        assert [line for line in leftovers(hub, build["id"]) if not line.startswith("/run/")] == []
+        client.post(f"{ADDRESS}hanging/versions/1/builds/{builds[0]['id']}/cancel/").raise_for_status()
+    ended_version(hub, "hanging")
+    eventually(lambda: not sleeping(), 30, "nothing of it runs")
