@@ -65,7 +65,7 @@ async def file(request: Request) -> Response:
     row = await in_thread(_locked_file, version, sha256, wheel)
     if row is None:
         raise not_found("The lock of this order names no such file.")
-    if not await in_thread(package_store.is_stored, sha256):
+    if not await in_thread(package_store.is_stored, row):
         await _fetch(row)
     if filename != wheel:
         data = await in_thread(read_metadata, sha256)
