@@ -12,7 +12,7 @@ from environments.models import Environment, EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import Interpreter
-from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.order import MAKE, EnvironmentSpec
 from trainhub_launch.spec import EnvironmentRef, RunSpec
 from workspaces.models import Workspace
 
@@ -52,6 +52,12 @@ def find(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentSpec:
     return kind_of(version).node_spec(version)
 
 
+def spec_to_make(version: EnvironmentVersion) -> EnvironmentSpec:
+    """Returns what a node that is to make the version gets instead of the environment, for no particular
+    node."""
+    return EnvironmentSpec(version.environment.name, str(version.number), kind=MAKE, python=version.python)
+
+
 def find_version(workspace: Workspace, name: str, number: int) -> EnvironmentVersion | None:
     """Returns the version of the workspace's own environment, in whatever state; None if there is none."""
     if "\x00" in name or number > 2**31 - 1:
@@ -85,6 +91,12 @@ def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion
     if version.state == VersionState.RESOLVING:
         raise SpecError(
             "environment.version", f"{version} is still being resolved; submit again when it is locked"
+        )
+    if version.state == VersionState.BUILDING:
+        raise SpecError(
+            "environment.version",
+            f"{version} is still being built on a node; submit again when it is locked, or see at "
+            f"/environments/{ref.name}/versions/{version.number}/ what it waits for",
         )
     if version.state == VersionState.FAILED:
         raise SpecError(

@@ -1,5 +1,5 @@
 """A workspace's own environments, their versions, and the files that these install. Only
-`environments.resolver` writes the state of a version."""
+`environments.resolver` and `environments.made_versions` write the state of a version."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Environment(models.Model):
 class EnvironmentVersion(models.Model):
     """A version of an environment; its source never changes. `source`: the text as given, whose form depends
     on the kind. `python`: the minor version that it is resolved for ("3.11"), "" for kinds whose source
-    brings its own. `lock`: exactly what nodes install, with hashes; "" until it is locked. `failure`: why it
-    could not be resolved. `package_count`, `download_bytes`: the packages of the lock and the bytes of their
+    brings its own. `lock`: exactly what nodes install, with hashes; "" until it is locked. `draft`: what a
+    node is to do to make it (JSON), "" if no node must. `failure`: why it could not be resolved or made. `package_count`, `download_bytes`: the packages of the lock and the bytes of their
     files, None if not known. `outdated`: a sentence why it should no longer be used, "" if it may;
     `successor`: the environment or version ("NAME" or "NAME:NUMBER") to use instead, or "". `attempts`: how
     often resolving it has begun, the last time at `started_at`."""
@@ -47,6 +47,7 @@ class EnvironmentVersion(models.Model):
     source = models.TextField()
     python = models.CharField(max_length=10, blank=True)
     lock = models.TextField(blank=True)
+    draft = models.TextField(blank=True)
     state = models.CharField(
         max_length=16,
         default=VersionState.RESOLVING,
@@ -73,7 +74,12 @@ class EnvironmentVersion(models.Model):
                 fields=["created_at"],
                 condition=models.Q(state=VersionState.RESOLVING.value),
                 name="version_resolving",
-            )
+            ),
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(state=VersionState.BUILDING.value),
+                name="version_building",
+            ),
         ]
 
     def __str__(self) -> str:

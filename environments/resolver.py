@@ -9,9 +9,10 @@ from datetime import timedelta
 from django.db.models import F, Q
 from django.utils import timezone
 
+from environments import made_versions
 from environments.conda.solver_process import GLIBC
 from environments.conda.solver_process import MAX_S as SOLVING_S
-from environments.errors import Unresolvable
+from environments.errors import NeedsNode, Unresolvable
 from environments.kinds.all_kinds import kind_of
 from environments.lock_file import download_bytes
 from environments.models import EnvironmentVersion
@@ -73,6 +74,9 @@ def _take_and_resolve(version_id: int) -> None:
             "package_count": len(packages),
             "download_bytes": download_bytes(packages),
         }
+    except NeedsNode as needed:
+        made_versions.require_node(version_id, needed.draft)
+        return
     except Unresolvable as error:
         values = {"state": VersionState.FAILED, "failure": str(error)}
     except Exception:

@@ -16,6 +16,9 @@ class JobsConfig(AppConfig):
         active_work.MODULES.append("jobs.scheduling.active_runs")
         blob_gc.add(self.get_model("Snapshot"), workspace="workspace", person="created_by")
         blob_gc.add(self.get_model("Artifact"), workspace="run__workspace", person="run__created_by")
+        blob_gc.add(
+            self.get_model("BuildFile"), workspace="build__workspace", person="build__own_version__created_by"
+        )
         of_run = ("Artifact", "RunTag", "RunEvent")
         of_attempt = ("Member", "AttemptNode")
         RUN_TABLES.extend(RunTable(self.get_model(name)) for name in of_run)

@@ -9,6 +9,7 @@ from jobs.builds import build_lifecycle
 from jobs.quotas import disk_use
 from jobs.recovery import node_loss, reaper
 from jobs.scheduling import run_actions
+from jobs.version_builds import progress
 
 
 @shared_task(ignore_result=True)
@@ -27,6 +28,13 @@ def launch_queued() -> None:
 def offer_build(node: int) -> None:
     """Sent when a build is ordered, and when one has ended. `reap` offers it if this message is lost."""
     build_lifecycle.offer_next(node)
+
+
+@shared_task(ignore_result=True)
+def advance_version(version: int) -> None:
+    """Sent when a node is to make a version, and when its build has ended. `reap` does the same if this
+    message is lost."""
+    progress.advance_version(version)
 
 
 @shared_task(ignore_result=True)

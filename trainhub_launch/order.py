@@ -15,6 +15,8 @@ from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 VERSION = 2
 # The kind of environments whose ranks run in a container.
 IMAGE = "image"
+# The kind of the environment in an order to make what an environment consists of.
+MAKE = "make"
 
 
 class OrderKind(StrEnum):
@@ -121,7 +123,9 @@ class NodeOrder:
     `person`: the name with which the person who submitted the run signs in; "" = nobody any more; None = an
     older hub, which does not say. `package_index`: the address of the hub's own index with the files of the
     environment's lock, "" if it has none; `package_ticket`: what opens it. `image_registry`: None = the node
-    pulls `environment.image["pull"]`."""
+    pulls `environment.image["pull"]`. `make`: of an order to build whose environment is of kind `make`: what
+    the node is to make instead of an environment: {"kind": the name of that work, "upload": the address below
+    which the result goes to the hub, "ticket": what opens that, …}."""
 
     run: str
     attempt: int
@@ -143,6 +147,7 @@ class NodeOrder:
     package_ticket: str = ""
     kind: str = OrderKind.RUN
     image_registry: ImageRegistry | None = None
+    make: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -153,6 +158,7 @@ class NodeOrder:
             "person": self.person,
             **(packages if self.package_index else {}),
             "image_registry": asdict(self.image_registry) if self.image_registry else None,
+            "make": dict(self.make) or None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -201,6 +207,7 @@ class NodeOrder:
             package_ticket=data.get("package_ticket", ""),
             kind=data.get("kind", OrderKind.RUN),
             image_registry=_image_registry(data.get("image_registry")),
+            make=dict(data.get("make") or {}),
         )
 
 

@@ -17,6 +17,7 @@ class TaskName(StrEnum):
     TEND_MACHINES = "clusters.tasks.tend_machines"
     RESOLVE_ENVIRONMENT = "environments.tasks.resolve_environment"
     RESOLVE_MISSED = "environments.tasks.resolve_missed"
+    ADVANCE_VERSION = "jobs.tasks.advance_version"
     OFFER_BUILD = "jobs.tasks.offer_build"
     KEEP_CURVES = "jobs.tasks.keep_curves"
     LAUNCH_QUEUED = "jobs.tasks.launch_queued"

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from environments.kinds.conda import CondaKind
+from environments.kinds.dockerfile import DockerfileKind
 from environments.kinds.image import ImageKind
-from environments.kinds.kind import Kind
+from environments.kinds.kind import Kind, Maker
 from environments.kinds.pip import PipKind
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
 
+_DOCKERFILE = DockerfileKind()
 KINDS: Mapping[str, Kind] = {
     EnvironmentKind.PIP: PipKind(),
     EnvironmentKind.CONDA: CondaKind(),
     EnvironmentKind.IMAGE: ImageKind(),
+    EnvironmentKind.DOCKERFILE: _DOCKERFILE,
 }
+# Those whose versions a node may have to make.
+MAKERS: Mapping[str, Maker] = {EnvironmentKind.DOCKERFILE: _DOCKERFILE}
 
 
 def kind_named(name: str) -> Kind:
@@ -30,3 +35,8 @@ def kind_named(name: str) -> Kind:
 
 def kind_of(version: EnvironmentVersion) -> Kind:
     return KINDS[version.kind]
+
+
+def maker_of(version: EnvironmentVersion) -> Maker:
+    """Returns the kind of a version that a node must make."""
+    return MAKERS[version.kind]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from environments.lock_file import LockedPackage
 from environments.models import EnvironmentVersion
@@ -30,7 +30,8 @@ class Kind(Protocol):
         """Returns what the source asks for, as lists and the search show it."""
 
     def make_lock(self, version: EnvironmentVersion) -> str:
-        """Returns the text of the lock. Runs in the worker. Raises Unresolvable."""
+        """Returns the text of the lock. Runs in the worker. Raises Unresolvable, and NeedsNode if it is for a
+        node to make it: then the kind is a Maker, too."""
 
     def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:
         """Returns the packages of a lock, by name."""
@@ -41,3 +42,21 @@ class Kind(Protocol):
     def version_files(self, version: EnvironmentVersion) -> Mapping[str, str]:
         """Returns the texts that people can download, by file name: the source and, once there is one, the
         lock."""
+
+
+class Maker(Protocol):
+    """A kind whose versions a node must make. `making_capability`: what that node must be able to do
+    (`trainhub_launch.machine`)."""
+
+    making_capability: str
+
+    def has_file(self, version: EnvironmentVersion, sha256: str) -> bool:
+        """Returns whether the version may use a file that the hub has stored before, so that the node need
+        not upload it."""
+
+    def accept_result(
+        self, version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]
+    ) -> str:
+        """Returns the text of the lock for what a node has made, and records the files that it consists of.
+        `files`: the size of each file that the node has uploaded for this, by SHA-256; `result`: a JSON
+        object of the node's, which is not to be trusted. Raises Unresolvable."""

@@ -12,14 +12,13 @@ from rest_framework.response import Response
 from jobs.api.base import JobsView
 from jobs.api.environment_serializers import BuildRequestSerializer, BuildSerializer
 from jobs.builds.build_requests import (
-    BuildTarget,
     cancel_build,
     find_build,
-    find_build_target,
     newest_builds,
-    request_builds,
 )
+from jobs.builds.build_targets import BuildTarget, find_build_target
 from jobs.models import EnvironmentBuild
+from jobs.version_builds.making_requests import request_target
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from workspaces.access import Principal
@@ -41,7 +40,7 @@ class EnvironmentBuildRequest(JobsView):
             isinstance(nodes, list) and all(isinstance(node, str) for node in nodes)
         ):
             raise SpecError("nodes", 'must be a list of names of nodes, such as ["gpu-1", "gpu-2"]')
-        builds = request_builds(principal, target, nodes)
+        builds = request_target(principal, target, nodes)
         return Response(BuildSerializer(builds, many=True).data, status=202)
 
 

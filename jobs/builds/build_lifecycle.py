@@ -11,7 +11,7 @@ from django.utils import timezone
 from clusters.models import Node
 from clusters.task_messages import send_task_soon
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild
-from jobs.builds.states import UNFINISHED, BuildState
+from jobs.builds.states import UNFINISHED, BuildPurpose, BuildState
 from jobs.logs import log_store
 from jobs.task_messages import wake_soon
 from live.publish import publish_on_commit
@@ -50,15 +50,21 @@ def take_up(build: EnvironmentBuild, nonce: str, at: datetime) -> None:
 
 
 def finish_build(
-    build: EnvironmentBuild, state: BuildState, reason: str, at: datetime, *, is_over: bool = False
+    build: EnvironmentBuild,
+    state: BuildState,
+    reason: str,
+    at: datetime,
+    *,
+    is_over: bool = False,
+    is_lost: bool = False,
 ) -> bool:
     """Ends the build. Returns False if it had ended before.
 
     `is_over`: nothing of it runs on the node, and no more of its log will come; always so before the node has
-    claimed it."""
+    claimed it. `is_lost`: another node may succeed."""
     with transaction.atomic():
         unfinished = EnvironmentBuild.objects.filter(pk=build.pk, state__in=UNFINISHED)
-        if not unfinished.update(state=state, reason=reason[:4000], ended_at=at):
+        if not unfinished.update(state=state, reason=reason[:4000], ended_at=at, is_lost=is_lost):
             return False
         build.state, build.reason, build.ended_at = state, reason, at
         if is_over or build.claimed_at is None:
@@ -66,6 +72,8 @@ def finish_build(
         elif build.phase != Phase.DONE:
             # It reports, and gets the order to stop what is left.
             wake_soon(build.node, build.pk, BUILD_ATTEMPT)
+        if build.purpose == BuildPurpose.MAKE and build.own_version_id is not None:
+            send_task_soon(TaskName.ADVANCE_VERSION, build.own_version_id)
         _publish(build)
     return True
 

@@ -43,7 +43,7 @@ def _check_offered(
         if waited_s >= settings.NEVER_STARTED_AFTER:
             reason = f"{name} did not take it up within {settings.NEVER_STARTED_AFTER:.0f} s. "
             reason += "Order it again when the node reports."
-            build_lifecycle.finish_build(build, BuildState.FAILED, reason, now)
+            build_lifecycle.finish_build(build, BuildState.FAILED, reason, now, is_lost=True)
     elif status in (NodeStatus.LOST, NodeStatus.REVOKED):
         silent_s = heartbeat.silence_s(build.node, now, span)
         reason = (
@@ -51,7 +51,7 @@ def _check_offered(
             if status is NodeStatus.REVOKED
             else f"Node {name} has not reported for {silent_s:.0f} s. Order it again when the node reports."
         )
-        build_lifecycle.finish_build(build, BuildState.FAILED, reason, now)
+        build_lifecycle.finish_build(build, BuildState.FAILED, reason, now, is_lost=True)
     elif (
         build.cancel_requested_at is not None
         and status is not NodeStatus.READY
@@ -63,5 +63,5 @@ def _check_offered(
 def _end_on_removed_node(build: EnvironmentBuild, now: datetime) -> None:
     """A removed node confirms nothing any more: its removal implies that nothing runs there."""
     reason = f"Node {build.node.name} was removed."
-    if not build_lifecycle.finish_build(build, BuildState.FAILED, reason, now, is_over=True):
+    if not build_lifecycle.finish_build(build, BuildState.FAILED, reason, now, is_over=True, is_lost=True):
         build_lifecycle.settle_build(build, now)

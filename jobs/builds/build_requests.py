@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -16,18 +15,15 @@ from clusters.node_reports.inventory import interpreters_of
 from clusters.states import NodeStatus
 from clusters.visibility import visible_nodes
 from environments import catalog
-from environments.kinds.all_kinds import kind_of
-from environments.models import EnvironmentVersion
 from jobs.builds import build_lifecycle
+from jobs.builds.build_targets import BuildTarget
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
 from jobs.builds.states import BuildState
 from jobs.errors import Conflict
 from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
-from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.scheduler.rejections import lacking_phrase
-from trainhub_launch.spec import EnvironmentRef
 from workspaces import audit
 from workspaces.access import Principal, lacking
 from workspaces.models import Workspace
@@ -35,47 +31,7 @@ from workspaces.states import Role
 
 # Builds of one node that have not ended. One is built at a time.
 MAX_UNFINISHED_BUILDS = 20
-MAX_NUMBER_DIGITS = 9
 MAX_LISTED = 100
-
-
-@dataclass(frozen=True)
-class BuildTarget:
-    """An environment that nodes can build. `own`: the version of a workspace's own one, None for a curated
-    one."""
-
-    environment: EnvironmentSpec
-    own: EnvironmentVersion | None
-
-    @property
-    def name(self) -> str:
-        return self.environment.name
-
-    @property
-    def version(self) -> str:
-        return self.environment.version
-
-    @property
-    def capabilities(self) -> frozenset[str]:
-        """Returns those that a node must have for it, besides taking orders to build."""
-        return kind_of(self.own).capabilities if self.own is not None else frozenset()
-
-
-def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTarget | None:
-    """Returns the version of an environment, own or curated; None if there is none. Raises SpecError if it is
-    not locked."""
-    if version.isdecimal() and len(version) <= MAX_NUMBER_DIGITS:
-        own = catalog.find_version(workspace, name, int(version))
-        if own is not None:
-            if not own.is_locked:
-                raise SpecError("version", f"{own} is {own.state}; only a locked version can be built")
-            return BuildTarget(kind_of(own).node_spec(own), own)
-    if name == catalog.SYSTEM or name not in catalog.environment_names(workspace):
-        return None
-    try:
-        return BuildTarget(catalog.find(EnvironmentRef(name, version), workspace), None)
-    except SpecError:
-        return None
 
 
 def build_refusal(node: Node, target: BuildTarget) -> str:

@@ -9,7 +9,7 @@ from django.db import models
 
 from clusters.models import Node
 from environments.models import EnvironmentVersion
-from jobs.builds.states import BuildState
+from jobs.builds.states import BuildPurpose, BuildState
 from workspaces.models import User, Workspace
 
 # A build travels to its node, and its log comes back, like the only attempt of a run.
@@ -34,7 +34,9 @@ def is_build_id(identifier: str) -> bool:
 class EnvironmentBuild(models.Model):
     """An order to a node to build an environment. Only `jobs.builds.build_lifecycle` writes its state.
 
-    `own_version`: the version of a workspace's own environment, None for a curated one. `reason`: a sentence
+    `own_version`: the version of a workspace's own environment, None for a curated one. `purpose`: a
+    BuildPurpose; `order_number`: how often making the version has been ordered, because nodes were lost with
+    it; `is_lost`: it failed for no reason of its own, so that another node may succeed. `reason`: a sentence
     why it failed or who canceled it. `offered_at`: since when its node may claim it; a node is offered one
     at a time. `phase`: how far the node is (Phase). `ended_at`: when its outcome was known here;
     `settled_at`: since when its node runs nothing of it any more and sends nothing of its log."""
@@ -52,6 +54,13 @@ class EnvironmentBuild(models.Model):
         default=BuildState.QUEUED,
         choices=[(state.value, state.value) for state in BuildState],
     )
+    purpose = models.CharField(
+        max_length=16,
+        default=BuildPurpose.INSTALL,
+        choices=[(purpose.value, purpose.value) for purpose in BuildPurpose],
+    )
+    order_number = models.PositiveSmallIntegerField(default=1)
+    is_lost = models.BooleanField(default=False)
     reason = models.TextField(blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

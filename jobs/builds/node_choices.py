@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobs.builds.build_requests import BuildTarget, build_refusal
+from jobs.builds.build_requests import build_refusal
+from jobs.builds.build_targets import BuildTarget
 from jobs.builds.node_environments import NodeEnvironment
 
 

@@ -12,7 +12,7 @@ from clusters.models import Node
 from clusters.visibility import clusters_of, visible_nodes
 from environments.models import EnvironmentVersion
 from jobs.builds.models import EnvironmentBuild
-from jobs.builds.states import BuildState
+from jobs.builds.states import BuildPurpose, BuildState
 from jobs.models import PreparedEnvironment
 from workspaces.models import Workspace
 
@@ -92,7 +92,11 @@ def node_environments(
     prepared = {row.node_id: row for row in rows}
     builds: dict[int, EnvironmentBuild] = {}
     of_version = EnvironmentBuild.objects.filter(
-        workspace=workspace, name=name, version=version, own_version_id=own_version_id
+        workspace=workspace,
+        name=name,
+        version=version,
+        own_version_id=own_version_id,
+        purpose=BuildPurpose.INSTALL,
     )
     for build in of_version.select_related("created_by", "node").order_by("created_at", "pk"):
         builds[build.node_id] = build

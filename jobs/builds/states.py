@@ -15,4 +15,11 @@ class BuildState(StrEnum):
     CANCELED = "canceled"
 
 
+class BuildPurpose(StrEnum):
+    """INSTALL: the node gets ready for runs. MAKE: it makes what a version consists of, and uploads it."""
+
+    INSTALL = "install"
+    MAKE = "make"
+
+
 UNFINISHED = (BuildState.QUEUED, BuildState.BUILDING)

@@ -9,18 +9,17 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from jobs.builds.build_requests import (
-    BuildTarget,
     cancel_build,
     find_build,
-    find_build_target,
-    request_builds,
 )
+from jobs.builds.build_targets import BuildTarget, find_build_target
 from jobs.builds.models import BUILD_ATTEMPT
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import EnvironmentBuild
+from jobs.version_builds.making_requests import request_target
 from jobs.views.partials import render_part
 from trainhub_launch.errors import SpecError
 from trainhub_launch.log_names import ENVIRONMENT_LOG
@@ -47,7 +46,7 @@ def order_builds(request: WorkspaceRequest, name: str, version: str) -> HttpResp
     """Orders the version on the posted nodes."""
     target = _target(request, name, version)
     try:
-        request_builds(request.principal, target, request.POST.getlist("nodes"))
+        request_target(request.principal, target, request.POST.getlist("nodes"))
     except SpecError as error:
         messages.error(request, f"Nothing was ordered: {error.message}.")
     return redirect(f"{_address(target)}#en-nodes")

@@ -16,7 +16,7 @@ from environments.kinds.all_kinds import KINDS, kind_of
 from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind, VersionState
 from environments.succession import outdated_notice
-from jobs.builds.build_requests import BuildTarget
+from jobs.builds.build_targets import BuildTarget
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments_of
 from jobs.environment_pages.kind_forms import KIND_FORMS

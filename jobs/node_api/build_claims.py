@@ -10,14 +10,15 @@ from clusters.node_reports.inventory import interpreters_of
 from environments import catalog
 from jobs.builds import build_lifecycle
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild
-from jobs.builds.states import BuildState
+from jobs.builds.states import BuildPurpose, BuildState
 from jobs.image_registry import tickets
 from jobs.node_api.build_assignment import GRACE_S
 from jobs.node_api.refusals import Refused
 from jobs.order_downloads.package_tickets import package_access
+from jobs.version_builds.tickets import making_order
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
-from trainhub_launch.order import NodeOrder, OrderKind
+from trainhub_launch.order import EnvironmentSpec, NodeOrder, OrderKind
 from trainhub_launch.plan import NodeCommand
 from trainhub_launch.spec import EnvironmentRef
 
@@ -27,7 +28,7 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
     Refused. `hub_url`: the URL by which the node reaches the hub."""
     with transaction.atomic():
         builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related(
-            "workspace", "node", "own_version"
+            "workspace", "node", "own_version__environment"
         )
         build = builds.filter(pk=build_id, node=node).first()
         if build is None or attempt != BUILD_ATTEMPT or build.offered_at is None:
@@ -47,7 +48,7 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
         except SpecError as error:
             # It begins with the name of the environment.
             refusal = f"{error.message}."
-            build_lifecycle.finish_build(build, BuildState.FAILED, refusal, timezone.now())
+            build_lifecycle.finish_build(build, BuildState.FAILED, refusal, timezone.now(), is_lost=True)
         else:
             if build.claimed_at is None:
                 build_lifecycle.take_up(build, nonce, timezone.now())
@@ -60,17 +61,26 @@ def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
     ref = EnvironmentRef(build.name, build.version)
     index, ticket = package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
     image_registry = tickets.registry_of_build(build, hub_url)
+    make = making_order(build, hub_url)
     return NodeOrder(
         run=build.pk,
         attempt=BUILD_ATTEMPT,
         command=NodeCommand(build.node.name, 0, build.node.address, ()),
-        environment=catalog.resolve(ref, interpreters_of(build.node), build.workspace),
+        environment=_environment(build),
         snapshot="",
         snapshot_size=0,
-        masked=tuple(filter(None, (ticket, image_registry.token if image_registry else ""))),
+        masked=tuple(filter(None, (ticket, image_registry and image_registry.token, make.get("ticket")))),
         grace_s=GRACE_S,
         package_index=index,
         package_ticket=ticket,
         image_registry=image_registry,
         kind=OrderKind.BUILD,
+        make=make,
     )
+
+
+def _environment(build: EnvironmentBuild) -> EnvironmentSpec:
+    interpreters = interpreters_of(build.node)
+    if build.purpose == BuildPurpose.MAKE and build.own_version is not None:
+        return catalog.on_node(catalog.spec_to_make(build.own_version), interpreters)
+    return catalog.resolve(EnvironmentRef(build.name, build.version), interpreters, build.workspace)

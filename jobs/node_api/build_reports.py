@@ -12,10 +12,10 @@ from jobs.attempts.environment_record import record_environment
 from jobs.attempts.run_transitions import to_datetime
 from jobs.builds import build_lifecycle
 from jobs.builds.models import EnvironmentBuild
-from jobs.builds.states import BuildState
+from jobs.builds.states import BuildPurpose, BuildState
 from jobs.node_api.build_assignment import BuildAssignment
 from trainhub_launch.report import AttemptFact
-from trainhub_launch.states import PHASES, Phase, StopReason
+from trainhub_launch.states import PHASES, ErrorKind, Phase, StopReason
 
 
 class BuildReports:
@@ -35,12 +35,15 @@ class BuildReports:
             EnvironmentBuild.objects.filter(pk=build.pk).update(phase=fact.phase, started_at=started_at)
             build.phase, build.started_at = fact.phase, started_at
             # What the node has made it has, also if the build was given up meanwhile.
-            if Phase.RUNNING in fact.phase_at and fact.phase is Phase.DONE:
+            is_installed = build.purpose == BuildPurpose.INSTALL
+            if is_installed and Phase.RUNNING in fact.phase_at and fact.phase is Phase.DONE:
                 record_environment(node, build.name, build.version, build.own_version_id, fact, now)
             if fact.phase is Phase.DONE:
                 state, reason = _outcome(build, fact)
                 ended_at = to_datetime(fact.phase_at.get(Phase.RUNNING)) or now
-                build_lifecycle.finish_build(build, state, reason, ended_at)
+                # The node was restarted, or its process was killed.
+                is_lost = state is BuildState.FAILED and fact.error_kind == ErrorKind.INTERNAL
+                build_lifecycle.finish_build(build, state, reason, ended_at, is_lost=is_lost)
         return True
 
     def close(self, node: Node, assignment: BuildAssignment, now: datetime) -> None:
@@ -49,7 +52,7 @@ class BuildReports:
     def end_orphan(self, node: Node, assignment: BuildAssignment, now: datetime) -> None:
         reason = f"{node.name} has lost the build, with its disk or its processes. Order it again."
         for build in EnvironmentBuild.objects.select_related("node").filter(pk=assignment.run):
-            build_lifecycle.finish_build(build, BuildState.FAILED, reason, now)
+            build_lifecycle.finish_build(build, BuildState.FAILED, reason, now, is_lost=True)
 
     def record_return(self, node: Node, assignment: BuildAssignment, silence_s: float) -> None:
         """A build has no list of events."""

@@ -23,6 +23,7 @@ from jobs.models import AttemptNode, Draft, Run
 from jobs.recovery import node_loss
 from jobs.scheduling import run_actions
 from jobs.states import Reason, RunKind, RunState
+from jobs.version_builds import progress
 from trainhub_launch.states import Phase
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ def check_runs(now: datetime | None = None) -> None:
         except Exception:
             log.exception("Checking run %s failed; the other runs are not affected", run.pk)
     build_reaper.check_builds(now, span)
+    progress.advance_waiting()
     node_loss.settle_removed_nodes(now)
     _delete_old_drafts(now)
 

@@ -19,7 +19,7 @@ from environments.curated import CURATED, matching, needs_of, succession_notice
 from environments.kinds.all_kinds import kind_of
 from environments.lifecycle import may_delete
 from environments.models import Environment
-from jobs.builds.build_requests import BuildTarget
+from jobs.builds.build_targets import BuildTarget
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments
 from jobs.models import AttemptNode, PreparedEnvironment, Run

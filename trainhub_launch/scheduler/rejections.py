@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainhub_launch.machine import CONDA, CONTAINERS
+from trainhub_launch.machine import CONDA, CONTAINERS, IMAGE_BUILDS
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text
 
@@ -18,6 +18,10 @@ _LACKING = {
     CONTAINERS: (
         "has no containers: install podman and catatonit there, upgrade its agent, or see on its page what "
         "is wrong"
+    ),
+    IMAGE_BUILDS: (
+        "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed, and "
+        "upgrade it"
     ),
 }
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from environments.models import EnvironmentVersion
 from jobs.builds import build_lifecycle
-from jobs.builds.build_requests import BuildTarget, find_build_target, request_builds
+from jobs.builds.build_requests import request_builds
+from jobs.builds.build_targets import BuildTarget, find_build_target
 from jobs.models import EnvironmentBuild
 from tests.environments.locks import locked
 from tests.jobs.builders import Played

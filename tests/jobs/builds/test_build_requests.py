@@ -15,11 +15,10 @@ from environments.states import EnvironmentKind
 from jobs.builds import build_lifecycle
 from jobs.builds.build_requests import (
     MAX_UNFINISHED_BUILDS,
-    BuildTarget,
     cancel_build,
-    find_build_target,
     request_builds,
 )
+from jobs.builds.build_targets import BuildTarget, find_build_target
 from jobs.models import EnvironmentBuild
 from jobs.node_api.claims import Refused
 from tests.environments.locks import failed, locked

@@ -1,0 +1,75 @@
+"""Environments made from a Dockerfile: a node builds the image, the hub keeps it, and nodes pull it from the
+hub as an environment of kind `image`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from environments.dockerfiles.built_image import has_part, lock_built_image
+from environments.dockerfiles.checks import read_dockerfile
+from environments.dockerfiles.instructions import FIELD
+from environments.errors import NeedsNode
+from environments.images.image_lock import read_image_lock
+from environments.images.locking import pinned_reference
+from environments.images.reference import parse_reference
+from environments.lock_file import LockedPackage
+from environments.models import EnvironmentVersion
+from trainhub_launch.errors import SpecError
+from trainhub_launch.fields import Fields
+from trainhub_launch.machine import CONTAINERS, IMAGE_BUILDS
+from trainhub_launch.order import EnvironmentSpec
+
+
+class DockerfileKind:
+    field = FIELD
+    has_python = False
+    capabilities = frozenset({CONTAINERS})
+    making_capability = IMAGE_BUILDS
+
+    def read_body(self, fields: Fields) -> str:
+        return fields.text(FIELD, required=True)
+
+    def check(self, source: str) -> None:
+        read_dockerfile(source)
+
+    def named_packages(self, source: str) -> tuple[str, ...]:
+        try:
+            return read_dockerfile(source).bases
+        except SpecError:
+            # Made by a hub with other rules.
+            return ()
+
+    def make_lock(self, version: EnvironmentVersion) -> NoReturn:
+        raise NeedsNode({"kind": FIELD, "dockerfile": version.source})
+
+    def has_file(self, version: EnvironmentVersion, sha256: str) -> bool:
+        return has_part(version, sha256)
+
+    def accept_result(
+        self, version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]
+    ) -> str:
+        return lock_built_image(version, result, files).text
+
+    def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:  # noqa: ARG002 - of every kind
+        """None: what is inside an image is not known without pulling it."""
+        return ()
+
+    def node_spec(self, version: EnvironmentVersion) -> EnvironmentSpec:
+        lock = read_image_lock(version.lock)
+        return EnvironmentSpec(
+            name=version.environment.name,
+            version=str(version.number),
+            kind="image",
+            image={
+                "reference": f"{version.environment.name}:{version.number}",
+                "digest": lock.digest,
+                "pull": pinned_reference(parse_reference(lock.reference), lock.digest, ""),
+                "environment": list(lock.environment),
+                "working_dir": lock.working_dir,
+            },
+        )
+
+    def version_files(self, version: EnvironmentVersion) -> Mapping[str, str]:
+        lock = {"image.lock.json": version.lock} if version.lock else {}
+        return {"Dockerfile": version.source} | lock

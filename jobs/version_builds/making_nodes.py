@@ -1,0 +1,42 @@
+"""Which node makes a version, and why none can."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Q
+
+from clusters.models import Node
+from clusters.visibility import visible_nodes
+from environments.models import EnvironmentVersion
+from environments.states import VersionState
+from jobs.builds.build_requests import MAX_UNFINISHED_BUILDS, build_refusal
+from jobs.builds.build_targets import making_target
+from jobs.models import AttemptNode
+
+
+def able_nodes(version: EnvironmentVersion) -> list[Node]:
+    """Returns the nodes that can make the version now, those with the least to do first."""
+    target = making_target(version)
+    workspace = version.environment.workspace
+    open_builds = Count("environment_builds", filter=Q(environment_builds__ended_at=None))
+    nodes = visible_nodes(workspace).filter(revoked_at=None).annotate(open_builds=open_builds)
+    able = [
+        node for node in nodes if node.open_builds < MAX_UNFINISHED_BUILDS and not build_refusal(node, target)
+    ]
+    running = AttemptNode.objects.filter(node__in=able, settled_at=None).order_by()
+    counts = dict(running.values_list("node_id").annotate(Count("pk")))
+    return sorted(able, key=lambda node: (node.open_builds, counts.get(node.pk, 0), node.name))
+
+
+def waiting_reason(version: EnvironmentVersion) -> str:
+    """Returns why no node makes the version yet, with the remedy, as a sentence; "" if one can or does."""
+    if version.state != VersionState.BUILDING or able_nodes(version):
+        return ""
+    target = making_target(version)
+    nodes = visible_nodes(version.environment.workspace).filter(revoked_at=None)
+    refusals = [refusal for node in nodes if (refusal := build_refusal(node, target))]
+    if not refusals:
+        return (
+            "It waits for a node: there is none, or all have too many builds to do. Add one under Clusters."
+        )
+    shown = "; ".join(refusals[:3])
+    return f"It waits for a node that can build it: {shown}. It is built as soon as there is one."
