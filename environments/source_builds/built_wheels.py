@@ -35,10 +35,10 @@ class UploadedWheel:
 
 @dataclass(frozen=True)
 class BuildRecord:
-    """Which build of which node has made something."""
+    """The id of a build, and the name of its node."""
 
-    build: str
-    node: str
+    build: str = ""
+    node: str = ""
 
 
 def reuse_wheels(version: EnvironmentVersion, draft: WheelDraft) -> str:

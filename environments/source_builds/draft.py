@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+# The name under which nodes know this work.
+WORK = "wheels"
+
 
 @dataclass(frozen=True)
 class PackageBuild:
@@ -36,12 +39,12 @@ class WheelDraft:
     build_lock: str
     packages: tuple[PackageBuild, ...]
 
-    def to_text(self) -> str:
-        return json.dumps({"kind": "wheels", **asdict(self)})
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": WORK, **asdict(self)}
 
 
 def read_wheel_draft(text: str) -> WheelDraft:
-    """Raises ValueError, KeyError or TypeError for anything that `WheelDraft.to_text` has not made."""
+    """Raises ValueError, KeyError or TypeError for anything that `WheelDraft.to_json` has not made."""
     data: dict[str, Any] = json.loads(text)
     packages = tuple(PackageBuild(**item) for item in data["packages"])
     return WheelDraft(data["lock"], data["build_lock"], packages)

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('environments', '0006_conda'),
+        ('environments', '0007_made_by_nodes'),
         ('workspaces', '0014_service_accounts_and_notices'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
