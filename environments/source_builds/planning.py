@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from environments.errors import Unresolvable
-from environments.lock_file import read_lock
+from environments.lock_file import read_lock, without_packages
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import (
     PackageAddress,
@@ -77,8 +77,10 @@ def plan_source_builds(
     record_wheels(version, read_wheels(resolved.pylock), resolved.lock)
     files = [source.file for source in sources]
     record_build_files(version, read_wheels(tools.pylock) if tools.pylock else (), tools.lock, files)
-    packages = tuple(_package_build(source, version, resolved.lock, tools.lock, locked) for source in sources)
-    return WheelDraft(resolved.lock, tools.lock, packages)
+    names = frozenset(package.name for package in read_lock(tools.lock))
+    build_lock = without_packages(resolved.lock, names) + tools.lock
+    packages = tuple(_package_build(source, version, build_lock, locked) for source in sources)
+    return WheelDraft(resolved.lock, build_lock, packages)
 
 
 def _find_source(version: EnvironmentVersion, requirements: RequirementList, name: str) -> _Source:
@@ -172,14 +174,13 @@ def _fits(requirement: Requirement, locked: Mapping[str, str]) -> bool:
 
 
 def _package_build(
-    source: _Source, version: EnvironmentVersion, lock: str, build_lock: str, locked: Mapping[str, str]
+    source: _Source, version: EnvironmentVersion, build_lock: str, locked: Mapping[str, str]
 ) -> PackageBuild:
     recipe, file = source.recipe, source.file
     content = (
         version.python,
         file.sha256,
         recipe.digest if recipe is not None else "",
-        _contents(lock),
         _contents(build_lock),
     )
     common = {

@@ -12,6 +12,7 @@ from trainhub_launch.machine import (
     BUILDS,
     CGROUP,
     CONDA,
+    WHEEL_BUILDS,
     DISK,
     HUB_INDEX,
     NAMESPACES,
@@ -127,6 +128,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (BUILDS, True),
         (NETWORK, settings.network is not None),
         (CONDA, bool(find_rattler())),
+        (WHEEL_BUILDS, bool(find_uv())),
     )
     return tuple(name for name, can in known if can)
 
