@@ -32,8 +32,8 @@ class PackageBuild:
 
 @dataclass(frozen=True)
 class WheelDraft:
-    """`lock`: all other packages of the environment, as wheels; `build_lock`: all packages of the environment in
-    which the builds happen."""
+    """`lock`: all other packages of the environment, as wheels; `build_lock`: all packages of the environment
+    in which the builds happen."""
 
     lock: str
     build_lock: str

@@ -1,5 +1,5 @@
-"""What programs that run code of packages may not: connect to anything, where this account can forbid that, and
-run for longer than was allowed."""
+"""What programs that run code of packages may not: connect to anything, where this account can forbid that,
+and run for longer than was allowed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LOOPBACK = struct.Struct("16sh14x")
 
 
 class CodeLimits:
-    """`limit_s`: how long all programs together may run from now on. `has_network`: whether they may connect."""
+    """`limit_s`: how long all programs together may run from now on. `has_network`: whether they may
+    connect."""
 
     def __init__(self, limit_s: float, *, has_network: bool) -> None:
         self._limit_s = limit_s

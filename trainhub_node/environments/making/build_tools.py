@@ -64,13 +64,17 @@ def write_compiler(process: BuildProcess, package: Mapping[str, Any]) -> None:
     any process of the builder runs."""
     if not package["compiler_flags"]:
         return
-    cases = "".join(
-        f"case \"$*\" in {'|'.join(map(_pattern, patterns))}) set -- \"$@\" {' '.join(map(shlex.quote, flags))};; esac\n"
-        for patterns, flags in package["compiler_flags"]
-    )
+    cases = "".join(_case(patterns, flags) for patterns, flags in package["compiler_flags"])
     compiler = _which("g++") or "g++"
-    path = process.write_file(f"{package['name']}-{COMPILER}", f'#!/bin/sh\n{cases}exec {shlex.quote(compiler)} "$@"\n')
+    path = process.write_file(
+        f"{package['name']}-{COMPILER}", f'#!/bin/sh\n{cases}exec {shlex.quote(compiler)} "$@"\n'
+    )
     os.chmod(path, 0o755)  # noqa: S103 - the builder runs it
+
+
+def _case(patterns: list[str], flags: list[str]) -> str:
+    matching = "|".join(map(_pattern, patterns))
+    return f'case "$*" in {matching}) set -- "$@" {" ".join(map(shlex.quote, flags))};; esac\n'
 
 
 def _pattern(text: str) -> str:

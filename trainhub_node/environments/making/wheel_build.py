@@ -1,9 +1,9 @@
 """Builds wheels from source distributions, checks that they work, and uploads them.
 
-What is fetched is locked by its hash, and comes from the hub. Code of packages runs as a throwaway account
-where the agent is root, which can write to one folder of the build, has no network, and ends with the build:
-before anything of its result is used, all its processes are killed. Else it runs in namespaces of its own, as
-every build. Everything is below one folder, which the next start of the agent removes if this process dies."""
+What is fetched is locked by its hash, and comes from the hub. Where the agent is root, code of packages runs
+as a throwaway account, which can write to one folder of the build and has no network: before anything of
+its result is used, all its processes are killed. Else it runs in namespaces of its own, as every build.
+Everything is below one folder, which the next start of the agent removes if this process dies."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import fcntl
 import os
 from contextlib import contextmanager
 
+from trainhub_node.environments.making.hub_upload import HubUpload
+
 from trainhub_node.environments import builder_account, interpreter, uv_install
 from trainhub_node.environments.build_process import BuildProcess
 from trainhub_node.environments.code_limits import CodeLimits
 from trainhub_node.environments.making import build_tools, source_download, wheel_check
-from trainhub_node.environments.making.hub_upload import HubUpload
 from trainhub_node.supervisor import separation
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
@@ -37,9 +38,7 @@ def make(gang: Gang) -> None:
     for package in gang.order["make"]["packages"]:
         build_tools.check_programs(package)
     environments = gang.terms["environments"]
-    lock = os.open(
-        f"{environments}/{gang.folder.run}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-    )
+    lock = os.open(f"{environments}/{gang.folder.run}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     folder = interpreter.sibling(f"{environments}/{gang.folder.run}", interpreter.SCRATCH)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -96,7 +95,9 @@ class _WheelBuild:
         work = self._work
         account = self._gang.terms["account"]
         # An agent that is not root cannot make a network without rights that builds must not have.
-        can_separate = account is not None and bool((self._gang.terms.get("isolation") or {}).get("namespaces"))
+        can_separate = account is not None and bool(
+            (self._gang.terms.get("isolation") or {}).get("namespaces")
+        )
         limits = CodeLimits(float(self._make["timeout_s"]), has_network=not can_separate)
         os.mkdir(work, 0o700)
         for name in ("wheels", "home"):

@@ -33,8 +33,8 @@ def find_wheels(folder: str) -> list[str]:
 
 
 def check_codes(package: Mapping[str, Any], site: str) -> list[str]:
-    """Returns the Python programs that must run with the built package: those of its recipe, else the import of
-    the module that has its name, if there is one."""
+    """Returns the Python programs that must run with the built package: those of its recipe, else the import
+    of the module that has its name, if there is one."""
     codes = [str(code) for code in package["checks"]]
     if codes:
         return codes
@@ -47,8 +47,8 @@ def check_codes(package: Mapping[str, Any], site: str) -> list[str]:
 
 
 def take_wheels(work: str, name: str, folder: str) -> list[TakenWheel]:
-    """Copies the wheels in the folder `name` of the builder's folder `work` into `folder`. The builder may have
-    put a link or something else in the place of anything there. Raises PreparationFailed, and OSError."""
+    """Copies the wheels in the folder `name` of the builder's folder `work` into `folder`. The builder may
+    have put a link or something else in the place of anything there. Raises PreparationFailed and OSError."""
     parent = os.open(work, FOLDER)
     try:
         source = os.open(name, FOLDER, dir_fd=parent)
