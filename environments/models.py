@@ -32,10 +32,11 @@ class EnvironmentVersion(models.Model):
     """A version of an environment; its source never changes. `source`: the text as given, whose form depends
     on the kind. `python`: the minor version that it is resolved for ("3.11"), "" for kinds whose source
     brings its own. `lock`: exactly what nodes install, with hashes; "" until it is locked. `draft`: what a
-    node is to do to make it (JSON), "" if no node must. `failure`: why it could not be resolved or made. `package_count`, `download_bytes`: the packages of the lock and the bytes of their
-    files, None if not known. `outdated`: a sentence why it should no longer be used, "" if it may;
-    `successor`: the environment or version ("NAME" or "NAME:NUMBER") to use instead, or "". `attempts`: how
-    often resolving it has begun, the last time at `started_at`."""
+    node is to do to make it (JSON), "" if no node must. `failure`: why it could not be resolved or made.
+    `package_count`, `download_bytes`: the packages of the lock and the bytes of their files, None if not
+    known. `outdated`: a sentence why it should no longer be used, "" if it may; `successor`: the environment
+    or version ("NAME" or "NAME:NUMBER") to use instead, or "". `attempts`: how often resolving it has begun,
+    the last time at `started_at`."""
 
     environment = models.ForeignKey(Environment, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()

@@ -16,9 +16,13 @@ class EnvironmentKind(StrEnum):
     DOCKERFILE = "dockerfile"
 
 
+# Runs of these start in a container image.
+IMAGE_KINDS = (EnvironmentKind.IMAGE, EnvironmentKind.DOCKERFILE)
+
+
 class VersionState(StrEnum):
-    """RESOLVING -> LOCKED | FAILED, or RESOLVING -> BUILDING -> LOCKED | FAILED where a node must run what the
-    hub does not: code of others. A version that a node could not make can be built again. Only a locked
+    """RESOLVING -> LOCKED | FAILED, or RESOLVING -> BUILDING -> LOCKED | FAILED where a node must run what
+    the hub does not: code of others. A version that a node could not make can be built again. Only a locked
     version can be used by a run."""
 
     RESOLVING = "resolving"

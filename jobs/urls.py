@@ -49,6 +49,11 @@ urlpatterns = [
         "environments/<str:name>/versions/<str:version>/build/", builds.order_builds, name="environment-order"
     ),
     path(
+        "environments/<str:name>/versions/<int:number>/build-again/",
+        builds.build_again,
+        name="environment-build-again",
+    ),
+    path(
         "environments/<str:name>/versions/<str:version>/nodes/", builds.node_table, name="environment-nodes"
     ),
     path("environments/<str:name>/builds/<str:build>/", builds.show_build, name="environment-build"),

@@ -37,7 +37,11 @@ if ROLE == "container-trial":
 from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
-if GANG.uses_image:
+if GANG.order.get("make"):
+    from trainhub_node.environments.making import making
+
+    GANG.run_step(making.make)
+elif GANG.uses_image:
     from trainhub_node.supervisor import container
 
     GANG.run_step(container.start)

@@ -89,6 +89,11 @@ class NodeSettings:
         return self.cache / "packages"
 
     @property
+    def image_builds(self) -> Path:
+        """Where images are built, each in a folder with the id of its build."""
+        return self.folder / "image-builds"
+
+    @property
     def sites(self) -> Path:
         return self.folder / "sites"
 

@@ -63,7 +63,7 @@ def read_dockerfile(text: str) -> DockerfileContent:
                 instruction.line,
                 f"{instruction.name!r:.40} is not an instruction; use one of {', '.join(KNOWN)}"
                 if instruction.name != "ONBUILD"
-                else "ONBUILD has no effect here: nothing is built from this image; write the instruction itself",
+                else "ONBUILD has no effect: nothing is built from this image; write the instruction itself",
             )
         if not count and instruction.name not in ("FROM", "ARG"):
             raise refuse(instruction.line, f"FROM comes first; put it before {instruction.name}")
@@ -124,8 +124,8 @@ def _check_mount(instruction: Instruction, value: str) -> None:
     if kind in ("ssh", "secret"):
         raise refuse(
             instruction.line,
-            f"--mount=type={kind} is not supported: a build gets no secrets; fetch such files in the run, with "
-            "a secret of the workspace",
+            f"--mount=type={kind} is not supported: a build gets no secrets; fetch such files in the run, "
+            "with a secret of the workspace",
         )
     if kind not in _MOUNTS:
         raise refuse(instruction.line, f"--mount=type={kind:.40} is not supported; leave it out")
@@ -159,8 +159,8 @@ def _check_add(instruction: Instruction) -> None:
     if not sources or not all(source.startswith(_REMOTE) for source in sources):
         raise refuse(
             instruction.line,
-            "ADD can only fetch https:// addresses, because there is no folder beside the Dockerfile; put code "
-            "into the run's source folder",
+            "ADD can only fetch https:// addresses, because there is no folder beside the Dockerfile; put "
+            "code into the run's source folder",
         )
     if not all(source.startswith("https://") for source in sources):
         raise refuse(instruction.line, "ADD fetches over https:// only; change the address")

@@ -101,7 +101,7 @@ def _directives(lines: list[str]) -> tuple[str, int]:
         if name == "syntax":
             raise refuse(
                 at + 1,
-                "# syntax= would load a frontend, a program from a registry that reads the file; remove the line",
+                "# syntax= would load a frontend, a program that reads the file instead; remove the line",
             )
         if name == "escape":
             if value not in ("\\", "`"):

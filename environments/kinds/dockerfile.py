@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from environments.dockerfiles.built_image import has_part, lock_built_image
 from environments.dockerfiles.checks import read_dockerfile
 from environments.dockerfiles.instructions import FIELD
+from environments.dockerfiles.written import BASE_FIELD, DEBIAN_FIELD, FIELDS, PIP_FIELD, write_dockerfile
 from environments.errors import NeedsNode
 from environments.images.image_lock import read_image_lock
 from environments.images.locking import pinned_reference
@@ -28,7 +29,15 @@ class DockerfileKind:
     making_capability = IMAGE_BUILDS
 
     def read_body(self, fields: Fields) -> str:
-        return fields.text(FIELD, required=True)
+        text, base = fields.text(FIELD), fields.text(BASE_FIELD)
+        pip, debian = (_lines(fields, name) for name in (PIP_FIELD, DEBIAN_FIELD))
+        if text.strip() and (base or pip or debian):
+            raise SpecError(FIELD, f"give either {FIELD}, or {', '.join(FIELDS)}, from which it is written")
+        if text.strip():
+            return text
+        if not base:
+            raise SpecError(FIELD, f"is required: the text of a Dockerfile, or a {BASE_FIELD} and packages")
+        return write_dockerfile(base, pip, debian)
 
     def check(self, source: str) -> None:
         read_dockerfile(source)
@@ -73,3 +82,10 @@ class DockerfileKind:
     def version_files(self, version: EnvironmentVersion) -> Mapping[str, str]:
         lock = {"image.lock.json": version.lock} if version.lock else {}
         return {"Dockerfile": version.source} | lock
+
+
+def _lines(fields: Fields, name: str) -> list[str]:
+    lines = fields.raw(name, [])
+    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
+        raise SpecError(name, 'must be a list of lines, such as ["git"]')
+    return lines

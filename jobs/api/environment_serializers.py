@@ -63,6 +63,25 @@ class NewVersionSerializer(serializers.Serializer[object]):
             "registry."
         ),
     )
+    dockerfile = serializers.CharField(
+        required=False,
+        help_text="For kind `dockerfile`: its text. A node builds the image, and the hub keeps it.",
+    )
+    base_image = serializers.CharField(
+        required=False,
+        help_text=(
+            "For kind `dockerfile`, instead of `dockerfile`: the image to build on. The Dockerfile is "
+            "written from it, `pip_packages` and `debian_packages`."
+        ),
+    )
+    pip_packages = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="With `base_image`: requirements such as `numpy==2.1.0`.",
+    )
+    debian_packages = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="With `base_image`: names such as `git`."
+    )
     conda = serializers.JSONField(
         required=False,
         help_text=(
@@ -109,6 +128,9 @@ class NodeBuildSerializer(serializers.Serializer[NodeEnvironment]):
 class BuildSerializer(serializers.ModelSerializer[EnvironmentBuild]):
     node = serializers.CharField(source="node.name")
     cluster = serializers.CharField(source="node.cluster.name")
+    purpose = serializers.CharField(
+        help_text="install, or make: the node makes what the version consists of, and uploads it."
+    )
     state = serializers.CharField(help_text="queued, building, built, failed or canceled.")
     reason = serializers.CharField(help_text="Why it failed, or who canceled it; else empty.")
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
@@ -122,6 +144,7 @@ class BuildSerializer(serializers.ModelSerializer[EnvironmentBuild]):
             "version",
             "node",
             "cluster",
+            "purpose",
             "state",
             "reason",
             "created_by",
@@ -150,7 +173,10 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
     )
     kind = serializers.CharField()
     state = serializers.CharField(
-        help_text="resolving, which becomes locked or failed. Only a locked version can be used by a run."
+        help_text=(
+            "resolving, which becomes locked or failed; or building in between, where a node must make it. "
+            "Only a locked version can be used by a run."
+        )
     )
     failure = serializers.CharField(help_text="Why it could not be resolved, or empty.")
     requirements = serializers.SerializerMethodField(
@@ -210,7 +236,8 @@ class EnvironmentVersionSerializer(VersionSummarySerializer):
     lock = serializers.CharField(
         help_text=(
             "Every package with its version and hashes: of kind `pip` as pip reads them, of kind `conda` as "
-            "JSON, of kind `image` as JSON with digest, layers and variables; empty until it is locked."
+            "JSON, of kinds `image` and `dockerfile` as JSON with digest, layers and variables; empty until "
+            "it is locked."
         )
     )
     builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")

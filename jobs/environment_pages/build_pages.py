@@ -16,6 +16,7 @@ from jobs.builds.build_targets import BuildTarget, find_build_target
 from jobs.builds.models import BUILD_ATTEMPT
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments
+from jobs.builds.states import BuildPurpose
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import EnvironmentBuild
@@ -50,6 +51,19 @@ def order_builds(request: WorkspaceRequest, name: str, version: str) -> HttpResp
     except SpecError as error:
         messages.error(request, f"Nothing was ordered: {error.message}.")
     return redirect(f"{_address(target)}#en-nodes")
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def build_again(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
+    """Orders a version that a node could not make on another one, or on the same."""
+    target = _target(request, name, str(number))
+    try:
+        if target.purpose is BuildPurpose.MAKE:
+            request_target(request.principal, target)
+    except SpecError as error:
+        messages.error(request, f"Nothing was ordered: {error.message}.")
+    return redirect(_address(target))
 
 
 @require_safe

@@ -68,4 +68,20 @@ KIND_FORMS = {
         placeholder="pytorch/pytorch:2.9.0-cuda12.8-cudnn9-runtime",
         accept="",
     ),
+    EnvironmentKind.DOCKERFILE: KindForm(
+        tab="Dockerfile",
+        introduction=(
+            "A node builds the image once, and the hub keeps it: every run starts in exactly that image, "
+            "which nodes get from the hub."
+        ),
+        label="Dockerfile",
+        help=(
+            "There is no folder beside it: COPY and ADD of local files are refused; code belongs into the "
+            "run's source folder. For GPUs build on an image with CUDA. ENTRYPOINT and CMD are ignored: runs "
+            "start their own command."
+        ),
+        placeholder="FROM python:3.11-slim",
+        accept=".dockerfile,text/plain",
+        files="a file: Dockerfile",
+    ),
 }

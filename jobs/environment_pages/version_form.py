@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
+from environments.dockerfiles.written import FIELDS as PACKAGE_FIELDS
+from environments.dockerfiles.written import write_dockerfile
 from environments.images.source import SECRET_FIELD, ImageSource, split_source
 from environments.kinds.all_kinds import KINDS
 from environments.projects.source_text import MAX_BYTES, join_files
@@ -25,6 +27,9 @@ class VersionForm:
     source: str = ""
     error_field: str = ""
     error: str = ""
+    base_image: str = ""
+    pip_packages: str = ""
+    debian_packages: str = ""
 
     @property
     def image(self) -> str:
@@ -36,7 +41,7 @@ class VersionForm:
 
     def with_error(self, error: SpecError) -> VersionForm:
         sentence = f"{error.message[:1].upper()}{error.message[1:]}."
-        is_known = error.field in ("name", "python", SECRET_FIELD)
+        is_known = error.field in ("name", "python", SECRET_FIELD, *PACKAGE_FIELDS)
         return replace(self, error_field=error.field if is_known else "source", error=sentence)
 
 
@@ -57,6 +62,20 @@ def read_form(request: HttpRequest, name: str, kind: str) -> VersionForm:
         return replace(form, source=join_files(texts))
     except SpecError as error:
         return form.with_error(error)
+
+
+def write_source(request: HttpRequest, form: VersionForm) -> VersionForm:
+    """Returns the form with the Dockerfile that the posted base image and packages make, for the person to
+    see and edit."""
+    typed = {name: request.POST.get(name, "").replace("\r\n", "\n") for name in PACKAGE_FIELDS}
+    form = replace(form, error="", error_field="", **typed)
+    try:
+        text = write_dockerfile(
+            form.base_image, form.pip_packages.splitlines(), form.debian_packages.splitlines()
+        )
+    except SpecError as error:
+        return form.with_error(error)
+    return replace(form, source=text)
 
 
 def _typed_source(request: HttpRequest, kind: str) -> str:

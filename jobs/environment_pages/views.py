@@ -11,17 +11,18 @@ from clusters.visibility import visible_nodes
 from environments import changes
 from environments.catalog import curated_version
 from environments.curated import SETS
+from environments.dockerfiles.written import FIELDS as PACKAGE_FIELDS
 from environments.images.image_lock import ImageLock, read_image_lock
 from environments.kinds.all_kinds import KINDS, kind_of
 from environments.models import EnvironmentVersion
-from environments.states import EnvironmentKind, VersionState
+from environments.states import IMAGE_KINDS, EnvironmentKind, VersionState
 from environments.succession import outdated_notice
 from jobs.builds.build_targets import BuildTarget
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments_of
 from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.prefill import prefill
-from jobs.environment_pages.version_form import VersionForm, read_form
+from jobs.environment_pages.version_form import VersionForm, read_form, write_source
 from jobs.sources.environment_comparison import compare
 from jobs.sources.own_environments import (
     CloneSource,
@@ -30,6 +31,7 @@ from jobs.sources.own_environments import (
     find_version,
     runs_of,
 )
+from jobs.version_builds.making_display import making_context
 from jobs.views.partials import render_part, wants_part
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
@@ -71,7 +73,10 @@ def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpRespon
     """`name`: that of an existing environment, "" for a new one."""
     if request.method == "POST":
         form = read_form(request, name, form.kind)
-        if not form.error_field:
+        is_written = form.kind == EnvironmentKind.DOCKERFILE and "write" in request.POST
+        if is_written:
+            form = write_source(request, form)
+        elif not form.error_field:
             try:
                 version = changes.create_version(
                     request.principal, form.name, form.kind, form.source, form.python
@@ -87,6 +92,7 @@ def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpRespon
         "has_python": KINDS[form.kind].has_python,
         "words": KIND_FORMS[EnvironmentKind(form.kind)],
         "kinds": KIND_FORMS,
+        "package_fields": PACKAGE_FIELDS,
         "secret_names": _workspace_secrets(request) if form.kind == EnvironmentKind.IMAGE else [],
     }
     return render(request, "environments/version_form.html", context, status=400 if form.error_field else 200)
@@ -110,6 +116,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "files": list(kind.version_files(row)),
         "words": KIND_FORMS[EnvironmentKind(row.kind)],
         **_nodes(row, workspace),
+        **making_context(row),
         "runs": runs_of(row, workspace),
         "comparison": compare(row, workspace, request.GET.get("with", "")),
         "notice": outdated_notice(row),
@@ -117,7 +124,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "may_act": request.principal.may(Role.CONTRIBUTOR) and row.environment.deleted_at is None,
     }
     response = render_part(request, "environments/version.html", "environments/_version.html", context)
-    if wants_part(request) and row.state != VersionState.RESOLVING:
+    if wants_part(request) and row.state not in (VersionState.RESOLVING, VersionState.BUILDING):
         # The page polled for this: what stands outside of the part, such as its buttons, changes, too.
         response["HX-Refresh"] = "true"
     return response
@@ -162,7 +169,7 @@ def _nodes(version: EnvironmentVersion, workspace: Workspace) -> dict[str, objec
 
 
 def _image(row: EnvironmentVersion) -> ImageLock | None:
-    return read_image_lock(row.lock) if row.kind == EnvironmentKind.IMAGE and row.lock else None
+    return read_image_lock(row.lock) if row.kind in IMAGE_KINDS and row.lock else None
 
 
 def _workspace_secrets(request: WorkspaceRequest) -> list[str]:

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from environments.images import image_store
 from environments.images.manifest import Layer
+from environments.states import EnvironmentKind
 from jobs.image_registry.layers import LayerUnavailable, arriving
 from jobs.image_registry.tickets import OrderedImage, image_of_ticket
 from workspaces.http.threads import in_thread
@@ -51,6 +52,9 @@ async def blob(request: Request) -> Response:
         return _refusal(404, "BLOB_UNKNOWN", "The image of the order has no such part.")
     if await _is_stored(image, part):
         return _stored(part, OCTETS)
+    if image.version.kind == EnvironmentKind.DOCKERFILE:
+        # No registry has it.
+        return _missing(part)
     headers = _headers(part, OCTETS)
     if request.method == "HEAD":
         return Response(headers={**headers, "Content-Length": str(part.size)})

@@ -17,7 +17,7 @@ from django.conf import settings
 from environments.catalog import own_version
 from environments.images.image_lock import ImageLock, read_image_lock
 from environments.models import EnvironmentVersion
-from environments.states import EnvironmentKind
+from environments.states import IMAGE_KINDS, EnvironmentKind
 from jobs.builds.models import BUILD_ATTEMPT, is_build_id
 from jobs.models import AttemptNode, EnvironmentBuild
 from trainhub_launch.errors import SpecError
@@ -50,7 +50,7 @@ def image_ticket(order: str, attempt: int, node_id: int) -> str:
 
 def registry_of_part(part: AttemptNode, hub_url: str) -> ImageRegistry | None:
     """Returns where the node pulls the image of its part from; None if its environment is no image, or if the
-    installation has a registry of its own."""
+    installation has a registry of its own that has it."""
     ticket = image_ticket(part.attempt.run_id, part.attempt.number, part.node_id)
     return _registry(_image_version(part), ticket, hub_url)
 
@@ -62,7 +62,10 @@ def registry_of_build(build: EnvironmentBuild, hub_url: str) -> ImageRegistry | 
 
 
 def _registry(version: EnvironmentVersion | None, ticket: str, hub_url: str) -> ImageRegistry | None:
-    if version is None or settings.IMAGE_REGISTRY:
+    if version is None:
+        return None
+    # An image that a node has built is on the hub only.
+    if settings.IMAGE_REGISTRY and version.kind == EnvironmentKind.IMAGE:
         return None
     url = urlsplit(hub_url)
     host = url.hostname or ""
@@ -120,7 +123,8 @@ def _image_of_build(build_id: str, node_id: int) -> OrderedImage | None:
 
 
 def _image_only(version: EnvironmentVersion | None) -> EnvironmentVersion | None:
-    return version if version is not None and version.kind == EnvironmentKind.IMAGE else None
+    is_image = version is not None and version.is_locked and version.kind in IMAGE_KINDS
+    return version if is_image else None
 
 
 def _image_version(part: AttemptNode) -> EnvironmentVersion | None:

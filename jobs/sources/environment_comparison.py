@@ -12,7 +12,7 @@ from environments.images.image_lock import read_image_lock
 from environments.kinds.all_kinds import kind_of
 from environments.lock_file import PackageChange, compare_packages
 from environments.models import EnvironmentVersion
-from environments.states import EnvironmentKind
+from environments.states import IMAGE_KINDS
 from jobs.sources.own_environments import find_version
 from workspaces.models import Workspace
 
@@ -47,7 +47,7 @@ def compare(version: EnvironmentVersion, workspace: Workspace, value: str) -> En
 
 
 def _changes(before: EnvironmentVersion, after: EnvironmentVersion) -> tuple[PackageChange, ...]:
-    if {before.kind, after.kind} == {EnvironmentKind.IMAGE.value}:
+    if {before.kind, after.kind} <= {str(kind) for kind in IMAGE_KINDS}:
         return compare_images(read_image_lock(before.lock), read_image_lock(after.lock))
     old, new = (kind_of(version).locked_packages(version.lock) for version in (before, after))
     return compare_packages(old, new)

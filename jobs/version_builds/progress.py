@@ -1,5 +1,5 @@
-"""Moves versions that a node must make on: orders the build, orders it again elsewhere if its node was lost, or
-says why there is no result. Each call may be repeated without harm."""
+"""Moves versions that a node must make on: orders the build, orders it again elsewhere if its node was lost,
+or says why there is no result. Each call may be repeated without harm."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def advance_version(version_id: int) -> None:
 
 
 def advance_waiting() -> None:
-    """Does the same for all versions that wait for a node, or whose message was lost. An error in one does not
-    affect the others."""
+    """Does the same for all versions that wait for a node, or whose message was lost. An error in one does
+    not affect the others."""
     waiting = EnvironmentVersion.objects.filter(state=VersionState.BUILDING, environment__deleted_at=None)
     for version_id in list(waiting.order_by("created_at").values_list("pk", flat=True)):
         try:

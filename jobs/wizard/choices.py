@@ -13,7 +13,7 @@ from environments import curated
 from environments.catalog import SYSTEM
 from environments.images.display import image_sentence
 from environments.images.image_lock import read_image_lock
-from environments.states import EnvironmentKind
+from environments.states import IMAGE_KINDS
 from jobs.models import Experiment, Run, Snapshot
 from jobs.sources import examples
 from jobs.sources.examples import Example
@@ -179,7 +179,7 @@ def _own_choice(row: OwnRow, costs: Mapping[tuple[str, str], FirstUse]) -> Envir
     later += f" {row.notice}" if row.notice else ""
     sentence = (
         image_sentence(read_image_lock(locked.lock))
-        if locked.kind == EnvironmentKind.IMAGE
+        if locked.kind in IMAGE_KINDS
         else f"Python {locked.python} with locked packages: {', '.join(packages_of(locked)[:MAX_PACKAGES])}."
     )
     return EnvironmentChoice(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PODMAN, DOCKER = NAMES = ("podman", "docker")
 OFF = "off"
+# Starts a program in namespaces that end with it; of util-linux, which every Linux has.
+UNSHARE = "/usr/bin/unshare"
 # Where the program that keeps a container alive stands in it.
 HOLDER_PLACE = "/run/trainhub-holder"
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")

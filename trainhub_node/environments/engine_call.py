@@ -6,14 +6,14 @@ import os
 import time
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
-from trainhub_node.environments import process_wait
+from trainhub_node.environments import builder_account, process_wait
 from trainhub_node.supervisor import gang as gangs
 from trainhub_node.supervisor import rank
 from trainhub_node.supervisor.gang import Gang
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn
 
 MAX_OUTPUT_BYTES = 1024 * 1024
@@ -51,14 +51,23 @@ def call_engine(
         os.close(errors)
 
 
-def call_with_log(gang: Gang, argv: Sequence[str], variables: Mapping[str, str], *, timeout_s: float) -> int:
-    """Runs the engine with its output in the environment's build log. Returns the exit code. Raises as
-    `call_engine`."""
+def call_with_log(
+    gang: Gang,
+    argv: Sequence[str],
+    variables: Mapping[str, str],
+    *,
+    timeout_s: float,
+    on_poll: Callable[[], None] | None = None,
+    ends_with_parent: bool = False,
+) -> int:
+    """Runs the engine with its output in the environment's build log. Returns the exit code. `on_poll` is
+    called while it runs; `ends_with_parent`: it is killed if this process is. Raises as `call_engine`."""
     path = gang.folder.log(ENVIRONMENT_LOG)
     gangs.append_to_file(path, f"+ {' '.join(argv)}\n".encode(errors="backslashreplace"))
     log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        return _run(gang, (argv, variables), (log, log), timeout_s)
+        call = (argv, variables)
+        return _run(gang, call, (log, log), timeout_s, on_poll=on_poll, ends_with_parent=ends_with_parent)
     finally:
         os.close(log)
 
@@ -68,17 +77,22 @@ def _run(
     call: tuple[Sequence[str], Mapping[str, str]],
     files: tuple[int, int],
     timeout_s: float,
+    *,
+    on_poll: Callable[[], None] | None = None,
+    ends_with_parent: bool = False,
 ) -> int:
     """Runs the program of `call` with `files` as its output and errors."""
     deadline = time.monotonic() + timeout_s
 
     def check_deadline() -> None:
+        if on_poll is not None:
+            on_poll()
         if time.monotonic() > deadline:
             raise EngineTimeout
 
     pid = os.fork()
     if pid == 0:
-        _exec(*call, *files)
+        _exec(*call, *files, ends_with_parent=ends_with_parent)
     try:
         return process_wait.wait_for_exit(gang, pid, check_deadline)
     except BaseException:
@@ -86,9 +100,13 @@ def _run(
         raise
 
 
-def _exec(argv: Sequence[str], variables: Mapping[str, str], output: int, errors: int) -> NoReturn:
+def _exec(
+    argv: Sequence[str], variables: Mapping[str, str], output: int, errors: int, *, ends_with_parent: bool
+) -> NoReturn:
     try:
         os.setpgid(0, 0)
+        if ends_with_parent:
+            builder_account.end_with_parent()
         rank.redirect_output(errors)
         os.dup2(output, 1)
         os.umask(0o022)

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 import time
 from urllib import request
 from urllib.parse import urlsplit
 
 from trainhub_launch.addresses import is_loopback
+from trainhub_node.environments.hub_connection import error_reason, hub_opener, is_refusal, proxy_variables
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 # Variables by which an operator names an index for this node.
 OWN_INDEX = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_NO_INDEX")
 INDEX_OPTIONS = ("--index-url", "--extra-index-url", "--find-links")
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 USER = "trainhub"
 POLL_S = 0.5
 LOG_INTERVAL_S = 5.0
@@ -77,9 +76,9 @@ def wait_for_files(gang: Gang, write: Callable[[str], None]) -> None:
             answer, outage_since = _ask(gang), 0.0
         except OSError as error:  # of the connection, or of the HTTP client
             outage_since = outage_since or now
-            if now - outage_since > MAX_OUTAGE_S or _is_refusal(error):
+            if now - outage_since > MAX_OUTAGE_S or is_refusal(error):
                 raise PreparationFailed(
-                    "environment", f"The hub's package index does not serve this node: {_reason(error)}."
+                    "environment", f"The hub's package index does not serve this node: {error_reason(error)}."
                 ) from error
             answer = {"files": 1, "ready": 0, "failures": [], "is_outage": True}
         if answer["failures"]:
@@ -99,7 +98,7 @@ def _hub_source(gang: Gang) -> PackageSource:
     index, ticket = f"{gang.order['package_index']}/simple/", gang.order["package_ticket"]
     settings, certificates = gang.terms["pip"], gang.terms["ca"]
     scheme, _, rest = index.partition("://")
-    proxies = {} if is_loopback(_host(index)) else _proxies(settings)
+    proxies = {} if is_loopback(_host(index)) else proxy_variables(settings)
     folders = settings.get("PIP_FIND_LINKS", "")
     pip = {
         # A file of pip's settings may name indexes that this node cannot reach.
@@ -133,7 +132,7 @@ def _own_variables(settings: Mapping[str, str]) -> dict[str, str]:
         "UV_HTTP_RETRIES": "1",
     }
     variables = {name: value for name, value in names.items() if value}
-    return variables | _uv_folders(settings.get("PIP_FIND_LINKS", "")) | _proxies(settings)
+    return variables | _uv_folders(settings.get("PIP_FIND_LINKS", "")) | proxy_variables(settings)
 
 
 def _uv_folders(folders: str) -> dict[str, str]:
@@ -142,20 +141,13 @@ def _uv_folders(folders: str) -> dict[str, str]:
     return {"UV_FIND_LINKS": ",".join(usable)} if usable else {}
 
 
-def _proxies(settings: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in settings.items() if name.upper() in PROXIES}
-
-
 def _host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
 def _ask(gang: Gang) -> dict[str, Any]:
     url = f"{gang.order['package_index']}/"
-    context = ssl.create_default_context(cafile=gang.terms["ca"] or None)
-    by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in _hub_source(gang).uv.items()}
-    proxies: dict[str, str] = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
-    opener = request.build_opener(request.ProxyHandler(proxies), request.HTTPSHandler(context=context))
+    opener = hub_opener(gang, url)
     headers = {"Authorization": f"Bearer {gang.order['package_ticket']}", "Accept": "application/json"}
     with opener.open(request.Request(url, b"", headers), timeout=TIMEOUT_S) as answer:  # noqa: S310
         try:
@@ -163,17 +155,6 @@ def _ask(gang: Gang) -> dict[str, Any]:
             return {"files": int(data["files"]), "ready": int(data["ready"]), "failures": data["failures"]}
         except (ValueError, KeyError, TypeError) as error:
             raise OSError("its answer is invalid") from error
-
-
-def _is_refusal(error: OSError) -> bool:
-    """Returns whether the hub has answered that it never will."""
-    code = getattr(error, "code", 0)
-    return 400 <= code < 500 and code not in (408, 429)
-
-
-def _reason(error: OSError) -> str:
-    code = getattr(error, "code", 0)
-    return f"it answers {code}" if code else str(getattr(error, "reason", "") or error)
 
 
 def _failure_text(failures: list[dict[str, str]]) -> str:

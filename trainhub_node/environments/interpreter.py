@@ -27,7 +27,7 @@ def prepare_interpreter(gang: Gang) -> str:
 
     Raises PreparationFailed, and StopRequested."""
     spec = gang.order["environment"]
-    if gang.uses_image:
+    if gang.uses_image or gang.order.get("make"):
         return ""
     python = spec["python"] or gang.terms["python"]
     if not _is_executable(python):

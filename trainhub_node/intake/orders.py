@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainhub_launch.errors import WireError
-from trainhub_launch.order import NodeOrder, OrderKind
+from trainhub_launch.order import MAKE, NodeOrder, OrderKind
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 LOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
@@ -48,6 +48,7 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_texts("python", (order.environment.python,))
     _check_texts("lock", (order.environment.lock,))
     _check_packages(order)
+    _check_make(order)
     _check_texts("values", (*order.values, *order.values.values()))
     for process in data["command"]["processes"]:
         _check_process(process)
@@ -58,6 +59,22 @@ def _check_packages(order: NodeOrder) -> None:
         value = getattr(order, name)
         if type(value) is not str or (value and not form.fullmatch(value)):
             raise WireError(f"{name} {value!r:.100} has not the form of one")
+
+
+def _check_make(order: NodeOrder) -> None:
+    if not order.make and order.environment.kind != MAKE:
+        return
+    if order.kind != OrderKind.BUILD or order.environment.kind != MAKE:
+        raise WireError("make stands only in an order to build an environment of kind make")
+    for name, form in (("upload", PACKAGE_INDEX), ("ticket", TICKET)):
+        value = order.make[name]
+        if type(value) is not str or not form.fullmatch(value):
+            raise WireError(f"make.{name} {value!r:.100} has not the form of one")
+    if type(order.make["kind"]) is not str:
+        raise WireError("make.kind must be a text")
+    for name in ("timeout_s", "max_bytes"):
+        if type(order.make[name]) not in (int, float) or order.make[name] <= 0:
+            raise WireError(f"make.{name} must be a number above 0")
 
 
 def _check_build(order: NodeOrder) -> None:

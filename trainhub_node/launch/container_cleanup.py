@@ -11,6 +11,7 @@ from trainhub_node import records
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.containers import discovery
 from trainhub_node.containers.engine import Engine
+from trainhub_node.environments.making import build_folders
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 
@@ -39,8 +40,13 @@ class ContainerCleaner:
             self._threads.submit(_remove, engine, [engine.container_name(*folder.key)])
 
     def sweep(self) -> None:
-        """Removes this node's containers whose attempts are not tracked: an agent and its machine may have
-        ended before they were removed."""
+        """Removes this node's containers and builds of images whose attempts are not tracked: an agent and
+        its machine may have ended before they were removed."""
+        builds = build_folders.remove_abandoned(
+            str(self._settings.image_builds), lambda build: self._attempts.is_tracked((build, 1))
+        )
+        if builds:
+            log.warning("What builds of images have left is removed: %s", ", ".join(builds))
         engine = discovery.find_engine(self._settings)
         if engine is None:
             return

@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import logging
 import os
+import platform
 import subprocess
 import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainhub_launch.machine import CONTAINERS, IMAGE_BUILDS
 from trainhub_node import records
 from trainhub_node.containers import discovery
-from trainhub_node.containers.engine import DOCKER, OFF, Engine
+from trainhub_node.containers.engine import DOCKER, OFF, PODMAN, UNSHARE, Engine
 from trainhub_node.containers.trial import REQUEST
 from trainhub_node.launch import wrapper
 from trainhub_node.settings import NodeSettings
@@ -74,6 +76,20 @@ def try_engine(settings: NodeSettings, previous: EngineStatus) -> EngineStatus:
     if trouble:
         log.warning("Runs have no containers on this machine: %s: %s", version, trouble)
     return EngineStatus(version, trouble)
+
+
+def engine_capabilities(status: EngineStatus) -> tuple[str, ...]:
+    """Returns what the engine adds to the capabilities of this node. Images are built with podman, by root:
+    only root can give a build mounts that end with it; and for x86-64, which the images of runs are for."""
+    if not status.works:
+        return ()
+    can_build = (
+        status.version.startswith(PODMAN)
+        and os.geteuid() == 0
+        and platform.machine() == "x86_64"
+        and os.access(UNSHARE, os.X_OK)
+    )
+    return (CONTAINERS, IMAGE_BUILDS) if can_build else (CONTAINERS,)
 
 
 def _lack(settings: NodeSettings) -> str:

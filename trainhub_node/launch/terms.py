@@ -6,7 +6,7 @@ import dataclasses
 import os
 import pwd
 
-from trainhub_launch.order import IMAGE, NodeOrder, OrderKind
+from trainhub_launch.order import IMAGE, MAKE, NodeOrder, OrderKind
 from trainhub_node.containers import discovery
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.conda_support import find_rattler
@@ -47,7 +47,8 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
     pip = {
         name: value for name, value in os.environ.items() if name.startswith(PIP_PREFIX) or name in PIP_NAMES
     }
-    engine = discovery.find_engine(settings) if order.environment.kind == IMAGE else None
+    needs_engine = order.environment.kind in (IMAGE, MAKE)
+    engine = discovery.find_engine(settings) if needs_engine else None
     return {
         "node": settings.name,
         "hub": settings.hub_url,
@@ -55,6 +56,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "sites": str(settings.sites),
         "environments": str(settings.environments),
         "packages": str(settings.packages),
+        "image_builds": str(settings.image_builds),
         "uv": usable_uv(settings),
         "digest": order.environment.digest,
         "pip": pip,

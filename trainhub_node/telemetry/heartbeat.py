@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainhub_launch.machine import CONTAINERS, GpuFact, Heartbeat, Interpreter, NetworkPort
+from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_node import __version__
-from trainhub_node.launch.engine_trial import NOT_TRIED, EngineStatus, try_engine
+from trainhub_node.launch.engine_trial import NOT_TRIED, EngineStatus, engine_capabilities, try_engine
 from trainhub_node.launch.separation_trial import capabilities, description
 from trainhub_node.machine import addresses, infiniband, interpreters
 from trainhub_node.machine.host import memory_total
@@ -121,7 +121,7 @@ class HeartbeatBuilder:
             driver=driver,
             cuda=cuda,
             nvml=nvml,
-            capabilities=(*capabilities(settings), *((CONTAINERS,) if inventory.engine.works else ())),
+            capabilities=(*capabilities(settings), *engine_capabilities(inventory.engine)),
             separation=description(settings),
             containers=str(inventory.engine),
         )

@@ -7,7 +7,6 @@ import os
 from urllib import request
 
 from trainhub_node.environments.hub_connection import error_reason, hub_opener
-
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False

@@ -11,12 +11,11 @@ import fcntl
 import os
 from contextlib import contextmanager
 
-from trainhub_node.environments.making.hub_upload import HubUpload
-
 from trainhub_node.environments import builder_account, interpreter, uv_install
 from trainhub_node.environments.build_process import BuildProcess
 from trainhub_node.environments.code_limits import CodeLimits
 from trainhub_node.environments.making import build_tools, source_download, wheel_check
+from trainhub_node.environments.making.hub_upload import HubUpload
 from trainhub_node.supervisor import separation
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal

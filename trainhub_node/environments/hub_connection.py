@@ -1,0 +1,41 @@
+"""Requests of an attempt's child to the hub, with the tickets of its order."""
+
+from __future__ import annotations
+
+import ssl
+from urllib import request
+from urllib.parse import urlsplit
+
+from trainhub_launch.addresses import is_loopback
+from trainhub_node.supervisor.gang import Gang
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
+
+
+def hub_opener(gang: Gang, url: str) -> request.OpenerDirector:
+    """Returns what opens addresses of the hub: through the node's proxies, and with the hub's authority."""
+    context = ssl.create_default_context(cafile=gang.terms["ca"] or None)
+    variables = {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
+    by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in variables.items()}
+    proxies = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
+    return request.build_opener(request.ProxyHandler(proxies), request.HTTPSHandler(context=context))
+
+
+def proxy_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables among these that name proxies."""
+    return {name: value for name, value in settings.items() if name.upper() in PROXIES}
+
+
+def is_refusal(error: OSError) -> bool:
+    """Returns whether the hub has answered that it never will."""
+    code = getattr(error, "code", 0)
+    return 400 <= code < 500 and code not in (408, 429)
+
+
+def error_reason(error: OSError) -> str:
+    code = getattr(error, "code", 0)
+    return f"it answers {code}" if code else str(getattr(error, "reason", "") or error)

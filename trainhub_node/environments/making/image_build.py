@@ -1,0 +1,171 @@
+"""Builds an image from a Dockerfile with podman, and uploads it part by part.
+
+Foreign code runs in it as root of a container. Everything is in a store of this build's own, which is removed
+at its end: no build sees an image of another one. podman runs in namespaces of mounts and processes of its
+own, which end with it: whoever is killed, no container, mount or process of the build is left."""
+
+from __future__ import annotations
+
+import os
+
+from trainhub_node import records
+from trainhub_node.containers.engine import PODMAN, PROXIES, UNSHARE, Engine
+from trainhub_node.environments import engine_call, process_wait
+from trainhub_node.environments.images import pull_failure
+from trainhub_node.environments.making.build_folders import run_folder
+from trainhub_node.environments.making.build_progress import BuildProgress
+from trainhub_node.environments.making.hub_upload import HubUpload
+from trainhub_node.supervisor.gang import Gang, PreparationFailed
+from trainhub_node.untrusted import removal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TAG = "localhost/trainhub-build:1"
+NAMESPACES = ("--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc", "--propagation=private")
+# The sizes of layers: more free space than this must stay on the disk.
+MIN_FREE_BYTES = 512 * 2**20
+DRIVER = "overlay"
+
+
+def make(gang: Gang) -> None:
+    """Builds and uploads the image. Raises PreparationFailed, and StopRequested."""
+    terms = gang.terms.get("engine")
+    if terms is None or terms["name"] != PODMAN:
+        raise PreparationFailed(
+            "environment", f"Node {gang.terms['node']} has no podman, which builds images."
+        )
+    folder = f"{gang.terms['image_builds']}/{gang.folder.run}"
+    os.makedirs(gang.terms["image_builds"], 0o700, exist_ok=True)
+    removal.remove_tree(folder)
+    os.makedirs(f"{folder}/context", 0o700)
+    os.mkdir(f"{folder}/temporary", 0o700)
+    run = run_folder(gang.folder.run)
+    os.mkdir(run, 0o700)
+    try:
+        _Build(gang, Engine.from_terms(terms), folder, run).run()
+    except OSError as error:
+        raise PreparationFailed(
+            "environment", f"The image could not be built on this node: {error.strerror or error}."
+        ) from error
+    finally:
+        removal.remove_tree(folder)
+        removal.remove_tree(run)
+
+
+class _Build:
+    """`folder`: everything of the build; `run`: podman's folder for what lives only as long as it."""
+
+    def __init__(self, gang: Gang, engine: Engine, folder: str, run: str) -> None:
+        self._gang = gang
+        self._make: dict[str, Any] = gang.order["make"]
+        self._engine = engine
+        self._folder = folder
+        self._run_folder = run
+        self._limit_s = float(self._make["timeout_s"])
+        self._is_full = False
+
+    def run(self) -> None:
+        with open(f"{self._folder}/Dockerfile", "w", encoding="utf-8") as file:
+            file.write(str(self._make["dockerfile"]))
+        self._gang.log("Building the image with podman.")
+        self._call("building", self._build_command())
+        self._gang.log("Writing the layers of the image.")
+        self._call("writing", ["push", "--quiet", TAG, f"oci:{self._folder}/image"])
+        self._upload()
+
+    def _build_command(self) -> list[str]:
+        # Its passwords would be in the variables of every RUN line.
+        has_password = any("@" in self._engine.variables.get(name, "") for name in PROXIES)
+        return [
+            "build",
+            "--no-cache",
+            "--layers=false",
+            "--force-rm",
+            "--format=oci",
+            f"--http-proxy={'false' if has_password else 'true'}",
+            f"--tag={TAG}",
+            f"--file={self._folder}/Dockerfile",
+            f"{self._folder}/context",
+        ]
+
+    def _call(self, step: str, arguments: list[str]) -> None:
+        store = [
+            f"--root={self._folder}/store",
+            f"--runroot={self._run_folder}",
+            f"--storage-driver={DRIVER}",
+        ]
+        command = [UNSHARE, *NAMESPACES, self._engine.program, *store, *arguments]
+        variables = {**self._engine.variables, "TMPDIR": f"{self._folder}/temporary"}
+        progress = BuildProgress(self._gang)
+
+        def on_poll() -> None:
+            progress.read()
+            disk = os.statvfs(self._folder)
+            if disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES:
+                self._is_full = True
+                raise engine_call.EngineTimeout
+
+        try:
+            code = engine_call.call_with_log(
+                self._gang,
+                command,
+                variables,
+                timeout_s=self._limit_s,
+                on_poll=on_poll,
+                ends_with_parent=True,
+            )
+        except engine_call.EngineTimeout as error:
+            raise PreparationFailed("environment", self._end_sentence()) from error
+        progress.read()
+        if code:
+            raise PreparationFailed("environment", self._failure(step, progress, code))
+
+    def _end_sentence(self) -> str:
+        if self._is_full:
+            node = self._gang.terms["node"]
+            return f"The disk of node {node} became full. Make the image smaller, or free space there."
+        return (
+            f"Building took longer than {self._limit_s:.0f} s, the limit of this installation "
+            "(ENVIRONMENT_BUILD_TIMEOUT). Do less in the Dockerfile, or ask an operator to raise it."
+        )
+
+    def _failure(self, step: str, progress: BuildProgress, code: int) -> str:
+        lines = process_wait.log_tail(self._gang)
+        if progress.instruction.startswith("FROM "):
+            image = progress.instruction.split()[1]
+            return f"The base image {image} could not be pulled: {pull_failure(lines)}."
+        errors = [line for line in lines if line.lower().startswith("error")]
+        reason = (
+            (errors or lines or [f"podman ended with code {code}"])[-1].removeprefix("Error: ").rstrip(".")
+        )
+        if step == "building" and progress.instruction:
+            return f"Step {progress.step} failed: {progress.instruction[:300]}: {reason}."
+        return f"podman failed while {step} the image: {reason}."
+
+    def _upload(self) -> None:
+        layout = f"{self._folder}/image"
+        index = records.read(f"{layout}/index.json") or {}
+        digest = str(index["manifests"][0]["digest"])
+        manifest = records.read(_blob(layout, digest)) or {}
+        parts = [str(part["digest"]) for part in (*manifest["layers"], manifest["config"])] + [digest]
+        size = sum(os.stat(_blob(layout, part)).st_size for part in dict.fromkeys(parts))
+        if size > int(self._make["max_bytes"]):
+            raise PreparationFailed(
+                "environment",
+                f"The image has {size:,} bytes, and at most {self._make['max_bytes']:,} are kept "
+                "(MAX_ENVIRONMENT_BUILD_BYTES). Make it smaller, or ask an operator to raise that.",
+            )
+        upload = HubUpload(self._gang)
+        for number, part in enumerate(dict.fromkeys(parts), 1):
+            sha256 = part.removeprefix("sha256:")
+            is_sent = upload.put(_blob(layout, part), sha256)
+            sentence = "was uploaded" if is_sent else "is on the hub already"
+            self._gang.log(f"Part {number} of {len(set(parts))} {sentence}.")
+        upload.finish({"digest": digest})
+        self._gang.log("The hub has the image.")
+
+
+def _blob(layout: str, digest: str) -> str:
+    return f"{layout}/blobs/{digest.replace(':', '/')}"
