@@ -64,15 +64,15 @@ class _WheelBuild:
         self._make: dict[str, Any] = gang.order["make"]
         self._packages: list[dict[str, Any]] = list(self._make["packages"])
         self._python = str(gang.order["environment"]["python"] or gang.terms["python"])
-        # Inside what `separate_build` shows to a build without an account of its own.
-        gang.python = f"{folder}/build/bin/python"
 
     def run(self) -> None:
         names = ", ".join(f"{package['name']} {package['version']}" for package in self._packages)
         self._gang.log(f"Building {names} from source.")
         self._install("build", self._make["build_lock"])
+        os.mkdir(f"{self._folder}/sources")
+        os.chmod(f"{self._folder}/sources", 0o711)  # noqa: S103 - the builder passes through
         sources = {
-            package["name"]: source_download.fetch(self._gang, package, self._folder)
+            package["name"]: source_download.fetch(self._gang, package, f"{self._folder}/sources")
             for package in self._packages
         }
         self._install("check", self._make["lock"])
@@ -103,7 +103,8 @@ class _WheelBuild:
             os.mkdir(f"{work}/{name}", 0o700)
         environment = f"{self._folder}/build"
         if account is None:
-            spaces = separation.separate_build(self._gang, f"{work}/wheels", work)
+            readable = [f"{self._folder}/{name}" for name in ("build", "sources", "check")]
+            spaces = separation.separate_build(self._gang, f"{work}/wheels", work, readable)
             process = BuildProcess(
                 self._gang, environment, work, builder=None, namespaces=spaces, limits=limits
             )
@@ -140,7 +141,7 @@ class _WheelBuild:
         ]
         variables = build_tools.build_variables(package, f"{self._folder}/build", self._work)
         if process.call(argv, variables) != 0:
-            raise PreparationFailed("environment", f"{title} could not be built: {_last_lines(process)}")
+            raise PreparationFailed("environment", f"{title} could not be built: {self._last_lines(process)}")
 
     def _check(self, process: BuildProcess) -> None:
         self._gang.log("Checking what was built.")
@@ -153,7 +154,7 @@ class _WheelBuild:
         variables = build_tools.uv_variables(self._work)
         if process.call(argv, variables) != 0:
             raise PreparationFailed(
-                "environment", f"What was built cannot be installed: {_last_lines(process)}"
+                "environment", f"What was built cannot be installed: {self._last_lines(process)}"
             )
         for package in self._packages:
             for code in wheel_check.check_codes(package, site):
@@ -162,8 +163,15 @@ class _WheelBuild:
                     raise PreparationFailed(
                         "environment",
                         f"{package['name']} {package['version']} was built, but does not work: "
-                        f"{_last_lines(process)}",
+                        f"{self._last_lines(process)}",
                     )
+
+    def _last_lines(self, process: BuildProcess) -> str:
+        """Returns the lines that say why a program failed: those that are marked as errors, else the last
+        ones."""
+        lines = [line for line in process.tail() if self._folder not in line]
+        errors = [line for line in lines if "error:" in line.lower()]
+        return " | ".join((errors or lines or ["it wrote no message"])[-SHOWN_LINES:])
 
     def _upload(self) -> None:
         upload = HubUpload(self._gang)
@@ -179,11 +187,3 @@ class _WheelBuild:
             items.append({"filename": wheel.filename, "sha256": wheel.sha256})
         upload.finish({"wheels": items})
         self._gang.log("The hub has the wheels.")
-
-
-def _last_lines(process: BuildProcess) -> str:
-    """Returns the lines that say why a build ended, as far as they are known by their marks, else the last
-    ones."""
-    lines = process.tail()
-    errors = [line for line in lines if "error:" in line.lower() or "Error:" in line]
-    return " | ".join((errors or lines or ["it wrote no message"])[-SHOWN_LINES:])
