@@ -10,6 +10,7 @@ class EnvironmentsConfig(AppConfig):
 
     def ready(self) -> None:
         blob_gc.add_shared(self.get_model("PackageFile"))
+        blob_gc.add(self.get_model("BuiltWheel"), workspace="workspace", person="created_by")
         blob_gc.add(
             self.get_model("ImageBlob"),
             workspace="version__environment__workspace",

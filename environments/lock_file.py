@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
@@ -70,6 +70,18 @@ def write_lock(packages: Iterable[LockedPackage]) -> str:
         comments += [f"    # from {package.index}"] if package.index else []
         blocks.append("\n".join((" \\\n".join(lines), *comments, "")))
     return "".join(blocks)
+
+
+def without_packages(text: str, names: Container[str]) -> str:
+    """Returns the lock without the packages of these normalised names."""
+    blocks = re.split(r"\n(?=[A-Za-z0-9])", text)
+    remaining = (block.removesuffix("\n") for block in blocks if block and _name_of(block) not in names)
+    return "".join(f"{block}\n" for block in remaining)
+
+
+def _name_of(block: str) -> str:
+    match = _ENTRY.match(block)
+    return canonicalize_name(match[1]) if match else ""
 
 
 def with_sizes(text: str, sizes: Mapping[str, int]) -> str:

@@ -93,8 +93,10 @@ class EnvironmentVersion(models.Model):
 
 class LockedFile(models.Model):
     """A wheel that a version may install. `project`: the normalised name of its package. `url`: where the
-    index has it, without a password. `size_bytes`: 0 if the index does not say. `is_preferred`: the one of
-    its package that the usual node takes; nodes with a newer glibc may take another one."""
+    index has it, without a password; "" for one that a node has built (`BuiltWheel`). `size_bytes`: 0 if the
+    index does not say. `is_preferred`: the one of its package that the usual node takes; nodes with a newer
+    glibc may take another one. `is_for_build`: a wheel or source distribution that only building others of
+    the version's packages needs."""
 
     version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="files")
     project = models.CharField(max_length=200)
@@ -103,6 +105,7 @@ class LockedFile(models.Model):
     sha256 = models.CharField(max_length=64, db_index=True)
     size_bytes = models.BigIntegerField(default=0)
     is_preferred = models.BooleanField(default=False)
+    is_for_build = models.BooleanField(default=False)
 
     class Meta:
         constraints = [
@@ -124,6 +127,33 @@ class PackageFile(models.Model):
 
     def __str__(self) -> str:
         return self.sha256
+
+
+class BuiltWheel(models.Model):
+    """A wheel that a node has built from source for a workspace, which nobody else gets. `version`: the one
+    that it was built for first. `build_key`: the SHA-256 of everything that went into it; versions with the
+    same one use it, too. `source_sha256`: of the source distribution. `node`: the name of the node; `build`:
+    the id of its build there."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="built_wheels")
+    version = models.ForeignKey(EnvironmentVersion, models.SET_NULL, null=True, related_name="built_wheels")
+    project = models.CharField(max_length=200)
+    project_version = models.CharField(max_length=100)
+    filename = models.CharField(max_length=255)
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size_bytes = models.BigIntegerField()
+    build_key = models.CharField(max_length=64)
+    source_sha256 = models.CharField(max_length=64)
+    node = models.CharField(max_length=100, blank=True)
+    build = models.CharField(max_length=32, blank=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["workspace", "build_key"], name="built_wheel_key")]
+
+    def __str__(self) -> str:
+        return self.filename
 
 
 class ImageBlob(models.Model):

@@ -19,6 +19,7 @@ MAX_INDEXES = 10
 
 _HASH = re.compile(r"\s--hash=(\S*)")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}\Z")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _INDEX_OPTIONS = {
     "-i": "--index-url",
@@ -37,7 +38,6 @@ _REMEDIES = {
     "-f": "name an index with --index-url or --extra-index-url",
     "--find-links": "name an index with --index-url or --extra-index-url",
     "--no-index": "remove the line; packages come from an index",
-    "--no-binary": "remove the line; only wheels are installed",
     "--only-binary": "remove the line; only wheels are installed anyway",
     "--prefer-binary": "remove the line; only wheels are installed anyway",
     "--require-hashes": "remove the line; every package is locked with its hashes anyway",
@@ -51,13 +51,20 @@ _PACKAGES_ONLY = "name a package and its version, such as numpy==2.1.0"
 class RequirementList:
     """`requirements`: one for each package, without hashes. `hashes`: those that the lines allow, by the
     package's normalised name. `index_url`: instead of the hub's index, or ""; `extra_index_urls`: beside
-    it. `credentials`: how the hub signs in at those addresses that name secrets."""
+    it. `credentials`: how the hub signs in at those addresses that name secrets. `no_binary`: the normalised
+    names of the packages that a node builds from source."""
 
     requirements: tuple[str, ...]
     index_url: str = ""
     extra_index_urls: tuple[str, ...] = ()
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     credentials: Mapping[str, IndexCredentials] = field(default_factory=dict)
+    no_binary: frozenset[str] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Returns the normalised names of the packages."""
+        return frozenset(canonicalize_name(Requirement(text).name) for text in self.requirements)
 
     @property
     def index_lines(self) -> tuple[str, ...]:
@@ -87,6 +94,7 @@ def read_requirements(text: str) -> RequirementList:
         tuple(reader.extra_index_urls),
         reader.hashes,
         reader.credentials,
+        reader.named_sources(),
     )
 
 
@@ -138,6 +146,16 @@ class _Reader:
         self.index_url = ""
         self.extra_index_urls: list[str] = []
         self.credentials: dict[str, IndexCredentials] = {}
+        # Normalised name of a package to build from source -> number of the line.
+        self._sources: dict[str, int] = {}
+        self._names: set[str] = set()
+
+    def named_sources(self) -> frozenset[str]:
+        """Returns the packages to build from source. Raises SpecError for one that no line asks for."""
+        for name, number in self._sources.items():
+            if name not in self._names:
+                raise _wrong(number, f"--no-binary names {name}, which no line asks for; add the line {name}")
+        return frozenset(self._sources)
 
     def read(self, number: int, line: str) -> None:
         if line.startswith("-"):
@@ -150,31 +168,46 @@ class _Reader:
                 raise _wrong(number, f"{value!r:.100} is not a hash; write --hash=sha256: and 64 digits")
         requirement = _requirement(number, text)
         self.requirements.append(text)
+        name = canonicalize_name(requirement.name)
+        self._names.add(name)
         if hashes:
-            name = canonicalize_name(requirement.name)
             self.hashes[name] = self.hashes.get(name, frozenset()) | frozenset(hashes)
 
     def _read_option(self, number: int, line: str) -> None:
         option, value = _split_option(line)
-        if option in _INDEX_OPTIONS:
-            try:
-                url, credentials = read_index_address(value)
-            except ValueError as error:
-                raise _wrong(number, str(error)) from error
-            if credentials is not None:
-                self.credentials[url] = credentials
-            if _INDEX_OPTIONS[option] == "--extra-index-url":
-                self.extra_index_urls.append(url)
-            elif self.index_url:
-                raise _wrong(number, "--index-url is given twice; write --extra-index-url for more")
-            else:
-                self.index_url = url
-            if len(self.extra_index_urls) > MAX_INDEXES:
-                raise _wrong(number, f"names more than {MAX_INDEXES} indexes; remove some")
+        if option == "--no-binary":
+            self._read_no_binary(number, value)
+        elif option in _INDEX_OPTIONS:
+            self._read_index(number, option, value)
         elif option in _REMEDIES:
             raise _wrong(number, f"{option} is not possible here: {_REMEDIES[option]}")
         else:
             raise _wrong(number, f"{option:.50} is not an option of this list; remove it")
+
+    def _read_no_binary(self, number: int, value: str) -> None:
+        for name in value.replace(",", " ").split() or [""]:
+            if not _NAME.match(name):
+                raise _wrong(
+                    number,
+                    f"--no-binary {name:.50} is not possible here; name packages: --no-binary horovod",
+                )
+            self._sources.setdefault(canonicalize_name(name), number)
+
+    def _read_index(self, number: int, option: str, value: str) -> None:
+        try:
+            url, credentials = read_index_address(value)
+        except ValueError as error:
+            raise _wrong(number, str(error)) from error
+        if credentials is not None:
+            self.credentials[url] = credentials
+        if _INDEX_OPTIONS[option] == "--extra-index-url":
+            self.extra_index_urls.append(url)
+        elif self.index_url:
+            raise _wrong(number, "--index-url is given twice; write --extra-index-url for more")
+        else:
+            self.index_url = url
+        if len(self.extra_index_urls) > MAX_INDEXES:
+            raise _wrong(number, f"names more than {MAX_INDEXES} indexes; remove some")
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:

@@ -13,15 +13,15 @@ from environments.models import EnvironmentVersion
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
 
-_DOCKERFILE = DockerfileKind()
+_PIP, _DOCKERFILE = PipKind(), DockerfileKind()
 KINDS: Mapping[str, Kind] = {
-    EnvironmentKind.PIP: PipKind(),
+    EnvironmentKind.PIP: _PIP,
     EnvironmentKind.CONDA: CondaKind(),
     EnvironmentKind.IMAGE: ImageKind(),
     EnvironmentKind.DOCKERFILE: _DOCKERFILE,
 }
 # Those whose versions a node may have to make.
-MAKERS: Mapping[str, Maker] = {EnvironmentKind.DOCKERFILE: _DOCKERFILE}
+MAKERS: Mapping[str, Maker] = {EnvironmentKind.PIP: _PIP, EnvironmentKind.DOCKERFILE: _DOCKERFILE}
 
 
 def kind_named(name: str) -> Kind:

@@ -4,6 +4,7 @@ nodes install wheels by their hashes."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from environments.lock_file import LockedPackage, pins_of, read_lock
 from environments.models import EnvironmentVersion
@@ -17,9 +18,10 @@ from environments.projects.source_text import (
 )
 from environments.requirement_list import FIELD, read_requirements
 from environments.resolving.project_lock import lock_project
-from environments.resolving.requirements import resolve_requirements
+from environments.source_builds.wheel_maker import has_built_wheel, lock_built_wheels, lock_requirements
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
+from trainhub_launch.machine import WHEEL_BUILDS
 from trainhub_launch.order import EnvironmentSpec
 
 PYPI = "https://pypi.org/simple"
@@ -29,6 +31,7 @@ class PipKind:
     field = FIELD
     has_python = True
     capabilities: frozenset[str] = frozenset()
+    making_capability = WHEEL_BUILDS
 
     def read_body(self, fields: Fields) -> str:
         lines = fields.raw(FIELD)
@@ -61,8 +64,16 @@ class PipKind:
 
     def make_lock(self, version: EnvironmentVersion) -> str:
         if is_project(version.source):
-            return lock_project(version, split_project(version.source))
-        return resolve_requirements(version, read_requirements(version.source))
+            return lock_project(version, split_project(version.source), lock_requirements)
+        return lock_requirements(version, read_requirements(version.source))
+
+    def has_file(self, version: EnvironmentVersion, sha256: str) -> bool:
+        return has_built_wheel(version, sha256)
+
+    def accept_result(
+        self, version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]
+    ) -> str:
+        return lock_built_wheels(version, result, files)
 
     def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:
         return read_lock(lock)

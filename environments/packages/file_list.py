@@ -17,6 +17,7 @@ from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion, LockedFile
 
 WHEEL = ".whl"
+SOURCES = (".tar.gz", ".zip")
 # Minor versions of glibc 2: usual nodes have at least the first; no lock needs a newer one than the second.
 USUAL_GLIBC, NEWEST_GLIBC, OLDEST_GLIBC = 28, 39, 5
 _OLD_NAMES = {17: "manylinux2014_x86_64", 12: "manylinux2010_x86_64", 5: "manylinux1_x86_64"}
@@ -25,8 +26,9 @@ MAX_FILENAME = 255
 
 
 @dataclass(frozen=True)
-class WheelAddress:
-    """`project`: the normalised name of its package; `size_bytes`: 0 if it is not known."""
+class PackageAddress:
+    """A file of a package on an index: a wheel, or where that is said a source distribution. `project`: the
+    normalised name of its package; `size_bytes`: 0 if it is not known."""
 
     project: str
     filename: str
@@ -35,7 +37,7 @@ class WheelAddress:
     size_bytes: int = 0
 
 
-def read_wheels(text: str) -> tuple[WheelAddress, ...]:
+def read_wheels(text: str) -> tuple[PackageAddress, ...]:
     """Returns the wheels of a pylock.toml. Raises tomllib.TOMLDecodeError for any other text."""
     data = tomllib.loads(text)
     return tuple(
@@ -46,8 +48,42 @@ def read_wheels(text: str) -> tuple[WheelAddress, ...]:
     )
 
 
-def record_wheels(version: EnvironmentVersion, wheels: Collection[WheelAddress], lock: str) -> None:
+def record_wheels(version: EnvironmentVersion, wheels: Collection[PackageAddress], lock: str) -> None:
     """Stores those of the wheels that the lock allows and that run on nodes, in the place of all before."""
+    rows = _usable_wheels(version, wheels, lock)
+    with transaction.atomic():
+        LockedFile.objects.filter(version=version).delete()
+        LockedFile.objects.bulk_create([*rows.values()][:MAX_FILES])
+
+
+def record_build_files(
+    version: EnvironmentVersion,
+    wheels: Collection[PackageAddress],
+    lock: str,
+    sources: Collection[PackageAddress],
+) -> None:
+    """Stores what only a build of the version's packages needs: the wheels of another lock, and the source
+    distributions. After `record_wheels`."""
+    rows = _usable_wheels(version, wheels, lock)
+    for source in sources:
+        rows[source.filename] = unsaved_file(version, source)
+        rows[source.filename].is_preferred = True
+    present = set(version.files.values_list("filename", flat=True))
+    new = [row for name, row in rows.items() if name not in present]
+    for row in new:
+        row.is_for_build = True
+    LockedFile.objects.bulk_create(new[:MAX_FILES])
+
+
+def is_usable_wheel(filename: str, python: str) -> bool:
+    """Returns whether nodes with this minor version of Python install a wheel of this name."""
+    return _rank(filename, _tag_ranks(python)) is not None
+
+
+def _usable_wheels(
+    version: EnvironmentVersion, wheels: Collection[PackageAddress], lock: str
+) -> dict[str, LockedFile]:
+    """Returns a row, which is not stored yet, for each wheel that the lock allows, by file name."""
     allowed = {package.name: frozenset(package.hashes) for package in read_lock(lock)}
     ranks = _tag_ranks(version.python)
     rows: dict[str, LockedFile] = {}
@@ -56,38 +92,55 @@ def record_wheels(version: EnvironmentVersion, wheels: Collection[WheelAddress],
         rank = _rank(wheel.filename, ranks)
         if rank is None or f"sha256:{wheel.sha256}" not in allowed.get(wheel.project, ()):
             continue
-        rows[wheel.filename] = LockedFile(
-            version=version,
-            project=wheel.project,
-            filename=wheel.filename,
-            url=wheel.url,
-            sha256=wheel.sha256,
-            size_bytes=wheel.size_bytes,
-        )
+        rows[wheel.filename] = unsaved_file(version, wheel)
         best[wheel.project] = min(best.get(wheel.project, (rank, wheel.filename)), (rank, wheel.filename))
     for _, filename in best.values():
         rows[filename].is_preferred = True
-    with transaction.atomic():
-        LockedFile.objects.filter(version=version).delete()
-        LockedFile.objects.bulk_create([*rows.values()][:MAX_FILES])
+    return rows
+
+
+def unsaved_file(version: EnvironmentVersion, file: PackageAddress) -> LockedFile:
+    """Returns a row for the file, which is not stored."""
+    return LockedFile(
+        version=version,
+        project=file.project,
+        filename=file.filename,
+        url=file.url,
+        sha256=file.sha256,
+        size_bytes=file.size_bytes,
+    )
 
 
 def has_all_files(version: EnvironmentVersion) -> bool:
     """Returns whether the hub knows a file of every package of the lock. Locks of earlier versions of the hub
     have none."""
-    projects = set(version.files.values_list("project", flat=True))
+    projects = set(version.files.filter(is_for_build=False).values_list("project", flat=True))
     return bool(projects) and projects >= {package.name for package in read_lock(version.lock)}
 
 
-def _read_wheel(project: str, item: Mapping[str, Any]) -> Iterator[WheelAddress]:
+def read_sources(text: str) -> dict[str, PackageAddress]:
+    """Returns the source distributions of a pylock.toml, by the normalised names of their packages."""
+    return {
+        source.project: source
+        for package in tomllib.loads(text).get("packages", ())
+        if "sdist" in package
+        for source in _read_file(canonicalize_name(str(package["name"])), package["sdist"], SOURCES)
+    }
+
+
+def _read_wheel(project: str, item: Mapping[str, Any]) -> Iterator[PackageAddress]:
+    return _read_file(project, item, (WHEEL,))
+
+
+def _read_file(project: str, item: Mapping[str, Any], endings: tuple[str, ...]) -> Iterator[PackageAddress]:
     sha256 = str(item.get("hashes", {}).get("sha256", ""))
     parts = urlsplit(str(item.get("url", "")))
     filename = str(item.get("name", "")) or unquote(parts.path.rpartition("/")[2])
-    if not sha256 or not parts.scheme or not filename.endswith(WHEEL) or len(filename) > MAX_FILENAME:
+    if not sha256 or not parts.scheme or not filename.endswith(endings) or len(filename) > MAX_FILENAME:
         return
     # Without user and password: the hub takes them from its own settings when it fetches the file.
     address = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="").geturl()
-    yield WheelAddress(project, filename, address, sha256, int(item.get("size", 0)))
+    yield PackageAddress(project, filename, address, sha256, int(item.get("size", 0)))
 
 
 def _rank(filename: str, ranks: Mapping[Tag, int]) -> int | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from django.db import close_old_connections
 
-from environments.models import LockedFile, PackageFile
+from environments.models import BuiltWheel, LockedFile, PackageFile
 from environments.packages.upstream import FetchFailed, download_wheel
 from workspaces.stored_files import blobs
 
@@ -60,11 +60,7 @@ class _Fetches:
     def _fetch(self, file: LockedFile) -> None:
         close_old_connections()
         try:
-            if is_stored(file.sha256):
-                return
-            size = download_wheel(file)
-            PackageFile.objects.get_or_create(sha256=file.sha256, defaults={"size_bytes": size})
-            log.info("Fetched %s (%d bytes)", file.filename, size)
+            fetch_now(file)
         except FetchFailed as error:
             self._remember(file, str(error))
             raise
@@ -89,9 +85,21 @@ class _Fetches:
 _fetches = _Fetches()
 
 
-def is_stored(sha256: str) -> bool:
-    """Returns whether the hub has the bytes, and has them from an index."""
-    return PackageFile.objects.filter(sha256=sha256).exists() and blobs.exists(sha256)
+def is_stored(file: LockedFile) -> bool:
+    """Returns whether the hub has the bytes, and has them from an index, or from a build of the version's
+    workspace."""
+    return bool(_stored_sizes([file]))
+
+
+def fetch_now(file: LockedFile) -> None:
+    """Fetches the file unless it is stored. Raises FetchFailed."""
+    if is_stored(file):
+        return
+    if not file.url:
+        raise FetchFailed("the wheel that a node has built is gone; make a new version of the environment")
+    size = download_wheel(file)
+    PackageFile.objects.get_or_create(sha256=file.sha256, defaults={"size_bytes": size})
+    log.info("Fetched %s (%d bytes)", file.filename, size)
 
 
 def start_fetch(file: LockedFile) -> Future[None]:
@@ -101,9 +109,7 @@ def start_fetch(file: LockedFile) -> Future[None]:
 
 def prepare_files(files: Collection[LockedFile]) -> PackageProgress:
     """Starts to fetch what is missing, and returns how far that is."""
-    hashes = [file.sha256 for file in files]
-    sizes = dict(PackageFile.objects.filter(sha256__in=hashes).values_list("sha256", "size_bytes"))
-    ready = {file.sha256 for file in files if file.sha256 in sizes and blobs.exists(file.sha256)}
+    ready = _stored_sizes(files)
     failures = []
     for file in files:
         if file.sha256 in ready:
@@ -113,12 +119,30 @@ def prepare_files(files: Collection[LockedFile]) -> PackageProgress:
             failures.append((file.filename, sentence))
         else:
             start_fetch(file)
-    total = sum(sizes[sha256] for sha256 in ready)
+    total = sum(ready.values())
     return PackageProgress(len(files), sum(file.sha256 in ready for file in files), total, tuple(failures))
 
 
+def _stored_sizes(files: Collection[LockedFile]) -> dict[str, int]:
+    """Returns the sizes of those files whose bytes the hub has and may hand out for their versions, by
+    SHA-256. A wheel that was built counts only in the workspace that has built it."""
+    sizes: dict[str, int] = {}
+    fetched = [file.sha256 for file in files if file.url]
+    if fetched:
+        rows = PackageFile.objects.filter(sha256__in=fetched)
+        sizes.update(rows.values_list("sha256", "size_bytes"))
+    for file in files:
+        if not file.url:
+            own = BuiltWheel.objects.filter(
+                workspace=file.version.environment.workspace_id, sha256=file.sha256
+            )
+            sizes.update(own.values_list("sha256", "size_bytes"))
+    return {sha256: size for sha256, size in sizes.items() if blobs.exists(sha256)}
+
+
 def forget_unused() -> int:
-    """Deletes the rows of files that no lock names any more; the sweep of stored files deletes their bytes
-    later. Returns how many."""
+    """Deletes the rows of files, fetched and built ones, that no lock names any more; the sweep of stored
+    files deletes their bytes later. Returns how many."""
     named = LockedFile.objects.values("sha256")
+    BuiltWheel.objects.exclude(sha256__in=named).delete()
     return PackageFile.objects.exclude(sha256__in=named).delete()[0]

@@ -76,14 +76,15 @@ def _applies(entry: Mapping[str, Any], python: str, file: str) -> bool:
     if not marker:
         return True
     try:
-        return Marker(str(marker)).evaluate(_marker_values(python), context="lock_file")
+        return Marker(str(marker)).evaluate(marker_values(python), context="lock_file")
     except (InvalidMarker, KeyError, TypeError) as error:
         raise ValueError(
             f"{file}: the marker of {entry.get('name')} cannot be read: {marker!s:.100}."
         ) from error
 
 
-def _marker_values(python: str) -> dict[str, Any]:
+def marker_values(python: str) -> dict[str, Any]:
+    """Returns the values of markers for this minor version of Python on Linux (x86-64)."""
     return {
         "python_version": python,
         "python_full_version": f"{python}.9",
@@ -108,8 +109,9 @@ def _package(entry: Mapping[str, Any], python: str, file: str) -> LockedPackage:
     wheels = sorted(_wheels(entry, ranks), key=lambda wheel: wheel.rank)
     if not wheels:
         raise ValueError(
-            f"{file}: {name} {version} has no wheel for Python {python} on Linux (x86-64), and nothing is "
-            "built from source here. Choose a version that has one, or another Python, and lock it again."
+            f"{file}: {name} {version} has no wheel for Python {python} on Linux (x86-64), and packages "
+            "of a lock are not built from source. Choose a version that has one, or another Python, and lock "
+            "it again, or give requirements with the line --no-binary."
         )
     hashes = tuple(f"sha256:{wheel.sha256}" for wheel in wheels)
     return LockedPackage(name, version, hashes, index, wheels[0].size)

@@ -87,9 +87,11 @@ def _without_wheel(text: str, python: str) -> str:
     match = _NO_WHEEL.search(text) or _NO_WHEEL_HINT.search(text)
     if match is None or ("no usable wheels" not in text and "has no wheels" not in text):
         return ""
+    name = _NAME.split(match[1])[0]
     return (
-        f"{match[1]} has no wheel for Python {python} on Linux (x86-64), and nothing is built from source "
-        "here. Choose a version that has one, or another version of Python."
+        f"{match[1]} has no wheel for Python {python} on Linux (x86-64). Choose a version that has one, or "
+        f"another version of Python, or let a node build it from source with the line "
+        f"--no-binary {name}."
     )
 
 

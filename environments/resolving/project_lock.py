@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from django.conf import settings
@@ -16,8 +17,8 @@ from environments.packages.file_list import read_wheels, record_wheels
 from environments.projects.pylock import lock_from_pylock
 from environments.projects.pyproject import Pyproject, check_python_fits, read_pyproject
 from environments.projects.source_text import PYLOCK, PYPROJECT, UV_LOCK, ProjectSource, parse_toml
+from environments.requirement_list import RequirementList
 from environments.resolving.limited_process import limited_command
-from environments.resolving.requirements import resolve_requirements
 from environments.resolving.uv_process import uv_environ, uv_limits
 from trainhub_launch.errors import SpecError
 
@@ -25,15 +26,20 @@ EXPORT_S = 30
 _CREDENTIALS = re.compile(r"(https?://)[^/@\s]+@")
 
 
-def lock_project(version: EnvironmentVersion, source: ProjectSource) -> str:
-    """Returns the lock for the version's Python. Raises Unresolvable."""
+def lock_project(
+    version: EnvironmentVersion,
+    source: ProjectSource,
+    resolve: Callable[[EnvironmentVersion, RequirementList], str],
+) -> str:
+    """Returns the lock for the version's Python. `resolve`: locks requirements where there is no lock.
+    Raises Unresolvable, and what `resolve` raises."""
     try:
         if source.pylock:
             return _record_and_lock(version, source.pylock, PYLOCK)
         project = read_pyproject(source.pyproject, has_lock=bool(source.uv_lock))
         check_python_fits(project.requires_python, version.python, PYPROJECT)
         if not source.uv_lock:
-            return resolve_requirements(version, project.requirements)
+            return resolve(version, project.requirements)
         _check_is_current(project, source.uv_lock)
         return _record_and_lock(version, _export(source, project), UV_LOCK)
     except SpecError as error:

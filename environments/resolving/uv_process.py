@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,37 +40,64 @@ class Resolution:
     pylock: str = ""
 
 
-def run_uv(requirements: str, python: str, variables: Mapping[str, str]) -> Resolution:
+@dataclass(frozen=True)
+class SourcePackage:
+    """A package that is locked as source, with what its metadata would say: `dependencies` and `extras`. uv
+    takes these instead of building it, which would run its code."""
+
+    name: str
+    dependencies: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+
+
+def run_uv(
+    requirements: str, python: str, variables: Mapping[str, str], sources: Sequence[SourcePackage] = ()
+) -> Resolution:
     """Returns what uv makes of the requirements for this version of Python: for the first platform, or for
     the second if a package has no wheel for the first. Raises OSError if uv cannot be started."""
     platform, second = PLATFORMS
     with tempfile.TemporaryDirectory(prefix="trainhub-resolve-") as name:
         folder = Path(name)
-        resolution = _run(folder, requirements, python, platform, variables)
+        options = _source_options(folder, sources)
+        resolution = _run(folder, requirements, [*_compile(python, platform), *options], variables)
         if NO_WHEEL_FOR_PLATFORM in resolution.message:
             # In the same folder, so that what was downloaded is not downloaded again.
             platform = second
-            resolution = _run(folder, requirements, python, second, variables)
+            resolution = _run(folder, requirements, [*_compile(python, second), *options], variables)
         if not resolution.lock:
             return resolution
-        return replace(resolution, pylock=_as_pylock(folder, python, platform, variables))
+        pylock = _as_pylock(folder, [*_compile(python, platform), *options], variables)
+        return replace(resolution, pylock=pylock)
 
 
-def _as_pylock(folder: Path, python: str, platform: str, variables: Mapping[str, str]) -> str:
+def _source_options(folder: Path, sources: Sequence[SourcePackage]) -> list[str]:
+    """Returns the options that let uv take these packages as source."""
+    if not sources:
+        return []
+    # Without a version: it holds for all that uv considers, so that it never builds one for its metadata.
+    entries = (
+        f"[[dependency-metadata]]\nname = {json.dumps(source.name)}\n"
+        f"requires-dist = {json.dumps(source.dependencies)}\nprovides-extra = {json.dumps(source.extras)}\n"
+        for source in sources
+    )
+    settings = folder / "uv.toml"
+    settings.write_text("\n".join(entries))
+    return [f"--config-file={settings}", *(f"--no-binary={source.name}" for source in sources)]
+
+
+def _as_pylock(folder: Path, command: list[str], variables: Mapping[str, str]) -> str:
     """Returns the lock in the folder as pylock.toml, from uv's cache in the folder alone."""
-    lock, output = folder / LOCK_FILE, folder / "pylock.toml"
-    options = ["--offline", "--no-deps", "--format=pylock.toml"]
-    command = [*_compile(python, platform, lock, output), *options]
-    is_done = _run_within_limits(folder, command, variables, folder / "pylock.log") == 0
+    output = folder / "pylock.toml"
+    options = ["--offline", "--no-deps", "--format=pylock.toml", f"--output-file={output}"]
+    argv = [*command, *options, str(folder / LOCK_FILE)]
+    is_done = _run_within_limits(folder, argv, variables, folder / "pylock.log") == 0
     return output.read_text() if is_done and output.stat().st_size <= MAX_PYLOCK_BYTES else ""
 
 
-def _run(
-    folder: Path, requirements: str, python: str, platform: str, variables: Mapping[str, str]
-) -> Resolution:
+def _run(folder: Path, requirements: str, command: list[str], variables: Mapping[str, str]) -> Resolution:
     source, lock, log = (folder / file for file in ("requirements.txt", LOCK_FILE, "uv.log"))
     source.write_text(requirements)
-    code = _run_within_limits(folder, _compile(python, platform, source, lock), variables, log)
+    code = _run_within_limits(folder, [*command, f"--output-file={lock}", str(source)], variables, log)
     message = read_start(log, MAX_MESSAGE_BYTES)
     if code != 0 or not lock.exists():
         return Resolution("", message, code is None)
@@ -81,7 +109,11 @@ def _run(
 def _run_within_limits(
     folder: Path, command: list[str], variables: Mapping[str, str], log: Path
 ) -> int | None:
-    return run_limited(command, {**uv_environ(folder), **variables}, log, uv_limits())
+    environ = {**uv_environ(folder), **variables}
+    if any(item.startswith("--config-file=") for item in command):
+        # The file replaces all others; uv refuses both together.
+        del environ["UV_NO_CONFIG"]
+    return run_limited(command, environ, log, uv_limits())
 
 
 def uv_limits() -> ProcessLimits:
@@ -102,7 +134,7 @@ def uv_environ(folder: Path) -> dict[str, str]:
     }
 
 
-def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
+def _compile(python: str, platform: str) -> list[str]:
     return [
         find_uv_bin(),
         "pip",
@@ -115,10 +147,8 @@ def _compile(python: str, platform: str, source: Path, lock: Path) -> list[str]:
         f"--python={sys.executable}",
         f"--python-version={python}",
         f"--python-platform={platform}",
-        # Never a source distribution: building one, also for its metadata, runs its code.
+        # Never a source distribution without known metadata: building one for it runs its code.
         "--only-binary=:all:",
         "--generate-hashes",
         "--emit-index-annotation",
-        f"--output-file={lock}",
-        str(source),
     ]

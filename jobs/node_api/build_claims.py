@@ -14,7 +14,7 @@ from jobs.builds.states import BuildPurpose, BuildState
 from jobs.image_registry import tickets
 from jobs.node_api.build_assignment import GRACE_S
 from jobs.node_api.refusals import Refused
-from jobs.order_downloads.package_tickets import package_access
+from jobs.order_downloads.package_tickets import making_package_access, package_access
 from jobs.version_builds.tickets import making_order
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
@@ -58,8 +58,7 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
 
 
 def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
-    ref = EnvironmentRef(build.name, build.version)
-    index, ticket = package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
+    index, ticket = _package_access(build, hub_url)
     image_registry = tickets.registry_of_build(build, hub_url)
     make = making_order(build, hub_url)
     return NodeOrder(
@@ -77,6 +76,13 @@ def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
         kind=OrderKind.BUILD,
         make=make,
     )
+
+
+def _package_access(build: EnvironmentBuild, hub_url: str) -> tuple[str, str]:
+    if build.purpose == BuildPurpose.MAKE:
+        return making_package_access(build, hub_url)
+    ref = EnvironmentRef(build.name, build.version)
+    return package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
 
 
 def _environment(build: EnvironmentBuild) -> EnvironmentSpec:

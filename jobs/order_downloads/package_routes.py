@@ -11,11 +11,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from environments.models import EnvironmentVersion, LockedFile
+from environments.models import LockedFile
 from environments.packages import package_store
 from environments.packages.upstream import FetchFailed
 from environments.packages.wheel_metadata import read_metadata
-from jobs.order_downloads.package_tickets import order_of_ticket, version_of_order
+from jobs.order_downloads.package_tickets import OrderFiles, files_of_order, order_of_ticket
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
@@ -29,8 +29,8 @@ NO_SNIFFING = {"X-Content-Type-Options": "nosniff", **PRIVATE}
 @problem_responses
 async def prepare(request: Request) -> Response:
     """Fetches the files of the lock from their indexes, and says how many the hub has."""
-    version = await _version(request)
-    progress = await in_thread(_prepare, version)
+    files = await _files(request)
+    progress = await in_thread(_prepare, files)
     failures = [{"file": file, "reason": reason} for file, reason in progress.failures]
     body = {
         "files": progress.files,
@@ -44,9 +44,9 @@ async def prepare(request: Request) -> Response:
 @problem_responses
 async def project(request: Request) -> Response:
     """Lists the files of a package, for pip and uv."""
-    version = await _version(request)
+    allowed = await _files(request)
     name = request.path_params["name"]
-    files = await in_thread(_files_of_project, version, name)
+    files = await in_thread(_files_of_project, allowed, name)
     if not files:
         raise not_found(f"The lock of this order names no package {name[:100]!r}.")
     # Relative, so that no proxy in front of the hub changes what it leads to.
@@ -59,13 +59,13 @@ async def project(request: Request) -> Response:
 @problem_responses
 async def file(request: Request) -> Response:
     """Serves a file of the lock, or with `.metadata` behind its name the metadata in it; supports Range."""
-    version = await _version(request)
+    allowed = await _files(request)
     sha256, filename = request.path_params["sha256"], request.path_params["filename"]
     wheel = filename.removesuffix(METADATA)
-    row = await in_thread(_locked_file, version, sha256, wheel)
+    row = await in_thread(_locked_file, allowed, sha256, wheel)
     if row is None:
         raise not_found("The lock of this order names no such file.")
-    if not await in_thread(package_store.is_stored, sha256):
+    if not await in_thread(package_store.is_stored, row):
         await _fetch(row)
     if filename != wheel:
         data = await in_thread(read_metadata, sha256)
@@ -75,15 +75,15 @@ async def file(request: Request) -> Response:
     return StoredFileResponse(blobs.path(sha256), sha256=sha256, filename=wheel, headers=NO_SNIFFING)
 
 
-async def _version(request: Request) -> EnvironmentVersion:
+async def _files(request: Request) -> OrderFiles:
     order = order_of_ticket(request.headers.get("authorization", ""))
     if order is None:
         detail = "The ticket of an order is needed."
         raise Problem(401, "Not signed in", detail, WWW_Authenticate='Basic realm="packages"')
-    version = await in_thread(version_of_order, *order)
-    if version is None:
+    files = await in_thread(files_of_order, *order)
+    if files is None:
         raise Problem(403, "Over", "This attempt is over, and with it its ticket.")
-    return version
+    return files
 
 
 async def _fetch(row: LockedFile) -> None:
@@ -94,16 +94,16 @@ async def _fetch(row: LockedFile) -> None:
         raise Problem(502, "Not fetched", f"The hub could not get {row.filename}: {error}.") from error
 
 
-def _prepare(version: EnvironmentVersion) -> package_store.PackageProgress:
-    return package_store.prepare_files([*version.files.filter(is_preferred=True)])
+def _prepare(files: OrderFiles) -> package_store.PackageProgress:
+    return package_store.prepare_files([*files.rows.filter(is_preferred=True)])
 
 
-def _files_of_project(version: EnvironmentVersion, name: str) -> list[LockedFile]:
-    return [*version.files.filter(project=name).order_by("filename")]
+def _files_of_project(files: OrderFiles, name: str) -> list[LockedFile]:
+    return [*files.rows.filter(project=name).order_by("filename")]
 
 
-def _locked_file(version: EnvironmentVersion, sha256: str, filename: str) -> LockedFile | None:
-    return version.files.filter(sha256=sha256, filename=filename).first()
+def _locked_file(files: OrderFiles, sha256: str, filename: str) -> LockedFile | None:
+    return files.rows.filter(sha256=sha256, filename=filename).first()
 
 
 def _as_json(name: str, links: Iterable[tuple[LockedFile, str]]) -> dict[str, Any]:

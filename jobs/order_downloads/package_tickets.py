@@ -11,13 +11,16 @@ import hashlib
 import hmac
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from environments import catalog
-from environments.models import EnvironmentVersion
+from environments.models import EnvironmentVersion, LockedFile
 from environments.packages.file_list import has_all_files
 from jobs.builds.models import BUILD_ATTEMPT, is_build_id
+from jobs.builds.states import BuildPurpose
 from jobs.models import Attempt, EnvironmentBuild
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import EnvironmentRef
@@ -28,6 +31,20 @@ USER = "trainhub"
 ADDRESS = "/api/v1/node/packages"
 # Runs and builds have ids of 32 hexadecimal digits.
 _TICKET = re.compile(rf"{PREFIX}_([0-9a-f]{{32}})_([0-9]{{1,9}})_[A-Za-z0-9_-]{{43}}\Z")
+
+
+@dataclass(frozen=True)
+class OrderFiles:
+    """The package files that an order may get. `with_build_files`: those, too, that only building others of
+    the version's packages needs."""
+
+    version: EnvironmentVersion
+    with_build_files: bool = False
+
+    @property
+    def rows(self) -> QuerySet[LockedFile]:
+        rows = LockedFile.objects.filter(version=self.version).select_related("version__environment")
+        return rows if self.with_build_files else rows.filter(is_for_build=False)
 
 
 def package_ticket(order: str, attempt: int) -> str:
@@ -50,13 +67,24 @@ def package_access(
     return f"{hub_url.rstrip('/')}{ADDRESS}", package_ticket(order, attempt)
 
 
-def version_of_order(order: str, attempt: int) -> EnvironmentVersion | None:
-    """Returns the environment that the order installs; None once the order is over."""
-    if is_build_id(order):
-        build = EnvironmentBuild.objects.select_related("own_version__environment")
-        row = build.filter(pk=order, ended_at=None).first()
-        return row.own_version if row is not None and attempt == BUILD_ATTEMPT else None
-    return _version_of_run(order, attempt)
+def making_package_access(build: EnvironmentBuild, hub_url: str) -> tuple[str, str]:
+    """Returns the same for a build that makes what a version consists of."""
+    if build.own_version is None or not build.own_version.files.exists():
+        return "", ""
+    ticket = package_ticket(build.pk, BUILD_ATTEMPT)
+    return f"{hub_url.rstrip('/')}{ADDRESS}/{build.pk}/{BUILD_ATTEMPT}", ticket
+
+
+def files_of_order(order: str, attempt: int) -> OrderFiles | None:
+    """Returns the files that the node needs for the order; None once the order is over."""
+    if not is_build_id(order):
+        version = _version_of_run(order, attempt)
+        return OrderFiles(version) if version is not None else None
+    builds = EnvironmentBuild.objects.select_related("own_version__environment")
+    build = builds.filter(pk=order, ended_at=None).exclude(own_version=None).first()
+    if build is None or build.own_version is None or attempt != BUILD_ATTEMPT:
+        return None
+    return OrderFiles(build.own_version, with_build_files=build.purpose == BuildPurpose.MAKE)
 
 
 def _version_of_run(run: str, attempt: int) -> EnvironmentVersion | None:

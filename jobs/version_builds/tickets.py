@@ -49,7 +49,7 @@ def is_ticket_of_build(header: str, build_id: str) -> bool:
 def open_build(build_id: str) -> EnvironmentBuild | None:
     """Returns the build that its node may upload for now; None once its node's part is over."""
     builds = EnvironmentBuild.objects.select_related(
-        "own_version__environment__workspace", "own_version__created_by"
+        "own_version__environment__workspace", "own_version__created_by", "node"
     )
     return (
         builds.filter(

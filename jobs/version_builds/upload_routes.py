@@ -156,6 +156,8 @@ def _finish(build: EnvironmentBuild, writer: BlobWriter, sha256: str) -> None:
 
 def _accept(build: EnvironmentBuild, result: dict[str, Any]) -> None:
     files = dict(build.files.values_list("sha256", "size_bytes"))
+    # What the hub itself knows, whatever the node says.
+    result |= {"build": build.pk, "node": build.node.name}
     try:
         with transaction.atomic():
             made_versions.accept_made(_version(build), result, files)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from trainhub_launch.machine import CONDA, CONTAINERS, IMAGE_BUILDS
+from trainhub_launch.machine import CONDA, CONTAINERS, IMAGE_BUILDS, WHEEL_BUILDS
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text
 
@@ -23,6 +23,7 @@ _LACKING = {
         "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed, "
         "and upgrade it"
     ),
+    WHEEL_BUILDS: "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)",
 }
 
 

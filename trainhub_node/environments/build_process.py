@@ -13,9 +13,10 @@ from trainhub_node.supervisor.gang import Gang
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import NoReturn
 
+    from trainhub_node.environments.code_limits import CodeLimits
     from trainhub_node.environments.progress_report import BuildProgress
     from trainhub_node.isolation.namespaces import Namespaces
 else:
@@ -29,7 +30,8 @@ class BuildProcess:
     """Runs the programs of one build of the environment in `folder`.
 
     `scratch`: a folder of the builder's for everything else. `builder`: the user id that builds, None for the
-    agent's own account. `namespaces`: those of the build, if it has its own."""
+    agent's own account. `namespaces`: those of the build, if it has its own. `limits`: what programs that run
+    code of packages may not."""
 
     def __init__(
         self,
@@ -39,12 +41,14 @@ class BuildProcess:
         *,
         builder: int | None,
         namespaces: Namespaces | None = None,
+        limits: CodeLimits | None = None,
     ) -> None:
         self._gang = gang
         self._folder = folder
         self._scratch = scratch
         self._builder = builder
         self._namespaces = namespaces
+        self._limits = limits
 
     def write(self, sentence: str) -> None:
         """Writes a line of the agent to the build log."""
@@ -77,10 +81,21 @@ class BuildProcess:
             self._exec(argv, {**self._environment(), **extra}, log)
         os.close(log)
         try:
-            return process_wait.wait_for_exit(self._gang, pid, report.write)
+            return process_wait.wait_for_exit(self._gang, pid, self._on_poll(report))
         except BaseException:
             process_wait.end_group(pid)
             raise
+
+    def _on_poll(self, report: ProgressReport) -> Callable[[], None]:
+        limits = self._limits
+        if limits is None:
+            return report.write
+
+        def poll() -> None:
+            limits.check()
+            report.write()
+
+        return poll
 
     def tail(self) -> list[str]:
         """Returns the last lines of the build log, without empty ones."""
@@ -115,6 +130,8 @@ class BuildProcess:
                 # Opened before the account changes, which may not enter the folder in which the agent has uv.
                 # No other program: a Python that cannot read its own library takes that of another one.
                 program = os.open(argv[0], os.O_RDONLY | os.O_CLOEXEC)
+            if self._limits is not None:
+                self._limits.enter()
             if self._builder is not None:
                 builder_account.switch_to_builder(self._builder)
             if self._namespaces is None:

@@ -18,11 +18,13 @@ from trainhub_launch.machine import (
     NETWORK,
     OWN_ACCOUNTS,
     SECRETS,
+    WHEEL_BUILDS,
 )
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.conda_support import find_rattler
+from trainhub_node.launch.uv_support import usable_uv
 from trainhub_node.machine.host import memory_total
 from trainhub_node.run_account import Account
 from trainhub_node.settings import NodeSettings
@@ -127,6 +129,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (BUILDS, True),
         (NETWORK, settings.network is not None),
         (CONDA, bool(find_rattler())),
+        (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
     return tuple(name for name, can in known if can)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import importlib
 import os
 import pwd
 
 from trainhub_launch.order import IMAGE, MAKE, NodeOrder, OrderKind
 from trainhub_node.containers import discovery
-from trainhub_node.environments import builder_account
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.conda_support import find_rattler
 from trainhub_node.launch.person_accounts import person_account
+from trainhub_node.launch.uv_support import usable_uv
 from trainhub_node.run_account import Account
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
@@ -59,7 +57,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "environments": str(settings.environments),
         "packages": str(settings.packages),
         "image_builds": str(settings.image_builds),
-        "uv": _uv_path() if builder_account.is_installer_free(settings.uids) else "",
+        "uv": usable_uv(settings),
         "digest": order.environment.digest,
         "pip": pip,
         "account": dataclasses.asdict(account) if account else None,
@@ -83,16 +81,6 @@ def attempt_account(
     if number is None:
         return settings.run_as
     return Account(name=f"run{number}", uid=number, gid=number, home=folder.home)
-
-
-@functools.cache
-def _uv_path() -> str:
-    """Returns the program of uv that was installed with this agent, "" without one: an agent that was
-    upgraded in an older environment may lack it."""
-    try:
-        return str(os.path.realpath(importlib.import_module("uv").find_uv_bin()))
-    except (ImportError, FileNotFoundError):
-        return ""
 
 
 def _homes() -> set[str]:

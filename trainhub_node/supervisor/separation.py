@@ -10,7 +10,7 @@ from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from trainhub_node.supervisor.gang import Gang
@@ -60,10 +60,12 @@ def separate(gang: Gang) -> None:
     gang.namespaces = _make(gang, view, "launch")
 
 
-def separate_build(gang: Gang, folder: str, scratch: str) -> namespaces.Namespaces | None:
+def separate_build(
+    gang: Gang, folder: str, scratch: str, visible: Sequence[str] = ()
+) -> namespaces.Namespaces | None:
     """Returns namespaces in which the agent's account builds an environment, because a build may execute what
-    its packages contain: it can write into `folder` and `scratch` only. None where runs have none. Raises
-    PreparationFailed."""
+    its packages contain: it can write into `folder` and `scratch` only, and read `visible` besides what runs
+    can. None where runs have none. Raises PreparationFailed."""
     terms = gang.terms.get("isolation")
     if not terms or not terms.get("agent_account"):
         return None
@@ -73,7 +75,7 @@ def separate_build(gang: Gang, folder: str, scratch: str) -> namespaces.Namespac
         own=scratch,
         temporary=temporary,
         hidden=terms["hidden"],
-        visible=_installations(gang),
+        visible=[*_installations(gang), *visible],
         writable=[folder],
         files={},
         devices=devices.device_nodes(set())[0],

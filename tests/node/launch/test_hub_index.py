@@ -24,7 +24,7 @@ from trainhub_node.agent import Agent
 from trainhub_node.environments import builder_account
 from trainhub_node.environments.hub_index import without_indexes
 from trainhub_node.environments.uv_install import uv_error
-from trainhub_node.launch import cache, terms
+from trainhub_node.launch import cache, uv_support
 
 USE = "import tinylib\nprint(tinylib.VERSION, tinylib.__cached__)\n"
 TICKET = "thk_ticket-of-the-tests"
@@ -155,7 +155,7 @@ class TestInstall:
     def test_without_uv_pip_does_it(
         self, hub: FakeHub, agent: Agent, index: OrderIndex, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(terms, "_uv_path", str)
+        monkeypatch.setattr(uv_support, "_uv_path", str)
         index.add("tinylib")
         key = hub.give(ordered(hub, index, locked(index, "tinylib")))
         fact = hub.wait_done(key, 120)

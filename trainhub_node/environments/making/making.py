@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # The name of the work in an order -> module with a function `make`, loaded only for such an order.
-KINDS = {"dockerfile": "trainhub_node.environments.making.image_build"}
+KINDS = {
+    "dockerfile": "trainhub_node.environments.making.image_build",
+    "wheels": "trainhub_node.environments.making.wheel_build",
+}
 
 
 def make(gang: Gang) -> None:

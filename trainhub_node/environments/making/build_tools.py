@@ -1,0 +1,96 @@
+"""What a build from source finds: programs of the node, variables, and a C++ compiler that adds flags."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+
+from trainhub_node.supervisor import variables as base_variables
+from trainhub_node.supervisor.gang import PreparationFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from trainhub_node.environments.build_process import BuildProcess
+
+COMPILER = "c++"
+# A unit of PyTorch's or TensorFlow's headers needs about this.
+BYTES_PER_JOB = 2 * 2**30
+
+
+def check_programs(package: Mapping[str, Any]) -> None:
+    """Raises PreparationFailed if this node lacks programs that the build needs."""
+    missing = [(name, debian) for name, debian in package["programs"] if _which(name) is None]
+    if missing:
+        names = ", ".join(name for name, _ in missing)
+        packages = " ".join(dict.fromkeys(debian for _, debian in missing))
+        raise PreparationFailed(
+            "environment",
+            f"{package['name']} cannot be built on this node without {names}. Install it there (Debian: "
+            f"apt-get install {packages}), or build on another node.",
+        )
+
+
+def build_variables(package: Mapping[str, Any], environment: str, work: str) -> dict[str, str]:
+    """Returns the variables of the build of one package."""
+    path = f"{environment}/bin:{_path()}"
+    flags = f"-j{_jobs()}"
+    result = {"PATH": path, "MAKEFLAGS": flags, "CMAKE_BUILD_PARALLEL_LEVEL": flags[2:], **uv_variables(work)}
+    if package["compiler_flags"]:
+        result["CXX"] = compiler_path(work, package)
+    return result | dict(package["variables"])
+
+
+def uv_variables(work: str) -> dict[str, str]:
+    return {
+        "HOME": f"{work}/home",
+        "UV_CACHE_DIR": f"{work}/cache",
+        "UV_NO_CONFIG": "1",
+        "UV_OFFLINE": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "NO_COLOR": "1",
+    }
+
+
+def compiler_path(work: str, package: Mapping[str, Any]) -> str:
+    return f"{work}/{package['name']}-{COMPILER}"
+
+
+def write_compiler(process: BuildProcess, package: Mapping[str, Any]) -> None:
+    """Writes the script that calls the C++ compiler of the node with further flags for some arguments. Before
+    any process of the builder runs."""
+    if not package["compiler_flags"]:
+        return
+    cases = "".join(_case(patterns, flags) for patterns, flags in package["compiler_flags"])
+    compiler = _which("g++") or "g++"
+    path = process.write_file(
+        f"{package['name']}-{COMPILER}", f'#!/bin/sh\n{cases}exec {shlex.quote(compiler)} "$@"\n'
+    )
+    os.chmod(path, 0o755)  # noqa: S103 - the builder runs it
+
+
+def _case(patterns: list[str], flags: list[str]) -> str:
+    matching = "|".join(map(_pattern, patterns))
+    return f'case "$*" in {matching}) set -- "$@" {" ".join(map(shlex.quote, flags))};; esac\n'
+
+
+def _pattern(text: str) -> str:
+    """Returns a pattern of the shell in which only `*` has a meaning."""
+    return "*".join(map(shlex.quote, text.split("*")))
+
+
+def _which(name: str) -> str | None:
+    return shutil.which(name, path=_path())
+
+
+def _path() -> str:
+    return base_variables.base_environment(None)["PATH"]
+
+
+def _jobs() -> int:
+    """Returns how many compilers may run at once."""
+    memory = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(len(os.sched_getaffinity(0)), memory // BYTES_PER_JOB))
