@@ -20,7 +20,7 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
 # can be limited; the agent keeps secrets in memory only; it ends runs that use too much of the disk;
 # connections to ports of other runs and to metadata of the cloud are refused; it installs locked environments
 # from the hub's own index; it takes orders to build an environment; runs can be in containers; it makes conda
-# environments.
+# environments; it takes the packages of these from the hub.
 CAPABILITIES = (
     "isolation:range",
     "namespaces",
@@ -32,8 +32,21 @@ CAPABILITIES = (
     "builds",
     "containers",
     "conda",
+    "hub-conda",
 )
-OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK, HUB_INDEX, BUILDS, CONTAINERS, CONDA = CAPABILITIES
+(
+    OWN_ACCOUNTS,
+    NAMESPACES,
+    CGROUP,
+    SECRETS,
+    DISK,
+    NETWORK,
+    HUB_INDEX,
+    BUILDS,
+    CONTAINERS,
+    CONDA,
+    HUB_CONDA,
+) = CAPABILITIES
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 

@@ -1,4 +1,5 @@
-"""The bytes of locked wheels: each is fetched once from its index, when a node first needs it, and kept."""
+"""The bytes of locked files: each is fetched once from its index or channel, when a node first needs it, and
+kept."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from django.db import close_old_connections
 
 from environments.models import LockedFile, PackageFile
-from environments.packages.upstream import FetchFailed, download_wheel
+from environments.packages.upstream import FetchFailed, download_package
 from workspaces.stored_files import blobs
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class _Fetches:
         try:
             if is_stored(file.sha256):
                 return
-            size = download_wheel(file)
+            size = download_package(file)
             PackageFile.objects.get_or_create(sha256=file.sha256, defaults={"size_bytes": size})
             log.info("Fetched %s (%d bytes)", file.filename, size)
         except FetchFailed as error:

@@ -44,7 +44,7 @@ def lock_project(version: EnvironmentVersion, source: ProjectSource) -> str:
 
 def _record_and_lock(version: EnvironmentVersion, pylock: str, name: str) -> str:
     lock = lock_from_pylock(parse_toml(pylock, name), version.python, name)
-    record_wheels(version, read_wheels(pylock), lock)
+    record_wheels(version, read_wheels(pylock), lock, version.python)
     return lock
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from environments.errors import Unresolvable
 from environments.indexes.index_address import IndexCredentials
@@ -25,9 +25,11 @@ def resolve_requirements(
     source: RequirementList,
     python: str = "",
     more: Mapping[str, str] | None = None,
+    provided: Container[str] = (),
 ) -> str:
     """Returns the lock of the requirements for a minor version of Python, by default the version's. `more`:
-    variables of uv that add to those of the hub's indexes. Raises Unresolvable."""
+    variables of uv that add to those of the hub's indexes. `provided`: packages that nodes do not install,
+    by their normalised names. Raises Unresolvable."""
     python = python or version.python
     try:
         for url in filter(None, (source.index_url, *source.extra_index_urls)):
@@ -54,9 +56,9 @@ def resolve_requirements(
             f"None of the hashes that the requirements give for {error.args[0]} is that of a file on the "
             "index. Correct them, or remove them."
         ) from error
-    # The hub serves the files of versions of kind pip only.
-    if resolution.pylock and version.python:
-        record_wheels(version, read_wheels(resolution.pylock), lock)
+    if resolution.pylock:
+        wheels = [wheel for wheel in read_wheels(resolution.pylock) if wheel.project not in provided]
+        record_wheels(version, wheels, lock, python)
     lock = with_sizes(lock, _sizes(resolution.pylock, python))
     return "\n".join((*source.index_lines, mask_credentials(lock, credentials.values())))
 

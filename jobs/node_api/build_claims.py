@@ -58,7 +58,7 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
 
 def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
     ref = EnvironmentRef(build.name, build.version)
-    index, ticket = package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
+    index, ticket = package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, build.node, hub_url)
     image_registry = tickets.registry_of_build(build, hub_url)
     return NodeOrder(
         run=build.pk,

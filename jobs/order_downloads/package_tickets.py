@@ -10,12 +10,15 @@ from collections.abc import Mapping
 
 from django.conf import settings
 
+from clusters.models import Node
 from environments import catalog
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import has_all_files
+from environments.states import EnvironmentKind
 from jobs.builds.models import BUILD_ATTEMPT, is_build_id
 from jobs.models import Attempt, EnvironmentBuild
 from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import HUB_CONDA
 from trainhub_launch.spec import EnvironmentRef
 from workspaces.models import Workspace
 
@@ -32,13 +35,16 @@ def package_ticket(order: str, attempt: int) -> str:
     return PREFIX + base64.urlsafe_b64encode(mac).decode().rstrip("=")
 
 
-def package_access(
-    order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace, hub_url: str
+def package_access(  # noqa: PLR0917 - what an order is made of
+    order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace, node: Node, hub_url: str
 ) -> tuple[str, str]:
     """Returns the address at which a node finds the packages of its order, and the ticket; two empty texts if
     the hub does not know the files of that environment."""
     version = _own_version(ref, workspace)
     if version is None or not has_all_files(version):
+        return "", ""
+    if version.kind == EnvironmentKind.CONDA and HUB_CONDA not in node.capabilities.split():
+        # An older agent would take the lock of pip's part for that of the whole environment.
         return "", ""
     return f"{hub_url.rstrip('/')}{ADDRESS}/{order}/{attempt}", package_ticket(order, attempt)
 

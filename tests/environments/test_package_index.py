@@ -241,13 +241,13 @@ class TestFetch:
         self, index: PackageIndex, url: str, words: str
     ) -> None:
         with pytest.raises(upstream.FetchFailed, match=words):
-            upstream.download_wheel(self.file(url))
+            upstream.download_package(self.file(url))
 
     def test_is_limited_to_the_size_of_the_index(self, index: PackageIndex) -> None:
         sha256 = index.add("tinylib")
         url = index.url.replace("/simple", f"/files/{TINYLIB}")
         with pytest.raises(upstream.FetchFailed, match="more than the 3 bytes"):
-            upstream.download_wheel(self.file(url, sha256, 3))
+            upstream.download_package(self.file(url, sha256, 3))
         assert not blobs.exists(sha256)
 
     def test_reads_folders_that_the_operator_has_given_to_pip(
@@ -257,7 +257,7 @@ class TestFetch:
         monkeypatch.setenv("PIP_FIND_LINKS", str(index.folder))
         upstream._settings_at.cache_clear()
         url = (index.folder / TINYLIB).as_uri()
-        assert upstream.download_wheel(self.file(url, sha256)) > 0
+        assert upstream.download_package(self.file(url, sha256)) > 0
         assert blobs.exists(sha256)
 
 
@@ -267,7 +267,7 @@ def test_a_lock_opens_no_stored_file_of_others_by_its_hash(who: Principal, index
     sha256 = index.add("tinylib")
     version = resolved(who)
     (row,) = version.files.all()
-    upstream.download_wheel(row)
+    upstream.download_package(row)
     (index.folder / TINYLIB).unlink()
     assert not package_store.is_stored(sha256)
     with pytest.raises(upstream.FetchFailed, match="404"):

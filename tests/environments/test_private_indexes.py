@@ -11,7 +11,7 @@ import pytest
 from environments import changes, tasks
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion
-from environments.packages.upstream import FetchFailed, download_wheel
+from environments.packages.upstream import FetchFailed, download_package
 from environments.requirement_list import read_requirements
 from tests.environments.package_index import PackageIndex
 from tests.people import make_owner, principal_of
@@ -135,8 +135,8 @@ def test_the_hub_fetches_the_wheels_for_nodes_with_the_secret(
     keep_secret("INDEX_PASSWORD", PASSWORD)
     version = resolved(who, f"-i {address(private, 'reader:${INDEX_PASSWORD}')}\nours\n")
     wheel = version.files.get(project="ours")
-    assert download_wheel(wheel) == (private.folder / wheel.filename).stat().st_size
+    assert download_package(wheel) == (private.folder / wheel.filename).stat().st_size
     assert PASSWORD not in wheel.url
     private.login = "reader:another password"
     with pytest.raises(FetchFailed, match="answers 401"):
-        download_wheel(wheel)
+        download_package(wheel)

@@ -150,11 +150,16 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or ""
 
 
+def hub_proxies(gang: Gang) -> dict[str, str]:
+    """Returns the proxies by which this node reaches the hub, by the scheme of addresses."""
+    by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in _hub_source(gang).uv.items()}
+    return {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
+
+
 def _ask(gang: Gang) -> dict[str, Any]:
     url = f"{gang.order['package_index']}/"
     context = ssl.create_default_context(cafile=gang.terms["ca"] or None)
-    by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in _hub_source(gang).uv.items()}
-    proxies: dict[str, str] = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
+    proxies = hub_proxies(gang)
     opener = request.build_opener(request.ProxyHandler(proxies), request.HTTPSHandler(context=context))
     headers = {"Authorization": f"Bearer {gang.order['package_ticket']}", "Accept": "application/json"}
     with opener.open(request.Request(url, b"", headers), timeout=TIMEOUT_S) as answer:  # noqa: S310

@@ -13,6 +13,7 @@ from trainhub_launch.machine import (
     CGROUP,
     CONDA,
     DISK,
+    HUB_CONDA,
     HUB_INDEX,
     NAMESPACES,
     NETWORK,
@@ -125,6 +126,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (DISK, True),
         (HUB_INDEX, True),
         (BUILDS, True),
+        (HUB_CONDA, True),
         (NETWORK, settings.network is not None),
         (CONDA, bool(find_rattler())),
     )
