@@ -11,6 +11,7 @@ import pytest
 from environments import changes, tasks
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion
+from environments.packages.private_indexes import index_login
 from environments.packages.upstream import FetchFailed, download_package
 from environments.requirement_list import read_requirements
 from tests.environments.package_index import PackageIndex
@@ -127,6 +128,16 @@ def test_other_credentials_are_refused(user_info: str, words: str) -> None:
         read_requirements(f"--index-url https://{user_info}@host/simple\nx")
     assert error.value.message.startswith("line 1: ")
     assert words in error.value.message
+
+
+def test_also_those_below_pip_in_a_conda_file(who: Principal, private: PackageIndex) -> None:
+    keep_secret("INDEX_PASSWORD", PASSWORD)
+    index = f"-i {address(private, 'reader:${INDEX_PASSWORD}')}"
+    source = f"dependencies:\n- python\n- pip:\n  - {index}\n  - ours\n"
+    version = changes.create_version(who, "snake", "conda", source)
+    login = index_login(version, "http", private.url.split("/")[2])
+    assert login is not None
+    assert (login.username, login.password) == ("reader", PASSWORD)
 
 
 def test_the_hub_fetches_the_wheels_for_nodes_with_the_secret(
