@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -88,50 +89,64 @@ def lonely(hosts: Hosts) -> Iterator[Hosts]:
         yield changed
 
 
+@dataclass(frozen=True)
+class Sources:
+    """What only the machine of the hub reaches: a package index, a registry of images and `folder`."""
+
+    hosts: Hosts
+    index: PackageIndex
+    registry: ImageRegistry
+    folder: Path
+
+    @property
+    def requirements(self) -> list[str]:
+        return [f"--index-url {self.index.url}", "tinylib"]
+
+    def lock(self, kind: str, **source: object) -> None:
+        """Makes the environment of this kind, which has the kind's name."""
+        version = described(self.hosts.hub, {"name": f"own-{kind}", "kind": kind, **source})
+        assert version["state"] == "locked", version["failure"]
+
+
 @pytest.fixture(scope="module")
-def requirements(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Lines of a requirements file, with an index that only the machine of the hub reaches."""
-    with PackageIndex(tmp_path_factory.mktemp("index")).serving() as index:
-        index.add("tinylib", "1.0")
-        yield [f"--index-url {index.url}", "tinylib"]
-
-
-def lock_pip(hosts: Hosts, _: Path, requirements: list[str]) -> None:
-    lock(hosts, "pip", requirements=requirements, python="3.11")
-
-
-def lock_conda(hosts: Hosts, _: Path, requirements: list[str]) -> None:
-    """With a channel that is a folder on the machine of the hub, and a package of pip on top."""
-    channel = CondaChannel(Path(hosts.hub.settings["CONDA_CHANNEL_FOLDERS"]) / "channel")
-    channel.add_python()
-    channel.index()
-    dependencies = ["python=3.11", {"pip": requirements}]
-    lock(hosts, "conda", conda={"channels": [channel.folder.as_uri()], "dependencies": dependencies})
-
-
-def lock_image(hosts: Hosts, folder: Path, _: list[str]) -> None:
-    """With a private registry, which has ended once the version is locked."""
-    root = make_root(folder / "root")
-    (root / "usr/lib/python3.11/tinylib.py").write_text("VERSION = '1.0'\n")
+def sources(lonely: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sources]:
+    folder = tmp_path_factory.mktemp("sources")
     registry = ImageRegistry(folder / "registry")
-    reference = f"{registry.host}/team/train:1"
-    (folder / "author").mkdir()
+    (folder / "index").mkdir()
     try:
-        with private_podman(folder / "author") as podman:
-            podman.make_image(root)
-            login = f"--creds={USER}:{PASSWORD}"
-            podman("push", "--quiet", "--tls-verify=false", login, NAME, reference)
-        secret = {"value": LOGIN, "scope": "workspace"}
-        hosts.runs.client.put("/api/v1/secrets/REGISTRY/", json=secret).raise_for_status()
-        lock(hosts, "image", image=reference, registry_secret="REGISTRY")
+        with PackageIndex(folder / "index").serving() as index:
+            index.add("tinylib", "1.0")
+            yield Sources(lonely, index, registry, folder)
     finally:
         registry.stop()
 
 
-def lock(hosts: Hosts, kind: str, **source: object) -> None:
-    """Makes the environment of this kind, which has the kind's name."""
-    version = described(hosts.hub, {"name": f"own-{kind}", "kind": kind, **source})
-    assert version["state"] == "locked", version["failure"]
+def lock_pip(sources: Sources) -> None:
+    sources.lock("pip", requirements=sources.requirements, python="3.11")
+
+
+def lock_conda(sources: Sources) -> None:
+    """With a channel that is a folder, and a package of pip on top."""
+    channel = CondaChannel(Path(sources.hosts.hub.settings["CONDA_CHANNEL_FOLDERS"]) / "channel")
+    channel.add_python()
+    channel.index()
+    dependencies = ["python=3.11", {"pip": sources.requirements}]
+    sources.lock("conda", conda={"channels": [channel.folder.as_uri()], "dependencies": dependencies})
+
+
+def lock_image(sources: Sources) -> None:
+    """With a registry that wants a login."""
+    root = make_root(sources.folder / "root")
+    (root / "usr/lib/python3.11/tinylib.py").write_text("VERSION = '1.0'\n")
+    reference = f"{sources.registry.host}/team/train:1"
+    (sources.folder / "author").mkdir()
+    with private_podman(sources.folder / "author") as podman:
+        podman.make_image(root)
+        login = f"--creds={USER}:{PASSWORD}"
+        podman("push", "--quiet", "--tls-verify=false", login, NAME, reference)
+    secret = {"value": LOGIN, "scope": "workspace"}
+    sources.hosts.runs.client.put("/api/v1/secrets/REGISTRY/", json=secret).raise_for_status()
+    sources.lock("image", image=reference, registry_secret="REGISTRY")
 
 
 # How each is made, and what the log of the build says on both hosts.
@@ -143,11 +158,9 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_trains_on_both_hosts(
-    lonely: Hosts, kind: str, requirements: list[str], tmp_path: Path, frameworks_python: str
-) -> None:
+def test_trains_on_both_hosts(lonely: Hosts, kind: str, sources: Sources, frameworks_python: str) -> None:
     lock_kind, words = KINDS[kind]
-    lock_kind(lonely, tmp_path, requirements)
+    lock_kind(sources)
     assert {host.run("ip", "-4", "route").stdout.count("\n") for host in lonely.hosts} == {1}
 
     data = gzip.decompress((Path(frameworks_python).parent.parent / DIGITS).read_bytes()).decode()
