@@ -92,11 +92,11 @@ class EnvironmentVersion(models.Model):
 
 
 class LockedFile(models.Model):
-    """A wheel that a version may install. `project`: the normalised name of its package. `url`: where the
-    index has it, without a password; "" for one that a node has built (`BuiltWheel`). `size_bytes`: 0 if the
-    index does not say. `is_preferred`: the one of its package that the usual node takes; nodes with a newer
-    glibc may take another one. `is_for_build`: a wheel or source distribution that only building others of
-    the version's packages needs."""
+    """A wheel, or a package of conda (`is_conda`), that a version may install. `project`: the normalised name
+    of its package. `url`: where the index or channel has it, without a password; "" for a wheel that a node
+    has built (`BuiltWheel`). `size_bytes`: 0 if that does not say. `is_preferred`: the one of its package
+    that the usual node takes; nodes with a newer glibc may take another wheel. `is_for_build`: a wheel or
+    source distribution that only building others of the version's packages needs."""
 
     version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="files")
     project = models.CharField(max_length=200)
@@ -106,6 +106,7 @@ class LockedFile(models.Model):
     size_bytes = models.BigIntegerField(default=0)
     is_preferred = models.BooleanField(default=False)
     is_for_build = models.BooleanField(default=False)
+    is_conda = models.BooleanField(default=False)
 
     class Meta:
         constraints = [
@@ -117,9 +118,9 @@ class LockedFile(models.Model):
 
 
 class PackageFile(models.Model):
-    """A wheel whose bytes the hub has fetched from an index. It belongs to no workspace: what an index
-    publishes under a hash is the same for everybody. A row exists only for bytes that were fetched, so that
-    no lock opens another stored file by naming its hash."""
+    """A wheel or package of conda whose bytes the hub has fetched. It belongs to no workspace: what an index
+    or channel publishes under a hash is the same for everybody. A row exists only for bytes that were
+    fetched, so that no lock opens another stored file by naming its hash."""
 
     sha256 = models.CharField(max_length=64, unique=True)
     size_bytes = models.BigIntegerField()

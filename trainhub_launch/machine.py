@@ -20,8 +20,8 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
 # can be limited; the agent keeps secrets in memory only; it ends runs that use too much of the disk;
 # connections to ports of other runs and to metadata of the cloud are refused; it installs locked environments
 # from the hub's own index; it takes orders to build an environment; runs can be in containers; it makes conda
-# environments; it builds images from Dockerfiles; it builds wheels from
-# source distributions.
+# environments; it builds images from Dockerfiles; it builds wheels from source distributions; it takes the
+# packages of conda from the hub.
 CAPABILITIES = (
     "isolation:range",
     "namespaces",
@@ -35,9 +35,10 @@ CAPABILITIES = (
     "conda",
     "image-builds",
     "wheel-builds",
+    "hub-conda",
 )
 OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK = CAPABILITIES[:6]
-HUB_INDEX, BUILDS, CONTAINERS, CONDA, IMAGE_BUILDS, WHEEL_BUILDS = CAPABILITIES[6:]
+HUB_INDEX, BUILDS, CONTAINERS, CONDA, IMAGE_BUILDS, WHEEL_BUILDS, HUB_CONDA = CAPABILITIES[6:]
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 

@@ -47,7 +47,7 @@ def lock_pip_part(version: EnvironmentVersion, requirements: RequirementList, co
         constraints.write_text("".join(f"{package}=={number}\n" for package, number in provided.items()))
         try:
             more = {"UV_FIND_LINKS": name, "UV_CONSTRAINT": str(constraints)}
-            lock = resolve_requirements(version, requirements, python, more)
+            lock = resolve_requirements(version, requirements, python, more, provided)
         except Unresolvable as error:
             raise Unresolvable(_reason(str(error), provided)) from error
     return "\n".join(

@@ -17,6 +17,7 @@ from environments.conda.solver_process import solve_environment
 from environments.errors import Unresolvable
 from environments.lock_file import LockedPackage, pins_of
 from environments.models import EnvironmentVersion
+from environments.packages.file_list import record_conda_packages
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from trainhub_launch.machine import CONDA
@@ -56,6 +57,7 @@ class CondaKind:
             )
         if source.pip is not None:
             lock = replace(lock, pip=lock_pip_part(version, source.pip, lock))
+        record_conda_packages(version, lock.packages)
         return lock.to_text()
 
     def locked_packages(self, lock: str) -> tuple[LockedPackage, ...]:

@@ -1,9 +1,10 @@
-"""Lists the wheels that a lock names, from the form of a lock that has their addresses (PEP 751)."""
+"""Lists the files that a lock names: wheels, from the form of a lock that has their addresses (PEP 751), and
+packages of conda."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,8 +14,10 @@ from django.db import transaction
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from environments.conda.conda_lock import CondaLock, CondaPackage
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion, LockedFile
+from environments.states import EnvironmentKind
 
 WHEEL = ".whl"
 SOURCES = (".tar.gz", ".zip")
@@ -48,11 +51,14 @@ def read_wheels(text: str) -> tuple[PackageAddress, ...]:
     )
 
 
-def record_wheels(version: EnvironmentVersion, wheels: Collection[PackageAddress], lock: str) -> None:
-    """Stores those of the wheels that the lock allows and that run on nodes, in the place of all before."""
-    rows = _usable_wheels(version, wheels, lock)
+def record_wheels(
+    version: EnvironmentVersion, wheels: Collection[PackageAddress], lock: str, python: str
+) -> None:
+    """Stores those of the wheels that the lock allows and that run on nodes with this minor version of
+    Python, in the place of all before."""
+    rows = _usable_wheels(version, wheels, lock, python)
     with transaction.atomic():
-        LockedFile.objects.filter(version=version).delete()
+        LockedFile.objects.filter(version=version, is_conda=False).delete()
         LockedFile.objects.bulk_create([*rows.values()][:MAX_FILES])
 
 
@@ -64,7 +70,7 @@ def record_build_files(
 ) -> None:
     """Stores what only a build of the version's packages needs: the wheels of another lock, and the source
     distributions. After `record_wheels`."""
-    rows = _usable_wheels(version, wheels, lock)
+    rows = _usable_wheels(version, wheels, lock, version.python)
     for source in sources:
         rows[source.filename] = unsaved_file(version, source)
         rows[source.filename].is_preferred = True
@@ -81,11 +87,11 @@ def is_usable_wheel(filename: str, python: str) -> bool:
 
 
 def _usable_wheels(
-    version: EnvironmentVersion, wheels: Collection[PackageAddress], lock: str
+    version: EnvironmentVersion, wheels: Collection[PackageAddress], lock: str, python: str
 ) -> dict[str, LockedFile]:
     """Returns a row, which is not stored yet, for each wheel that the lock allows, by file name."""
     allowed = {package.name: frozenset(package.hashes) for package in read_lock(lock)}
-    ranks = _tag_ranks(version.python)
+    ranks = _tag_ranks(python)
     rows: dict[str, LockedFile] = {}
     best: dict[str, tuple[int, str]] = {}
     for wheel in wheels:
@@ -97,6 +103,27 @@ def _usable_wheels(
     for _, filename in best.values():
         rows[filename].is_preferred = True
     return rows
+
+
+def record_conda_packages(version: EnvironmentVersion, packages: Iterable[CondaPackage]) -> None:
+    """Stores the packages of conda of a version, in the place of all before."""
+    rows = {
+        package.file: LockedFile(
+            version=version,
+            project=package.name,
+            filename=package.file,
+            url=package.url,
+            sha256=package.sha256,
+            size_bytes=package.size,
+            is_preferred=True,
+            is_conda=True,
+        )
+        for package in packages
+        if len(package.file) <= MAX_FILENAME
+    }
+    with transaction.atomic():
+        LockedFile.objects.filter(version=version, is_conda=True).delete()
+        LockedFile.objects.bulk_create([*rows.values()][:MAX_FILES])
 
 
 def unsaved_file(version: EnvironmentVersion, file: PackageAddress) -> LockedFile:
@@ -114,7 +141,13 @@ def unsaved_file(version: EnvironmentVersion, file: PackageAddress) -> LockedFil
 def has_all_files(version: EnvironmentVersion) -> bool:
     """Returns whether the hub knows a file of every package of the lock. Locks of earlier versions of the hub
     have none."""
-    projects = set(version.files.filter(is_for_build=False).values_list("project", flat=True))
+    rows = [*version.files.filter(is_for_build=False).values_list("is_conda", "project", "sha256")]
+    projects = {project for is_conda, project, _ in rows if not is_conda}
+    if version.kind == EnvironmentKind.CONDA:
+        lock = CondaLock.from_text(version.lock)
+        hashes = {sha256 for is_conda, _, sha256 in rows if is_conda}
+        has_conda = hashes >= {package.sha256 for package in lock.packages}
+        return bool(hashes) and has_conda and projects >= {item.name for item in read_lock(lock.pip)}
     return bool(projects) and projects >= {package.name for package in read_lock(version.lock)}
 
 

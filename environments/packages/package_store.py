@@ -1,4 +1,5 @@
-"""The bytes of locked wheels: each is fetched once from its index, when a node first needs it, and kept."""
+"""The bytes of locked files: each is fetched once from its index or channel, when a node first needs it, and
+kept."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from django.db import close_old_connections
 
 from environments.models import BuiltWheel, LockedFile, PackageFile
-from environments.packages.upstream import FetchFailed, download_wheel
+from environments.packages.upstream import FetchFailed, download_package
 from workspaces.stored_files import blobs
 
 log = logging.getLogger(__name__)
@@ -97,7 +98,7 @@ def fetch_now(file: LockedFile) -> None:
         return
     if not file.url:
         raise FetchFailed("the wheel that a node has built is gone; make a new version of the environment")
-    size = download_wheel(file)
+    size = download_package(file)
     PackageFile.objects.get_or_create(sha256=file.sha256, defaults={"size_bytes": size})
     log.info("Fetched %s (%d bytes)", file.filename, size)
 

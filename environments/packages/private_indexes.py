@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from environments.conda.environment_file import read_environment_file
 from environments.indexes.index_address import IndexCredentials
 from environments.indexes.index_secrets import index_credentials
 from environments.models import EnvironmentVersion
@@ -14,9 +15,13 @@ from environments.states import EnvironmentKind
 def index_login(version: EnvironmentVersion, scheme: str, host: str) -> IndexCredentials | None:
     """Returns the login of the version's index at this host (with its port), if that has one. Raises
     SecretRefused."""
-    if version.kind != EnvironmentKind.PIP:
+    if version.kind == EnvironmentKind.PIP:
+        named = source_requirements(version.source).credentials
+    elif version.kind == EnvironmentKind.CONDA:
+        requirements = read_environment_file(version.source).pip
+        named = requirements.credentials if requirements is not None else {}
+    else:
         return None
-    named = source_requirements(version.source).credentials
     matching = {url: item for url, item in named.items() if _place(url) == (scheme, host)}
     return next(iter(index_credentials(version, matching).values()), None) if matching else None
 

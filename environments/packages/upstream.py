@@ -1,4 +1,5 @@
-"""Downloads a wheel from the index that has it, into the store of the hub, with limits of time and size."""
+"""Downloads a package file from the index or channel that has it, into the store of the hub, with limits of
+time and size."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 import httpx
 
+from environments.conda.channel_list import channel_alias, file_error
 from environments.indexes.index_policy import PORTS, IndexRefused, check_address
 from environments.indexes.index_secrets import SecretRefused
 from environments.indexes.index_settings import read_hub_pip_settings
@@ -43,7 +45,7 @@ class _Temporary(FetchFailed):
     """Another attempt may succeed."""
 
 
-def download_wheel(file: LockedFile) -> int:
+def download_package(file: LockedFile) -> int:
     """Stores the bytes of the file and returns their number. Raises FetchFailed."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -69,9 +71,10 @@ def _download(file: LockedFile) -> int:
             writer.finish(file.sha256)
             return writer.size
     except blobs.BlobError as error:
+        place = "channel" if file.is_conda else "index"
         raise FetchFailed(
-            "the index has another file of that name now: its hash is not the locked one; make a new version "
-            "of the environment"
+            f"the {place} has another file of that name now: its hash is not the locked one; make a new "
+            "version of the environment"
         ) from error
     except OSError as error:
         if error.errno in blobs.DISK_FULL:
@@ -83,7 +86,8 @@ def _download(file: LockedFile) -> int:
 def _pieces(file: LockedFile) -> Iterator[Iterator[bytes]]:
     parts = urlsplit(file.url)
     if parts.scheme == "file":
-        with _open_local(Path(unquote(parts.path))) as local:
+        path = Path(unquote(parts.path))
+        with _open_in_channel(file.url, path) if file.is_conda else _open_in_index(path) as local:
             yield iter(lambda: local.read(blobs.CHUNK_BYTES), b"")
         return
     try:
@@ -103,7 +107,7 @@ def _answer(client: httpx.Client, file: LockedFile) -> Iterator[httpx.Response]:
     url = file.url
     for _ in range(MAX_REDIRECTS + 1):
         parts = urlsplit(url)
-        _check(parts)
+        _check(file, parts)
         headers = {"Accept-Encoding": "identity"}
         with client.stream("GET", url, headers=headers, auth=_login(file, parts)) as answer:
             if answer.is_redirect:
@@ -118,14 +122,15 @@ def _answer(client: httpx.Client, file: LockedFile) -> Iterator[httpx.Response]:
     raise FetchFailed(f"{urlsplit(url).hostname} redirects more than {MAX_REDIRECTS} times")
 
 
-def _check(parts: SplitResult) -> None:
+def _check(file: LockedFile, parts: SplitResult) -> None:
     try:
         port = parts.port
     except ValueError:
         port = 0
     if parts.scheme not in PORTS or not parts.hostname or port == 0:
         raise FetchFailed("its address on the index is not an http:// or https:// address")
-    if _netloc(parts) in _configured():
+    own = {_netloc(urlsplit(channel_alias()))} if file.is_conda else _configured()
+    if _netloc(parts) in own:
         return  # the operator's own choice
     try:
         check_address(parts.hostname, port or PORTS[parts.scheme])
@@ -134,7 +139,10 @@ def _check(parts: SplitResult) -> None:
 
 
 def _login(file: LockedFile, parts: SplitResult) -> httpx.BasicAuth | None:
-    """Returns user and password for this host: those of the requirements, else those of the hub's own pip."""
+    """Returns user and password for this host: those of the requirements, else those of the hub's own pip.
+    Channels of conda have none."""
+    if file.is_conda:
+        return None
     try:
         login = index_login(file.version, *_netloc(parts))
     except SecretRefused as error:
@@ -163,7 +171,15 @@ def _folders() -> list[str]:
     return _settings().get("find-links", "").split()
 
 
-def _open_local(path: Path) -> BinaryIO:
+def _open_in_channel(url: str, path: Path) -> BinaryIO:
+    """Opens a file of a channel that is a folder of this machine: only below folders that the operator has
+    named."""
+    if file_error(url):
+        raise FetchFailed("it is a file outside of the folders for channels (CONDA_CHANNEL_FOLDERS)")
+    return _open_file(path.resolve())
+
+
+def _open_in_index(path: Path) -> BinaryIO:
     """Opens a file of an index that is a folder of this machine: only below folders that the operator has
     given to pip."""
     pip = _settings()
@@ -174,10 +190,14 @@ def _open_local(path: Path) -> BinaryIO:
     real = path.resolve()
     if not any(len(root.parts) > 1 and real.is_relative_to(root.resolve()) for root in roots):
         raise FetchFailed("it is a file outside of the folders that pip is given on the hub")
+    return _open_file(real)
+
+
+def _open_file(path: Path) -> BinaryIO:
     try:
-        file = real.open("rb")
+        file = path.open("rb")
     except OSError as error:
-        raise FetchFailed(f"it cannot be read in the folder of the index: {error.strerror}") from error
+        raise FetchFailed(f"it cannot be read on the hub: {error.strerror}") from error
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise FetchFailed("it is no file")

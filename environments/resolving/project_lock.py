@@ -50,7 +50,7 @@ def lock_project(
 
 def _record_and_lock(version: EnvironmentVersion, pylock: str, name: str) -> str:
     lock = lock_from_pylock(parse_toml(pylock, name), version.python, name)
-    record_wheels(version, read_wheels(pylock), lock)
+    record_wheels(version, read_wheels(pylock), lock, version.python)
     return lock
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from environments.errors import Unresolvable
@@ -35,13 +35,15 @@ def resolve_requirements(
     source: RequirementList,
     python: str = "",
     more: Mapping[str, str] | None = None,
+    provided: Container[str] = (),
 ) -> str:
     """Returns the lock of the requirements for a minor version of Python, by default the version's, whose
-    files it records. `more`: variables of uv that add to those of the hub's indexes. Raises Unresolvable."""
+    files it records. `more`: variables of uv that add to those of the hub's indexes. `provided`: packages
+    that nodes do not install, by their normalised names. Raises Unresolvable."""
     resolved = resolve_with_sources(version, source, (), python, more)
-    # The hub serves the files of versions of kind pip only.
-    if resolved.pylock and version.python:
-        record_wheels(version, read_wheels(resolved.pylock), resolved.lock)
+    if resolved.pylock:
+        wheels = [wheel for wheel in read_wheels(resolved.pylock) if wheel.project not in provided]
+        record_wheels(version, wheels, resolved.lock, python or version.python)
     return resolved.lock
 
 

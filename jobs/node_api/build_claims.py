@@ -82,7 +82,7 @@ def _package_access(build: EnvironmentBuild, hub_url: str) -> tuple[str, str]:
     if build.purpose == BuildPurpose.MAKE:
         return making_package_access(build, hub_url)
     ref = EnvironmentRef(build.name, build.version)
-    return package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
+    return package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, build.node, hub_url)
 
 
 def _environment(build: EnvironmentBuild) -> EnvironmentSpec:

@@ -114,7 +114,9 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     snapshot = Snapshot.objects.get(workspace_id=run.workspace_id, sha256=run.spec["source"]["id"])
     token = attempt_token(run.pk, attempt.number)
     environment = catalog.resolve(spec.environment, interpreters_of(part.node), run.workspace)
-    index, ticket = package_access(run.pk, attempt.number, spec.environment, run.workspace, hub_url)
+    index, ticket = package_access(
+        run.pk, attempt.number, spec.environment, run.workspace, part.node, hub_url
+    )
     image_registry = tickets.registry_of_part(part, hub_url) if environment.image else None
     return NodeOrder(
         run=run.pk,

@@ -1,5 +1,5 @@
-"""The package index of one order (PEP 503 and 691): a node installs from it what the order's lock names, and
-nothing else."""
+"""The package index of one order (PEP 503 and 691), and its packages of conda: a node installs from it what
+the order's lock names, and nothing else."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _prepare(files: OrderFiles) -> package_store.PackageProgress:
 
 
 def _files_of_project(files: OrderFiles, name: str) -> list[LockedFile]:
-    return [*files.rows.filter(project=name).order_by("filename")]
+    return [*files.rows.filter(project=name, is_conda=False).order_by("filename")]
 
 
 def _locked_file(files: OrderFiles, sha256: str, filename: str) -> LockedFile | None:

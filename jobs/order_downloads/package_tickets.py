@@ -16,13 +16,16 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db.models import QuerySet
 
+from clusters.models import Node
 from environments import catalog
 from environments.models import EnvironmentVersion, LockedFile
 from environments.packages.file_list import has_all_files
+from environments.states import EnvironmentKind
 from jobs.builds.models import BUILD_ATTEMPT, is_build_id
 from jobs.builds.states import BuildPurpose
 from jobs.models import Attempt, EnvironmentBuild
 from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import HUB_CONDA
 from trainhub_launch.spec import EnvironmentRef
 from workspaces.models import Workspace
 
@@ -56,13 +59,16 @@ def package_ticket(order: str, attempt: int) -> str:
     return f"{PREFIX}_{order}_{attempt}_{code}"
 
 
-def package_access(
-    order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace, hub_url: str
+def package_access(  # noqa: PLR0917 - what an order is made of
+    order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace, node: Node, hub_url: str
 ) -> tuple[str, str]:
     """Returns the address at which a node finds the packages of its order, and the ticket; two empty texts if
     the hub does not know the files of that environment."""
     version = _own_version(ref, workspace)
     if version is None or not has_all_files(version):
+        return "", ""
+    if version.kind == EnvironmentKind.CONDA and HUB_CONDA not in node.capabilities.split():
+        # An older agent would take the lock of pip's part for that of the whole environment.
         return "", ""
     return f"{hub_url.rstrip('/')}{ADDRESS}", package_ticket(order, attempt)
 
@@ -72,7 +78,7 @@ def making_package_access(build: EnvironmentBuild, hub_url: str) -> tuple[str, s
     if build.own_version is None or not build.own_version.files.exists():
         return "", ""
     ticket = package_ticket(build.pk, BUILD_ATTEMPT)
-    return f"{hub_url.rstrip('/')}{ADDRESS}/{build.pk}/{BUILD_ATTEMPT}", ticket
+    return f"{hub_url.rstrip('/')}{ADDRESS}", ticket
 
 
 def files_of_order(order: str, attempt: int) -> OrderFiles | None:

@@ -11,6 +11,7 @@ from environments.conda import solver_process
 from environments.conda.conda_lock import CondaLock
 from environments.kinds.all_kinds import kind_of
 from environments.models import EnvironmentVersion
+from environments.packages.file_list import has_all_files
 from environments.states import VersionState
 from tests.environments.conda_channel import CondaChannel
 from tests.environments.package_index import PackageIndex
@@ -78,6 +79,10 @@ class TestLock:
         assert version.is_locked, version.failure
         lock = CondaLock.from_text(version.lock)
         assert lock.pip.count("==") == 1
+        # What the hub keeps for nodes: both packages of conda, and the wheel.
+        rows = version.files.order_by("filename").values_list("project", "is_conda", "is_preferred")
+        assert [*rows] == [("base", True, True), ("ontop", False, True), ("python", True, True)]
+        assert has_all_files(version)
         assert "ontop==1.0" in lock.pip
         packages = kind_of(version).locked_packages(version.lock)
         assert [(item.name, item.version, item.installer) for item in packages] == [

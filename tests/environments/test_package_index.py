@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import shutil
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +14,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.utils import timezone
 
+from clusters.models import Node
 from environments import changes, tasks
 from environments.models import EnvironmentVersion, LockedFile, PackageFile
 from environments.packages import package_store, upstream
@@ -19,10 +22,12 @@ from environments.packages.file_list import read_wheels
 from jobs.models import Attempt
 from jobs.order_downloads.package_tickets import package_ticket
 from jobs.tokens import attempt_token
+from tests.environments.conda_channel import CondaChannel
 from tests.environments.locks import locked
 from tests.environments.package_index import PackageIndex
 from tests.jobs.builders import Played, launched, node
 from tests.jobs.raw import opened
+from trainhub_launch.machine import CONDA, HUB_CONDA, SECRETS
 from trainhub_launch.order import NodeOrder
 from workspaces.access import Principal
 from workspaces.stored_files import blob_gc, blobs
@@ -228,6 +233,57 @@ class TestIndex:
         assert not await PackageFile.objects.aexists()
 
 
+class TestConda:
+    @sync_to_async
+    def ordered(self, who: Principal, folder: Path, capabilities: str) -> NodeOrder:
+        """The order of a run in an environment of a channel that is a folder."""
+        channel = CondaChannel(folder)
+        channel.add("python", "3.11.2")
+        channel.index()
+        source = f"channels: ['{folder.as_uri()}']\ndependencies: [python, {{pip: [tinylib]}}]\n"
+        version = changes.create_version(who, "mine", "conda", source)
+        tasks.resolve_environment(version.pk)
+        machine = node("alpha")
+        Node.objects.filter(pk=machine.pk).update(capabilities=f"{SECRETS} {CONDA} {capabilities}")
+        return Played(Node.objects.get(pk=machine.pk)).claim(launched(who, environment={"name": "mine"}))
+
+    async def test_of_a_channel_that_only_the_hub_can_read(
+        self,
+        client: httpx.AsyncClient,
+        who: Principal,
+        index: PackageIndex,
+        tmp_path: Path,
+        settings: Any,
+    ) -> None:
+        index.add("tinylib")
+        settings.CONDA_CHANNEL_FOLDERS = [str(tmp_path)]
+        order = await self.ordered(who, tmp_path / "channel", HUB_CONDA)
+        (package,) = order.environment.conda["packages"]
+        data = (tmp_path / "channel/linux-64" / package["file"]).read_bytes()
+        assert (await ready(client, order))["files"] == 2
+        shutil.rmtree(tmp_path / "channel")
+        address = f"{path_of(order)}/files/{package['sha256']}/{package['file']}"
+        assert (await client.get(address, headers=basic(order))).content == data
+        assert (await client.get(f"{address}.metadata", headers=basic(order))).status_code == 404
+        # pip is offered its own packages alone.
+        for name, status in (("tinylib", 200), ("python", 404)):
+            answer = await client.get(f"{path_of(order)}/simple/{name}/", headers=basic(order))
+            assert answer.status_code == status
+
+        # No longer allowed, and so no longer fetched.
+        settings.CONDA_CHANNEL_FOLDERS = []
+        await PackageFile.objects.filter(sha256=package["sha256"]).adelete()
+        assert "outside of the folders for channels" in (await client.get(address, headers=basic(order))).text
+
+    async def test_is_not_offered_to_an_agent_that_would_take_it_for_pips(
+        self, who: Principal, index: PackageIndex, tmp_path: Path, settings: Any
+    ) -> None:
+        index.add("tinylib")
+        settings.CONDA_CHANNEL_FOLDERS = [str(tmp_path)]
+        order = await self.ordered(who, tmp_path / "channel", "")
+        assert (order.package_index, order.environment.kind) == ("", "conda")
+
+
 class TestFetch:
     def file(self, url: str, sha256: str = "a" * 64, size_bytes: int = 0) -> LockedFile:
         version = EnvironmentVersion(source="tinylib")
@@ -246,13 +302,13 @@ class TestFetch:
         self, index: PackageIndex, url: str, words: str
     ) -> None:
         with pytest.raises(upstream.FetchFailed, match=words):
-            upstream.download_wheel(self.file(url))
+            upstream.download_package(self.file(url))
 
     def test_is_limited_to_the_size_of_the_index(self, index: PackageIndex) -> None:
         sha256 = index.add("tinylib")
         url = index.url.replace("/simple", f"/files/{TINYLIB}")
         with pytest.raises(upstream.FetchFailed, match="more than the 3 bytes"):
-            upstream.download_wheel(self.file(url, sha256, 3))
+            upstream.download_package(self.file(url, sha256, 3))
         assert not blobs.exists(sha256)
 
     def test_reads_folders_that_the_operator_has_given_to_pip(
@@ -262,19 +318,19 @@ class TestFetch:
         monkeypatch.setenv("PIP_FIND_LINKS", str(index.folder))
         upstream._settings_at.cache_clear()
         url = (index.folder / TINYLIB).as_uri()
-        assert upstream.download_wheel(self.file(url, sha256)) > 0
+        assert upstream.download_package(self.file(url, sha256)) > 0
         assert blobs.exists(sha256)
 
 
 def test_a_lock_opens_no_stored_file_of_others_by_its_hash(who: Principal, index: PackageIndex) -> None:
     """The bytes of a file that the hub has for another reason are served only after an index has given
     them."""
-    sha256 = index.add("tinylib")
+    index.add("tinylib")
     version = resolved(who)
     (row,) = version.files.all()
-    upstream.download_wheel(row)
+    upstream.download_package(row)
     (index.folder / TINYLIB).unlink()
-    assert not package_store.is_stored(sha256)
+    assert not package_store.is_stored(row)
     with pytest.raises(upstream.FetchFailed, match="404"):
         package_store.start_fetch(row).result(20)
 

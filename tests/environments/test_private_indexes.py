@@ -11,7 +11,8 @@ import pytest
 from environments import changes, tasks
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion
-from environments.packages.upstream import FetchFailed, download_wheel
+from environments.packages.private_indexes import index_login
+from environments.packages.upstream import FetchFailed, download_package
 from environments.requirement_list import read_requirements
 from tests.environments.package_index import PackageIndex
 from tests.people import make_owner, principal_of
@@ -129,14 +130,24 @@ def test_other_credentials_are_refused(user_info: str, words: str) -> None:
     assert words in error.value.message
 
 
+def test_also_those_below_pip_in_a_conda_file(who: Principal, private: PackageIndex) -> None:
+    keep_secret("INDEX_PASSWORD", PASSWORD)
+    index = f"-i {address(private, 'reader:${INDEX_PASSWORD}')}"
+    source = f"dependencies:\n- python\n- pip:\n  - {index}\n  - ours\n"
+    version = changes.create_version(who, "snake", "conda", source)
+    login = index_login(version, "http", private.url.split("/")[2])
+    assert login is not None
+    assert (login.username, login.password) == ("reader", PASSWORD)
+
+
 def test_the_hub_fetches_the_wheels_for_nodes_with_the_secret(
     who: Principal, index: PackageIndex, private: PackageIndex
 ) -> None:
     keep_secret("INDEX_PASSWORD", PASSWORD)
     version = resolved(who, f"-i {address(private, 'reader:${INDEX_PASSWORD}')}\nours\n")
     wheel = version.files.get(project="ours")
-    assert download_wheel(wheel) == (private.folder / wheel.filename).stat().st_size
+    assert download_package(wheel) == (private.folder / wheel.filename).stat().st_size
     assert PASSWORD not in wheel.url
     private.login = "reader:another password"
     with pytest.raises(FetchFailed, match="answers 401"):
-        download_wheel(wheel)
+        download_package(wheel)

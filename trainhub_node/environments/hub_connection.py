@@ -19,10 +19,15 @@ PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY")
 def hub_opener(gang: Gang, url: str) -> request.OpenerDirector:
     """Returns what opens addresses of the hub: through the node's proxies, and with the hub's authority."""
     context = ssl.create_default_context(cafile=gang.terms["ca"] or None)
+    proxies = request.ProxyHandler(hub_proxies(gang, url))
+    return request.build_opener(proxies, request.HTTPSHandler(context=context))
+
+
+def hub_proxies(gang: Gang, url: str) -> dict[str, str]:
+    """Returns the proxies by which this node reaches the hub, by the scheme of addresses."""
     variables = {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
     by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in variables.items()}
-    proxies: dict[str, str] = {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
-    return request.build_opener(request.ProxyHandler(proxies), request.HTTPSHandler(context=context))
+    return {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
 
 
 def proxy_variables(settings: Mapping[str, str]) -> dict[str, str]:

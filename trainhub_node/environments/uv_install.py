@@ -33,10 +33,14 @@ NO_SPACE = "No space left on device"
 
 
 def can_install(gang: Gang) -> bool:
-    """Returns whether this node installs the order's environment with uv: it has uv, and the hub or the
-    operator names where the packages are."""
+    """Returns whether this node installs the order's environment with uv: its lock is all that there is, this
+    node has uv, and the hub or the operator names where the packages are."""
+    spec = gang.order["environment"]
     return bool(
-        gang.order["environment"].get("lock") and gang.order.get("package_index") and gang.terms.get("uv")
+        spec["kind"] == "venv"
+        and spec.get("lock")
+        and gang.order.get("package_index")
+        and gang.terms.get("uv")
     )
 
 

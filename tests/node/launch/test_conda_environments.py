@@ -18,6 +18,7 @@ from tests.environments.package_index import PackageIndex
 from tests.node.builders import script, settings
 from tests.node.conftest import end_children
 from tests.node.hub import FakeHub
+from tests.node.launch.test_hub_index import TICKET, OrderIndex
 from tests.node.processes import child_pid, remaining_processes, wait_for_exit
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from trainhub_launch.order import EnvironmentSpec
@@ -61,6 +62,21 @@ def spec(channel: CondaChannel, index: PackageIndex) -> EnvironmentSpec:
 
 
 @pytest.fixture
+def served(channel: CondaChannel, index: PackageIndex, tmp_path: Path) -> Iterator[OrderIndex]:
+    """The hub with all packages, while channel and index do not answer."""
+    made = OrderIndex(tmp_path)
+    made.login = f"trainhub:{TICKET}"
+    for path in (*channel.folder.glob("*/*.tar.bz2"), *index.folder.glob("*.whl")):
+        made.take(path)
+    channel.is_silent = index.is_silent = True
+    try:
+        with made.serving():
+            yield made
+    finally:
+        channel.is_silent = index.is_silent = False
+
+
+@pytest.fixture
 def place() -> Iterator[Path]:
     """A folder that other accounts may pass through, as pytest's own folders are not."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-node-"))
@@ -97,13 +113,19 @@ def test_is_built_once_and_runs(hub: FakeHub, agent: Agent, spec: EnvironmentSpe
     assert not list(folder.parent.glob("*.scratch"))
 
 
-def test_is_built_by_an_account_of_its_own(
-    hub: FakeHub, start_agent: Callable[..., Agent], spec: EnvironmentSpec, place: Path
+def test_is_built_by_an_account_of_its_own_from_the_hub_alone(
+    hub: FakeHub,
+    start_agent: Callable[..., Agent],
+    spec: EnvironmentSpec,
+    place: Path,
+    served: OrderIndex,
 ) -> None:
-    """Its tree is copied to root: links inside stay, and its paths are those of its final place."""
+    """Its tree is copied to root: links inside stay, and its paths are those of its final place. Channel and
+    index do not answer."""
     options = settings(hub, place / "node", run_as=nobody(), python="/usr/bin/python3")
     start_agent(options)
-    key = hub.give(script(hub, USE, environment=spec))
+    order = script(hub, USE, environment=spec)
+    key = hub.give(replace(order, package_index=served.order_url, package_ticket=TICKET))
     fact = hub.wait_done(key, 120)
     folder = options.environments / spec.digest
     log = hub.log(key, ENVIRONMENT_LOG).decode()
@@ -111,12 +133,29 @@ def test_is_built_by_an_account_of_its_own(
         fact,
         log,
     )
+    assert "Downloaded 3 and installed 3 of 3 packages." in log
+    assert TICKET not in log
     assert (folder / "local").readlink() == Path()
     assert "is left out" not in log
     assert {path.lstat().st_uid for path in folder.rglob("*")} == {0}
 
 
 class TestFailure:
+    def test_of_the_hub_is_made_good_by_the_channel_or_named(
+        self, hub: FakeHub, agent: Agent, channel: CondaChannel, tmp_path: Path
+    ) -> None:
+        with OrderIndex(tmp_path).serving() as served:
+            served.failures = {"plain-1.0-0.tar.bz2": "conda.example answers 404 Not Found"}
+            for url, words in (
+                (channel.url, "The packages of mine contain no Python."),
+                ("http://127.0.0.1:9", "The hub could not get plain-1.0-0.tar.bz2 (conda.example answers"),
+            ):
+                order = script(hub, USE, environment=replace(channel, url=url).locked("plain"))
+                key = hub.give(replace(order, package_index=served.order_url, package_ticket=TICKET))
+                assert words in hub.wait_done(key, 60).error
+                log = hub.log(key, ENVIRONMENT_LOG)
+                assert b"plain-1.0-0.tar.bz2 does not come from the hub (Not Found)" in log
+
     def test_another_file_is_refused_and_leaves_nothing(
         self, hub: FakeHub, agent: Agent, channel: CondaChannel
     ) -> None:

@@ -4,6 +4,7 @@ the files of one order to whoever has its ticket."""
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import os
 import shutil
@@ -40,6 +41,14 @@ class OrderIndex(PackageIndex):
     @property
     def order_url(self) -> str:
         return self.url.removesuffix("/simple")
+
+    def take(self, path: Path) -> None:
+        """Serves a copy of the file as the hub does, below its hash, and wheels also as an index."""
+        data = path.read_bytes()
+        (self.folder / path.name).write_bytes(data)
+        copy = self.folder / hashlib.sha256(data).hexdigest() / path.name
+        copy.parent.mkdir()
+        copy.write_bytes(data)
 
     def answer_post(self) -> bytes:
         failures = [{"file": name, "reason": reason} for name, reason in self.failures.items()]

@@ -1,8 +1,9 @@
 """Makes a conda environment of exactly the packages of its lock, and installs with pip what the lock has on
 top.
 
-rattler downloads and links the packages in a process of its own; no script of a package runs. Then the
-environment is activated once, as a shell would do it, and what that changes is kept for the runs."""
+The hub has the packages, and channels are asked for what it lacks. rattler links them in a process of its
+own; no script of a package runs. Then the environment is activated once, as a shell would do it, and what
+that changes is kept for the runs."""
 
 from __future__ import annotations
 
@@ -10,9 +11,10 @@ import os
 import shutil
 
 from trainhub_node import records
-from trainhub_node.environments import interpreter, pip
+from trainhub_node.environments import hub_index, interpreter, pip
 from trainhub_node.environments.conda import conda_activation
 from trainhub_node.environments.conda.conda_progress import CondaProgress
+from trainhub_node.environments.hub_connection import hub_proxies
 from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
@@ -25,6 +27,8 @@ REQUEST = "conda.json"
 RATTLER = "rattler"
 SCRIPT, ACTIVATED = "activate.sh", "activated"
 SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh")
+# The variable with the hub's address and ticket: other accounts see arguments, and could read a file.
+HUB = "TRAINHUB_PACKAGES"
 # Of pip's variables, what concerns every program that connects.
 NETWORK = ("PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
@@ -55,16 +59,37 @@ class CondaBuild(pip.VenvBuild):
         network = {
             name: value for name, value in self.gang.terms["pip"].items() if name.upper().endswith(NETWORK)
         }
+        hub, hub_failure = self._hub_packages()
         # With rattler of the agent's own installation, or its copy. -I: no variable adds to the path.
         argv = [self.gang.terms["wrapper"][0], "-I", f"{self.scratch}/{INSTALLER}", self.folder, self.scratch]
-        code = self.call(argv, network, CondaProgress())
+        code = self.call(argv, network | hub, CondaProgress())
         if code != 0:
             lines = self.tail()
             reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
             reason = (reasons or [f"the installer ended with code {code}"])[-1]
+            more = f". {hub_failure}" if hub_failure else ""
             raise PreparationFailed(
-                "environment", f"The conda packages of {spec['name']} could not be installed: {reason}"
+                "environment", f"The conda packages of {spec['name']} could not be installed: {reason}{more}"
             )
+
+    def _hub_packages(self) -> tuple[dict[str, str], str]:
+        """Returns the variable by which the installer gets packages from the hub, and what the hub lacks, as
+        a sentence or ""."""
+        if not self.gang.order.get("package_index"):
+            return {}, ""
+        failure = ""
+        try:
+            hub_index.wait_for_files(self.gang, self.write)
+        except PreparationFailed as error:
+            failure = str(error)
+            self.write(f"{failure} The channels are asked for what it lacks.")
+        hub = {
+            "files": f"{self.gang.order['package_index']}/files",
+            "ticket": self.gang.order["package_ticket"],
+            "certificates": self.gang.terms["ca"],
+            "proxies": hub_proxies(self.gang, self.gang.order["package_index"]),
+        }
+        return {HUB: records.dumps(hub).decode()}, failure
 
     def _compile(self) -> None:
         """Compiles the modules of packages that come without: runs cannot write into the environment."""

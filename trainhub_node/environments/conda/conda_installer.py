@@ -1,5 +1,6 @@
 """Installs the packages of a conda environment, in a process of its own: `python -I conda_installer.py PREFIX
-FOLDER`. Reads `conda.json` in the folder, and writes `activate.sh` there.
+FOLDER`. Reads `conda.json` in the folder, and writes `activate.sh` there. The variable TRAINHUB_PACKAGES
+says how the hub is asked for packages, before their channels.
 
 Imports nothing of TrainHub: the build copies this file to where its account can read it, and rattler beside
 it where that account needs a copy. No script of a package runs."""
@@ -12,10 +13,13 @@ import json
 import os
 import re
 import shlex
+import ssl
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import IO, Any
+from urllib import request
+from urllib.parse import quote, unquote, urlsplit
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
@@ -34,6 +38,8 @@ MISMATCH = (
     "environment if the file was replaced on purpose"
 )
 LINK_SCRIPT = "-post-link.sh"
+HUB = "TRAINHUB_PACKAGES"
+MAX_AT_ONCE = 4
 
 
 def write_line(text: str) -> None:
@@ -43,14 +49,15 @@ def write_line(text: str) -> None:
 
 
 class Progress:
-    """Prints how many packages have been downloaded and installed."""
+    """Prints how many packages have been downloaded and installed. rattler calls it, but does not tell it of
+    files that are on this machine already."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._downloaded = 0
         self._linked = 0
 
-    def on_download_completed(self, _: int) -> None:
+    def on_download_completed(self, _: int = 0) -> None:
         self._downloaded += 1
         self._say()
 
@@ -90,10 +97,13 @@ def rattler_record(package: dict[str, Any]) -> rattler.RepoDataRecord:
 
 
 async def install_packages(prefix: str, folder: Path) -> None:
-    request = json.loads((folder / "conda.json").read_text())
-    if sentence := newer_glibc(request["packages"]):
+    packages = json.loads((folder / "conda.json").read_text())["packages"]
+    if sentence := newer_glibc(packages):
         raise SystemExit(f"error: {sentence}")
-    records = [rattler_record(with_checked_file(package, folder)) for package in request["packages"]]
+    progress = Progress(len(packages))
+    if hub := os.environ.pop(HUB, ""):
+        packages = HubDownload(json.loads(hub), folder).fetch(packages, progress)
+    records = [rattler_record(with_checked_file(package, folder, progress)) for package in packages]
     await rattler.install(
         records,
         target_prefix=prefix,
@@ -103,31 +113,81 @@ async def install_packages(prefix: str, folder: Path) -> None:
         execute_link_scripts=False,
         show_progress=False,
         client=Client.default_client(max_retries=3, timeout=TIMEOUT_S),
-        reporter=Progress(len(records)),
+        reporter=progress,
     )
     for path in sorted(Path(prefix, "bin").glob(f".*{LINK_SCRIPT}")):
         name = path.name.removeprefix(".").removesuffix(LINK_SCRIPT)
         write_line(f"{name} has a script for conda to run after linking; it was not run.")
 
 
-def with_checked_file(package: dict[str, Any], folder: Path) -> dict[str, Any]:
+class HubDownload:
+    """Gets the files of packages from the hub. `hub`: the address of its files, the ticket of the order that
+    opens them, its certificates and proxies."""
+
+    def __init__(self, hub: dict[str, Any], folder: Path) -> None:
+        self._hub = hub
+        self._folder = folder
+        context = ssl.create_default_context(cafile=hub["certificates"] or None)
+        self._opener = request.build_opener(
+            request.ProxyHandler(hub["proxies"]), request.HTTPSHandler(context=context)
+        )
+
+    def fetch(self, packages: list[dict[str, Any]], progress: Progress) -> list[dict[str, Any]]:
+        """Returns the packages; those that the hub has are in a folder now."""
+        result = []
+        with ThreadPoolExecutor(MAX_AT_ONCE) as threads:
+            for before, after in zip(packages, threads.map(self._fetch, packages), strict=True):
+                result.append(after)
+                if after is not before:
+                    progress.on_download_completed()
+        return result
+
+    def _fetch(self, package: dict[str, Any]) -> dict[str, Any]:
+        url = f"{self._hub['files']}/{package['sha256']}/{quote(package['file'])}"
+        asked = request.Request(url, headers={"Authorization": f"Bearer {self._hub['ticket']}"})  # noqa: S310
+        copy = copy_path(package, self._folder)
+        try:
+            with self._opener.open(asked, timeout=TIMEOUT_S) as answer:
+                is_right = write_checked(answer, copy, package["sha256"])
+        except OSError as error:  # of the connection, the answer or this disk
+            reason = getattr(error, "reason", "") or error
+            write_line(f"{package['file']} does not come from the hub ({reason}): its channel is asked.")
+            return package
+        return {**package, "url": copy.as_uri()} if is_right else package
+
+
+def copy_path(package: dict[str, Any], folder: Path) -> Path:
+    """Returns where the file of a package is kept until it is installed."""
+    path = folder / "files" / str(package["subdir"]) / str(package["file"])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def write_checked(source: IO[bytes], path: Path, sha256: str) -> bool:
+    """Copies the bytes to the file, and returns whether they have this hash. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("wb") as target:
+        while block := source.read(BLOCK):
+            digest.update(block)
+            target.write(block)
+    return digest.hexdigest() == sha256
+
+
+def with_checked_file(package: dict[str, Any], folder: Path, progress: Progress) -> dict[str, Any]:
     """Returns the package, from a copy whose hash is right if it comes from a folder: rattler checks only
     what it downloads."""
-    if not package["url"].startswith("file://"):
+    copy = copy_path(package, folder)
+    if not package["url"].startswith("file://") or package["url"] == copy.as_uri():
         return package
-    copy = folder / "files" / package["subdir"] / package["file"]
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
     path = unquote(urlsplit(package["url"]).path)
     try:
-        with open(path, "rb") as source, copy.open("wb") as target:
-            while block := source.read(BLOCK):
-                digest.update(block)
-                target.write(block)
+        with open(path, "rb") as source:
+            is_right = write_checked(source, copy, package["sha256"])
     except OSError as error:
         raise SystemExit(f"error: {path} cannot be read on this node: {error.strerror}") from error
-    if digest.hexdigest() != package["sha256"]:
+    if not is_right:
         raise SystemExit(f"error: {MISMATCH.format(package['file'])}")
+    progress.on_download_completed()
     return {**package, "url": copy.as_uri()}
 
 
