@@ -26,6 +26,7 @@ from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
 from trainhub_launch.order import EnvironmentSpec
+from trainhub_launch.scheduler.capabilities import unmet_capabilities
 from trainhub_launch.scheduler.rejections import lacking_phrase
 from trainhub_launch.spec import EnvironmentRef
 from workspaces import audit
@@ -58,7 +59,7 @@ class BuildTarget:
     @property
     def capabilities(self) -> frozenset[str]:
         """Returns those that a node must have for it, besides taking orders to build."""
-        return kind_of(self.own).capabilities if self.own is not None else frozenset()
+        return catalog.version_capabilities(self.own) if self.own is not None else frozenset()
 
 
 def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTarget | None:
@@ -92,8 +93,8 @@ def build_refusal(node: Node, target: BuildTarget) -> str:
         catalog.on_node(target.environment, interpreters_of(node))
     except SpecError as error:
         return f"{node.name}: {error.message}"
-    for capability in sorted(target.capabilities.difference(capabilities)):
-        return f"{node.name} {lacking_phrase(capability)}"
+    for capability in unmet_capabilities(target.capabilities, capabilities):
+        return f"{node.name} {lacking_phrase(capability, capabilities)}"
     return ""
 
 

@@ -19,6 +19,7 @@ from trainhub_launch.machine import (
     OWN_ACCOUNTS,
     SECRETS,
 )
+from trainhub_launch.scheduler.capabilities import GLIBC
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
@@ -128,7 +129,16 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (NETWORK, settings.network is not None),
         (CONDA, bool(find_rattler())),
     )
-    return tuple(name for name, can in known if can)
+    return (*(name for name, can in known if can), *_glibc())
+
+
+def _glibc() -> tuple[str, ...]:
+    """Returns the version of glibc as a capability; nothing on a machine with another C library."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (ValueError, OSError):
+        return ()
+    return (f"{GLIBC}{version}",) if name == "glibc" and version else ()
 
 
 def description(settings: NodeSettings) -> str:
