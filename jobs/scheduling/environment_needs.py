@@ -13,8 +13,8 @@ from jobs.models import Run
 
 
 class EnvironmentNeeds:
-    """The capabilities that these runs need of nodes, by their own environments: at most three queries for all of
-    them, and none if they have no such environments."""
+    """The capabilities that these runs need of nodes, by their own environments: at most three queries, and
+    none if they have no such environments."""
 
     def __init__(self, runs: Collection[Run]) -> None:
         names = {_key(run)[1] for run in runs} - {"", SYSTEM, *BY_NAME}
