@@ -9,6 +9,7 @@ from dataclasses import replace
 from environments.curated import BY_NAME, CURATED, LOCK_PYTHON
 from environments.kinds.all_kinds import kind_of
 from environments.models import Environment, EnvironmentVersion
+from environments.packages.glibc_needs import glibc_capabilities
 from environments.states import EnvironmentKind, VersionState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import Interpreter
@@ -141,7 +142,13 @@ def needed_capabilities(ref: EnvironmentRef, workspace: Workspace) -> frozenset[
         version = own_version(ref, workspace)
     except SpecError:
         return frozenset()
-    return kind_of(version).capabilities
+    return version_capabilities(version)
+
+
+def version_capabilities(version: EnvironmentVersion) -> frozenset[str]:
+    """Returns the capabilities that nodes must have for the version: those of its kind, and the glibc that
+    its wheels need."""
+    return kind_of(version).capabilities | glibc_capabilities([version.pk]).get(version.pk, frozenset())
 
 
 def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:

@@ -3,11 +3,13 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.environment_pages import build_pages as builds
-from jobs.environment_pages import life
+from jobs.environment_pages import life, run_packages
 from jobs.environment_pages import views as own
 from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
-from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search
+from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search, tabs
+
+tabs.register("packages", run_packages.TAB, after="plan")
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
@@ -28,6 +30,11 @@ urlpatterns = [
     path("runs/<int:number>/clone/", actions.clone, name="run-clone"),
     path("runs/<int:number>/delete/", actions.delete, name="run-delete"),
     path("runs/<int:number>/lanes/", lanes.live, name="run-lanes"),
+    path(
+        "runs/<int:number>/packages/requirements.txt",
+        run_packages.download_requirements,
+        name="run-packages-download",
+    ),
     path("runs/<int:number>/<slug:tab>/", run.run, name="run-tab"),
     path("runs/id/<str:run_id>/", run.by_id, name="run-by-id"),
     path("metrics", MetricsPage.as_view(), name="metrics"),

@@ -10,8 +10,9 @@ from django.utils import timezone
 
 from environments.packages import package_store
 from jobs.builds import build_purge
-from jobs.retention import run_purge
+from jobs.retention import environment_purge, run_purge
 from jobs.transfer import uploads as pieces
+from registry.certificates.certified_environments import certified_environments
 from tracking.artifacts import uploads as parts
 from tracking.logged_model_purge import purge_logged_models
 from tracking.usage import accounting
@@ -29,11 +30,12 @@ def clear_sessions() -> None:
 
 @shared_task(ignore_result=True)
 def purge() -> None:
-    """Deletes runs, models and builds whose time is over. Also sent at once, by name, when an owner deletes a
-    run permanently (jobs.task_messages)."""
+    """Deletes runs, models, builds and environments whose time is over. Also sent at once, by name, when an
+    owner deletes a run permanently (jobs.task_messages)."""
     run_purge.purge_due(before=accounting.finalize_run)
     purge_logged_models()
     build_purge.purge_builds(timezone.now())
+    environment_purge.purge_environments(certified_environments)
 
 
 @shared_task(ignore_result=True)

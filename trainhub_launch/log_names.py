@@ -6,6 +6,8 @@ No enum: the supervisor of an attempt imports this module, and `enum` would dela
 from __future__ import annotations
 
 ENVIRONMENT_LOG = "20_environment_build_log.txt"
+# Not a log: the packages that the ranks really have. It travels like a log, and pages show it elsewhere.
+PACKAGES_FILE = "30_installed_packages.json"
 PREPARATION_LOG = "55_preparation_log.txt"
 LAUNCHER_LOG = "60_launcher_log.txt"
 # What one rank prints: DRIVER_LOG + ".txt" in a run of one process, else with the rank's suffix.

@@ -199,6 +199,7 @@ class Agent:
                 cache.trim(self.settings)
                 self._attempts.refresh_rules()
                 self._containers.sweep()
+                self._containers.remove_images(time.time())
                 if self._numbers is not None:
                     self._numbers.sweep(self._has_folder, number_ledger.owners())
             except OSError:

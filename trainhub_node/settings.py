@@ -21,6 +21,7 @@ from trainhub_node.machine import addresses
 from trainhub_node.run_account import Account
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
+DEFAULT_IMAGE_DAYS = 30
 
 
 class SettingsError(Exception):
@@ -37,7 +38,8 @@ class NodeSettings:
     `shared`: folders outside of their own into which runs may write although all else is read-only.
     `allows_namespaces`: whether the operator lets runs have namespaces of their own. `allows_metadata`: runs
     may reach the addresses at which a cloud tells this machine its credentials. `engine`: the container
-    engine, "" = podman or else docker, "off" = none.
+    engine, "" = podman or else docker, "off" = none. `image_days`: after so many without use an image
+    that the agent has pulled is removed.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -65,6 +67,7 @@ class NodeSettings:
     allows_namespaces: bool = True
     allows_metadata: bool = False
     engine: str = ""
+    image_days: int = DEFAULT_IMAGE_DAYS
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -135,6 +138,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         allows_namespaces=_allows_namespaces(env),
         allows_metadata=_allows_metadata(env),
         engine=_engine(env),
+        image_days=_positive(env, "TRAINHUB_NODE_IMAGE_DAYS", DEFAULT_IMAGE_DAYS),
     )
 
 

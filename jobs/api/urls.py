@@ -9,6 +9,7 @@ from jobs.api import (
     log_search,
     run_deletion,
     run_detail,
+    run_packages,
     run_series,
     run_submission,
 )
@@ -57,4 +58,5 @@ urlpatterns = [
     path("runs/<str:run>/logs/search/", log_search.RunLogSearch.as_view()),
     path("runs/<str:run>/series/", run_series.RunSeries.as_view()),
     path("runs/<str:run>/outputs/", run_detail.RunOutputs.as_view()),
+    path("runs/<str:run>/packages/", run_packages.RunPackages.as_view()),
 ]

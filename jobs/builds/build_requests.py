@@ -23,6 +23,7 @@ from jobs.errors import Conflict
 from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
+from trainhub_launch.scheduler.capabilities import unmet_capabilities
 from trainhub_launch.scheduler.rejections import lacking_phrase
 from workspaces import audit
 from workspaces.access import Principal, lacking
@@ -48,8 +49,8 @@ def build_refusal(node: Node, target: BuildTarget) -> str:
         catalog.on_node(target.environment, interpreters_of(node))
     except SpecError as error:
         return f"{node.name}: {error.message}"
-    for capability in sorted(target.capabilities.difference(capabilities)):
-        return f"{node.name} {lacking_phrase(capability)}"
+    for capability in unmet_capabilities(target.capabilities, capabilities):
+        return f"{node.name} {lacking_phrase(capability, capabilities)}"
     return ""
 
 

@@ -41,7 +41,7 @@ class BuildTarget:
             return frozenset()
         if self.purpose is BuildPurpose.MAKE:
             return frozenset({maker_of(self.own).making_capability})
-        return kind_of(self.own).capabilities
+        return catalog.version_capabilities(self.own)
 
 
 def making_target(version: EnvironmentVersion) -> BuildTarget:

@@ -19,6 +19,7 @@ from pathlib import Path
 from django.conf import settings
 
 from trainhub_launch.eventfiles import is_event_file
+from trainhub_launch.log_names import PACKAGES_FILE
 
 RUN_ID = re.compile(r"[0-9a-f]{32}\Z")
 MAX_NAME_BYTES = 500
@@ -70,9 +71,13 @@ def _is_event_file_of_outputs(name: str) -> bool:
 
 
 def log_sizes(run_id: str, attempt: int) -> dict[str, int]:
-    """Returns every log's name and stored size by name, without TensorBoard's event files, which are not
-    text."""
-    return {name: size for name, size in _stored_sizes(run_id, attempt).items() if not is_event_file(name)}
+    """Returns every log's name and stored size by name, without what travels like a log and is none: the
+    event files of TensorBoard, and the lists of installed packages."""
+    return {
+        name: size
+        for name, size in _stored_sizes(run_id, attempt).items()
+        if not (is_event_file(name) or name.endswith(PACKAGES_FILE))
+    }
 
 
 def event_file_sizes(run_id: str, attempt: int) -> dict[str, int]:

@@ -8,27 +8,33 @@ from environments.catalog import SYSTEM
 from environments.curated import BY_NAME
 from environments.kinds.all_kinds import KINDS
 from environments.models import EnvironmentVersion
+from environments.packages.glibc_needs import glibc_capabilities
 from jobs.models import Run
 
 
 class EnvironmentNeeds:
-    """The capabilities that these runs need of nodes, by their own environments: one query for all of them,
-    and none if they have no such environments."""
+    """The capabilities that these runs need of nodes, by their own environments: at most three queries, and
+    none if they have no such environments."""
 
     def __init__(self, runs: Collection[Run]) -> None:
         names = {_key(run)[1] for run in runs} - {"", SYSTEM, *BY_NAME}
         self._capabilities: dict[tuple[int, str, str], frozenset[str]] = {}
         if not names:
             return
-        kinds = [name for name, kind in KINDS.items() if kind.capabilities]
         rows = EnvironmentVersion.objects.filter(
-            kind__in=kinds,
             environment__name__in=names,
             environment__workspace__in={run.workspace_id for run in runs},
         )
-        fields = ("environment__workspace_id", "environment__name", "number", "kind")
-        for workspace, name, number, kind in rows.values_list(*fields):
-            self._capabilities[workspace, name, str(number)] = KINDS[kind].capabilities
+        keys = {_key(run) for run in runs}
+        fields = ("pk", "environment__workspace_id", "environment__name", "number", "kind")
+        versions = {
+            pk: ((workspace, name, str(number)), kind)
+            for pk, workspace, name, number, kind in rows.values_list(*fields)
+            if (workspace, name, str(number)) in keys
+        }
+        glibc = glibc_capabilities(versions) if versions else {}
+        for pk, (key, kind) in versions.items():
+            self._capabilities[key] = KINDS[kind].capabilities | glibc.get(pk, frozenset())
 
     def capabilities(self, run: Run) -> frozenset[str]:
         """Returns the capabilities that nodes must have for the run."""

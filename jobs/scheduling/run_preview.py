@@ -14,6 +14,7 @@ from environments.succession import environment_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.environment_findings.all_findings import package_findings
+from jobs.environment_findings.node_glibc import glibc_findings
 from jobs.models import Snapshot
 from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
@@ -74,6 +75,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _secrets(spec, principal)
     findings += _environment(spec, principal.workspace)
     findings += check_interpreters(spec, draft.idle, nodes, principal.workspace)
+    findings += glibc_findings(draft.demand, nodes)
     findings += package_findings(spec, principal, draft.chosen_nodes)
     findings += _scaling_up(draft, principal, {cluster.name: nodes} if cluster else {})
     findings += [

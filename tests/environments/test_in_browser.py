@@ -7,11 +7,19 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from tests.environments.conda_channel import CondaChannel
+from tests.environments.images.container_images import make_image
+from tests.environments.images.image_registry import LOGIN, ImageRegistry
 from tests.environments.package_index import PackageIndex
 from tests.hub import Hub
 from tests.runs import log, submit, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
+DROP = """(field, text) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], "environment.yml", {type: "application/yaml"}));
+  field.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+}"""
 USE = "import tinylib\nprint(tinylib.VERSION)\n"
 
 
@@ -46,3 +54,50 @@ def test_from_a_conflict_to_a_run(page: Any, hub: Hub, index: PackageIndex, tmp_
     assert log(hub, run) == b"1.0\n"
     page.reload()
     expect(page.locator("[aria-labelledby=en-nodes]")).to_contain_text("1 of 1 node")
+
+
+def test_a_conda_environment_from_a_dropped_file(page: Any, tmp_path: Any) -> None:
+    channel = CondaChannel(tmp_path / "channel")
+    channel.add("python", "3.11.2")
+    channel.add("cowsay", "2.0", "python")
+    channel.index()
+    with channel.serving():
+        text = f"name: ignored\nchannels: [{channel.url}, nodefaults]\ndependencies: [cowsay]\n"
+        page.goto("/environments/new/?kind=conda")
+        field = page.locator("#source")
+        field.evaluate(DROP, text)
+        expect(field).to_have_value(text)
+        page.fill("#name", "dropped")
+        page.click("text=Make the environment")
+        page.wait_for_url("**/environments/dropped/versions/1/")
+        expect(page.locator("[aria-labelledby=en-lock]")).to_contain_text("cowsay", timeout=60_000)
+    expect(page.locator("[aria-labelledby=en-lock]")).to_contain_text("conda")
+    expect(page.locator("text=New run with it")).to_be_visible()
+
+
+def test_an_image_environment_by_the_form(page: Any, hub: Hub, tmp_path: Any) -> None:
+    registry = ImageRegistry(tmp_path / "registry")
+    try:
+        image = make_image({"bin/start": b"#!/bin/sh\n"}, environment=("PATH=/bin", "CUDA_VERSION=12.8.1"))
+        registry.push("train", "1", image)
+        with hub.client() as client:
+            secret = {"value": LOGIN, "scope": "workspace"}
+            client.put("/api/v1/secrets/BROWSED/", json=secret).raise_for_status()
+
+        page.goto("/environments/new/")
+        page.click("text=Container image")
+        page.fill("#name", "imaged")
+        page.fill("#source", f"{registry.host}/train:1")
+        page.click("text=Make the environment")
+        page.wait_for_url("**/environments/imaged/versions/1/")
+        # The page says what is missing, and the form of the next version takes it.
+        expect(page.locator(".th-note").first).to_contain_text("login", timeout=60_000)
+        page.click("text=Edit it")
+        page.fill("#registry_secret", "BROWSED")
+        page.click("text=Make the version")
+        page.wait_for_url("**/environments/imaged/versions/2/")
+        expect(page.locator("text=New run with it")).to_be_visible(timeout=60_000)
+        expect(page.locator("main")).to_contain_text(image.digest)
+        expect(page.locator("main")).to_contain_text("12.8.1")
+    finally:
+        registry.stop()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from trainhub_launch.addresses import is_loopback
 from trainhub_launch.machine import Interpreter
+from trainhub_launch.scheduler.capabilities import unmet_capabilities
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class FreeNode:
         earlier version may not."""
         can_hold = self.has_limits or not demand.is_limited
         can_hold &= self.limits_disk or not demand.disk_bytes
-        can_hold &= demand.capabilities <= self.capabilities
+        can_hold &= not unmet_capabilities(demand.capabilities, self.capabilities)
         return can_hold and self.has_python(demand) and (self.keeps_secrets or not demand.has_secrets)
 
     def has_python(self, demand: Demand) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from trainhub_launch.machine import CONDA, CONTAINERS, IMAGE_BUILDS, WHEEL_BUILDS
+from trainhub_launch.scheduler.capabilities import GLIBC, glibc_phrase, unmet_capabilities
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text
 
@@ -23,12 +24,17 @@ _LACKING = {
         "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed, "
         "and upgrade it"
     ),
-    WHEEL_BUILDS: "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)",
+    WHEEL_BUILDS: (
+        "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)"
+    ),
 }
 
 
-def lacking_phrase(capability: str) -> str:
-    """Returns what a node without the capability cannot do, and the remedy, as it follows the node's name."""
+def lacking_phrase(capability: str, present: Iterable[str] = ()) -> str:
+    """Returns what a node without the capability cannot do, and the remedy, as it follows the node's name.
+    `present`: the capabilities that it has."""
+    if capability.startswith(GLIBC):
+        return glibc_phrase(capability, present)
     return _LACKING.get(capability, f"lacks {capability}: upgrade its agent")
 
 
@@ -171,8 +177,8 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return _short(
             node, "process slot", node.slots, node.slots_total, [(hold, hold.slots) for hold in node.holds]
         )
-    for capability in sorted(demand.capabilities - node.capabilities):
-        return f"{node.name} {lacking_phrase(capability)}"
+    for capability in unmet_capabilities(demand.capabilities, node.capabilities):
+        return f"{node.name} {lacking_phrase(capability, node.capabilities)}"
     if demand.has_secrets and not node.keeps_secrets:
         return f"{node.name} cannot keep secrets: upgrade its agent"
     if demand.is_limited and not node.can_limit(demand):

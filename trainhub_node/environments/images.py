@@ -18,6 +18,8 @@ INSPECT_TIMEOUT_S = 60.0
 # Large images come over slow lines; the run can be cancelled at any time before.
 PULL_TIMEOUT_S = 3 * 3600.0
 RECORD = ".image.json"
+# In the record of an image that the agent itself has pulled: by which engine, under which name.
+PULLED = "pulled"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "s390x": "s390x"}
 # What engines and registries say -> what is wrong and what to do. The first that occurs counts.
 CAUSES = (
@@ -47,7 +49,11 @@ def image_variables(gang: Gang, engine: Engine) -> dict[str, str]:
     it. Raises PreparationFailed, and StopRequested."""
     path = _record_path(gang)
     variables: dict[str, str] | None = (records.read(path) or {}).get("variables")
-    return fetch_image(gang, engine) if variables is None else variables
+    if variables is None:
+        return fetch_image(gang, engine)
+    # The time of the last use, by which the agent removes images.
+    os.utime(path)
+    return variables
 
 
 def fetch_image(gang: Gang, engine: Engine) -> dict[str, str]:
@@ -55,6 +61,8 @@ def fetch_image(gang: Gang, engine: Engine) -> dict[str, str]:
     image = gang.order["environment"]["image"]
     name = registry_login.image_name(gang.order)
     inspected = _inspect(gang, engine, name)
+    mark = [engine.name, name]
+    is_ours = inspected is None or (records.read(_record_path(gang)) or {}).get(PULLED) == mark
     if inspected is None:
         _pull(gang, engine, image)
         inspected = _inspect(gang, engine, name)
@@ -70,7 +78,7 @@ def fetch_image(gang: Gang, engine: Engine) -> dict[str, str]:
             f"The image {image['reference']} is built for the CPU {architecture}, and this node has {own}. "
             "Name an image that is built for it.",
         )
-    records.write(_record_path(gang), {"variables": variables})
+    records.write(_record_path(gang), {"variables": variables} | ({PULLED: mark} if is_ours else {}))
     return variables
 
 

@@ -12,11 +12,13 @@ from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.containers import discovery
 from trainhub_node.containers.engine import Engine
 from trainhub_node.environments.making import build_folders
+from trainhub_node.launch.image_cleanup import remove_unused_images
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 TIMEOUT_S = 60
+DAY_S = 86400.0
 
 
 class ContainerCleaner:
@@ -59,6 +61,13 @@ class ContainerCleaner:
         if left:
             log.warning("Containers of runs that are over are removed: %s", ", ".join(left))
             _remove(engine, left)
+
+    def remove_images(self, now: float) -> None:
+        """Removes the images of this agent that no order has used for long."""
+        engine = discovery.find_engine(self._settings)
+        if engine is not None:
+            unused_since = now - self._settings.image_days * DAY_S
+            remove_unused_images(engine, self._settings.environments, unused_since=unused_since)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)

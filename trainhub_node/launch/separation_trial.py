@@ -21,6 +21,7 @@ from trainhub_launch.machine import (
     SECRETS,
     WHEEL_BUILDS,
 )
+from trainhub_launch.scheduler.capabilities import GLIBC
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
@@ -133,7 +134,16 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (CONDA, bool(find_rattler())),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
-    return tuple(name for name, can in known if can)
+    return (*(name for name, can in known if can), *_glibc())
+
+
+def _glibc() -> tuple[str, ...]:
+    """Returns the version of glibc as a capability; nothing on a machine with another C library."""
+    try:
+        name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    except (ValueError, OSError):
+        return ()
+    return (f"{GLIBC}{version}",) if name == "glibc" and version else ()
 
 
 def description(settings: NodeSettings) -> str:

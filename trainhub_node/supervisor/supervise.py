@@ -15,6 +15,7 @@ from trainhub_node.isolation import syscalls
 from trainhub_node.supervisor import limit_report, preemption_notice, rank
 from trainhub_node.supervisor.child import SIGNALS
 from trainhub_node.supervisor.gang import Gang
+from trainhub_node.supervisor.package_record import PackageRecord
 from trainhub_node.supervisor.start_records import StartRecords, read_record
 
 POLL_S = 1.0
@@ -52,6 +53,7 @@ class _Supervisor:
         self.kill_at: float | None = None
         self.has_no_children = False
         self.starts = StartRecords(gang)
+        self.packages = PackageRecord(gang)
 
     def run(self) -> None:
         while True:
@@ -59,6 +61,7 @@ class _Supervisor:
             self.starts.translate()
             if self.has_no_children:
                 break
+            self.packages.start_if_due()
             self._stop_if_due()
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
                 self._kill()
@@ -71,7 +74,8 @@ class _Supervisor:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                self.has_no_children = True
+                # The record of a run that ended soon is made at its end.
+                self.has_no_children = not self.packages.start()
                 return
             if pid == 0:
                 self._end_namespaces()
@@ -85,7 +89,8 @@ class _Supervisor:
         is_launched = gang.launcher is not None and gang.launcher_status is None
         if namespaces is None or gang.wrappers or is_launched:
             return
-        if proc.child_pids(os.getpid()) == [namespaces.holder]:
+        # The record of the packages needs the namespaces, too: it is our child while it is made.
+        if proc.child_pids(os.getpid()) == [namespaces.holder] and not self.packages.start():
             namespaces.drain()
 
     def _record_end(self, pid: int, code: int) -> None:

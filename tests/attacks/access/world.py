@@ -34,6 +34,7 @@ from tests.people import (
 )
 from tests.registry.builders import run_with
 from tracking.models import LoggedModel, SavedView
+from trainhub_launch.log_names import PACKAGES_FILE
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal
 from workspaces.mail import invitation_links
@@ -77,6 +78,7 @@ def build() -> World:
     people = _people()
     who = principal_of(people["contributor"])
     played, active = running(who)
+    played.log(active, PACKAGES_FILE, 0, b'{"packages": []}')
     done, deleted, old = _runs(who, active.spec)
     tokens = _tokens(people, active, played.node.name)
     artifact = Artifact.objects.get(run=done)
@@ -274,6 +276,7 @@ def _named(who: Principal, runs: tuple[Run, Run, Run], of_run: str) -> dict[str,
         "/ws/nodes/": {"name": "alpha"},
         "/api/v1/node/wheel/": {"name": "none.whl"},
         "/api/v1/node/packages/": {"name": "numpy", "sha256": "0" * 64, "filename": "a.whl"},
+        "/runs/<int:number>/packages/": {"number": active.number},
         "/runs/menu/": {"name": "columns"},
         "/models/": {"name": "birds", "number": 1},
         "/api/v1/models/": {"name": "birds", "number": 1},

@@ -3,6 +3,10 @@ registry and podman. The node has no login of the registry: it pulls from the hu
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +16,9 @@ from tests.environments.test_journey import described, ended, log_of, ordered, o
 from tests.hub import Hub, eventually
 from tests.node.containers.images import NAME, Podman, has_podman, make_root, private_podman
 from tests.runs import log, submit
-from trainhub_launch.log_names import ENVIRONMENT_LOG
+from trainhub_launch.log_names import ENVIRONMENT_LOG, PACKAGES_FILE
+from trainhub_node.containers.engine import Engine
+from trainhub_node.launch.image_cleanup import remove_unused_images
 
 pytestmark = [
     pytest.mark.slow,
@@ -49,7 +55,8 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman) -> Iterator[Hub]:
     folder = tmp_path_factory.mktemp("images")
-    hub = Hub(folder, TRAINHUB_NODE_CONTAINERS="podman", **podman.variables)
+    own = {"TRAINHUB_NODE_CONTAINERS": "podman", "TRAINHUB_NODE_CACHE": str(folder / "cache")}
+    hub = Hub(folder, **own, **podman.variables)
     hub.is_recorded = True
     hub.start()
     try:
@@ -82,7 +89,30 @@ def test_a_private_image_is_locked_pulled_through_the_hub_and_outlives_its_regis
     assert "['only-in-the-image']" in words
     assert "thi_" not in log(hub, run, ENVIRONMENT_LOG).decode()
     assert podman.containers() == []
+    # What the image has, not what the node has.
+    assert json.loads(log(hub, run, PACKAGES_FILE))["packages"] == []
 
-    # Another engine, which has nothing of it.
-    podman("image", "rm", "--all", "--force")
+    _unused_images_leave_the_engine(hub, podman)
     assert "from the image" in output(hub, submit(hub, SCRIPT, environment={"name": "boxed"}))
+
+
+def _unused_images_leave_the_engine(hub: Hub, podman: Podman) -> None:
+    """The agent removes what it has pulled and nobody has used since, and nothing of a person."""
+    (record,) = hub.data_dir.rglob("*.image.json")
+    program = shutil.which("podman")
+    assert program is not None
+    engine = Engine("podman", program, "", {**os.environ, **podman.variables}, "mark")
+    name = json.loads(record.read_text())["pulled"][1]
+    image = podman("image", "inspect", "--format={{.Id}}", name).strip()
+    assert remove_unused_images(engine, record.parent, unused_since=time.time() - 60) == []
+
+    podman("tag", image, "localhost/of-a-person:1")
+    assert remove_unused_images(engine, record.parent, unused_since=time.time() + 60) == []
+    podman("untag", image, "localhost/of-a-person:1")
+    holder = podman("create", image, "sh").strip()
+    assert remove_unused_images(engine, record.parent, unused_since=time.time() + 60) == []
+    podman("rm", holder)
+
+    assert remove_unused_images(engine, record.parent, unused_since=time.time() + 60) == [name]
+    assert image[:12] not in podman("image", "ls", "--quiet")
+    assert not record.exists()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from environments.catalog import SYSTEM, find
 from jobs.models import Artifact, AttemptNode, Run
 from jobs.sources.installed_packages import installed_packages, normalized_name
+from jobs.sources.package_records import package_versions
 from tracking.comparison.differences.sheet import Facts, facts_table
 from tracking.comparison.tables import ComparisonTable
 from tracking.models import LoggedModelFile
@@ -55,8 +56,8 @@ def _main_facts(run: Run, versions: Facts) -> Facts:
 
 
 def _packages(run: Run, versions: Facts) -> Facts:
-    """Returns the packages from the most reliable source of each: reported by nodes, installed by pip,
-    required by a logged model, requested."""
+    """Returns the packages from the most reliable source of each: found in the environment by a node,
+    reported by nodes, installed by pip, required by a logged model, requested."""
     packages: dict[str, str] = {}
     # Later sources replace earlier ones, so the most reliable source is the last.
     for source in (
@@ -64,6 +65,7 @@ def _packages(run: Run, versions: Facts) -> Facts:
         _model_requirements(run),
         installed_packages(run.pk, run.attempt),
         versions,
+        package_versions(run),
     ):
         packages.update(source)
     return {name: version for name, version in packages.items() if name != PYTHON}

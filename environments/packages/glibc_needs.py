@@ -1,0 +1,50 @@
+"""Which glibc the wheels of a lock need of a node."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection
+
+from django.db.models import Q
+
+from environments.models import LockedFile
+from trainhub_launch.scheduler.capabilities import glibc_need
+
+TAG = re.compile(r"manylinux_2_(\d+)_")
+# Every node has these: Python itself needs them.
+OLD_TAGS = ("manylinux1_", "manylinux2010_", "manylinux2014_")
+USUAL_MINOR = 17
+
+
+def glibc_capabilities(versions: Collection[int]) -> dict[int, frozenset[str]]:
+    """Returns, by version, the capability that its lock needs of nodes because of glibc, if it needs a newer
+    one than every node has. Two queries at most, however many versions there are."""
+    newer = LockedFile.objects.filter(version__in=versions, is_preferred=True)
+    newer = newer.filter(Q(filename__contains="manylinux_2_2") | Q(filename__contains="manylinux_2_3"))
+    projects = set(newer.values_list("version_id", "project"))
+    if not projects:
+        return {}
+    least: dict[tuple[int, str], tuple[int, str]] = {}
+    locks, names = ({key[place] for key in projects} for place in (0, 1))
+    rows = LockedFile.objects.filter(version__in=locks, project__in=names)
+    for version, project, filename in rows.values_list("version_id", "project", "filename"):
+        need = _minor_of_glibc(filename), filename
+        least[version, project] = min(least.get((version, project), need), need)
+    needs: dict[int, list[tuple[int, str, str]]] = defaultdict(list)
+    for (version, project), (minor, filename) in least.items():
+        if minor > USUAL_MINOR:
+            needs[version].append((minor, project, filename.split("-")[1]))
+    return {
+        version: frozenset({glibc_need(f"2.{minor}", f"{project} {number}")})
+        for version, found in needs.items()
+        for minor, project, number in [max(found)]
+    }
+
+
+def _minor_of_glibc(filename: str) -> int:
+    """Returns the 39 of glibc 2.39, 0 for a wheel that needs no newer one than every node has."""
+    platforms = filename.removesuffix(".whl").rpartition("-")[2]
+    if not TAG.search(platforms) or any(tag in platforms for tag in OLD_TAGS):
+        return 0
+    return min(int(minor) for minor in TAG.findall(platforms))
