@@ -3,13 +3,14 @@ signs in.
 
 The attempts come from many addresses and for many names, so that no limit but the installation's holds them
 back. Quiet and attacked minutes take turns. A person who has signed in from their address before must get in
-within 5 seconds, and no more passwords may be compared than the limit allows. How much slower reports become
-is printed: 1.2 times is the goal."""
+within 5 seconds, no more passwords may be compared than the limit allows, and reports may become 1.2 times slower
+(95th percentile)."""
 
 from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
 import re
 import sys
 import time
@@ -30,11 +31,13 @@ PER_S = 50
 ADDRESSES = 100
 PERSON_ADDRESS = "127.0.9.1"
 ALLOWED_SIGN_IN_S = 5.0
-MAX_RATIO = 3.0
+MAX_RATIO = 1.5
+MAX_P95_RATIO = 1.2
 LIMITS = """
 from workspaces.authentication import login_throttle
 print("LIMITS", login_throttle.INSTALLATION_BURST, login_throttle.INSTALLATION_PER_S)
 """
+NO_ANSWER = 0
 PASSWORD = "correct horse battery"
 CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 SET_PASSWORD = """
@@ -96,6 +99,8 @@ class Flood:
 
 
 def _flood_process(hub_url: str, switch: Connection) -> None:
+    # A real attacker has processors of their own.
+    os.nice(10)
     asyncio.run(_flood_rounds(hub_url, switch))
 
 
@@ -118,7 +123,11 @@ async def _attempts(attackers: list[Browser], answers: list[int]) -> None:
     tasks: set[asyncio.Task[None]] = set()
 
     async def attempt(number: int) -> None:
-        answers.append(await attackers[number % len(attackers)].sign_in(f"somebody-{number % 1000}", "wrong"))
+        attacker = attackers[number % len(attackers)]
+        try:
+            answers.append(await attacker.sign_in(f"somebody-{number % 1000}", "wrong"))
+        except httpx.TransportError:
+            answers.append(NO_ANSWER)
 
     started_at, number = time.monotonic(), 0
     try:
@@ -147,8 +156,10 @@ async def person_signs_in(hub: Stack) -> float:
 
 
 async def measure(hub: Stack) -> int:
-    told, now = Told(), time.monotonic()
     tokens = enrolled(hub, NODES).items()
+    # Before the connections of the nodes: the hub closes what is silent while the attackers open their pages.
+    flood = Flood(hub.url)
+    told, now = Told(), time.monotonic()
     nodes = [
         Teller(name, token, GPUS, now + index * 5.0 / NODES) for index, (name, token) in enumerate(tokens)
     ]
@@ -157,7 +168,6 @@ async def measure(hub: Stack) -> int:
         await loop.create_connection(
             partial(Road, nodes[first::ROADS], told), place.hostname or "", place.port or 0
         )
-    flood = Flood(hub.url)
     print(f"a person signs in, nobody attacks: {await person_signs_in(hub):.2f} s")
     quiet: list[float] = []
     attacked: list[float] = []
@@ -197,11 +207,12 @@ def judge_reports(told: Told, quiet: list[float], attacked: list[float]) -> int:
     print(summary("report -> answer, nobody attacks", quiet))
     print(summary("report -> answer, 50 wrong passwords a second", attacked))
     print(
-        f"ratio of the 95th percentiles {_p95(attacked) / _p95(quiet):.2f}; reports refused: "
+        f"95th percentiles {_p95(quiet) * 1e3:.1f} and {_p95(attacked) * 1e3:.1f} ms; reports refused: "
         f"{told.refused or 'none'}"
     )
     limits = Limits()
     limits.at_most("the medians of reports", median(attacked) / median(quiet), MAX_RATIO)
+    limits.at_most("the 95th percentiles of reports", _p95(attacked) / _p95(quiet), MAX_P95_RATIO)
     return limits.exit_code() | bool(told.refused)
 
 

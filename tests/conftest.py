@@ -15,7 +15,7 @@ import redis
 from channels.layers import channel_layers
 from django.conf import settings
 
-from tests import openmpi
+from tests import migrated, openmpi
 from tests.harness import guard
 from tests.harness.flaky import pytest_terminal_summary  # noqa: F401 - a hook
 from tests.hub import PROJECT, Hub
@@ -86,6 +86,17 @@ def _guarded_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Ranks get a clean environment; those of this run are recognised by its temporary folder in their
     variables."""
     guard.own_folder(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
+    """Whether Django finds a test database. It does, except on PostgreSQL: a copy of the one that hubs of tests
+    begin with. Django then only looks whether a migration is missing."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"] != "django.db.backends.sqlite3":
+        return False
+    migrated.copy_to(Path(database["TEST"]["NAME"]))
+    return True
 
 
 @pytest.fixture(autouse=True)

@@ -24,10 +24,14 @@ def put_into(data_dir: Path) -> None:
     database = data_dir / NAME
     if not database.exists():
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # The copy is made under the lock, too: the tests of another checkout may remove old templates.
-        with alone("migrated"):
-            shutil.copy(_template(), database)
-        database.chmod(0o600)
+        copy_to(database)
+
+
+def copy_to(database: Path) -> None:
+    # The copy is made under the lock, too: the tests of another checkout may remove old templates.
+    with alone("migrated"):
+        shutil.copy(_template(), database)
+    database.chmod(0o600)
 
 
 def _template() -> Path:

@@ -48,6 +48,7 @@ from trainhub.static_files import HubStatic
 from trainhub.web.browser_address import BrowserAddress
 from trainhub.web.headers import AnswerHeaders
 from workspaces import background_loop
+from workspaces.authentication.sign_in_gate import SignInGate
 from workspaces.http.problems import problem_response
 from workspaces.http.scopes import principal_of_scope
 from workspaces.tokens import TokenRefused
@@ -118,7 +119,7 @@ front = Starlette(
 )
 # Otherwise Starlette would redirect `/healthz/` and the like before Django sees them.
 front.router.redirect_slashes = False
-front.router.default = BrowserAddress(LargeBodies(cast("ASGIApp", django_application)))
+front.router.default = BrowserAddress(LargeBodies(SignInGate(cast("ASGIApp", django_application))))
 sockets = stack([*job_sockets, *cluster_sockets], principal_of_scope)
 
 

@@ -74,6 +74,14 @@ def count_attempt(name: str, address: str, now: float | None = None, *, purpose:
     return SignInAttempt(counted)
 
 
+def seconds_to_wait(name: str, address: str, now: float | None = None) -> int:
+    """Returns how long an attempt of `name` from `address` to sign in would have to wait. Reads only, and
+    counts nothing."""
+    keys = _keys(name, address)
+    rows = _rows(SignInAttempts.objects.filter(pk__in=keys))
+    return _wait_s(keys, rows, time.time() if now is None else now)
+
+
 def record_success(attempt: SignInAttempt, now: float | None = None) -> None:
     """Deletes the failures of the name at its address. The failures of the address remain: one known password
     must not permit further guesses."""

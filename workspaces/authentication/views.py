@@ -29,6 +29,7 @@ from workspaces.authentication.confirmation import (
 )
 from workspaces.authentication.delays import HashingBusy
 from workspaces.authentication.sign_in_completion import PASSWORD, complete_sign_in
+from workspaces.authentication.sign_in_page import sign_in_context
 from workspaces.forms import ChangePasswordForm, SignInForm
 from workspaces.models import BrowserSession, User
 from workspaces.security_notices.notices import notify_person
@@ -45,12 +46,7 @@ class SignIn(LoginView):
         return {**super().get_form_kwargs(), "label_suffix": ""}
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context = {
-            "sends_mail": bool(settings.EMAIL_URL),
-            "has_passwords": settings.SIGN_IN.has_passwords,
-            "provider": settings.SIGN_IN.oidc.name if settings.SIGN_IN.oidc.issuer else "",
-        }
-        return {**super().get_context_data(**kwargs), **context}
+        return {**super().get_context_data(**kwargs), **sign_in_context()}
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if request.headers.get("HX-Request"):

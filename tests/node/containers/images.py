@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from trainhub_launch.order import EnvironmentSpec
@@ -25,6 +27,7 @@ PROGRAMS = (
     "/usr/bin/unshare",
 )
 FOLDERS = ("etc", "proc", "dev", "sys", "tmp", "var/tmp", "run", "root", "usr/bin", "opt")
+LAST_CALLS_S = 30.0
 UNUSED = {"__pycache__", "test", "idlelib", "lib2to3", "tkinter", "ensurepip", "pydoc_data", "dist-packages"}
 # Where the machine limits what its containers may open: without, runc cannot raise the limit of files.
 CONFIGURATION = """
@@ -146,7 +149,21 @@ def private_podman(folder: Path) -> Iterator[Podman]:
         yield podman
     finally:
         podman("rm", "--all", "--force", "--time=0")
+        # A container's monitor calls Podman once more when the container has ended, and that mounts the store
+        # again: once for each call that found it unmounted.
+        deadline = time.monotonic() + LAST_CALLS_S
+        while _are_left(folder) and time.monotonic() < deadline:
+            time.sleep(0.05)
         mount = folder / "store/overlay"
-        if os.path.ismount(mount):
+        while os.path.ismount(mount):
             subprocess.run(["umount", "-l", str(mount)], check=True)
         shutil.rmtree(folder)
+
+
+def _are_left(folder: Path) -> bool:
+    """Returns whether any process has a file of `folder` in its arguments."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if any(f"{folder}/" in argument for argument in process.cmdline()):
+                return True
+    return False

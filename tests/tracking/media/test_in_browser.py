@@ -110,8 +110,10 @@ class TestRun:
     def test_leads_to_the_file(self, tab: Any, runs: list[Logged]) -> None:
         tab.goto(f"/runs/{runs[0].number}/media/?media-step=10")
         tab.locator(".md a[data-part=page]").click()
-        tab.locator(".ar-image img").wait_for()
-        assert tab.locator(".ar-image img").evaluate(NATURAL_WIDTH) == 110
+        image = tab.locator(".ar-image img")
+        # It stands in the page, and has a place there, before its bytes are here.
+        eventually(lambda: image.evaluate(NATURAL_WIDTH), 20, "the image is loaded")
+        assert image.evaluate(NATURAL_WIDTH) == 110
 
     def test_plays_a_sound_and_says_when_there_is_none_yet(self, tab: Any, runs: list[Logged]) -> None:
         tab.goto(f"/runs/{runs[0].number}/media/")
