@@ -8,7 +8,10 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,8 @@ from trainhub_node.isolation.network_rules import NetworkRules, NetworkTable, Ru
 
 ACCOUNTS = range(1_900_000_000, 1_900_000_010)
 ONE, OTHER = ACCOUNTS[1], ACCOUNTS[2]
+# This machine's address in podman's network.
+HOST = "10.88.77.1"
 CONNECT = """
 import os, socket, sys
 uid, address, port = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
@@ -57,6 +62,36 @@ def reaches(account: int, address: str, port: int) -> bool:
     return subprocess.run(argv, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+@contextmanager
+def container() -> Iterator[Callable[[str, int], bool]]:
+    """Says what a container of podman's default network reaches."""
+    sleeping = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    inside = ["nsenter", f"--net=/proc/{sleeping.pid}/ns/net"]
+    network = Path(f"/proc/{sleeping.pid}/ns/net")
+    while network.samefile("/proc/self/ns/net"):
+        time.sleep(0.01)
+    peer = ["peer", "name", "eth0", "netns", str(sleeping.pid)]
+    for command in (
+        ["ip", "link", "add", network_rules.BRIDGES[0], "type", "veth", *peer],
+        ["ip", "address", "add", f"{HOST}/24", "dev", network_rules.BRIDGES[0]],
+        ["ip", "link", "set", network_rules.BRIDGES[0], "up"],
+        [*inside, "ip", "address", "add", "10.88.77.2/24", "dev", "eth0"],
+        [*inside, "ip", "link", "set", "eth0", "up"],
+        [*inside, "ip", "route", "add", "default", "via", HOST],
+    ):
+        subprocess.run(command, check=True)
+
+    def reached(address: str, port: int) -> bool:
+        argv = [*inside, sys.executable, "-c", CONNECT, "0", address, str(port)]
+        return subprocess.run(argv, stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+    try:
+        yield reached
+    finally:
+        sleeping.kill()
+        sleeping.wait()
+
+
 def tables() -> str:
     return subprocess.run(["nft", "list", "tables"], capture_output=True, text=True, check=True).stdout
 
@@ -90,6 +125,15 @@ class TestMetadata:
     def test_an_operator_may_allow_it(self, port: int) -> None:
         NetworkRules(network_rules.find_table("the test", ACCOUNTS, refuses_metadata=False)).refresh()
         assert reaches(ONE, "169.254.169.254", 80)
+
+
+def test_builds_of_images_reach_neither_metadata_nor_ports_of_runs(rules: NetworkRules, port: int) -> None:
+    with container() as reaches_from_inside:
+        assert all(reaches_from_inside(address, port) for address in (HOST, "169.254.169.254"))
+        rules.set_ports({ONE: {port}})
+        assert not any(reaches_from_inside(address, port) for address in (HOST, "169.254.169.254"))
+        with socket.create_server((HOST, 0)) as other:
+            assert reaches_from_inside(HOST, other.getsockname()[1])
 
 
 class TestTable:

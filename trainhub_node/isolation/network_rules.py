@@ -1,5 +1,6 @@
-"""What runs may not connect to: ports that the agent gave to other runs, and addresses of a cloud at which a
-machine learns its own credentials. Kept by the kernel's packet filter, in one table of the agent.
+"""What runs and builds of images may not connect to: ports that the agent gave to (other) runs, and addresses
+of a cloud at which a machine learns its own credentials. Kept by the kernel's packet filter, in one table of
+the agent.
 
 The table is written as a whole each time, which the kernel does at once. So it is there again, too, after
 another program has removed all tables, as a firewall does when it loads its own."""
@@ -36,6 +37,9 @@ METADATA_V6 = ("fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fe80::a9fe:a9fe
 AZURE_WIRE, AZURE_PORTS = "168.63.129.16", (80, 32526)
 # Google's address is the machine's name server as well.
 NAME_SERVICE = 53
+# By which containers of podman's default network reach others: those in which images are built. Ranks in
+# containers use the network of the machine.
+BRIDGES = ("cni-podman0", "podman0")
 
 
 class RulesError(Exception):
@@ -66,6 +70,12 @@ class NetworkTable:
                 "chain output {",
                 "type filter hook output priority filter; policy accept;",
                 f"meta skuid {accounts} jump runs",
+                "}",
+                *_bridge_chain("input"),
+                *_bridge_chain("forward"),
+                "chain bridges {",
+                *(_metadata_rules() if self.refuses_metadata else ()),
+                "fib daddr type local meta l4proto { tcp, udp } th dport @guarded reject",
                 "}",
                 "chain runs {",
                 *(_metadata_rules() if self.refuses_metadata else ()),
@@ -157,6 +167,13 @@ def write_table(
 def remove_table(name: str) -> None:
     """Removes a table, if there is one. Raises RulesError."""
     _nft(f"table inet {name}\ndelete table inet {name}\n")
+
+
+def _bridge_chain(hook: str) -> Iterable[str]:
+    yield f"chain {hook} {{"
+    yield f"type filter hook {hook} priority filter; policy accept;"
+    yield f"iifname {{ {', '.join(BRIDGES)} }} jump bridges"
+    yield "}"
 
 
 def _metadata_rules() -> Iterable[str]:
