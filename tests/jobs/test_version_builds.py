@@ -152,7 +152,7 @@ def test_only_the_bytes_that_are_named_are_taken_with_the_ticket_of_the_build(
     arm = uploaded(make, make_image({"data": b"y"}, architecture="arm64"))
     assert (arm.status_code, "linux/amd64" in arm.text) == (422, True)
     assert state_of(version)[0] == "building"
-    Quota.objects.create(workspace=who.workspace, disk_gib=0)
+    Quota.objects.create(workspace=who.workspace, scope="workspace", disk_gib=1 / 2**30)
     full = sent(make, "PUT", f"files/{SHA256}", b"bytes")
     assert (full.status_code, full.json()["errors"][0]["field"]) == (403, "file")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 
 from trainhub_node import records
 from trainhub_node.containers.engine import PODMAN, PROXIES, UNSHARE, Engine
@@ -70,6 +71,7 @@ class _Build:
         self._folder = folder
         self._run_folder = run
         self._limit_s = float(self._make["timeout_s"])
+        self._deadline = time.monotonic() + self._limit_s
         self._is_full = False
 
     def run(self) -> None:
@@ -134,7 +136,7 @@ class _Build:
                 self._gang,
                 command,
                 variables,
-                timeout_s=self._limit_s,
+                timeout_s=self._deadline - time.monotonic(),
                 on_poll=on_poll,
                 ends_with_parent=True,
             )
