@@ -51,7 +51,7 @@ def patient(settings: Any) -> None:
 def building(who: Principal) -> EnvironmentVersion:
     version = changes.create_version(who, "boxed", "dockerfile", DOCKERFILE)
     resolver.resolve(version.pk)
-    progress.advance_version(version.pk)
+    progress.continue_version(version.pk)
     version.refresh_from_db()
     return version
 
@@ -114,7 +114,7 @@ def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, set
     assert ImageBlob.objects.filter(version=version).count() == 1 + len(IMAGE.blobs)
     # The ticket opens nothing any more.
     build_lifecycle.finish_build(build, BuildState.BUILT, "", timezone.now(), is_over=True)
-    progress.advance_version(version.pk)
+    progress.continue_version(version.pk)
     assert not BuildFile.objects.exists()
     assert sent(make, "PUT", f"files/{'0' * 64}", b"x").status_code == 403
     assert IMAGE.digest in client_of(who.user).get(PAGE).content.decode()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 KINDS = {"dockerfile": "trainhub_node.environments.making.image_build"}
 
 
-def make(gang: Gang) -> None:
+def carry_out(gang: Gang) -> None:
     """Makes what the order names, and uploads it. Raises PreparationFailed, and StopRequested."""
     module = KINDS.get(str(gang.order["make"]["kind"]))
     if module is None:
