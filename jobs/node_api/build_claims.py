@@ -62,6 +62,7 @@ def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
     index, ticket = package_access(build.pk, BUILD_ATTEMPT, ref, build.workspace, hub_url)
     image_registry = tickets.registry_of_build(build, hub_url)
     make = making_order(build, hub_url)
+    secrets = (ticket, image_registry.token if image_registry else "", str(make.get("ticket", "")))
     return NodeOrder(
         run=build.pk,
         attempt=BUILD_ATTEMPT,
@@ -69,7 +70,7 @@ def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
         environment=_environment(build),
         snapshot="",
         snapshot_size=0,
-        masked=tuple(filter(None, (ticket, image_registry and image_registry.token, make.get("ticket")))),
+        masked=tuple(filter(None, secrets)),
         grace_s=GRACE_S,
         package_index=index,
         package_ticket=ticket,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from clusters.models import Node
 from clusters.visibility import visible_nodes
@@ -24,7 +24,7 @@ def able_nodes(version: EnvironmentVersion) -> list[Node]:
     ]
     running = AttemptNode.objects.filter(node__in=able, settled_at=None).order_by()
     counts = dict(running.values_list("node_id").annotate(Count("pk")))
-    return sorted(able, key=lambda node: (node.open_builds, counts.get(node.pk, 0), node.name))
+    return sorted(able, key=lambda node: (builds.get(node.pk, 0), counts.get(node.pk, 0), node.name))
 
 
 def waiting_reason(version: EnvironmentVersion) -> str:
