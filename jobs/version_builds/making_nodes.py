@@ -10,7 +10,7 @@ from environments.models import EnvironmentVersion
 from environments.states import VersionState
 from jobs.builds.build_requests import MAX_UNFINISHED_BUILDS, build_refusal
 from jobs.builds.build_targets import making_target
-from jobs.models import AttemptNode
+from jobs.models import AttemptNode, EnvironmentBuild
 
 
 def able_nodes(version: EnvironmentVersion) -> list[Node]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TAG = "localhost/trainhub-build:1"
 NAMESPACES = ("--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc", "--propagation=private")
 # What podman writes of a RUN line that fails, and its own lines in the log.
-EXIT_STATUS = re.compile(r"^(?:Error: )?error building at STEP .*(exit status [0-9]+)$")
+EXIT_STATUS = re.compile(r"building at STEP .*(exit status [0-9]+)\Z")
 OWN_LINE = re.compile(r"(\[[0-9]+/[0-9]+\] )?STEP |Error: |error building at STEP |time=\"|\+ ")
 # Where podman looks for its policy.
 POLICIES = ("{home}/.config/containers/policy.json", "/etc/containers/policy.json")
