@@ -19,7 +19,7 @@ from workspaces.task_names import TaskName
 MAX_FAILURE_LENGTH = 4000
 
 
-def require_node(version_id: int, draft: str) -> None:
+def await_node(version_id: int, draft: str) -> None:
     """Notes what a node is to do for the version, and has the worker order it."""
     resolving = EnvironmentVersion.objects.filter(pk=version_id, state=VersionState.RESOLVING)
     if resolving.update(state=VersionState.BUILDING, draft=draft):

@@ -75,7 +75,7 @@ def _take_and_resolve(version_id: int) -> None:
             "download_bytes": download_bytes(packages),
         }
     except NeedsNode as needed:
-        made_versions.require_node(version_id, needed.draft)
+        made_versions.await_node(version_id, needed.draft)
         return
     except Unresolvable as error:
         values = {"state": VersionState.FAILED, "failure": str(error)}

@@ -34,7 +34,7 @@ def offer_build(node: int) -> None:
 def advance_version(version: int) -> None:
     """Sent when a node is to make a version, and when its build has ended. `reap` does the same if this
     message is lost."""
-    progress.advance_version(version)
+    progress.continue_version(version)
 
 
 @shared_task(ignore_result=True)

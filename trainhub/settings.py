@@ -49,7 +49,6 @@ PROVIDER_ENV = env.split_words("PROVIDER_ENV")
 
 MAX_SNAPSHOT_BYTES = env.integer("MAX_SNAPSHOT_BYTES", 512 * 2**20, least=1)
 MAX_SNAPSHOT_FILES = env.integer("MAX_SNAPSHOT_FILES", 20_000, least=1)
-# Of what a node makes for a version of an environment: how long that may take, and how large it may be.
 ENVIRONMENT_BUILD_TIMEOUT = env.number("ENVIRONMENT_BUILD_TIMEOUT", 7200, least=10)
 MAX_ENVIRONMENT_BUILD_BYTES = env.integer("MAX_ENVIRONMENT_BUILD_BYTES", 32 * 2**30, least=1)
 MAX_UPLOAD_BYTES = env.integer("MAX_UPLOAD_BYTES", 200 * 2**30, least=1)

@@ -40,7 +40,7 @@ GANG = child.prepare_gang(FOLDER)
 if GANG.order.get("make"):
     from trainhub_node.environments.making import making
 
-    GANG.run_step(making.make)
+    GANG.run_step(making.carry_out)
 elif GANG.uses_image:
     from trainhub_node.supervisor import container
 

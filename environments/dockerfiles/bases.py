@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from environments.dockerfiles.instructions import Instruction, refuse
+from environments.dockerfiles.instructions import Instruction, line_error
 from environments.images.reference import parse_reference
 from trainhub_launch.errors import SpecError
 
@@ -32,11 +32,11 @@ def check_image(instruction: Instruction, image: str) -> None:
     """Raises SpecError if this is no reference to a registry."""
     name, colon, _ = image.partition(":")
     if colon and name.lower() in _TRANSPORTS:
-        raise refuse(instruction.line, f"{name}: names files of the node; name an image of a registry")
+        raise line_error(instruction.line, f"{name}: names files of the node; name an image of a registry")
     try:
         parse_reference(image)
     except SpecError as error:
-        raise refuse(instruction.line, error.message) from error
+        raise line_error(instruction.line, error.message) from error
 
 
 def read_arguments(instructions: list[Instruction]) -> dict[str, str | None]:
@@ -49,7 +49,7 @@ def read_arguments(instructions: list[Instruction]) -> dict[str, str | None]:
         try:
             words = shlex.split(instruction.rest)
         except ValueError as error:
-            raise refuse(instruction.line, "has a quotation mark without its other; add it") from error
+            raise line_error(instruction.line, "has a quotation mark without its other; add it") from error
         for word in words:
             name, has_value, value = word.partition("=")
             if has_value and values.get(name, value) not in ("", value):
@@ -67,14 +67,14 @@ def expand_arguments(instruction: Instruction, text: str, values: Mapping[str, s
         name = match[1] or match[2]
         value = values.get(name, "")
         if value is None:
-            raise refuse(instruction.line, f"ARG {name} has several defaults; give it one to use it in FROM")
+            raise line_error(instruction.line, f"ARG {name} has several defaults; FROM needs exactly one")
         if not value or "$" in value:
-            raise refuse(
+            raise line_error(
                 instruction.line, f"${name} has no plain default; write ARG {name}=VALUE before FROM"
             )
         return value
 
     expanded = _VARIABLE.sub(value_of, text)
     if "$" in expanded:
-        raise refuse(instruction.line, "only $NAME and ${NAME} are understood in FROM; write the image out")
+        raise line_error(instruction.line, "FROM understands only $NAME and ${NAME}; write the image out")
     return expanded

@@ -32,10 +32,10 @@ def lock_built_image(
     if not isinstance(digest, str) or not DIGEST.match(digest):
         raise Unresolvable("The node has named no image. Upgrade its agent, and build the version again.")
     try:
-        data = _content(digest.removeprefix("sha256:"), files, MAX_MANIFEST_BYTES)
+        data = _content(version, digest.removeprefix("sha256:"), files, MAX_MANIFEST_BYTES)
         manifest = StoredManifest(data, OCI_MANIFEST)
         parsed = read_manifest(manifest, "the image")
-        config = _content(parsed.config.sha256, files, MAX_CONFIG_BYTES)
+        config = _content(version, parsed.config.sha256, files, MAX_CONFIG_BYTES)
         lock = make_image_lock(f"{BUILT}:{version.number}", manifest, OCI_MANIFEST, config)
     except RegistryError as error:
         raise Unresolvable(f"The node has built something that nodes cannot run: {error}") from error
@@ -46,9 +46,11 @@ def lock_built_image(
     return lock
 
 
-def _content(sha256: str, files: Mapping[str, int], max_bytes: int) -> bytes:
-    """Returns the bytes of a part that the node has uploaded: no other stored file is ever read for this."""
-    if sha256 not in files or files[sha256] > max_bytes or not blobs.hold(sha256):
+def _content(version: EnvironmentVersion, sha256: str, files: Mapping[str, int], max_bytes: int) -> bytes:
+    """Returns the bytes of a part that the node has uploaded, or that an image of the workspace has: no other
+    stored file is ever read for this."""
+    is_there = (sha256 in files and blobs.hold(sha256)) or has_part(version, sha256)
+    if not is_there or blobs.path(sha256).stat().st_size > max_bytes:
         raise RegistryError("its description was not uploaded, or is too large. Build the version again.")
     return blobs.path(sha256).read_bytes()
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from environments.dockerfiles.bases import SCRATCH, check_image, expand_arguments, read_arguments
-from environments.dockerfiles.instructions import FIELD, Instruction, read_instructions, refuse
+from environments.dockerfiles.instructions import FIELD, Instruction, line_error, read_instructions
 from trainhub_launch.errors import SpecError
 
 KNOWN = (
@@ -75,23 +75,23 @@ def read_dockerfile(text: str) -> DockerfileContent:
 def _check_name(instruction: Instruction, *, is_first: bool) -> None:
     name = instruction.name
     if name in _INSTEAD:
-        raise refuse(instruction.line, f"{name} {_INSTEAD[name]}")
+        raise line_error(instruction.line, f"{name} {_INSTEAD[name]}")
     if name not in KNOWN:
-        raise refuse(instruction.line, f"{name!r:.40} is not an instruction; use one of {', '.join(KNOWN)}")
+        raise line_error(instruction.line, f"{name!r:.40} is no instruction; use one of {', '.join(KNOWN)}")
     if is_first and name not in ("FROM", "ARG"):
-        raise refuse(instruction.line, f"FROM comes first; put it before {name}")
+        raise line_error(instruction.line, f"FROM comes first; put it before {name}")
     if not instruction.rest:
-        raise refuse(instruction.line, f"{name} needs something after it")
+        raise line_error(instruction.line, f"{name} needs something after it")
 
 
 def _from(instruction: Instruction, values: Mapping[str, str | None]) -> tuple[str, str]:
     """Returns the image or stage, and the name of the new stage or ""."""
     words = instruction.arguments
     if len(words) not in (1, 3) or (len(words) == 3 and words[1].lower() != "as"):
-        raise refuse(instruction.line, "write FROM IMAGE, or FROM IMAGE AS NAME")
+        raise line_error(instruction.line, "write FROM IMAGE, or FROM IMAGE AS NAME")
     name = words[2] if len(words) == 3 else ""
     if name and not _STAGE.match(name):
-        raise refuse(
+        raise line_error(
             instruction.line, f"{name!r:.60} is no name of a stage; use letters, digits, '_', '.' and '-'"
         )
     return expand_arguments(instruction, words[0], values), name
@@ -103,30 +103,30 @@ def _check_flags(instruction: Instruction, stages: list[str]) -> None:
     for flag in instruction.flags:
         name, _, value = flag.removeprefix("--").partition("=")
         if name not in _FLAGS.get(instruction.name, ()):
-            raise refuse(instruction.line, f"{flag:.60} is not supported; leave it out")
+            raise line_error(instruction.line, f"{flag:.60} is not supported; leave it out")
         if name == "platform" and value != _PLATFORM:
-            raise refuse(instruction.line, f"nodes run {_PLATFORM}; leave --platform out")
+            raise line_error(instruction.line, f"nodes run {_PLATFORM}; leave --platform out")
         if name == "network" and value not in ("default", "none"):
-            raise refuse(instruction.line, "--network=host would let the build reach the node; leave it out")
+            raise line_error(instruction.line, f"{flag:.40} would let the build reach the node; leave it out")
         if name == "mount":
             _check_mount(instruction, value, stages)
 
 
 def _check_mount(instruction: Instruction, value: str, stages: list[str]) -> None:
     if set(value) & set("$\"'\\"):
-        raise refuse(instruction.line, "--mount takes no variables and quotation marks; write it out")
+        raise line_error(instruction.line, "--mount takes no variables and quotation marks; write it out")
     parts = dict(part.partition("=")[::2] for part in value.split(","))
     kind = parts.get("type", "bind")
     if kind in ("ssh", "secret"):
-        raise refuse(
+        raise line_error(
             instruction.line,
             f"--mount=type={kind} is not supported: a build gets no secrets; fetch such files in the run, "
             "with a secret of the workspace",
         )
     if kind not in _MOUNTS:
-        raise refuse(instruction.line, f"--mount=type={kind:.40} is not supported; leave it out")
+        raise line_error(instruction.line, f"--mount=type={kind:.40} is not supported; leave it out")
     if kind == "bind" and "from" not in parts:
-        raise refuse(
+        raise line_error(
             instruction.line, "--mount=type=bind needs from=STAGE: there are no files beside the Dockerfile"
         )
     if "from" in parts:
@@ -136,7 +136,7 @@ def _check_mount(instruction: Instruction, value: str, stages: list[str]) -> Non
 def _check_copy(instruction: Instruction, stages: list[str]) -> None:
     sources = [flag.partition("=")[2] for flag in instruction.flags if flag.startswith("--from=")]
     if not sources:
-        raise refuse(
+        raise line_error(
             instruction.line,
             "COPY has no files to copy, because there is no folder beside the Dockerfile; put code into the "
             "run's source folder, or copy from another stage with --from=NAME",

@@ -42,7 +42,7 @@ class Instruction:
         return tuple(self.rest.split()[len(self.flags) :])
 
 
-def refuse(line: int, message: str) -> SpecError:
+def line_error(line: int, message: str) -> SpecError:
     """Returns the error about a line."""
     return SpecError(FIELD, f"line {line}: {message}")
 
@@ -69,17 +69,17 @@ def read_instructions(text: str) -> list[Instruction]:
 def _check_line(number: int, line: str) -> None:
     unseen = next((sign for sign in line if not (sign.isprintable() or sign == "\t")), "")
     if unseen:
-        raise refuse(number, f"has the character {unseen!a}, which cannot be seen; remove it")
+        raise line_error(number, f"has the character {unseen!a}, which cannot be seen; remove it")
     directive = _DIRECTIVE.match(line)
     name = directive[1].lower() if directive else ""
     if name == "syntax":
-        raise refuse(
+        raise line_error(
             number, "# syntax= would load a frontend, a program that reads the file instead; remove the line"
         )
     if name:
-        raise refuse(number, f"# {name}= is not supported; remove the line, and continue lines with \\")
+        raise line_error(number, f"# {name}= is not supported; remove the line, and continue lines with \\")
     if line.rstrip(_BLANK).endswith(ESCAPE * 2):
-        raise refuse(number, "ends with two backslashes, which engines read differently; use one")
+        raise line_error(number, "ends with two backslashes, which engines read differently; use one")
 
 
 def _instructions(lines: list[str]) -> Iterator[Instruction]:
@@ -92,7 +92,7 @@ def _instructions(lines: list[str]) -> Iterator[Instruction]:
             at += 1
             if line.startswith("#"):
                 if pieces and not lines[at - 1].startswith("#"):
-                    raise refuse(at, "is a comment within a continued line; begin it in the first column")
+                    raise line_error(at, "is a comment within a continued line; begin it in the first column")
                 continue
             if not line:
                 continue
@@ -106,7 +106,7 @@ def _instructions(lines: list[str]) -> Iterator[Instruction]:
         name, rest = [*" ".join(pieces).split(maxsplit=1), ""][:2]
         instruction = Instruction(name.upper(), rest.strip(), begin)
         if instruction.name in _WITH_DOCUMENTS and _DOCUMENT.search(instruction.rest):
-            raise refuse(
+            raise line_error(
                 begin, "documents (<<EOF) are not supported by all engines; join commands with && instead"
             )
         yield instruction

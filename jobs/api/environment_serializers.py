@@ -240,10 +240,13 @@ class EnvironmentVersionSerializer(VersionSummarySerializer):
             "it is locked."
         )
     )
+    waiting = serializers.CharField(
+        help_text="Why no node makes a version that is building, with the remedy; empty if one does."
+    )
     builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")
 
     class Meta(VersionSummarySerializer.Meta):
-        fields = (*VersionSummarySerializer.Meta.fields, "lock", "builds")  # type: ignore[assignment]
+        fields = (*VersionSummarySerializer.Meta.fields, "lock", "waiting", "builds")  # type: ignore[assignment]
 
 
 class EnvironmentDetailSerializer(serializers.ModelSerializer[Environment]):

@@ -25,6 +25,7 @@ from jobs.api.environment_serializers import (
 from jobs.builds.node_environments import node_environments_of
 from jobs.sources.environment_deletion import delete_unused
 from jobs.sources.own_environments import clone_source, find_environment, find_version
+from jobs.version_builds.making_display import making_context
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from workspaces.access import Principal
@@ -130,4 +131,5 @@ def _fields(body: object) -> Fields:
 def _shown(version: EnvironmentVersion, principal: Principal) -> dict[str, Any]:
     on_nodes = node_environments_of(version, principal.workspace)
     version.builds = [item for item in on_nodes if item.state]  # type: ignore[attr-defined]
+    version.waiting = making_context(version).get("waiting_reason", "")  # type: ignore[attr-defined]
     return dict(EnvironmentVersionSerializer(version).data)

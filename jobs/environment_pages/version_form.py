@@ -64,7 +64,7 @@ def read_form(request: HttpRequest, name: str, kind: str) -> VersionForm:
         return form.with_error(error)
 
 
-def write_source(request: HttpRequest, form: VersionForm) -> VersionForm:
+def fill_dockerfile(request: HttpRequest, form: VersionForm) -> VersionForm:
     """Returns the form with the Dockerfile that the posted base image and packages make, for the person to
     see and edit."""
     typed = {name: request.POST.get(name, "").replace("\r\n", "\n") for name in PACKAGE_FIELDS}

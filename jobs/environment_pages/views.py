@@ -22,7 +22,7 @@ from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments_of
 from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.prefill import prefill
-from jobs.environment_pages.version_form import VersionForm, read_form, write_source
+from jobs.environment_pages.version_form import VersionForm, fill_dockerfile, read_form
 from jobs.sources.environment_comparison import compare
 from jobs.sources.own_environments import (
     CloneSource,
@@ -75,7 +75,7 @@ def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpRespon
         form = read_form(request, name, form.kind)
         is_written = form.kind == EnvironmentKind.DOCKERFILE and "write" in request.POST
         if is_written:
-            form = write_source(request, form)
+            form = fill_dockerfile(request, form)
         elif not form.error_field:
             try:
                 version = changes.create_version(

@@ -61,6 +61,7 @@ def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
     index, ticket = _package_access(build, hub_url)
     image_registry = tickets.registry_of_build(build, hub_url)
     make = making_order(build, hub_url)
+    secrets = (ticket, image_registry.token if image_registry else "", str(make.get("ticket", "")))
     return NodeOrder(
         run=build.pk,
         attempt=BUILD_ATTEMPT,
@@ -68,7 +69,7 @@ def _build_order(build: EnvironmentBuild, hub_url: str) -> NodeOrder:
         environment=_environment(build),
         snapshot="",
         snapshot_size=0,
-        masked=tuple(filter(None, (ticket, image_registry and image_registry.token, make.get("ticket")))),
+        masked=tuple(filter(None, secrets)),
         grace_s=GRACE_S,
         package_index=index,
         package_ticket=ticket,

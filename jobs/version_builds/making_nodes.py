@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Q
+from django.db.models import Count
 
 from clusters.models import Node
 from clusters.visibility import visible_nodes
@@ -10,21 +10,24 @@ from environments.models import EnvironmentVersion
 from environments.states import VersionState
 from jobs.builds.build_requests import MAX_UNFINISHED_BUILDS, build_refusal
 from jobs.builds.build_targets import making_target
-from jobs.models import AttemptNode
+from jobs.models import AttemptNode, EnvironmentBuild
 
 
 def able_nodes(version: EnvironmentVersion) -> list[Node]:
     """Returns the nodes that can make the version now, those with the least to do first."""
     target = making_target(version)
     workspace = version.environment.workspace
-    open_builds = Count("environment_builds", filter=Q(environment_builds__ended_at=None))
-    nodes = visible_nodes(workspace).filter(revoked_at=None).annotate(open_builds=open_builds)
+    nodes = visible_nodes(workspace).filter(revoked_at=None)
+    unfinished = EnvironmentBuild.objects.filter(node__in=nodes, ended_at=None).order_by()
+    builds = dict(unfinished.values_list("node_id").annotate(Count("pk")))
     able = [
-        node for node in nodes if node.open_builds < MAX_UNFINISHED_BUILDS and not build_refusal(node, target)
+        node
+        for node in nodes
+        if builds.get(node.pk, 0) < MAX_UNFINISHED_BUILDS and not build_refusal(node, target)
     ]
     running = AttemptNode.objects.filter(node__in=able, settled_at=None).order_by()
     counts = dict(running.values_list("node_id").annotate(Count("pk")))
-    return sorted(able, key=lambda node: (node.open_builds, counts.get(node.pk, 0), node.name))
+    return sorted(able, key=lambda node: (builds.get(node.pk, 0), counts.get(node.pk, 0), node.name))
 
 
 def waiting_reason(version: EnvironmentVersion) -> str:

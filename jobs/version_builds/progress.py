@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 MAX_ORDERS = 3
 
 
-def advance_version(version_id: int) -> None:
+def continue_version(version_id: int) -> None:
     """Does what is due for the version now."""
     with transaction.atomic():
         versions = EnvironmentVersion.objects.select_for_update(of=("self",))
@@ -43,7 +43,7 @@ def advance_waiting() -> None:
     waiting = EnvironmentVersion.objects.filter(state=VersionState.BUILDING, environment__deleted_at=None)
     for version_id in list(waiting.order_by("created_at").values_list("pk", flat=True)):
         try:
-            advance_version(version_id)
+            continue_version(version_id)
         except DatabaseError:
             raise
         except Exception:

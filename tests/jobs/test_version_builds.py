@@ -51,7 +51,7 @@ def patient(settings: Any) -> None:
 def building(who: Principal) -> EnvironmentVersion:
     version = changes.create_version(who, "boxed", "dockerfile", DOCKERFILE)
     resolver.resolve(version.pk)
-    progress.advance_version(version.pk)
+    progress.continue_version(version.pk)
     version.refresh_from_db()
     return version
 
@@ -114,7 +114,7 @@ def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, set
     assert ImageBlob.objects.filter(version=version).count() == 1 + len(IMAGE.blobs)
     # The ticket opens nothing any more.
     build_lifecycle.finish_build(build, BuildState.BUILT, "", timezone.now(), is_over=True)
-    progress.advance_version(version.pk)
+    progress.continue_version(version.pk)
     assert not BuildFile.objects.exists()
     assert sent(make, "PUT", f"files/{'0' * 64}", b"x").status_code == 403
     assert IMAGE.digest in client_of(who.user).get(PAGE).content.decode()
@@ -152,7 +152,7 @@ def test_only_the_bytes_that_are_named_are_taken_with_the_ticket_of_the_build(
     arm = uploaded(make, make_image({"data": b"y"}, architecture="arm64"))
     assert (arm.status_code, "linux/amd64" in arm.text) == (422, True)
     assert state_of(version)[0] == "building"
-    Quota.objects.create(workspace=who.workspace, disk_gib=0)
+    Quota.objects.create(workspace=who.workspace, scope="workspace", disk_gib=1 / 2**30)
     full = sent(make, "PUT", f"files/{SHA256}", b"bytes")
     assert (full.status_code, full.json()["errors"][0]["field"]) == (403, "file")
 

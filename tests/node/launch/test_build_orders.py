@@ -20,7 +20,7 @@ from tests.node.processes import agent_process, child_pid, remaining_processes, 
 from trainhub_launch.errors import WireError
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from trainhub_launch.machine import BUILDS
-from trainhub_launch.order import EnvironmentSpec, NodeOrder, OrderKind
+from trainhub_launch.order import MAKE, EnvironmentSpec, NodeOrder, OrderKind
 from trainhub_launch.plan import NodeCommand
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import StopReason
@@ -28,6 +28,15 @@ from trainhub_node.agent import Agent
 from trainhub_node.intake import orders
 
 SYSTEM = EnvironmentSpec("system", "", "system")
+TO_MAKE = EnvironmentSpec("a", "1", MAKE)
+MADE = {
+    "kind": "dockerfile",
+    "dockerfile": "FROM a",
+    "upload": "http://hub:8000/api/v1/builds/0",
+    "ticket": "thu_0",
+    "timeout_s": 60.0,
+    "max_bytes": 1000,
+}
 
 
 @pytest.fixture
@@ -132,12 +141,21 @@ class TestIntake:
             ({"command": NodeCommand("here", 0, "", (), launcher=("mpirun",))}, "has processes"),
             ({"go": False}, "a second order"),
             ({"environment": SYSTEM}, "names an interpreter"),
+            ({"make": MADE}, "only in an order to build an environment of kind make"),
+            ({"environment": TO_MAKE, "make": {**MADE, "upload": "file:///etc"}}, "make.upload"),
+            ({"environment": TO_MAKE, "make": {**MADE, "ticket": "a b"}}, "make.ticket"),
+            ({"environment": TO_MAKE, "make": {**MADE, "timeout_s": "x"}}, "make.timeout_s"),
+            ({"environment": TO_MAKE}, "not an order"),
         ],
     )
     def test_refuses_what_a_build_cannot_have(self, changes: dict[str, Any], words: str) -> None:
         order = replace(build_order(EnvironmentSpec("a", "1", "venv")), **changes)
         with pytest.raises(WireError, match=words):
             orders.parse(order.to_json(), order.run, 1)
+
+    def test_an_order_to_make_something_says_what_and_where_to(self) -> None:
+        order = replace(build_order(TO_MAKE), make=MADE)
+        assert orders.parse(order.to_json(), order.run, 1) == order
 
     def test_an_order_of_a_run_looks_as_before(self) -> None:
         order = replace(build_order(SYSTEM), kind=OrderKind.RUN, snapshot="a" * 64)

@@ -15,7 +15,7 @@ RUN = "/run"
 PREFIX = "trainhub-build-"
 
 
-def run_folder(build: str) -> str:
+def podman_folder(build: str) -> str:
     """Returns podman's folder for what lives only as long as the build."""
     return f"{RUN}/{PREFIX}{build[:20]}"
 
@@ -26,6 +26,6 @@ def remove_abandoned(folder: str, is_tracked: Callable[[str], bool]) -> list[str
     builds = os.listdir(folder) if os.path.isdir(folder) else []
     abandoned = [build for build in builds if not is_tracked(build)]
     for build in abandoned:
-        removal.remove_tree(run_folder(build))
+        removal.remove_tree(podman_folder(build))
         removal.remove_tree(f"{folder}/{build}")
     return abandoned

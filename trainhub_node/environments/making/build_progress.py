@@ -13,7 +13,7 @@ MAX_LINE_BYTES = 65536
 STEP = re.compile(rb"(\[\d+/\d+\] )?STEP (\d+)/(\d+): (.*)")
 
 
-class BuildProgress:
+class StepProgress:
     """Follows the build log from its present end on. `step`: such as "2 of 5"; `instruction`: what podman
     does in it; both "" before the first one."""
 

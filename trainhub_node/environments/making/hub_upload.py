@@ -22,6 +22,7 @@ RETRY_S = 2.0
 # Of one answer; the hub writes a large file to its disk before it answers.
 TIMEOUT_S = 120.0
 MAX_ANSWER_BYTES = 65536
+PIECE_BYTES = 1024 * 1024
 NOT_FOUND, DISK_FULL = 404, 507
 OCTETS = "application/octet-stream"
 
@@ -38,8 +39,9 @@ class _Body(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
+        # More than the HTTP client asks for at once: it sends what it gets.
         self._gang.check_stop()
-        return self._file.read(size)
+        return self._file.read(max(size, PIECE_BYTES))
 
     def close(self) -> None:
         self._file.close()

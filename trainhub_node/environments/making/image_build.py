@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+import time
 
 from trainhub_node import records
 from trainhub_node.containers.engine import PODMAN, PROXIES, UNSHARE, Engine
 from trainhub_node.environments import engine_call, process_wait
 from trainhub_node.environments.images import pull_failure
-from trainhub_node.environments.making.build_folders import run_folder
-from trainhub_node.environments.making.build_progress import BuildProgress
+from trainhub_node.environments.making.build_folders import podman_folder
+from trainhub_node.environments.making.build_progress import StepProgress
 from trainhub_node.environments.making.hub_upload import HubUpload
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 TAG = "localhost/trainhub-build:1"
 NAMESPACES = ("--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc", "--propagation=private")
 # What podman writes of a RUN line that fails, and its own lines in the log.
-EXIT_STATUS = re.compile(r"^(?:Error: )?error building at STEP .*(exit status [0-9]+)$")
+EXIT_STATUS = re.compile(r"building at STEP .*(exit status [0-9]+)\Z")
 OWN_LINE = re.compile(r"(\[[0-9]+/[0-9]+\] )?STEP |Error: |error building at STEP |time=\"|\+ ")
 # Where podman looks for its policy.
 POLICIES = ("{home}/.config/containers/policy.json", "/etc/containers/policy.json")
@@ -47,7 +48,7 @@ def make(gang: Gang) -> None:
     removal.remove_tree(folder)
     os.makedirs(f"{folder}/context", 0o700)
     os.mkdir(f"{folder}/temporary", 0o700)
-    run = run_folder(gang.folder.run)
+    run = podman_folder(gang.folder.run)
     os.mkdir(run, 0o700)
     try:
         _Build(gang, Engine.from_terms(terms), folder, run).run()
@@ -70,6 +71,7 @@ class _Build:
         self._folder = folder
         self._run_folder = run
         self._limit_s = float(self._make["timeout_s"])
+        self._deadline = time.monotonic() + self._limit_s
         self._is_full = False
 
     def run(self) -> None:
@@ -120,7 +122,7 @@ class _Build:
         ]
         command = [UNSHARE, *NAMESPACES, self._engine.program, *store, *arguments]
         variables = {**self._engine.variables, "TMPDIR": f"{self._folder}/temporary"}
-        progress = BuildProgress(self._gang)
+        progress = StepProgress(self._gang)
 
         def on_poll() -> None:
             progress.read()
@@ -134,7 +136,7 @@ class _Build:
                 self._gang,
                 command,
                 variables,
-                timeout_s=self._limit_s,
+                timeout_s=self._deadline - time.monotonic(),
                 on_poll=on_poll,
                 ends_with_parent=True,
             )
@@ -153,7 +155,7 @@ class _Build:
             "(ENVIRONMENT_BUILD_TIMEOUT). Do less in the Dockerfile, or ask an operator to raise it."
         )
 
-    def _failure(self, step: str, progress: BuildProgress, code: int) -> str:
+    def _failure(self, step: str, progress: StepProgress, code: int) -> str:
         lines = process_wait.log_tail(self._gang)
         if progress.instruction.startswith("FROM "):
             image = progress.instruction.split()[1]

@@ -17,7 +17,7 @@ KINDS = {
 }
 
 
-def make(gang: Gang) -> None:
+def carry_out(gang: Gang) -> None:
     """Makes what the order names, and uploads it. Raises PreparationFailed, and StopRequested."""
     module = KINDS.get(str(gang.order["make"]["kind"]))
     if module is None:
