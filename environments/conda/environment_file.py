@@ -134,6 +134,13 @@ class _DependencyReader:
         """Returns what stands below `pip:`. Raises SpecError with the line of the YAML."""
         if not self._pip:
             return None
+        for number, text in self._pip:
+            if text.lstrip().startswith("--no-binary"):
+                raise SpecError(
+                    FIELD,
+                    f"line {number}: nothing below 'pip:' is built from source; remove the line, or make "
+                    "an environment from requirements",
+                )
         try:
             return read_requirements("\n".join(text for _, text in self._pip))
         except SpecError as error:

@@ -3,7 +3,7 @@ workspace uses again."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -31,6 +31,15 @@ class UploadedWheel:
     filename: str
     sha256: str
     size_bytes: int
+
+
+@dataclass(frozen=True)
+class _WheelMetadata:
+    """`needs`: the packages that the wheel needs with the Python of the version."""
+
+    name: str
+    version: Version
+    needs: tuple[Requirement, ...]
 
 
 @dataclass(frozen=True)
@@ -136,7 +145,7 @@ def _project_of(wheel: UploadedWheel) -> str:
 def _check_wheel(wheel: UploadedWheel, package: PackageBuild, python: str, locked: Mapping[str, str]) -> None:
     """Raises Unresolvable if the wheel is another one, or needs what the lock lacks."""
     name, version = package.name, package.version
-    metadata = _read(wheel)
+    metadata = _read(wheel, python)
     is_same = canonicalize_name(metadata.name) == name and metadata.version == Version(version)
     if not is_same or parse_wheel_filename(wheel.filename)[1] != Version(version):
         raise Unresolvable(f"The source of {name} {version} builds a wheel of another name or version.")
@@ -145,7 +154,7 @@ def _check_wheel(wheel: UploadedWheel, package: PackageBuild, python: str, locke
             f"The source of {name} {version} builds {wheel.filename:.100}, which Python {python} on Linux "
             "(x86-64) does not install."
         )
-    missing = [str(requirement) for requirement in _needed(metadata, python) if _lacks(requirement, locked)]
+    missing = [str(requirement) for requirement in metadata.needs if _lacks(requirement, locked)]
     if missing:
         raise Unresolvable(
             f"{name} {version} needs {', '.join(missing)}, as only its build shows. Add it to the "
@@ -153,19 +162,22 @@ def _check_wheel(wheel: UploadedWheel, package: PackageBuild, python: str, locke
         )
 
 
-def _read(wheel: UploadedWheel) -> Metadata:
+def _read(wheel: UploadedWheel, python: str) -> _WheelMetadata:
     data = read_metadata(wheel.sha256)
+    if data is None or len(wheel.filename) > MAX_FILENAME:
+        raise Unresolvable(f"The node has sent {wheel.filename:.100}, which is no wheel.")
     try:
-        if data is None or len(wheel.filename) > MAX_FILENAME:
-            raise Unresolvable(f"The node has sent {wheel.filename:.100}, which is no wheel.")
-        return Metadata.from_email(data, validate=False)
+        metadata = Metadata.from_email(data, validate=False)
+        # Each field is checked when it is read.
+        needs = tuple(_needed(metadata.requires_dist or (), python))
+        return _WheelMetadata(metadata.name, metadata.version, needs)
     except (ExceptionGroup, ValueError) as error:
-        raise Unresolvable(f"The metadata of {wheel.filename} cannot be read.") from error
+        raise Unresolvable(f"The metadata of {wheel.filename} cannot be read: {error!s:.200}.") from error
 
 
-def _needed(metadata: Metadata, python: str) -> Iterator[Requirement]:
+def _needed(requirements: Iterable[Requirement], python: str) -> Iterator[Requirement]:
     environment = marker_values(python) | {"extra": ""}
-    for requirement in metadata.requires_dist or ():
+    for requirement in requirements:
         if requirement.marker is None or requirement.marker.evaluate(environment):
             yield requirement
 

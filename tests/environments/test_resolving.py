@@ -131,7 +131,8 @@ class TestFailure:
         index.add_source("sourcelib")
         text = failure(who, "sourcelib")
         assert text.startswith("sourcelib")
-        assert "has no wheel for Python 3.11 on Linux (x86-64), and nothing is built from source" in text
+        assert "has no wheel for Python 3.11 on Linux (x86-64). Choose a version that has one" in text
+        assert text.endswith("let a node build it from source with the line --no-binary sourcelib.")
         assert not any(path.endswith(".tar.gz") for path in index.requests)
 
     def test_a_wheel_for_another_platform(self, who: Principal, index: PackageIndex) -> None:

@@ -44,8 +44,9 @@ def can_install(gang: Gang) -> bool:
     )
 
 
-def install(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
-    """Makes the environment in `folder`. Raises PreparationFailed, StopRequested and OSError."""
+def install(gang: Gang, spec: dict[str, Any], python: str, folder: str, *, is_for_runs: bool = True) -> None:
+    """Makes the environment in `folder`, with its modules compiled if it is for runs. Raises
+    PreparationFailed, StopRequested and OSError."""
     account = None if gang.terms["account"] is None else INSTALLER
     scratch = interpreter.sibling(folder, interpreter.SCRATCH)
     for path in (folder, scratch):
@@ -53,7 +54,10 @@ def install(gang: Gang, spec: dict[str, Any], python: str, folder: str) -> None:
         if account is not None:
             os.chown(path, account, account)
     with _cache(gang, scratch, account) as cache:
-        _Installation(gang, folder, scratch, cache, account).run(spec, python)
+        installation = _Installation(gang, folder, scratch, cache, account)
+        installation.run(spec, python)
+        if is_for_runs:
+            installation.compile(python)
     _take_over(folder, os.path.realpath(python))
     removal.remove_tree(scratch)
 
@@ -85,14 +89,14 @@ class _Installation:
             if source.is_hub:
                 hub_index.wait_for_files(self._gang, self._process.write)
             if self._process.call(install, self._variables() | dict(source.uv), UvProgress(needed)) == 0:
-                self._compile(python)
                 return
         raise PreparationFailed(
             "environment",
             f"The locked packages of {spec['name']} could not be installed: {uv_error(self._process.tail())}",
         )
 
-    def _compile(self, python: str) -> None:
+    def compile(self, python: str) -> None:
+        """Compiles its modules."""
         # Without `site`, which would execute lines of packages' .pth files. A module that cannot be compiled
         # is compiled by the run, or is none.
         script = [

@@ -92,5 +92,7 @@ def _path() -> str:
 
 def _jobs() -> int:
     """Returns how many compilers may run at once."""
-    memory = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // BYTES_PER_JOB))
+    with open("/proc/meminfo") as file:
+        lines = dict(line.split(":", 1) for line in file)
+    available = int(lines["MemAvailable"].split()[0]) * 1024
+    return max(1, min(len(os.sched_getaffinity(0)), available // BYTES_PER_JOB))

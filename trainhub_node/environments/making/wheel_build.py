@@ -86,7 +86,7 @@ class _WheelBuild:
     def _install(self, name: str, lock: str) -> None:
         """Makes the environment in which packages are built, or the one in which the wheels are checked."""
         spec = {**self._gang.order["environment"], "lock": lock}
-        uv_install.install(self._gang, spec, self._python, f"{self._folder}/{name}")
+        uv_install.install(self._gang, spec, self._python, f"{self._folder}/{name}", is_for_runs=False)
 
     @contextmanager
     def _builder(self) -> Iterator[BuildProcess]:
