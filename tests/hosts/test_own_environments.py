@@ -48,13 +48,13 @@ else:
             break
         except OSError:
             time.sleep(0.1)
-stream = peer.makefile("rw")
+reader, writer = peer.makefile("r"), peer.makefile("w")
 
 
 def average(values):
-    stream.write(json.dumps(values) + chr(10))
-    stream.flush()
-    return [(own + other) / size for own, other in zip(values, json.loads(stream.readline()))]
+    writer.write(json.dumps(values) + chr(10))
+    writer.flush()
+    return [(own + other) / size for own, other in zip(values, json.loads(reader.readline()))]
 
 
 def probabilities(weights, pixels):
@@ -182,7 +182,7 @@ def test_trains_on_both_hosts(lonely: Hosts, kind: str, sources: Sources, framew
     )
     ended = lonely.runs.ended(run, 180)
     logs = {name: lonely.runs.log(run, name).decode() for name in lonely.runs.logs(run)}
-    assert ended["state"] == "Completed", (ended["sentence"], logs)
+    assert ended["state"] == "Completed", "\n".join((ended["sentence"], *logs.values()))
     for rank, host in enumerate(lonely.hosts):
         text = logs[f"70_driver_log_{rank}.txt"]
         assert f"rank {rank} of 2 on {host.name} with tinylib 1.0 in " in text
