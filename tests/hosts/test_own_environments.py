@@ -172,6 +172,24 @@ KINDS = {
 }
 
 
+def spec(source: dict[str, str], environment: str, distribution: dict[str, object]) -> dict[str, object]:
+    return {
+        "source": source,
+        "script": "train.py",
+        "environment": {"name": environment},
+        "distribution": {**distribution, "node_count": 2},
+        "resources": {"cluster": CLUSTER},
+    }
+
+
+def completed(hosts: Hosts, run: str) -> dict[str, str]:
+    """Returns the logs of the run, by name, once it is over."""
+    ended = hosts.runs.ended(run, 180)
+    logs = {name: hosts.runs.log(run, name).decode() for name in hosts.runs.logs(run)}
+    assert ended["state"] == "Completed", "\n".join((ended["sentence"], *logs.values()))
+    return logs
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_trains_on_both_hosts(lonely: Hosts, kind: str, sources: Sources, frameworks_python: str) -> None:
     name, words = sources.environment(kind), KINDS[kind][1]
@@ -200,21 +218,3 @@ def test_mpi_starts_ranks_in_the_containers_of_both_hosts(lonely: Hosts, sources
     for rank in range(4):
         host = lonely.hosts[rank // 2]
         assert logs[f"70_driver_log_{rank}.txt"] == f"rank {rank} of 4 on {host.name} from the image\n"
-
-
-def spec(source: dict[str, str], environment: str, distribution: dict[str, object]) -> dict[str, object]:
-    return {
-        "source": source,
-        "script": "train.py",
-        "environment": {"name": environment},
-        "distribution": {**distribution, "node_count": 2},
-        "resources": {"cluster": CLUSTER},
-    }
-
-
-def completed(hosts: Hosts, run: str) -> dict[str, str]:
-    """Returns the logs of the run, by name, once it is over."""
-    ended = hosts.runs.ended(run, 180)
-    logs = {name: hosts.runs.log(run, name).decode() for name in hosts.runs.logs(run)}
-    assert ended["state"] == "Completed", "\n".join((ended["sentence"], *logs.values()))
-    return logs
