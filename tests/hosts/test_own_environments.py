@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from tests.environments.package_index import PackageIndex
 from tests.environments.test_journey import described
 from tests.hosts.bench import CLUSTER, Hosts
 from tests.hosts.container_hosts import lonely_hosts
-from tests.node.containers.images import NAME, has_podman, make_root, private_podman
+from tests.node.containers.images import NAME, add_open_mpi, has_podman, make_root, private_podman
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 
 pytestmark = [
@@ -48,13 +48,13 @@ else:
             break
         except OSError:
             time.sleep(0.1)
-stream = peer.makefile("rw")
+reader, writer = peer.makefile("r"), peer.makefile("w")
 
 
 def average(values):
-    stream.write(json.dumps(values) + chr(10))
-    stream.flush()
-    return [(own + other) / size for own, other in zip(values, json.loads(stream.readline()))]
+    writer.write(json.dumps(values) + chr(10))
+    writer.flush()
+    return [(own + other) / size for own, other in zip(values, json.loads(reader.readline()))]
 
 
 def probabilities(weights, pixels):
@@ -81,6 +81,12 @@ if rank == 0:
     pathlib.Path("outputs/model.json").write_text(json.dumps(weights))
 assert hits >= 70
 """
+# A rank of MPI, also where the image has no library for it.
+RANK = """
+import os, socket
+rank, size = os.environ["OMPI_COMM_WORLD_RANK"], os.environ["OMPI_COMM_WORLD_SIZE"]
+print(f"rank {rank} of {size} on {socket.gethostname()} {os.environ['GREETING']}")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -97,13 +103,21 @@ class Sources:
     index: PackageIndex
     registry: ImageRegistry
     folder: Path
+    locked: set[str] = field(default_factory=set)
+
+    def environment(self, kind: str) -> str:
+        """Returns the name of the environment of this kind, which is made on first use."""
+        if kind not in self.locked:
+            KINDS[kind][0](self)
+            self.locked.add(kind)
+        return f"own-{kind}"
 
     @property
     def requirements(self) -> list[str]:
         return [f"--index-url {self.index.url}", "tinylib"]
 
     def lock(self, kind: str, **source: object) -> None:
-        """Makes the environment of this kind, which has the kind's name."""
+        """Makes the environment of this kind."""
         version = described(self.hosts.hub, {"name": f"own-{kind}", "kind": kind, **source})
         assert version["state"] == "locked", version["failure"]
 
@@ -135,8 +149,9 @@ def lock_conda(sources: Sources) -> None:
 
 
 def lock_image(sources: Sources) -> None:
-    """With a registry that wants a login."""
+    """With a registry that wants a login. The image has Open MPI, and no ssh."""
     root = make_root(sources.folder / "root")
+    add_open_mpi(root)
     (root / "usr/lib/python3.11/tinylib.py").write_text("VERSION = '1.0'\n")
     reference = f"{sources.registry.host}/team/train:1"
     (sources.folder / "author").mkdir()
@@ -157,32 +172,35 @@ KINDS = {
 }
 
 
+def spec(source: dict[str, str], environment: str, distribution: dict[str, object]) -> dict[str, object]:
+    return {
+        "source": source,
+        "script": "train.py",
+        "environment": {"name": environment},
+        "distribution": {**distribution, "node_count": 2},
+        "resources": {"cluster": CLUSTER},
+    }
+
+
+def completed(hosts: Hosts, run: str) -> dict[str, str]:
+    """Returns the logs of the run, by name, once it is over."""
+    ended = hosts.runs.ended(run, 180)
+    logs = {name: hosts.runs.log(run, name).decode() for name in hosts.runs.logs(run)}
+    assert ended["state"] == "Completed", "\n".join((ended["sentence"], *logs.values()))
+    return logs
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_trains_on_both_hosts(lonely: Hosts, kind: str, sources: Sources, frameworks_python: str) -> None:
-    lock_kind, words = KINDS[kind]
-    lock_kind(sources)
+    name, words = sources.environment(kind), KINDS[kind][1]
     assert {host.run("ip", "-4", "route").stdout.count("\n") for host in lonely.hosts} == {1}
 
     data = gzip.decompress((Path(frameworks_python).parent.parent / DIGITS).read_bytes()).decode()
     lines = "".join(f"{line}\n" for line in data.splitlines()[:300])
     source = {"type": "snapshot", "id": lonely.runs.snapshot(**{"train.py": TRAIN, "digits.csv": lines})}
-    run = lonely.runs.submit(
-        {
-            "source": source,
-            "script": "train.py",
-            "environment": {"name": f"own-{kind}"},
-            "distribution": {
-                "type": "pytorch",
-                "process_count": 2,
-                "node_count": 2,
-                "communication_backend": "gloo",
-            },
-            "resources": {"cluster": CLUSTER},
-        }
-    )
-    ended = lonely.runs.ended(run, 180)
-    logs = {name: lonely.runs.log(run, name).decode() for name in lonely.runs.logs(run)}
-    assert ended["state"] == "Completed", (ended["sentence"], logs)
+    distribution = {"type": "pytorch", "process_count": 2, "communication_backend": "gloo"}
+    run = lonely.runs.submit(spec(source, name, distribution))
+    logs = completed(lonely, run)
     for rank, host in enumerate(lonely.hosts):
         text = logs[f"70_driver_log_{rank}.txt"]
         assert f"rank {rank} of 2 on {host.name} with tinylib 1.0 in " in text
@@ -190,3 +208,13 @@ def test_trains_on_both_hosts(lonely: Hosts, kind: str, sources: Sources, framew
     built = [text for name, text in logs.items() if ENVIRONMENT_LOG.partition(".")[0] in name]
     assert [words in text for text in built] == [True, True], logs
     assert any(path.endswith("model.json") for path in lonely.runs.outputs(run))
+
+
+@pytest.mark.mpi
+def test_mpi_starts_ranks_in_the_containers_of_both_hosts(lonely: Hosts, sources: Sources) -> None:
+    source = {"type": "snapshot", "id": lonely.runs.snapshot(**{"train.py": RANK})}
+    distribution = {"type": "mpi", "process_count_per_node": 2}
+    logs = completed(lonely, lonely.runs.submit(spec(source, sources.environment("image"), distribution)))
+    for rank in range(4):
+        host = lonely.hosts[rank // 2]
+        assert logs[f"70_driver_log_{rank}.txt"] == f"rank {rank} of 4 on {host.name} from the image\n"

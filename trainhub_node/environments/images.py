@@ -38,6 +38,11 @@ CAUSES = (
         "environment",
     ),
     (
+        ("502 (bad gateway)", "502 bad gateway"),
+        "the hub could not get it from its registry, which does not answer or no longer has it. Try again "
+        "once the registry answers",
+    ),
+    (
         ("no such host", "connection refused", "no route to host", "i/o timeout", "network is unreachable"),
         "this node does not reach its registry ({error})",
     ),

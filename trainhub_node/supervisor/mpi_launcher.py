@@ -46,9 +46,13 @@ def launcher_environment(gang: Gang) -> dict[str, str]:
     if gang.is_multi_node:
         env["PATH"] = f"{gang.folder.bin}:{env['PATH']}"
     elif gang.uses_image:
-        # Open MPI does not start without a remote shell, which images lack, even if it calls none.
-        env = dict.fromkeys(REMOTE_SHELLS, gang.python) | env
+        env = _with_remote_shell(gang, env)
     return {**ALLOW_ROOT, **env}
+
+
+def _with_remote_shell(gang: Gang, env: Mapping[str, str]) -> dict[str, str]:
+    """Open MPI does not start where there is no remote shell, as in images, even if it calls none."""
+    return {**dict.fromkeys(REMOTE_SHELLS, gang.python), **env}
 
 
 def require_program(gang: Gang, env: Mapping[str, str], *names: str) -> str:
@@ -116,7 +120,7 @@ def _start_daemon(gang: Gang, env: dict[str, str]) -> None:
             "install the same version of Open MPI on every node.",
         )
     _prepare_ranks(gang, {"prefix": os.path.dirname(os.path.dirname(path))})
-    _fork_launcher(gang, path, argv, env)
+    _fork_launcher(gang, path, argv, _with_remote_shell(gang, env))
 
 
 def _prepare_ranks(gang: Gang, extra: Mapping[str, JsonValue]) -> None:

@@ -75,8 +75,9 @@ def add_open_mpi(folder: Path) -> None:
     for name in ("mpirun", "orted"):
         program = Path(shutil.which(name) or name).resolve()
         _copy_program(program, folder)
-        (folder / "usr/bin" / name).unlink(missing_ok=True)
-        (folder / "usr/bin" / name).symlink_to(program)
+        if program.name != name:
+            (folder / "usr/bin" / name).unlink(missing_ok=True)
+            (folder / "usr/bin" / name).symlink_to(program)
     library = next(Path("/usr/lib").glob("*/openmpi/lib"))
     shutil.copytree(library, f"{folder}{library}", symlinks=True)
     # What a plugin needs besides; others are left out by Open MPI when theirs are missing.

@@ -84,6 +84,10 @@ class TestTrial:
         (["Error: initializing source: unauthorized: login"], "its registry refuses the login, or wants one"),
         (["Error: reading manifest: manifest unknown"], "its registry does not have it (any more)"),
         (["Error: no image found in image index for architecture"], "its registry has none for the CPU"),
+        (
+            ["Error: reading blob sha256:0f: invalid status code from registry 502 (Bad Gateway)"],
+            "the hub could not get it from its registry",
+        ),
         (["Error response from daemon: something new"], "Error response from daemon: something new"),
     ],
 )

@@ -144,7 +144,8 @@ class TestFailure:
     def test_of_the_hub_is_made_good_by_the_channel_or_named(
         self, hub: FakeHub, agent: Agent, channel: CondaChannel, tmp_path: Path
     ) -> None:
-        with OrderIndex(tmp_path).serving() as served:
+        served = OrderIndex(tmp_path)
+        with served.serving():
             served.failures = {"plain-1.0-0.tar.bz2": "conda.example answers 404 Not Found"}
             for url, words in (
                 (channel.url, "The packages of mine contain no Python."),

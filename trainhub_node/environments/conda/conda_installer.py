@@ -144,10 +144,10 @@ class HubDownload:
 
     def _fetch(self, package: dict[str, Any]) -> dict[str, Any]:
         url = f"{self._hub['files']}/{package['sha256']}/{quote(package['file'])}"
-        asked = request.Request(url, headers={"Authorization": f"Bearer {self._hub['ticket']}"})  # noqa: S310
+        query = request.Request(url, headers={"Authorization": f"Bearer {self._hub['ticket']}"})  # noqa: S310
         copy = copy_path(package, self._folder)
         try:
-            with self._opener.open(asked, timeout=TIMEOUT_S) as answer:
+            with self._opener.open(query, timeout=TIMEOUT_S) as answer:
                 is_right = write_checked(answer, copy, package["sha256"])
         except OSError as error:  # of the connection, the answer or this disk
             reason = getattr(error, "reason", "") or error
