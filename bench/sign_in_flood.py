@@ -3,8 +3,8 @@ signs in.
 
 The attempts come from many addresses and for many names, so that no limit but the installation's holds them
 back. Quiet and attacked minutes take turns. A person who has signed in from their address before must get in
-within 5 seconds, no more passwords may be compared than the limit allows, and reports may become 1.2 times slower
-(95th percentile)."""
+within 5 seconds, no more passwords may be compared than the limit allows, and reports may become 1.2 times
+slower (95th percentile)."""
 
 from __future__ import annotations
 

@@ -90,8 +90,8 @@ def _guarded_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
-    """Whether Django finds a test database. It does, except on PostgreSQL: a copy of the one that hubs of tests
-    begin with. Django then only looks whether a migration is missing."""
+    """Whether Django finds a test database. It does, except on PostgreSQL: a copy of the one that hubs of
+    tests begin with. Django then only looks whether a migration is missing."""
     database = settings.DATABASES["default"]
     if database["ENGINE"] != "django.db.backends.sqlite3":
         return False

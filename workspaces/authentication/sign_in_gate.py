@@ -28,6 +28,8 @@ MAX_FORM_BYTES = 64 * 1024
 SIGN_INS_AT_ONCE = 2
 # As many are compared within about two seconds. Further ones are asked to try again.
 MAX_WAITING = 64
+# As many are looked up within about a second.
+MAX_LOOKUPS_WAITING = 512
 
 _lookups = anyio.CapacityLimiter(1)
 _sign_ins = anyio.CapacityLimiter(SIGN_INS_AT_ONCE)
@@ -85,7 +87,9 @@ def _fields(scope: Scope, body: bytes) -> dict[str, str]:
 
 
 async def _require_free(fields: dict[str, str], scope: Scope) -> None:
-    """Raises TooManyAttempts if the attempt has to wait."""
+    """Raises AuthenticationDelayed if the attempt has to wait."""
+    if _lookups.statistics().tasks_waiting >= MAX_LOOKUPS_WAITING:
+        raise HashingBusy(RETRY_AFTER_S)
     # As Django's form reads it.
     name = UsernameField().to_python(fields.get("username", "")) or ""
     client = scope.get("client")
