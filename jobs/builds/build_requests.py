@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -56,7 +57,7 @@ class BuildTarget:
     def version(self) -> str:
         return self.environment.version
 
-    @property
+    @cached_property
     def capabilities(self) -> frozenset[str]:
         """Returns those that a node must have for it, besides taking orders to build."""
         return catalog.version_capabilities(self.own) if self.own is not None else frozenset()
