@@ -26,7 +26,7 @@ def glibc_capabilities(versions: Collection[int]) -> dict[int, frozenset[str]]:
     if not projects:
         return {}
     least: dict[tuple[int, str], tuple[int, str]] = {}
-    locks, names = ({key[place] for key in projects} for place in (0, 1))
+    locks, names = {lock for lock, _ in projects}, {name for _, name in projects}
     rows = LockedFile.objects.filter(version__in=locks, project__in=names)
     for version, project, filename in rows.values_list("version_id", "project", "filename"):
         need = _minor_of_glibc(filename), filename

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from environments import catalog
 from environments.kinds.all_kinds import kind_of, maker_of
@@ -34,7 +35,7 @@ class BuildTarget:
     def version(self) -> str:
         return self.environment.version
 
-    @property
+    @cached_property
     def capabilities(self) -> frozenset[str]:
         """Returns those that a node must have for it, besides taking orders to build."""
         if self.own is None:

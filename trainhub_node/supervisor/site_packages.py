@@ -20,15 +20,16 @@ MAX_WORD = 200
 MAX_HEADER_BYTES = 16 * 1024
 # A record of conda lists every file of its package.
 MAX_CONDA_BYTES = 16 * 1024 * 1024
-MINOR = re.compile(r"python(3\.\d+)\Z")
-VERSION_LINE = re.compile(r"^version(?:_info)?\s*=\s*(3\.\d+(?:\.\d+)?)", re.M)
-SYSTEM_TOO = re.compile(r"^include-system-site-packages\s*=\s*true\s*$", re.M | re.I)
-HOME_LINE = re.compile(r"^home\s*=\s*(/.*?)\s*$", re.M)
-HEADER = re.compile(rb"^(Name|Version):[ \t]*(\S+)[ \t]*\r?$", re.M)
+# Not compiled here: this module is imported while ranks start, and used later in a process of its own.
+MINOR = r"python(3\.\d+)\Z"
+VERSION_LINE = r"(?m)^version(?:_info)?\s*=\s*(3\.\d+(?:\.\d+)?)"
+SYSTEM_TOO = r"(?mi)^include-system-site-packages\s*=\s*true\s*$"
+HOME_LINE = r"(?m)^home\s*=\s*(/.*?)\s*$"
+HEADER = rb"(?m)^(Name|Version):[ \t]*(\S+)[ \t]*\r?$"
 # Python packages among the files of a package of conda, which pip would list again.
-METADATA_FOLDER = re.compile(rb"([^/\"]+\.(?:dist|egg)-info)[/\"]")
+METADATA_FOLDER = rb"([^/\"]+\.(?:dist|egg)-info)[/\"]"
 # The name of a record of conda: name-version-build.json. A name may have hyphens, the others have none.
-CONDA_RECORD = re.compile(r"(.+)-([^-]+)-([^-]+)\.json\Z", re.S)
+CONDA_RECORD = r"(?s)(.+)-([^-]+)-([^-]+)\.json\Z"
 
 
 def read_packages(python: str, environment: Mapping[str, str]) -> dict[str, object]:
@@ -36,7 +37,7 @@ def read_packages(python: str, environment: Mapping[str, str]) -> dict[str, obje
     version, build]. `environment`: the variables with which it is started."""
     prefix = os.path.dirname(os.path.dirname(python))
     configuration = _read(f"{prefix}/pyvenv.cfg", MAX_HEADER_BYTES).decode(errors="replace")
-    match = VERSION_LINE.search(configuration)
+    match = re.search(VERSION_LINE, configuration)
     version = match[1] if match else _minor_of(python, prefix)
     conda, owned = _conda_packages(f"{prefix}/conda-meta")
     version = next((item[2] for item in conda if item[1] == "python"), version)
@@ -44,7 +45,7 @@ def read_packages(python: str, environment: Mapping[str, str]) -> dict[str, obje
     prefixes = [prefix]
     if not configuration:
         prefixes += [_user_base(environment), os.path.dirname(os.path.dirname(os.path.realpath(python)))]
-    elif SYSTEM_TOO.search(configuration) and (home := HOME_LINE.search(configuration)):
+    elif re.search(SYSTEM_TOO, configuration) and (home := re.search(HOME_LINE, configuration)):
         prefixes += [_user_base(environment), os.path.dirname(home[1])]
     folders = [folder for folder in environment.get("PYTHONPATH", "").split(":") if os.path.isabs(folder)]
     folders += [folder for place in dict.fromkeys(prefixes) for folder in _site_folders(place, minor)]
@@ -61,10 +62,10 @@ def _user_base(environment: Mapping[str, str]) -> str:
 
 
 def _minor_of(python: str, prefix: str) -> str:
-    match = MINOR.search(os.path.realpath(python))
+    match = re.search(MINOR, os.path.realpath(python))
     if match:
         return match[1]
-    minors = {found[1] for name in _names(f"{prefix}/lib") if (found := MINOR.match(name))}
+    minors = {found[1] for name in _names(f"{prefix}/lib") if (found := re.match(MINOR, name))}
     return minors.pop() if len(minors) == 1 else ""
 
 
@@ -80,13 +81,14 @@ def _site_folders(prefix: str, minor: str) -> Iterator[str]:
 
 def _conda_packages(folder: str) -> tuple[list[list[str]], frozenset[str]]:
     """Returns the packages that conda has installed, and the folders of metadata that belong to them."""
-    packages, owned = [], set()
+    packages: list[list[str]] = []
+    owned: set[str] = set()
     for name in _names(folder):
-        match = CONDA_RECORD.match(name)
+        match = re.match(CONDA_RECORD, name)
         if match and _are_plain(*match.groups()):
             packages.append([CONDA, *match.groups()])
             record = _read(f"{folder}/{name}", MAX_CONDA_BYTES)
-            owned.update(entry.decode(errors="replace") for entry in METADATA_FOLDER.findall(record))
+            owned.update(entry.decode(errors="replace") for entry in re.findall(METADATA_FOLDER, record))
     return packages, frozenset(owned)
 
 
@@ -116,7 +118,7 @@ def _name_and_version(folder: str, entry: str) -> tuple[str, str]:
     content = b""
     for file in (f"{path}/METADATA", f"{path}/PKG-INFO", path):
         content = content or _read(file, MAX_HEADER_BYTES)
-    headers: Mapping[bytes, bytes] = dict(reversed(HEADER.findall(content.partition(b"\n\n")[0])))
+    headers: Mapping[bytes, bytes] = dict(reversed(re.findall(HEADER, content.partition(b"\n\n")[0])))
     # Without metadata Python itself knows the package by the name of the folder.
     stem, *rest = entry.rpartition(".")[0].split("-")
     name = headers.get(b"Name", b"").decode(errors="replace") or stem
