@@ -158,7 +158,7 @@ def _accept(build: EnvironmentBuild, result: dict[str, Any]) -> None:
     files = dict(build.files.values_list("sha256", "size_bytes"))
     try:
         with transaction.atomic():
-            made_versions.accept_made(_version(build), result, files)
+            made_versions.lock_with_result(_version(build), result, files)
     except Unresolvable as error:
         raise Problem(422, "Not accepted", str(error)) from error
 
