@@ -26,7 +26,9 @@ def await_node(version_id: int, draft: str) -> None:
         send_task_soon(TaskName.ADVANCE_VERSION, version_id)
 
 
-def accept_made(version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]) -> None:
+def lock_with_result(
+    version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]
+) -> None:
     """Locks the version with what a node has made. `files`: the size of each file that it has uploaded for
     this, by SHA-256. Raises Unresolvable if the result is not what the version needs, or comes too late."""
     lock = maker_of(version).accept_result(version, result, files)
@@ -43,7 +45,7 @@ def accept_made(version: EnvironmentVersion, result: Mapping[str, Any], files: M
         raise Unresolvable(f"{version} waits for no result: somebody has canceled its build.")
 
 
-def fail_made(version: EnvironmentVersion, failure: str) -> None:
+def fail_building(version: EnvironmentVersion, failure: str) -> None:
     """Marks the version as failed: no node makes it any more."""
     building = EnvironmentVersion.objects.filter(pk=version.pk, state=VersionState.BUILDING)
     building.update(

@@ -54,15 +54,15 @@ def _advance(version: EnvironmentVersion, newest: EnvironmentBuild | None) -> No
     if newest is None:
         _order(version, 1)
     elif newest.state == BuildState.CANCELED:
-        made_versions.fail_made(version, f"The build on {newest.node.name} was canceled: {newest.reason}")
+        made_versions.fail_building(version, f"The build on {newest.node.name} was canceled: {newest.reason}")
     elif newest.state == BuildState.BUILT:
-        made_versions.fail_made(version, f"{newest.node.name} has built it, but the hub got no result.")
+        made_versions.fail_building(version, f"{newest.node.name} has built it, but the hub got no result.")
     elif not newest.is_lost:
-        made_versions.fail_made(version, newest.reason)
+        made_versions.fail_building(version, newest.reason)
     elif newest.order_number < MAX_ORDERS:
         _order(version, newest.order_number + 1, last_node=newest.node_id)
     else:
-        made_versions.fail_made(
+        made_versions.fail_building(
             version, f"It was ordered {MAX_ORDERS} times without a result: {newest.reason}"
         )
 

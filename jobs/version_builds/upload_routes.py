@@ -160,7 +160,7 @@ def _accept(build: EnvironmentBuild, result: dict[str, Any]) -> None:
     result |= {"build": build.pk, "node": build.node.name}
     try:
         with transaction.atomic():
-            made_versions.accept_made(_version(build), result, files)
+            made_versions.lock_with_result(_version(build), result, files)
     except Unresolvable as error:
         raise Problem(422, "Not accepted", str(error)) from error
 

@@ -162,8 +162,8 @@ class _Build:
             return f"The base image {image} could not be pulled: {pull_failure(lines)}."
         status = next((match[1] for line in reversed(lines) if (match := EXIT_STATUS.search(line))), "")
         if step == "building" and status:
-            said = next((line for line in reversed(lines) if not OWN_LINE.match(line)), "")
-            last = f" Its last line: {said[:300]}" if said else ""
+            last_line = next((line for line in reversed(lines) if not OWN_LINE.match(line)), "")
+            last = f" Its last line: {last_line[:300]}" if last_line else ""
             return f"Step {progress.step} ended with {status}: {progress.instruction[:300]}.{last}"
         errors = [line for line in lines if line.lower().startswith("error")]
         reason = (
