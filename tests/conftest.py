@@ -95,7 +95,7 @@ def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
     database = settings.DATABASES["default"]
     if database["ENGINE"] != "django.db.backends.sqlite3":
         return False
-    migrated.copy_to(Path(database["TEST"]["NAME"]))
+    migrated.copy_migrated(Path(database["TEST"]["NAME"]))
     return True
 
 

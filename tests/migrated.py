@@ -24,10 +24,11 @@ def put_into(data_dir: Path) -> None:
     database = data_dir / NAME
     if not database.exists():
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        copy_to(database)
+        copy_migrated(database)
 
 
-def copy_to(database: Path) -> None:
+def copy_migrated(database: Path) -> None:
+    """Makes `database` a copy of it."""
     # The copy is made under the lock, too: the tests of another checkout may remove old templates.
     with alone("migrated"):
         shutil.copy(_template(), database)

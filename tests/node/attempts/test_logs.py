@@ -76,6 +76,7 @@ class TestHeartbeat:
             assert hub.heartbeat is not None
             return [interpreter.path for interpreter in hub.heartbeat.interpreters]
 
-        # Each is started once to tell its version, which the first heartbeats do not wait for.
-        hub.wait(interpreters)
+        # The engine is tried, and each is started once for its version, which the first heartbeats do not
+        # wait for.
+        hub.wait(interpreters, 60)
         assert agent.settings.python in interpreters()
