@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.environments.source_packages import make_source
+from tests.environments.source_builds.source_packages import make_source
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
 from tests.node.launch.test_hub_index import TICKET, OrderIndex, no_settings  # noqa: F401

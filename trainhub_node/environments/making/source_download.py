@@ -18,7 +18,7 @@ TIMEOUT_S = 120.0
 BLOCK = 1024 * 1024
 
 
-def fetch(gang: Gang, package: Mapping[str, Any], folder: str) -> str:
+def fetch_source(gang: Gang, package: Mapping[str, Any], folder: str) -> str:
     """Returns the path of the file in `folder`, which every account can read. Raises PreparationFailed, and
     StopRequested."""
     filename, sha256 = os.path.basename(str(package["filename"])), str(package["sha256"])
