@@ -23,7 +23,7 @@ _LACKING = {
         "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed, "
         "and upgrade it"
     ),
-    WHEEL_BUILDS: "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)",
+    WHEEL_BUILDS: "cannot build wheels from source: upgrade its agent, and install uv beside it",
 }
 
 

@@ -27,10 +27,9 @@ def fetch_source(gang: Gang, package: Mapping[str, Any], folder: str) -> str:
     path = f"{folder}/{filename}"
     digest = hashlib.sha256()
     try:
-        with (
-            hub_opener(gang, url).open(request.Request(url, None, headers), timeout=TIMEOUT_S) as answer,  # noqa: S310
-            open(path, "xb") as file,
-        ):
+        opener = hub_opener(gang, url)
+        source = request.Request(url, None, headers)  # noqa: S310 - the hub's
+        with opener.open(source, timeout=TIMEOUT_S) as answer, open(path, "xb") as file:
             while block := answer.read(BLOCK):
                 gang.check_stop()
                 digest.update(block)
