@@ -14,9 +14,10 @@ from trainhub_launch.states import ErrorKind
 from trainhub_node import proc, records
 from trainhub_node.attempts import attempt_list, termination
 from trainhub_node.attempts.attempt_list import Key
-from trainhub_node.environments import builder_account
+from trainhub_node.environments import builder_account, interpreter
 from trainhub_node.isolation import cgroups
 from trainhub_node.rundir import RunDir
+from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 RETRY_S = 0.2
@@ -45,6 +46,8 @@ class CrashCleaner:
             is_reboot = not str(child.get("identity", "")).startswith(f"{proc.boot_id()}/")
             killed = 0 if is_reboot else kill_all(folder, int(child.get("pid", 0)))
             builder_account.kill_abandoned(str(self._environments))
+            # What a build of wheels has left; no other order has a folder of its own there.
+            removal.remove_tree(f"{self._environments}/{folder.run}{interpreter.SCRATCH}")
             place = (records.read(folder.terms) or {}).get("cgroup")
             if place is not None:
                 cgroups.remove(place, Path(folder.path).name)

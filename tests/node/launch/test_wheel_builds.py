@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
@@ -16,10 +17,11 @@ from typing import Any, cast
 
 import pytest
 
-from tests.environments.source_packages import make_source
+from tests.environments.source_builds.source_packages import make_source
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
 from tests.node.launch.test_hub_index import TICKET, OrderIndex, no_settings  # noqa: F401
+from tests.node.processes import child_pid, remaining_processes
 from tests.node.test_run_as import nobody_account
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_launch.order import MAKE, EnvironmentSpec, NodeOrder, OrderKind
@@ -182,6 +184,18 @@ def test_what_is_missing_is_named(
     assert fact.error.startswith(sentence)
     assert not index.uploads
     assert not [*agent.settings.environments.glob("*.scratch")]
+
+
+def test_whose_process_is_killed_leaves_nothing(hub: FakeHub, agent: Agent, index: UploadIndex) -> None:
+    sha256 = index.serve_source("compiled", extra="import time; time.sleep(300)")
+    key = hub.give(wheel_order(index, "compiled", sha256))
+    hub.wait_log(key, b"Building wheel", ENVIRONMENT_LOG, 60)
+    os.kill(child_pid(agent.settings.folder / "attempts", key), signal.SIGKILL)
+    fact = hub.wait_done(key, 60)
+    assert fact.error_kind == "internal"
+    assert not remaining_processes(key)
+    assert not [*agent.settings.environments.glob("*.scratch")]
+    assert not index.uploads
 
 
 def test_flags_are_added_where_the_arguments_match(tmp_path: Path) -> None:

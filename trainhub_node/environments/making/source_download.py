@@ -18,7 +18,7 @@ TIMEOUT_S = 120.0
 BLOCK = 1024 * 1024
 
 
-def fetch(gang: Gang, package: Mapping[str, Any], folder: str) -> str:
+def fetch_source(gang: Gang, package: Mapping[str, Any], folder: str) -> str:
     """Returns the path of the file in `folder`, which every account can read. Raises PreparationFailed, and
     StopRequested."""
     filename, sha256 = os.path.basename(str(package["filename"])), str(package["sha256"])
@@ -27,10 +27,9 @@ def fetch(gang: Gang, package: Mapping[str, Any], folder: str) -> str:
     path = f"{folder}/{filename}"
     digest = hashlib.sha256()
     try:
-        with (
-            hub_opener(gang, url).open(request.Request(url, None, headers), timeout=TIMEOUT_S) as answer,  # noqa: S310
-            open(path, "xb") as file,
-        ):
+        opener = hub_opener(gang, url)
+        source = request.Request(url, None, headers)  # noqa: S310 - the hub's
+        with opener.open(source, timeout=TIMEOUT_S) as answer, open(path, "xb") as file:
             while block := answer.read(BLOCK):
                 gang.check_stop()
                 digest.update(block)

@@ -72,7 +72,7 @@ class _WheelBuild:
         os.mkdir(f"{self._folder}/sources")
         os.chmod(f"{self._folder}/sources", 0o711)  # noqa: S103 - the builder passes through
         sources = {
-            package["name"]: source_download.fetch(self._gang, package, f"{self._folder}/sources")
+            package["name"]: source_download.fetch_source(self._gang, package, f"{self._folder}/sources")
             for package in self._packages
         }
         self._install("check", self._make["lock"])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.environments.package_index import PackageIndex
-from tests.environments.source_packages import make_source
+from tests.environments.source_builds.source_packages import make_source
 from tests.hub import Hub, eventually
 from tests.node.processes import agent_process
 from tests.runs import log, submit, wait_for

@@ -15,7 +15,7 @@ from environments.models import BuiltWheel, EnvironmentVersion
 from environments.packages import package_store
 from environments.source_builds.recipe import recipe_for
 from tests.environments.package_index import PackageIndex
-from tests.environments.source_packages import make_source, write_source
+from tests.environments.source_builds.source_packages import make_source, write_source
 from tests.people import make_person, make_workspace, principal_of
 from workspaces.access import Principal
 from workspaces.states import Role
