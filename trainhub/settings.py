@@ -57,7 +57,6 @@ MAX_LOG_BYTES = env.integer("MAX_LOG_BYTES", 20 * 2**30, least=2**20)
 
 MODEL_SCAN_SECONDS = env.integer("MODEL_SCAN_SECONDS", 60, least=1)
 MODEL_SCAN_MEMORY_BYTES = env.integer("MODEL_SCAN_MEMORY_BYTES", 2 * 2**30, least=2**28)
-
 PURGE_DAYS = env.number("PURGE_DAYS", 30, least=0)
 ENVIRONMENT_FILE_DAYS = env.number("ENVIRONMENT_FILE_DAYS", 0, least=0)
 METRIC_KEYS_PER_RUN = env.integer("METRIC_KEYS_PER_RUN", 10_000, least=1)

@@ -36,10 +36,9 @@ class NodeSettings:
     them: it is `nobody`. `people`: the operator's file that names these accounts;
     `refused_accounts`: those that no run gets. `hidden`: folders and files of which runs see nothing.
     `shared`: folders outside of their own into which runs may write although all else is read-only.
-    `allows_namespaces`: whether the operator lets runs have namespaces of their own. `allows_metadata`: runs
-    may reach the addresses at which a cloud tells this machine its credentials. `engine`: the container
-    engine, "" = podman or else docker, "off" = none. `image_days`: after so many without use an image
-    that the agent has pulled is removed.
+    `allows_namespaces`: runs may have namespaces of their own. `allows_metadata`: runs may reach the
+    addresses at which a cloud tells this machine its credentials. `engine`: the container engine, "" = podman
+    or else docker, "off" = none. `image_days`: after which unused images are removed.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -93,7 +92,7 @@ class NodeSettings:
 
     @property
     def image_builds(self) -> Path:
-        """Where images are built, each in a folder with the id of its build."""
+        """The folder in which images are built, each in its own."""
         return self.folder / "image-builds"
 
     @property

@@ -123,7 +123,7 @@ def _read_record(run_id: str, attempt: int, node_rank: int, node: str) -> NodePa
     return NodePackages(
         node,
         tuple(sorted(packages, key=lambda package: package.name)),
-        python if _is_word(python) else "",
+        python if isinstance(python, str) and _is_word(python) else "",
         record.get("is_complete") is True,
     )
 

@@ -50,3 +50,12 @@ def put_secret(name: str, value: str) -> str:
     """Stores a secret of the workspace and returns its name."""
     store.put(principal_of(make_owner()), name, value, store.WORKSPACE)
     return name
+
+
+def resolved(who: Principal, requirements: str = "tinylib") -> EnvironmentVersion:
+    """The version 1 of `mine`, locked by the hub itself."""
+    version = changes.create_version(who, "mine", "pip", requirements, "3.11")
+    resolver.resolve(version.pk)
+    version.refresh_from_db()
+    assert version.is_locked, version.failure
+    return version

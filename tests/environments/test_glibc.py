@@ -6,7 +6,8 @@ from clusters.models import Node
 from environments.kinds.all_kinds import kind_of
 from environments.models import EnvironmentVersion, LockedFile
 from environments.packages.glibc_needs import glibc_capabilities
-from jobs.builds.build_requests import BuildTarget, build_refusal
+from jobs.builds.build_requests import build_refusal
+from jobs.builds.build_targets import BuildTarget
 from jobs.scheduling.environment_needs import EnvironmentNeeds
 from jobs.scheduling.run_preview import preview
 from tests.environments.locks import locked

@@ -213,14 +213,8 @@ def _environment(who: Principal) -> dict[str, Values]:
     build = EnvironmentBuild.objects.create(
         workspace=who.workspace, node=Node.objects.get(), name="mine", version="1", own_version=made
     )
-    values = {
-        "name": "mine",
-        "number": made.number,
-        "version": made.number,
-        "file": "requirements.txt",
-        "build": build.pk,
-        "sha256": "0" * 64,
-    }
+    values = {"name": "mine", "number": made.number, "version": made.number, "build": build.pk}
+    values |= {"file": "requirements.txt", "sha256": "0" * 64}
     paths = [
         f"/environments/<str:name>/{part}/" for part in ("clone", "delete", "edit", "versions", "builds")
     ]

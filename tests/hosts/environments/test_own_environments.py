@@ -15,7 +15,7 @@ from tests.environments.images.image_registry import LOGIN, PASSWORD, USER, Imag
 from tests.environments.package_index import PackageIndex
 from tests.environments.test_journey import described
 from tests.hosts.bench import CLUSTER, Hosts
-from tests.hosts.container_hosts import lonely_hosts
+from tests.hosts.environments.container_hosts import lonely_hosts
 from tests.node.containers.images import NAME, add_open_mpi, has_podman, make_root, private_podman
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 
