@@ -77,8 +77,8 @@ def plan_source_builds(
     record_wheels(version, read_wheels(resolved.pylock), resolved.lock)
     files = [source.file for source in sources]
     record_build_files(version, read_wheels(tools.pylock) if tools.pylock else (), tools.lock, files)
-    names = frozenset(package.name for package in read_lock(tools.lock))
-    build_lock = without_packages(resolved.lock, names) + tools.lock
+    replaced = frozenset(package.name for package in read_lock(tools.lock))
+    build_lock = without_packages(resolved.lock, replaced) + tools.lock
     packages = tuple(_package_build(source, version, build_lock, locked) for source in sources)
     return WheelDraft(resolved.lock, build_lock, packages)
 
@@ -183,17 +183,17 @@ def _package_build(
         recipe.digest if recipe is not None else "",
         _contents(build_lock),
     )
-    common = {
-        "name": file.project,
-        "version": source.version,
-        "filename": file.filename,
-        "sha256": file.sha256,
-        "build_key": hashlib.sha256(json.dumps(content).encode()).hexdigest(),
-    }
+    build = PackageBuild(
+        name=file.project,
+        version=source.version,
+        filename=file.filename,
+        sha256=file.sha256,
+        build_key=hashlib.sha256(json.dumps(content).encode()).hexdigest(),
+    )
     if recipe is None:
-        return PackageBuild(**common)
-    return PackageBuild(
-        **common,
+        return build
+    return replace(
+        build,
         variables=recipe.build_variables(locked),
         programs=tuple((program.name, program.debian) for program in recipe.programs),
         compiler_flags=tuple((item.sources, item.flags) for item in recipe.flags_for(locked)),
