@@ -21,7 +21,6 @@ from trainhub_node.machine import addresses
 from trainhub_node.run_account import Account
 
 DEFAULT_CACHE_BYTES = 50 * 1024**3
-DEFAULT_IMAGE_DAYS = 30
 
 
 class SettingsError(Exception):
@@ -66,7 +65,7 @@ class NodeSettings:
     allows_namespaces: bool = True
     allows_metadata: bool = False
     engine: str = ""
-    image_days: int = DEFAULT_IMAGE_DAYS
+    image_days: int = 30
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -87,7 +86,7 @@ class NodeSettings:
 
     @property
     def packages(self) -> Path:
-        """The cache of wheels that locked environments are made of."""
+        """The cache of wheels."""
         return self.cache / "packages"
 
     @property
@@ -137,7 +136,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         allows_namespaces=_allows_namespaces(env),
         allows_metadata=_allows_metadata(env),
         engine=_engine(env),
-        image_days=_positive(env, "TRAINHUB_NODE_IMAGE_DAYS", DEFAULT_IMAGE_DAYS),
+        image_days=_positive(env, "TRAINHUB_NODE_IMAGE_DAYS", NodeSettings.image_days),
     )
 
 

@@ -246,7 +246,10 @@ class EnvironmentVersionSerializer(VersionSummarySerializer):
     builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")
 
     class Meta(VersionSummarySerializer.Meta):
-        fields = (*VersionSummarySerializer.Meta.fields, "lock", "waiting", "builds")  # type: ignore[assignment]
+        fields = (  # type: ignore[assignment]
+            *VersionSummarySerializer.Meta.fields,
+            *("lock", "waiting", "builds"),
+        )
 
 
 class EnvironmentDetailSerializer(serializers.ModelSerializer[Environment]):
