@@ -66,9 +66,26 @@ def output(hub: Hub, run: str) -> str:
     return log(hub, run).decode()
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "words"),
+    [
+        ("broken", {"answer": "nothing"}, "undeclared (first use in this function)"),
+        ("greedy", {"needs": "absent"}, "No index has a package absent"),
+    ],
+)
+def test_what_cannot_be_built_says_why(
+    hub: Hub, index: PackageIndex, name: str, fields: dict[str, str], words: str
+) -> None:
+    make_source(index.folder, name, **fields)
+    version = ended_version(hub, name, name, f"--no-binary {name}")
+    assert version["state"] == "failed"
+    assert words in version["failure"]
+
+
 def test_one_node_compiles_and_another_without_a_compiler_installs(
     hub: Hub, index: PackageIndex, tmp_path: Path
 ) -> None:
+    """The last test here, because the hub may order builds on the second node for a while after its end."""
     make_source(index.folder, "compiled", needs="base")
     refused = ended_version(hub, "refused", "compiled")
     assert refused["state"] == "failed"
@@ -106,19 +123,3 @@ def test_one_node_compiles_and_another_without_a_compiler_installs(
     with hub.client() as client:
         assert client.get(f"{ADDRESS}other/versions/1/").json()["lock"] == version["lock"]
     assert again["state"] == "locked"
-
-
-@pytest.mark.parametrize(
-    ("name", "fields", "words"),
-    [
-        ("broken", {"answer": "nothing"}, "undeclared (first use in this function)"),
-        ("greedy", {"needs": "absent"}, "No index has a package absent"),
-    ],
-)
-def test_what_cannot_be_built_says_why(
-    hub: Hub, index: PackageIndex, name: str, fields: dict[str, str], words: str
-) -> None:
-    make_source(index.folder, name, **fields)
-    version = ended_version(hub, name, name, f"--no-binary {name}")
-    assert version["state"] == "failed"
-    assert words in version["failure"]
