@@ -11,6 +11,9 @@ from environments.states import VersionState
 from jobs.builds.build_requests import MAX_UNFINISHED_BUILDS, build_refusal
 from jobs.builds.build_targets import making_target
 from jobs.models import AttemptNode, EnvironmentBuild
+from trainhub_launch.scheduler.capacity import counted, words
+
+MAX_REASONS, MAX_NAMES = 3, 2
 
 
 def able_nodes(version: EnvironmentVersion) -> list[Node]:
@@ -36,10 +39,24 @@ def waiting_reason(version: EnvironmentVersion) -> str:
         return ""
     target = making_target(version)
     nodes = visible_nodes(version.environment.workspace).filter(revoked_at=None)
-    refusals = [refusal for node in nodes if (refusal := build_refusal(node, target))]
-    if not refusals:
+    # Phrase after the name of a node -> the nodes.
+    refused: dict[str, list[str]] = {}
+    for node in nodes:
+        if refusal := build_refusal(node, target):
+            refused.setdefault(refusal.removeprefix(node.name), []).append(node.name)
+    if not refused:
         return (
             "It waits for a node: there is none, or all have too many builds to do. Add one under Clusters."
         )
-    shown = "; ".join(refusals[:3])
+    shown = "; ".join(_refusal_of(names, phrase) for phrase, names in [*refused.items()][:MAX_REASONS])
     return f"It waits for a node that can build it: {shown}. It is built as soon as there is one."
+
+
+def _refusal_of(names: list[str], phrase: str) -> str:
+    """Returns the refusal of the first node, and which others have the same one."""
+    first, *others = names
+    if not others:
+        return f"{first}{phrase}"
+    more = len(others) - MAX_NAMES
+    shown = [*others[:MAX_NAMES], *([counted(more, "other")] if more > 0 else [])]
+    return f"{first}{phrase} (the same holds for {words(shown)})"

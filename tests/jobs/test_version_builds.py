@@ -97,11 +97,13 @@ def state_of(version: EnvironmentVersion) -> tuple[str, str]:
 
 
 def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, settings: Any) -> None:
-    Played(node("beta"))
+    for name in ("beta", "delta"):
+        Played(node(name))
     version = building(who)
     assert version.state == "building"
     page = client_of(who.user).get(PAGE).content.decode()
     assert "It waits for a node that can build it: beta cannot build images from Dockerfiles" in page
+    assert "upgrade it (the same holds for delta). It is built as soon as there is one." in page
     alpha = able("alpha")
     progress.advance_waiting()
     build, make = claimed(alpha)
