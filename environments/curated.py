@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from environments.source_builds.recipe import recipes_of
 from trainhub_launch.order import EnvironmentSpec
 
 FOLDER = Path(__file__).parent / "curated_sets"
@@ -79,9 +80,15 @@ def preparation(name: str) -> str:
     return " ".join(_NEEDS[package] for package in _PREPARED if package in packages)
 
 
-def has_wheels_only(environment: EnvironmentSpec) -> bool:
-    """Returns whether the hub can lock a copy of the environment: it builds no source distribution."""
-    return not WITHOUT_WHEEL & {requirement.partition("==")[0] for requirement in environment.requirements}
+def can_be_added(package: str) -> bool:
+    """Returns whether a version can have the package just by its name: it has a wheel, or nodes know how to
+    build one."""
+    return package not in WITHOUT_WHEEL or bool(recipes_of(package))
+
+
+def can_be_copied(environment: EnvironmentSpec) -> bool:
+    """Returns whether the requirements of the environment can be those of a workspace's own version."""
+    return all(can_be_added(requirement.partition("==")[0]) for requirement in environment.requirements)
 
 
 def curated_lock(name: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from environments.curated import BY_NAME, WITHOUT_WHEEL
+from environments.curated import BY_NAME, can_be_added
 from environments.imports.distributions import distribution_for
 from jobs.causes.cause import Cause
 from jobs.environment_findings.remedies import change_link, curated_with
@@ -44,7 +44,9 @@ def failure_remedy(run: Run, cause: Cause) -> FailureRemedy | None:
     environment = run.spec.get("environment", {})
     ref = EnvironmentRef(environment.get("name", ""), environment.get("version", ""))
     requirements = _requirements(cause)
-    for name in WITHOUT_WHEEL.intersection(requirements):
+    for name in requirements:
+        if can_be_added(name):
+            continue
         curated = curated_with(name)
         return FailureRemedy(f"See {curated}", reverse("environment", args=[curated])) if curated else None
     link = change_link(run.workspace, ref, requirements)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from packaging.utils import canonicalize_name
 
 from environments.contents.package_set import SEEDED, PackageSet
-from environments.curated import WITHOUT_WHEEL
+from environments.curated import WITHOUT_WHEEL, can_be_added
 from environments.imports.distributions import (
     distribution_for,
     is_known_distribution,
@@ -35,7 +35,7 @@ def missing_module_findings(packages: PackageSet, imports: SourceImports, links:
     known = [module for module in missing if providers_of(module.name) and not _is_removed(module)]
     to_compile = [module for module in known if distribution_for(module.name) in WITHOUT_WHEEL]
     removed = [module for module in missing if _is_removed(module)]
-    yield from _without_wheel(packages, to_compile)
+    yield from _without_wheel(packages, to_compile, links)
     yield from _known(packages, [module for module in known if module not in to_compile], links)
     yield from _unknown(packages, [module for module in missing if module not in (*known, *removed)], links)
     yield from _removed(packages, removed, links)
@@ -99,13 +99,21 @@ def _known(packages: PackageSet, modules: Sequence[ImportedModule], links: Links
     yield Finding("warning", FIELD, f"{sentence}; {remedy}", f"Add {them}" if link else "", link)
 
 
-def _without_wheel(packages: PackageSet, modules: Sequence[ImportedModule]) -> Iterator[Finding]:
-    """Horovod and DeepSpeed are published as sources only, so no version with them can be made here."""
+def _without_wheel(
+    packages: PackageSet, modules: Sequence[ImportedModule], links: Links
+) -> Iterator[Finding]:
+    """Horovod and DeepSpeed are published as sources only: nodes can build the one, and not the other."""
     for module in modules:
         name = distribution_for(module.name)
         framework = "tensorflow" if module.name.startswith("horovod.tensorflow") else "torch"
         curated = curated_with(name, framework)
-        if curated:
+        link = links([name], "") if can_be_added(name) else ""
+        if link:
+            sentence = (
+                f"{_importing([module])}, which {packages.name} lacks; make a version of it with {name}"
+            )
+            yield Finding("warning", FIELD, f"{sentence}, which a node compiles once", f"Add {name}", link)
+        elif curated:
             yield Finding(
                 "warning",
                 FIELD,
