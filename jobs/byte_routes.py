@@ -14,6 +14,7 @@ from jobs.order_downloads import package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
 from jobs.transfer import downloads, uploads
 from jobs.version_builds import upload_routes as build_uploads
+from jobs.version_builds.tickets import ADDRESS as BUILDS
 
 
 class _Rest(StringConvertor):
@@ -44,9 +45,9 @@ routes = [
     Route("/api/v1/uploads/{sha256:str}", uploads.put, methods=["PUT"]),
     Route("/api/v1/runs/{run:str}/logs/{name:rest}", downloads.log, methods=["GET"]),
     Route("/api/v1/builds/{build:str}/log", downloads.build_log, methods=["GET"]),
-    Route("/api/v1/builds/{build:str}/files/{sha256:str}", build_uploads.has_build_file, methods=["HEAD"]),
-    Route("/api/v1/builds/{build:str}/files/{sha256:str}", build_uploads.put_build_file, methods=["PUT"]),
-    Route("/api/v1/builds/{build:str}/result/", build_uploads.accept_build_result, methods=["POST"]),
+    Route(f"{BUILDS}/{{build:str}}/files/{{sha256:str}}", build_uploads.has_build_file, methods=["HEAD"]),
+    Route(f"{BUILDS}/{{build:str}}/files/{{sha256:str}}", build_uploads.put_build_file, methods=["PUT"]),
+    Route(f"{BUILDS}/{{build:str}}/result/", build_uploads.accept_build_result, methods=["POST"]),
     Route("/api/v1/runs/{run:str}/outputs/{path:rest}", downloads.output, methods=["GET"]),
     Route("/v2/", image_routes.root, methods=["GET"]),
     Route("/v2/env/{version:int}/manifests/{digest:str}", image_routes.manifest, methods=["GET"]),

@@ -15,7 +15,7 @@ from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.builds.states import BuildPurpose
 
 PREFIX = "thu_"
-ADDRESS = "/api/v1/builds"
+ADDRESS = "/api/v1/node/builds"
 
 
 def upload_ticket(build_id: str) -> str:

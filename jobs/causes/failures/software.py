@@ -28,8 +28,8 @@ SOFTWARE = (
         "Horovod was installed without support for this framework.",
         (
             "Make a version of the environment with the framework and horovod among its requirements: a node "
-            "builds Horovod for exactly that framework. By hand, build it again with HOROVOD_WITH_PYTORCH=1 or "
-            "HOROVOD_WITH_TENSORFLOW=1, without pip's cache."
+            "builds Horovod for exactly that framework. By hand, build it again with HOROVOD_WITH_PYTORCH=1 "
+            "or HOROVOD_WITH_TENSORFLOW=1, without pip's cache."
         ),
         r"Extension horovod\.\w+ has not been built|[Hh]orovod.{0,60}reinstall Horovod with",
         link="environments",

@@ -218,7 +218,7 @@ def _environment(who: Principal) -> dict[str, Values]:
     paths = [
         f"/environments/<str:name>/{part}/" for part in ("clone", "delete", "edit", "versions", "builds")
     ]
-    paths += ["/api/v1/environments/", "/api/v1/builds/", "/ws/builds/"]
+    paths += ["/api/v1/environments/", "/api/v1/builds/", "/api/v1/node/builds/", "/ws/builds/"]
     return {"/environments/": {"name": "system"}, **dict.fromkeys(paths, values)}
 
 

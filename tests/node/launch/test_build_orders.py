@@ -32,7 +32,7 @@ TO_MAKE = EnvironmentSpec("a", "1", MAKE)
 MADE = {
     "kind": "dockerfile",
     "dockerfile": "FROM a",
-    "upload": "http://hub:8000/api/v1/builds/0",
+    "upload": "http://hub:8000/api/v1/node/builds/0",
     "ticket": "thu_0",
     "timeout_s": 60.0,
     "max_bytes": 1000,
