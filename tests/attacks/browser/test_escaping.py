@@ -36,6 +36,10 @@ REVIEWED_PYTHON = {
         "mark_safe",
     ): "Markdown, cleaned by nh3 on the line before it is marked; tests/tracking/test_notes.py.",
     (
+        "workspaces/authentication/refused_page.py",
+        "HTMLResponse",
+    ): "The sign-in page, rendered by its template; what the visitor sent is escaped where it is filled in.",
+    (
         "tracking/artifacts/file_views.py",
         "HTMLResponse",
     ): "The frame of a figure, with its JSON escaped, or of a page of a run: a sandbox without origin.",
