@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-RUN_TABS = ("", "logs/", "gpus/", "members/", "plan/", "outputs/", "events/", "spec/")
+RUN_TABS = ("", "logs/", "gpus/", "members/", "plan/", "outputs/", "events/", "packages/", "spec/")
 PAGES = (
     "/",
     "/runs/",
@@ -56,6 +56,7 @@ PAGES = (
     "/environments/system/",
     "/environments/TrainHub-PyTorch-2.13/",
     "/environments/new/",
+    "/environments/new/?kind=dockerfile",
     "/environments/digits/",
     "/environments/digits/edit/",
     "/environments/digits/versions/2/?with=1",
@@ -120,6 +121,7 @@ NOT_PAGES = frozenset(
         "run-header",
         "run-histogram",
         "run-lanes",
+        "run-packages-download",
         "run-parts",
         "runs-changes",
         "runs-complete",
