@@ -20,14 +20,14 @@ USUAL_MINOR = 17
 def glibc_capabilities(versions: Collection[int]) -> dict[int, frozenset[str]]:
     """Returns, by version, the capability that its lock needs of nodes because of glibc, if it needs a newer
     one than every node has. Two queries at most, however many versions there are."""
-    newer = LockedFile.objects.filter(version__in=versions, is_preferred=True)
+    newer = LockedFile.objects.filter(version__in=versions, is_preferred=True, is_for_build=False)
     newer = newer.filter(Q(filename__contains="manylinux_2_2") | Q(filename__contains="manylinux_2_3"))
     projects = set(newer.values_list("version_id", "project"))
     if not projects:
         return {}
     least: dict[tuple[int, str], tuple[int, str]] = {}
     locks, names = {lock for lock, _ in projects}, {name for _, name in projects}
-    rows = LockedFile.objects.filter(version__in=locks, project__in=names)
+    rows = LockedFile.objects.filter(version__in=locks, project__in=names, is_for_build=False)
     for version, project, filename in rows.values_list("version_id", "project", "filename"):
         need = _minor_of_glibc(filename), filename
         least[version, project] = min(least.get((version, project), need), need)

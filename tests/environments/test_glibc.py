@@ -50,6 +50,9 @@ def test_the_newest_glibc_that_a_package_cannot_do_without_counts(who: Principal
         "newlib-3.1-cp311-cp311-manylinux_2_39_x86_64.whl",
     )
     assert glibc_capabilities([version.pk]) == {version.pk: frozenset({NEED})}
+    # What only the build of others needs is not installed for runs.
+    version.files.filter(project="newlib").update(is_for_build=True)
+    assert glibc_capabilities([version.pk]) == {version.pk: frozenset({"glibc:2.28:some 2.0"})}
     assert unmet_capabilities({NEED}, {"glibc:2.36"}) == [NEED]
     assert unmet_capabilities({NEED}, {"glibc:2.4"}) == [NEED]
     assert unmet_capabilities({NEED}, {"glibc:2.40"}) == unmet_capabilities({NEED}, {"conda"}) == []
