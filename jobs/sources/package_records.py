@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from environments.kinds.all_kinds import kind_of
 from environments.lock_file import LockedPackage, PackageChange, compare_packages
 from environments.models import EnvironmentVersion
-from environments.states import EnvironmentKind
+from environments.states import IMAGE_KINDS
 from jobs.logs import log_store
 from jobs.models import AttemptNode, Run
 from jobs.sources.own_environments import find_version
@@ -76,7 +76,7 @@ def locked_version(run: Run) -> EnvironmentVersion | None:
     if not number.isdecimal() or len(number) > MAX_NUMBER_DIGITS:
         return None
     version = find_version(run.workspace, str(ref.get("name", "")), int(number))
-    has_packages = version is not None and version.lock and version.kind != EnvironmentKind.IMAGE
+    has_packages = version is not None and version.lock and version.kind not in IMAGE_KINDS
     return version if has_packages else None
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from environments.models import EnvironmentVersion
+from environments.states import IMAGE_KINDS
 from jobs.logs import log_store
 from jobs.models import Run
 from tests.environments.locks import locked
@@ -50,6 +54,15 @@ def test_the_page_tells_what_differs_from_the_lock_and_between_nodes(who: Princi
         "tinylib==1.1",
     ]
     assert client.get(f"{address}?node=gamma").status_code == 404
+
+
+@pytest.mark.parametrize("kind", IMAGE_KINDS)
+def test_an_image_has_no_packages_to_compare_with(who: Principal, kind: str) -> None:
+    run = both_reported(who)
+    EnvironmentVersion.objects.update(kind=kind)
+    page = text_of(client_of(make_viewer()), f"/runs/{run.number}/packages/")
+    assert "Packages on alpha" in page
+    assert "the lock of mine" not in page
 
 
 def test_the_api_and_comparisons_have_it(who: Principal) -> None:
