@@ -155,6 +155,9 @@ def _finish(build: EnvironmentBuild, writer: BlobWriter, sha256: str) -> None:
 
 
 def _accept(build: EnvironmentBuild, result: dict[str, Any]) -> None:
+    if _version(build).is_locked:
+        # By this build: no other one is open. Its node has not got the answer, and asks again.
+        return
     files = dict(build.files.values_list("sha256", "size_bytes"))
     # What the hub itself knows, whatever the node says.
     result |= {"build": build.pk, "node": build.node.name}

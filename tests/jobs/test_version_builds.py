@@ -113,6 +113,8 @@ def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, set
     answer = uploaded(make, IMAGE)
     assert answer.status_code == 200, answer.text
     assert state_of(version) == ("locked", "")
+    # A node that got no answer, because the hub was restarted, sends the result again.
+    assert sent(make, "POST", "result/", b"{}").status_code == 200
     assert ImageBlob.objects.filter(version=version).count() == 1 + len(IMAGE.blobs)
     # The ticket opens nothing any more.
     build_lifecycle.finish_build(build, BuildState.BUILT, "", timezone.now(), is_over=True)
