@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +11,7 @@ from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.containers import discovery
 from trainhub_node.containers.engine import Engine
 from trainhub_node.environments.making import build_folders
+from trainhub_node.launch.engine_process import run_engine
 from trainhub_node.launch.image_cleanup import remove_unused_images
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
@@ -79,20 +79,7 @@ def _remove(engine: Engine, containers: Sequence[str]) -> None:
 
 def _call(engine: Engine, command: Sequence[str]) -> str | None:
     """Returns what the engine prints; None if it fails, which the next sweep makes up for."""
-    try:
-        done = subprocess.run(
-            command,
-            env=engine.variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        log.warning("%s could not be called: %s", engine.name, error)
-        return None
-    if done.returncode:
+    done = run_engine(engine, command, timeout_s=TIMEOUT_S)
+    if done is not None and done.returncode:
         log.warning("%s %s failed: %s", engine.name, command[1], done.stderr.strip()[-500:])
-        return None
-    return done.stdout
+    return done.stdout if done is not None and not done.returncode else None

@@ -14,6 +14,7 @@ from pathlib import Path
 from trainhub_node import records
 from trainhub_node.containers.engine import Engine
 from trainhub_node.environments.images import PULLED, RECORD
+from trainhub_node.launch.engine_process import run_engine
 
 log = logging.getLogger(__name__)
 TIMEOUT_S = 600
@@ -60,16 +61,4 @@ def _remove_image(engine: Engine, name: str) -> bool:
 
 
 def _call(engine: Engine, *arguments: str) -> subprocess.CompletedProcess[str] | None:
-    try:
-        return subprocess.run(
-            [engine.program, *arguments],
-            env=engine.variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        log.warning("%s could not be called: %s", engine.name, error)
-        return None
+    return run_engine(engine, [engine.program, *arguments], timeout_s=TIMEOUT_S)
