@@ -29,13 +29,6 @@ SCRIPT = "import os\nprint(os.environ['GREETING'], os.environ['ADDED'], os.listd
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageRegistry]:
-    served = ImageRegistry(tmp_path_factory.mktemp("registry"))
-    yield served
-    served.stop()
-
-
-@pytest.fixture(scope="module")
 def base(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The reference of a base image, which is only in the registry."""
     root = make_root(tmp_path_factory.mktemp("root"))
@@ -44,12 +37,6 @@ def base(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> s
         podman.make_image(root)
         podman("push", "--quiet", "--tls-verify=false", f"--creds={USER}:{PASSWORD}", NAME, reference)
     return reference
-
-
-@pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    with private_podman(tmp_path_factory.mktemp("node")) as of_node:
-        yield of_node
 
 
 @pytest.fixture(scope="module")

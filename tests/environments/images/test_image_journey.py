@@ -28,13 +28,6 @@ SCRIPT = "import os, sys\nprint(os.environ['GREETING'], sys.prefix, os.listdir('
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageRegistry]:
-    served = ImageRegistry(tmp_path_factory.mktemp("registry"))
-    yield served
-    served.stop()
-
-
-@pytest.fixture(scope="module")
 def image(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The reference of an image in the registry, which the node's engine does not have."""
     root = make_root(tmp_path_factory.mktemp("root"))
@@ -44,12 +37,6 @@ def image(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> 
         podman.make_image(root)
         podman("push", "--quiet", "--tls-verify=false", f"--creds={USER}:{PASSWORD}", NAME, reference)
     return reference
-
-
-@pytest.fixture(scope="module")
-def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    with private_podman(tmp_path_factory.mktemp("node")) as of_node:
-        yield of_node
 
 
 @pytest.fixture(scope="module")
