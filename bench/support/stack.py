@@ -43,7 +43,7 @@ class Stack:
         answer = self.client.request(method, f"{self.url}/api/v1{path}", **kwargs)
         if answer.is_error:
             raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
-        return answer.json()
+        return answer.json() if answer.content else None
 
     def snapshot(self, files: dict[str, str]) -> str:
         buffer = io.BytesIO()
