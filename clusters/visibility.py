@@ -8,18 +8,16 @@ from clusters.models import Cluster, Node
 from workspaces.models import Workspace
 
 
-def clusters_of(workspace: Workspace) -> QuerySet[Cluster]:
-    """Returns the clusters that are open to all, and those that list the workspace."""
-    listed = Cluster.workspaces.through.objects.filter(workspace_id=workspace.pk).values("cluster_id")
-    return (
-        Cluster.objects.filter(deleted_at=None)
-        .filter(Q(workspaces=None) | Q(pk__in=listed))
-        .order_by("name")
-        .distinct()
-    )
+def clusters_of(workspace: Workspace | None) -> QuerySet[Cluster]:
+    """Returns the clusters that are open to all, and those that list the workspace, if one is given."""
+    is_visible = Q(workspaces=None)
+    if workspace is not None:
+        listed = Cluster.workspaces.through.objects.filter(workspace_id=workspace.pk)
+        is_visible |= Q(pk__in=listed.values("cluster_id"))
+    return Cluster.objects.filter(deleted_at=None).filter(is_visible).order_by("name").distinct()
 
 
-def visible_nodes(workspace: Workspace) -> QuerySet[Node]:
+def visible_nodes(workspace: Workspace | None) -> QuerySet[Node]:
     return (
         Node.objects.filter(cluster__in=clusters_of(workspace))
         .select_related("cluster")

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from environments.curated import BY_NAME, CURATED, LOCK_PYTHON
+from environments.curated_versions import curated_source, stored_curated
 from environments.kinds.all_kinds import kind_of
 from environments.models import Environment, EnvironmentVersion
 from environments.packages.glibc_needs import glibc_capabilities
@@ -27,7 +28,7 @@ def environment_names(workspace: Workspace) -> tuple[str, ...]:
 
 
 def resolve(
-    ref: EnvironmentRef, interpreters: Collection[Interpreter], workspace: Workspace
+    ref: EnvironmentRef, interpreters: Collection[Interpreter], workspace: Workspace | None
 ) -> EnvironmentSpec:
     """Returns the environment for `ref` on a node that has `interpreters`.
 
@@ -35,20 +36,24 @@ def resolve(
     return on_node(find(ref, workspace), interpreters)
 
 
-def find(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentSpec:
+def find(ref: EnvironmentRef, workspace: Workspace | None) -> EnvironmentSpec:
     """Returns the environment for `ref` on no particular node: its `python` is a version instead of a path,
-    or "" for the node's default. Raises SpecError if there is none, or if it is not locked."""
+    or "" for the node's default. A curated environment that this hub has not locked yet is without a lock.
+    Raises SpecError if there is none, or if one of the workspace's own is not locked."""
     if ref.name == SYSTEM:
         return EnvironmentSpec(name=SYSTEM, version=ref.version, kind="system", python=ref.version)
     curated = [environment for environment in CURATED if environment.name == ref.name]
     for environment in curated:
         if ref.version in ("", environment.version):
-            return environment
+            locked = _locked_curated(ref)
+            return environment if locked is None else kind_of(locked).node_spec(locked)
     if curated:
         versions = ", ".join(environment.version for environment in curated)
         raise SpecError(
             "environment.version", f"{ref.name} has no version {ref.version!r}; it has {versions}"
         )
+    if workspace is None:
+        raise SpecError("environment.name", f"{ref.name!r} is no environment that everybody may use")
     version = own_version(ref, workspace)
     return kind_of(version).node_spec(version)
 
@@ -108,6 +113,26 @@ def own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion
     return version
 
 
+def locked_version(ref: EnvironmentRef, workspace: Workspace | None) -> EnvironmentVersion | None:
+    """Returns the locked version that the environment stands for, whether curated or the workspace's own;
+    None for an interpreter, and if there is none."""
+    if ref.name in BY_NAME:
+        return _locked_curated(ref)
+    if workspace is None:
+        return None
+    try:
+        return own_version(ref, workspace)
+    except SpecError:
+        return None
+
+
+def _locked_curated(ref: EnvironmentRef) -> EnvironmentVersion | None:
+    version = stored_curated(ref.name)
+    if version is None or not version.is_locked or ref.version not in ("", str(version.number)):
+        return None
+    return version
+
+
 class PythonLookup:
     """Which Python the environments of runs need on their nodes. Remembers the answers: it lives for one
     pass over the queue."""
@@ -119,7 +144,7 @@ class PythonLookup:
         """Returns the version or path of the Python that a node must have, "" for any."""
         if ref.name == SYSTEM:
             return ref.version
-        if ref.name in BY_NAME or not ref.version.isdecimal() or "\x00" in ref.name:
+        if ref.name not in BY_NAME and (not ref.version.isdecimal() or "\x00" in ref.name):
             return ""
         key = workspace_id, ref
         if key not in self._pythons:
@@ -128,6 +153,9 @@ class PythonLookup:
 
 
 def _python_of_version(ref: EnvironmentRef, workspace_id: int) -> str:
+    if ref.name in BY_NAME:
+        curated = stored_curated(ref.name)
+        return "" if curated is None else curated.python
     versions = EnvironmentVersion.objects.filter(
         environment__workspace=workspace_id,
         environment__name=ref.name,
@@ -138,11 +166,8 @@ def _python_of_version(ref: EnvironmentRef, workspace_id: int) -> str:
 
 def needed_capabilities(ref: EnvironmentRef, workspace: Workspace) -> frozenset[str]:
     """Returns the capabilities that nodes must have for the environment; none if it does not exist."""
-    try:
-        version = own_version(ref, workspace)
-    except SpecError:
-        return frozenset()
-    return version_capabilities(version)
+    version = locked_version(ref, workspace)
+    return frozenset() if version is None else version_capabilities(version)
 
 
 def version_capabilities(version: EnvironmentVersion) -> frozenset[str]:
@@ -169,16 +194,16 @@ def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
 
 
 def curated_version(name: str) -> EnvironmentVersion | None:
-    """Returns a curated environment in the shape of a version, which is in no database; None if there is no
-    such environment."""
+    """Returns a curated environment as this hub has locked it; until one was needed, in the shape of a
+    version that is in no database, with the shipped lock. None if there is no such environment."""
     item = BY_NAME.get(name)
     if item is None:
         return None
-    return EnvironmentVersion(
+    return stored_curated(name) or EnvironmentVersion(
         environment=Environment(name=name),
         number=int(item.spec.version),
         kind=EnvironmentKind.PIP,
-        source="".join(f"{requirement}\n" for requirement in item.spec.requirements),
+        source=curated_source(item),
         python=LOCK_PYTHON if item.lock else "",
         lock=item.lock,
         state=VersionState.LOCKED,

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from typing import Protocol
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from clusters.node_reports.inventory import interpreters_of
 from clusters.task_messages import send_task_soon
-from clusters.visibility import visible_nodes
 from environments.catalog import SYSTEM
 from environments.kinds.all_kinds import kind_named
 from environments.kinds.kind import Kind
 from environments.models import Environment, EnvironmentVersion
+from environments.node_pythons import PYTHON, default_python
 from environments.states import VersionState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings.environment import reserved
@@ -26,8 +24,6 @@ from workspaces.states import Role
 from workspaces.task_names import TaskName
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-PYTHON = re.compile(r"3\.([89]|1[0-9])\Z")
-DEFAULT_PYTHON = "3.11"
 # Names that stand for something else in addresses and specs.
 UNAVAILABLE_NAMES = (SYSTEM, "new")
 MAX_ENVIRONMENTS = 500
@@ -67,15 +63,6 @@ def check_python(python: str) -> str:
     if not PYTHON.match(python):
         raise SpecError("python", f"{python!r:.50} is not a minor version of Python; give one such as 3.11")
     return python
-
-
-def default_python(workspace: Workspace) -> str:
-    """Returns the minor version of Python that most nodes of the workspace use by default."""
-    counts: Counter[str] = Counter()
-    for node in visible_nodes(workspace).filter(revoked_at=None):
-        for interpreter in interpreters_of(node)[:1]:
-            counts[".".join(interpreter.version.split(".")[:2])] += 1
-    return next((version for version, _ in counts.most_common() if PYTHON.match(version)), DEFAULT_PYTHON)
 
 
 def create_version(

@@ -76,7 +76,7 @@ def delete_environment(principal: Principal, environment: Environment, *, is_nam
 def _check_successor(version: EnvironmentVersion, successor: str) -> None:
     """Raises SpecError if the successor is the version itself or nothing that a run can use."""
     name, _, number = successor.partition(":")
-    workspace = version.environment.workspace
+    workspace = version.environment.owner
     if name in BY_NAME and not number:
         return
     try:

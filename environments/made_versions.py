@@ -43,6 +43,7 @@ def lock_with_result(
     )
     if not is_locked:
         raise Unresolvable(f"{version} waits for no result: somebody has canceled its build.")
+    wake_waiting_runs(version)
 
 
 def fail_building(version: EnvironmentVersion, failure: str) -> None:
@@ -51,6 +52,13 @@ def fail_building(version: EnvironmentVersion, failure: str) -> None:
     building.update(
         state=VersionState.FAILED, failure=failure[:MAX_FAILURE_LENGTH], resolved_at=timezone.now()
     )
+    wake_waiting_runs(version)
+
+
+def wake_waiting_runs(version: EnvironmentVersion) -> None:
+    """Has the worker look at the queue: runs wait for the version only if it is of a curated environment."""
+    if version.environment.workspace_id is None:
+        send_task_soon(TaskName.LAUNCH_QUEUED)
 
 
 def await_node_again(version: EnvironmentVersion) -> None:

@@ -10,10 +10,11 @@ from workspaces.models import User, Workspace
 
 
 class Environment(models.Model):
-    """A named environment of a workspace. `deleted_at`: since when it is in no list and no run can be started
-    with it; it stays because runs name it, and its name stays taken."""
+    """A named environment of a workspace; of none (None): a curated one, which everybody may use.
+    `deleted_at`: since when it is in no list and no run can be started with it; it stays because runs name
+    it, and its name stays taken."""
 
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="environments")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="environments")
     name = models.CharField(max_length=100)
     deleted_at = models.DateTimeField(null=True)
     last_version = models.PositiveIntegerField(default=0)
@@ -21,11 +22,23 @@ class Environment(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="environment_name_once")]
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="environment_name_once"),
+            models.UniqueConstraint(
+                fields=["name"], condition=models.Q(workspace=None), name="curated_environment_once"
+            ),
+        ]
         ordering = ["name"]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def owner(self) -> Workspace:
+        """Returns its workspace. Raises ValueError for a curated one, which everybody may use."""
+        if self.workspace is None:
+            raise ValueError(f"{self.name} is curated, and belongs to no workspace")
+        return self.workspace
 
 
 class EnvironmentVersion(models.Model):
@@ -90,6 +103,11 @@ class EnvironmentVersion(models.Model):
     def is_locked(self) -> bool:
         return self.state == VersionState.LOCKED
 
+    @property
+    def is_settled(self) -> bool:
+        """Returns whether nothing is done for it any more."""
+        return self.state in (VersionState.LOCKED, VersionState.FAILED)
+
 
 class LockedFile(models.Model):
     """A wheel, or a package of conda (`is_conda`), that a version may install. `project`: the normalised name
@@ -131,12 +149,12 @@ class PackageFile(models.Model):
 
 
 class BuiltWheel(models.Model):
-    """A wheel that a node has built from source for a workspace, which nobody else gets. `version`: the one
-    that it was built for first. `build_key`: the SHA-256 of everything that went into it; versions with the
-    same one use it, too. `source_sha256`: of the source distribution. `node`: the name of the node; `build`:
-    the id of its build there."""
+    """A wheel that a node has built from source for a workspace, which nobody else gets; `workspace` None:
+    for the curated environments. `version`: the one that it was built for first. `build_key`: the SHA-256 of
+    everything that went into it; versions with the same one use it, too. `source_sha256`: of the source
+    distribution. `node`: the name of the node; `build`: the id of its build there."""
 
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="built_wheels")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="built_wheels")
     version = models.ForeignKey(EnvironmentVersion, models.SET_NULL, null=True, related_name="built_wheels")
     project = models.CharField(max_length=200)
     project_version = models.CharField(max_length=100)

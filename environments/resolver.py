@@ -88,6 +88,7 @@ def _take_and_resolve(version_id: int) -> None:
     EnvironmentVersion.objects.filter(pk=version_id, state=VersionState.RESOLVING).update(
         **values, resolved_at=timezone.now()
     )
+    made_versions.wake_waiting_runs(version)
 
 
 def _lock(version: EnvironmentVersion) -> str:

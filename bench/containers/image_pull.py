@@ -51,8 +51,7 @@ def by_hand(folder: Path, reference: str) -> float:
         command += [f"docker://{reference}", "containers-storage:localhost/by-hand:1"]
         started_at = time.monotonic()
         subprocess.run(command, env={**os.environ, **podman.variables}, check=True)
-        seconds = time.monotonic() - started_at
-    return seconds
+        return time.monotonic() - started_at
 
 
 def by_node(hub: Stack, podman: Podman) -> float:

@@ -72,7 +72,7 @@ class LayerDownload:
                     self._descriptor = None
 
     def _fetch(self) -> None:
-        workspace = self._version.environment.workspace
+        workspace = self._version.environment.owner
         if image_store.is_stored(self._version, workspace, self.layer.sha256, self.layer.size):
             # Another download has ended between the caller's look and this one.
             self.is_done = True

@@ -39,7 +39,7 @@ def read_login(version: EnvironmentVersion) -> RegistryLogin | None:
     secret = read_image_source(version.source).registry_secret
     if not secret:
         return None
-    workspace = version.environment.workspace
+    workspace = version.environment.owner
     try:
         value = uses.take(workspace, None, [secret], uses.ENVIRONMENT, str(version))[secret]
     except uses.MissingSecret as error:

@@ -32,7 +32,7 @@ def index_credentials(
         return {}
     try:
         values = uses.take(
-            version.environment.workspace,
+            version.environment.owner,
             None,
             names,
             uses.ENVIRONMENT,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from environments.curated_versions import lock_curated
 from environments.lock_file import LockedPackage, pins_of, read_lock
 from environments.models import EnvironmentVersion
 from environments.projects.pip_source import project_requirements, source_requirements
@@ -65,7 +66,10 @@ class PipKind:
     def make_lock(self, version: EnvironmentVersion) -> str:
         if is_project(version.source):
             return lock_project(version, split_project(version.source), lock_requirements)
-        return lock_requirements(version, read_requirements(version.source))
+        requirements = read_requirements(version.source)
+        if version.environment.workspace_id is None:
+            return lock_curated(version, requirements)
+        return lock_requirements(version, requirements)
 
     def has_file(self, version: EnvironmentVersion, sha256: str) -> bool:
         return has_built_wheel(version, sha256)

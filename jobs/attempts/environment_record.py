@@ -6,6 +6,7 @@ from datetime import datetime
 
 from clusters.models import Node
 from environments import catalog
+from environments.curated import BY_NAME
 from environments.models import EnvironmentVersion
 from jobs.attempts.run_transitions import to_datetime
 from jobs.models import AttemptNode, PreparedEnvironment, Run
@@ -61,7 +62,7 @@ def _environment(run: Run) -> EnvironmentSpec | None:
 def _own_version(run: Run, environment: EnvironmentSpec) -> EnvironmentVersion | None:
     """Returns the version if the environment is the workspace's own: other workspaces may have one of the
     same name."""
-    if not environment.lock:
+    if not environment.lock or environment.name in BY_NAME:
         return None
     return EnvironmentVersion.objects.get(
         environment__workspace=run.workspace, environment__name=environment.name, number=environment.version

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from clusters.models import Node
@@ -84,14 +84,17 @@ def request_builds(
 def find_build(workspace: Workspace, build_id: str) -> EnvironmentBuild | None:
     if not is_build_id(build_id):
         return None
-    builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by", "own_version")
-    return builds.filter(workspace=workspace, pk=build_id).first()
+    builds = EnvironmentBuild.objects.select_related(
+        "node__cluster", "created_by", "own_version__environment"
+    )
+    return builds.filter(Q(workspace=workspace) | Q(workspace=None), pk=build_id).first()
 
 
 def newest_builds(workspace: Workspace, target: BuildTarget) -> QuerySet[EnvironmentBuild]:
     """Returns the builds of this version that the workspace ordered last, the newest first."""
     builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by")
-    own = builds.filter(workspace=workspace, name=target.name, version=target.version)
+    visible = builds.filter(Q(workspace=workspace) | Q(workspace=None))
+    own = visible.filter(name=target.name, version=target.version)
     return own.filter(own_version=target.own).order_by("-created_at", "pk")[:MAX_LISTED]
 
 
@@ -101,7 +104,8 @@ def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
     with transaction.atomic():
         builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related("node")
-        build = builds.get(pk=build_id, workspace=principal.workspace)
+        mine = Q(workspace=principal.workspace) | Q(workspace=None)
+        build = builds.get(mine, pk=build_id)
         if build.is_finished:
             raise Conflict(f"The build has ended already: it is {build.state}.")
         now, reason = timezone.now(), f"{principal.user.username} canceled it."

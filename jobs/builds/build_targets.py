@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from environments import catalog
+from environments.curated_versions import stored_curated
 from environments.kinds.all_kinds import kind_of, maker_of
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
@@ -20,8 +21,8 @@ MAX_NUMBER_DIGITS = 9
 
 @dataclass(frozen=True)
 class BuildTarget:
-    """An environment that nodes can build. `own`: the version of a workspace's own one, None for a curated
-    one. `purpose`: to install it, or to make what it consists of."""
+    """An environment that nodes can build. `own`: the version of a workspace's own one, or of a curated one
+    that a node makes; None for a curated one. `purpose`: to install it, or to make what it consists of."""
 
     environment: EnvironmentSpec
     own: EnvironmentVersion | None
@@ -39,7 +40,8 @@ class BuildTarget:
     def capabilities(self) -> frozenset[str]:
         """Returns those that a node must have for it, besides taking orders to build."""
         if self.own is None:
-            return frozenset()
+            locked = catalog.locked_version(EnvironmentRef(self.name, self.version), None)
+            return frozenset() if locked is None else catalog.version_capabilities(locked)
         if self.purpose is BuildPurpose.MAKE:
             return frozenset({maker_of(self.own).making_capability})
         return catalog.version_capabilities(self.own)
@@ -59,6 +61,9 @@ def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTar
             return _own_target(own)
     if name == catalog.SYSTEM or name not in catalog.environment_names(workspace):
         return None
+    curated = stored_curated(name)
+    if curated is not None and _waits_for_node(curated) and version == str(curated.number):
+        return making_target(curated)
     try:
         return BuildTarget(catalog.find(EnvironmentRef(name, version), workspace), None)
     except SpecError:
@@ -68,6 +73,10 @@ def find_build_target(workspace: Workspace, name: str, version: str) -> BuildTar
 def _own_target(own: EnvironmentVersion) -> BuildTarget:
     if own.is_locked:
         return BuildTarget(kind_of(own).node_spec(own), own)
-    if own.draft and own.state in (VersionState.BUILDING, VersionState.FAILED):
+    if _waits_for_node(own):
         return making_target(own)
     raise SpecError("version", f"{own} is {own.state}; only a locked version can be built")
+
+
+def _waits_for_node(version: EnvironmentVersion) -> bool:
+    return bool(version.draft) and version.state in (VersionState.BUILDING, VersionState.FAILED)

@@ -34,15 +34,17 @@ def is_build_id(identifier: str) -> bool:
 class EnvironmentBuild(models.Model):
     """An order to a node to build an environment. Only `jobs.builds.build_lifecycle` writes its state.
 
-    `own_version`: the version of a workspace's own environment, None for a curated one. `purpose`: a
-    BuildPurpose; `order_number`: how often making the version has been ordered, because nodes were lost with
-    it; `is_lost`: it failed for no reason of its own, so that another node may succeed. `reason`: a sentence
-    why it failed or who canceled it. `offered_at`: since when its node may claim it; a node is offered one
-    at a time. `phase`: how far the node is (Phase). `ended_at`: when its outcome was known here;
-    `settled_at`: since when its node runs nothing of it any more and sends nothing of its log."""
+    `workspace`: that of who ordered it; None: the hub did, for a curated environment. `own_version`: the
+    version of a workspace's own environment, or of a curated one that a node makes; None for a curated one
+    that it installs. `purpose`: a BuildPurpose; `order_number`: how often making the version has been
+    ordered, because nodes were lost with it; `is_lost`: it failed for no reason of its own, so that another
+    node may succeed. `reason`: a sentence why it failed or who canceled it. `offered_at`: since when its
+    node may claim it; a node is offered one at a time. `phase`: how far the node is (Phase). `ended_at`: when
+    its outcome was known here; `settled_at`: since when its node runs nothing of it any more and sends
+    nothing of its log."""
 
     id = models.CharField(primary_key=True, max_length=32, default=new_build_id, editable=False)
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="environment_builds")
+    workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="environment_builds")
     node = models.ForeignKey(Node, models.CASCADE, related_name="environment_builds")
     name = models.CharField(max_length=200)
     version = models.CharField(max_length=50)

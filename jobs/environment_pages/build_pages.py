@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
+from environments.models import EnvironmentVersion
 from jobs.builds.build_requests import (
     cancel_build,
     find_build,
@@ -79,7 +80,7 @@ def show_build(request: WorkspaceRequest, name: str, build: str) -> HttpResponse
         "log": tail.decode(errors="replace"),
         "is_cut": begin > 0,
         "log_url": f"/api/v1/builds/{row.pk}/log?download=1" if size else "",
-        "version_url": _version_url(row.name, row.version, is_own=row.own_version_id is not None),
+        "version_url": _version_url(row.name, row.version, is_own=_is_own(row.own_version)),
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     return render_part(request, "environments/build.html", "environments/_build.html", context)
@@ -114,7 +115,11 @@ def _target(request: WorkspaceRequest, name: str, version: str) -> BuildTarget:
 
 
 def _address(target: BuildTarget) -> str:
-    return _version_url(target.name, target.version, is_own=target.own is not None)
+    return _version_url(target.name, target.version, is_own=_is_own(target.own))
+
+
+def _is_own(version: EnvironmentVersion | None) -> bool:
+    return version is not None and version.environment.workspace_id is not None
 
 
 def _version_url(name: str, version: str, *, is_own: bool) -> str:

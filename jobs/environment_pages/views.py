@@ -15,6 +15,7 @@ from environments.dockerfiles.written import FIELDS as PACKAGE_FIELDS
 from environments.images.image_lock import ImageLock, read_image_lock
 from environments.kinds.all_kinds import KINDS, kind_of
 from environments.models import EnvironmentVersion
+from environments.node_pythons import PYTHON, default_python
 from environments.states import IMAGE_KINDS, EnvironmentKind, VersionState
 from environments.succession import outdated_notice
 from jobs.builds.build_targets import BuildTarget
@@ -51,7 +52,7 @@ def new(request: WorkspaceRequest) -> HttpResponse:
     if kind not in KIND_FORMS:
         raise Http404(f"There is no kind of environment {kind!r}.")
     workspace = request.principal.workspace
-    form = VersionForm(kind=kind, python=changes.default_python(workspace))
+    form = VersionForm(kind=kind, python=default_python(workspace))
     return _form(request, prefill(request, form, workspace), "")
 
 
@@ -124,7 +125,7 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "may_act": request.principal.may(Role.CONTRIBUTOR) and row.environment.deleted_at is None,
     }
     response = render_part(request, "environments/version.html", "environments/_version.html", context)
-    if wants_part(request) and row.state not in (VersionState.RESOLVING, VersionState.BUILDING):
+    if wants_part(request) and row.is_settled:
         # The page polled for this: what stands outside of the part, such as its buttons, changes, too.
         response["HX-Refresh"] = "true"
     return response
@@ -206,7 +207,7 @@ def _pythons(workspace: Workspace) -> list[str]:
         for item in node.interpreters
     }
     return sorted(
-        (version for version in versions if changes.PYTHON.match(version)),
+        (version for version in versions if PYTHON.match(version)),
         key=lambda version: int(version.partition(".")[2]),
         reverse=True,
     )

@@ -117,7 +117,7 @@ def _image_of_build(build_id: str, node_id: int) -> OrderedImage | None:
         .first()
     )
     version = _image_only(build.own_version) if build else None
-    if build is None or version is None:
+    if build is None or build.workspace is None or version is None:
         return None
     return OrderedImage(version, build.workspace, read_image_lock(version.lock))
 

@@ -24,7 +24,6 @@ from environments.states import EnvironmentKind
 from jobs.builds.models import BUILD_ATTEMPT, is_build_id
 from jobs.builds.states import BuildPurpose
 from jobs.models import Attempt, EnvironmentBuild
-from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import HUB_CONDA
 from trainhub_launch.spec import EnvironmentRef
 from workspaces.models import Workspace
@@ -60,11 +59,11 @@ def package_ticket(order: str, attempt: int) -> str:
 
 
 def package_access(  # noqa: PLR0917 - what an order is made of
-    order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace, node: Node, hub_url: str
+    order: str, attempt: int, ref: EnvironmentRef, workspace: Workspace | None, node: Node, hub_url: str
 ) -> tuple[str, str]:
     """Returns the address at which a node finds the packages of its order, and the ticket; two empty texts if
     the hub does not know the files of that environment."""
-    version = _own_version(ref, workspace)
+    version = catalog.locked_version(ref, workspace)
     if version is None or not has_all_files(version):
         return "", ""
     if version.kind == EnvironmentKind.CONDA and HUB_CONDA not in node.capabilities.split():
@@ -87,10 +86,13 @@ def files_of_order(order: str, attempt: int) -> OrderFiles | None:
         version = _version_of_run(order, attempt)
         return OrderFiles(version) if version is not None else None
     builds = EnvironmentBuild.objects.select_related("own_version__environment")
-    build = builds.filter(pk=order, ended_at=None).exclude(own_version=None).first()
-    if build is None or build.own_version is None or attempt != BUILD_ATTEMPT:
+    build = builds.filter(pk=order, ended_at=None).first()
+    if build is None or attempt != BUILD_ATTEMPT:
         return None
-    return OrderFiles(build.own_version, with_build_files=build.purpose == BuildPurpose.MAKE)
+    version = build.own_version or catalog.locked_version(EnvironmentRef(build.name, build.version), None)
+    if version is None:
+        return None
+    return OrderFiles(version, with_build_files=build.purpose == BuildPurpose.MAKE)
 
 
 def _version_of_run(run: str, attempt: int) -> EnvironmentVersion | None:
@@ -103,7 +105,7 @@ def _version_of_run(run: str, attempt: int) -> EnvironmentVersion | None:
         return None
     environment: Mapping[str, str] = row.run.spec.get("environment", {})
     ref = EnvironmentRef(environment.get("name", ""), environment.get("version", ""))
-    return _own_version(ref, row.run.workspace)
+    return catalog.locked_version(ref, row.run.workspace)
 
 
 def order_of_ticket(header: str) -> tuple[str, int] | None:
@@ -123,11 +125,3 @@ def order_of_ticket(header: str) -> tuple[str, int] | None:
     order, attempt = match[1], int(match[2])
     is_valid = hmac.compare_digest(match[0], package_ticket(order, attempt))
     return (order, attempt) if is_valid else None
-
-
-def _own_version(ref: EnvironmentRef, workspace: Workspace) -> EnvironmentVersion | None:
-    try:
-        return catalog.own_version(ref, workspace)
-    except SpecError:
-        # An interpreter or a curated environment, whose files the hub does not know.
-        return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from environments.catalog import SYSTEM
+from environments.catalog import SYSTEM, version_capabilities
 from environments.curated import BY_NAME
+from environments.curated_versions import stored_curated
 from environments.kinds.all_kinds import KINDS
 from environments.models import EnvironmentVersion
 from environments.packages.glibc_needs import glibc_capabilities
@@ -13,11 +14,14 @@ from jobs.models import Run
 
 
 class EnvironmentNeeds:
-    """The capabilities that these runs need of nodes, by their own environments: at most three queries, and
-    none if they have no such environments."""
+    """The capabilities that these runs need of nodes, by their environments: at most three queries for those
+    of workspaces, two for each curated one, and none for interpreters of nodes."""
 
     def __init__(self, runs: Collection[Run]) -> None:
-        names = {_key(run)[1] for run in runs} - {"", SYSTEM, *BY_NAME}
+        used = {_key(run)[1] for run in runs}
+        curated = {name: stored_curated(name) for name in used & BY_NAME.keys()}
+        self._curated = {name: version_capabilities(row) for name, row in curated.items() if row is not None}
+        names = used - {"", SYSTEM, *BY_NAME}
         self._capabilities: dict[tuple[int, str, str], frozenset[str]] = {}
         if not names:
             return
@@ -38,7 +42,8 @@ class EnvironmentNeeds:
 
     def capabilities(self, run: Run) -> frozenset[str]:
         """Returns the capabilities that nodes must have for the run."""
-        return self._capabilities.get(_key(run), frozenset())
+        key = _key(run)
+        return self._curated.get(key[1]) or self._capabilities.get(key, frozenset())
 
 
 def _key(run: Run) -> tuple[int, str, str]:

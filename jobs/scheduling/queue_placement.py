@@ -16,6 +16,7 @@ from jobs.attempts.quarantine import quarantined_leases
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.quotas.quota_check import QuotaBook, lock_quotas
 from jobs.scheduling import preemption, queue_order, scaling_messages
+from jobs.scheduling.environment_waits import EnvironmentWaits
 from jobs.scheduling.queue_order import QueuedRun, with_demands
 from jobs.states import Reason, RunState
 from jobs.task_messages import wake_soon
@@ -103,6 +104,7 @@ class ClusterQueuePlacement:
     def __init__(self, cluster: Cluster, quotas: QuotaBook) -> None:
         self._cluster = cluster
         self._quotas = quotas
+        self._environments = EnvironmentWaits()
         now = timezone.now()
         self._line: Line[Run] = Line(offers.offers(cluster), leases.releases(cluster, now))
         self._reserved = leases.reservations(cluster)
@@ -118,6 +120,13 @@ class ClusterQueuePlacement:
             # It claims nothing: others need not wait for what it may not have. A quota that was lowered after
             # the run was submitted fails no run.
             _record_why(turn.run, over_quota.sentence)
+            return
+        unready = self._environments.refusal(turn.run, turn.spec.environment)
+        if unready is not None:
+            if unready.permanent:
+                fail_run(turn.run, unready.sentence)
+            else:
+                _record_why(turn.run, unready.sentence)
             return
         own = self._reserved.get(turn.run.pk)
         refusal = self._workspace_refusal(turn.run)

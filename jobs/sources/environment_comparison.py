@@ -41,7 +41,7 @@ def compare(version: EnvironmentVersion, workspace: Workspace, value: str) -> En
     if other is None or str(other) == str(version):
         return EnvironmentComparison(choices)
     # A curated environment has one version only.
-    label = str(other) if other.pk else other.environment.name
+    label = other.environment.name if other.environment.workspace_id is None else str(other)
     changes = _changes(other, version) if other.lock else ()
     return EnvironmentComparison(choices, value, label, bool(other.lock), changes)
 

@@ -10,7 +10,9 @@ from django.db import transaction
 from clusters.models import Node
 from clusters.visibility import visible_nodes
 from environments import made_versions
+from environments.curated_versions import demand_curated, resolve_again
 from environments.models import EnvironmentVersion
+from environments.states import VersionState
 from jobs.builds.build_requests import build_refusal, request_builds
 from jobs.builds.build_targets import BuildTarget, making_target
 from jobs.builds.models import EnvironmentBuild
@@ -28,10 +30,12 @@ def request_target(
 ) -> list[EnvironmentBuild]:
     """Orders the target on the nodes. A version that a node must make is ordered on one node, and not again
     while that is in progress. Raises SpecError with the field `nodes`, and PermissionDenied."""
-    if target.purpose is not BuildPurpose.MAKE or target.own is None:
-        return request_builds(principal, target, names)
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
+    if target.own is None:
+        _require_locked(target)
+    if target.purpose is not BuildPurpose.MAKE or target.own is None:
+        return request_builds(principal, target, names)
     with transaction.atomic():
         versions = EnvironmentVersion.objects.select_for_update(of=("self",))
         version = versions.select_related("environment__workspace").get(pk=target.own.pk)
@@ -48,6 +52,20 @@ def request_target(
             principal.user, "environment.build", str(version), principal.workspace, nodes=[node.name]
         )
     return [build]
+
+
+def _require_locked(target: BuildTarget) -> None:
+    """Has the hub lock a curated environment that it has not locked yet. Raises SpecError unless it is."""
+    version = demand_curated(target.name)
+    if version.is_locked:
+        return
+    if version.state == VersionState.FAILED:
+        resolve_again(version)
+    raise SpecError(
+        "version",
+        f"the hub finds the packages of {version} first, once for all nodes; order it again when "
+        f"/environments/{target.name}/ says that it is locked",
+    )
 
 
 def _chosen_node(version: EnvironmentVersion, names: Sequence[str] | None) -> Node:

@@ -138,7 +138,8 @@ def _check_room(build: EnvironmentBuild, size: int) -> None:
             "(MAX_ENVIRONMENT_BUILD_BYTES). Make it smaller, or ask an operator to raise that.",
         )
     try:
-        disk_quota.check_room(build.workspace, version.created_by, size, field="file")
+        if build.workspace is not None:
+            disk_quota.check_room(build.workspace, version.created_by, size, field="file")
     except disk_quota.DiskQuotaExceeded as error:
         raise FieldProblem(403, "Not allowed", error.field, error.message) from error
     if shutil.disk_usage(settings.DATA_DIR).free < size:

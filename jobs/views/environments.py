@@ -8,7 +8,6 @@ from urllib.parse import urlencode
 
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
-from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
@@ -18,16 +17,18 @@ from environments.catalog import SYSTEM, curated_version, environment_names
 from environments.curated import CURATED, matching, needs_of, succession_notice
 from environments.kinds.all_kinds import kind_of
 from environments.lifecycle import may_delete
-from environments.models import Environment
+from environments.lock_file import read_lock
+from environments.models import Environment, EnvironmentVersion
 from jobs.builds.build_targets import BuildTarget
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments
-from jobs.models import AttemptNode, PreparedEnvironment, Run
+from jobs.models import Run
 from jobs.sources.environment_comparison import compare
 from jobs.sources.first_use import first_uses
-from jobs.sources.installed_packages import installed_packages, normalized_name
+from jobs.sources.installed_packages import normalized_name
 from jobs.sources.own_environments import find_environment, own_environments
-from jobs.views.partials import render_part
+from jobs.version_builds.making_display import making_context
+from jobs.views.partials import render_part, wants_part
 from jobs.wizard.environment_form import write_environment
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.scheduler.rejections import natural
@@ -51,12 +52,12 @@ class InterpreterRow:
 
 @dataclass(frozen=True)
 class PackageRow:
-    """A package of an environment. `requested`: the condition on its version, "" for none. `installed`: the
-    version in the latest build, "" if that is not known."""
+    """A package of an environment. `requested`: the condition on its version, "" for none. `locked`: the
+    version in the lock, "" without one."""
 
     name: str
     requested: str
-    installed: str
+    locked: str
 
 
 @require_safe
@@ -107,7 +108,14 @@ def environment(request: WorkspaceRequest, name: str) -> HttpResponse:
         "all_runs_url": f"{reverse('runs')}?{words}",
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
-    return render(request, "jobs/environment.html", context | of_kind)
+    response = render_part(
+        request, "jobs/environment.html", "environments/_curated_state.html", context | of_kind
+    )
+    curated = of_kind.get("curated")
+    if wants_part(request) and isinstance(curated, EnvironmentVersion) and curated.is_settled:
+        # The page polled for this: its other parts change, too.
+        response["HX-Refresh"] = "true"
+    return response
 
 
 def _own_page(request: WorkspaceRequest, environment: Environment) -> HttpResponse:
@@ -141,9 +149,7 @@ def _curated_context(workspace: Workspace, name: str, other: str) -> dict[str, o
     row = curated_version(name)
     item = next(item for item in CURATED if item.name == name)
     on_nodes = node_environments(workspace, item.name, item.version, None)
-    prepared = [row.prepared for row in on_nodes if row.prepared is not None]
-    build = _latest_build(workspace, prepared)
-    installed = installed_packages(build.pk, build.attempt) if build else {}
+    locked = {} if row is None else {package.name: package.version for package in read_lock(row.lock)}
     requested = _requested(item)
     return {
         "title": item.name,
@@ -151,15 +157,22 @@ def _curated_context(workspace: Workspace, name: str, other: str) -> dict[str, o
         "use": first_uses(workspace)[name],
         "needs_of": needs_of(item),
         "files": [*kind_of(row).version_files(row)] if row is not None else [],
+        **_curated_state(row),
         "comparison": compare(row, workspace, other) if row is not None and row.lock else None,
         "packages": [
-            PackageRow(package, condition, installed.get(_without_extras(package), ""))
+            PackageRow(package, condition, locked.get(_without_extras(package), ""))
             for package, condition in requested
         ],
-        "others": _others(installed, requested),
-        "build": build,
+        "others": _others(locked, requested),
         **nodes_context(BuildTarget(item, None), on_nodes),
     }
+
+
+def _curated_state(row: EnvironmentVersion | None) -> dict[str, object]:
+    """Returns how far this hub is with the curated environment, if anybody has needed it."""
+    if row is None or row.pk is None:
+        return {}
+    return {"curated": row, **making_context(row)}
 
 
 def _requested(item: EnvironmentSpec) -> list[tuple[str, str]]:
@@ -171,10 +184,10 @@ def _without_extras(package: str) -> str:
     return normalized_name(package.partition("[")[0])
 
 
-def _others(installed: Mapping[str, str], requested: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Returns (name, version) of the installed packages that were not requested."""
+def _others(locked: Mapping[str, str], requested: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Returns (name, version) of the locked packages that were not requested."""
     names = {_without_extras(package) for package, _ in requested}
-    return sorted((name, version) for name, version in installed.items() if name not in names)
+    return sorted((name, version) for name, version in locked.items() if name not in names)
 
 
 def _latest_runs(workspace: Workspace, ref: EnvironmentRef) -> QuerySet[Run]:
@@ -183,28 +196,6 @@ def _latest_runs(workspace: Workspace, ref: EnvironmentRef) -> QuerySet[Run]:
     if ref.version:
         runs = runs.filter(spec__environment__version=ref.version)
     return runs.select_related("experiment").defer("preview").order_by("-number")[:MAX_RUNS]
-
-
-def _latest_build(workspace: Workspace, prepared: Sequence[PreparedEnvironment]) -> Run | None:
-    """Returns the workspace's run that built the environment last; None if no run of it has."""
-    builds = [(row.built_at, row) for row in prepared if row.built_at is not None]
-    if not builds:
-        return None
-    built_at, row = max(builds, key=lambda build: build[0])
-    part = (
-        AttemptNode.objects.filter(
-            node=row.node,
-            attempt__created_at__lte=built_at,
-            attempt__run__workspace=workspace,
-            attempt__run__deleted_at=None,
-            attempt__run__spec__environment__name=row.name,
-        )
-        .select_related("attempt__run")
-        .order_by("-attempt__created_at")
-        .first()
-    )
-    # Only the run's latest attempt is asked: its number stands in the run.
-    return part.attempt.run if part and part.attempt.number == part.attempt.run.attempt else None
 
 
 def _interpreters(workspace: Workspace) -> list[InterpreterRow]:

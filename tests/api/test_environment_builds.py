@@ -11,7 +11,7 @@ from environments.curated import CURATED
 from jobs.builds import build_lifecycle
 from jobs.models import EnvironmentBuild
 from tests.api.asking import refused
-from tests.environments.locks import failed, locked
+from tests.environments.locks import failed, locked, locked_curated
 from tests.jobs.builders import Played
 from tests.jobs.builders import node as enrolled
 from tests.jobs.builds.ordered import completed
@@ -56,6 +56,10 @@ def test_an_ordered_build_is_listed_and_on_the_version(api: Client, who: Princip
 
 def test_a_curated_environment_can_be_built(api: Client, alpha: Played) -> None:
     item = CURATED[0]
+    refused = order(api, f"/api/v1/environments/{item.name}/versions/{item.version}/")
+    assert refused.status_code == 400
+    assert "the hub finds the packages of TrainHub-PyTorch-2.13 1 first" in refused.json()["detail"]
+    locked_curated(item.name)
     (build,) = order(api, f"/api/v1/environments/{item.name}/versions/{item.version}/").json()
     assert (build["name"], build["version"]) == (item.name, item.version)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from environments import changes, resolver
+from environments.curated_versions import demand_curated
 from environments.images.source import ImageSource
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
@@ -24,6 +27,16 @@ def locked(
     """Returns the next version, locked."""
     version = changes.create_version(who, name, "pip", requirements, python)
     EnvironmentVersion.objects.filter(pk=version.pk).update(state=VersionState.LOCKED, lock=lock)
+    version.refresh_from_db()
+    return version
+
+
+def locked_curated(name: str, lock: str = LOCK) -> EnvironmentVersion:
+    """Returns the hub's version of a curated environment, locked."""
+    version = demand_curated(name)
+    EnvironmentVersion.objects.filter(pk=version.pk).update(
+        state=VersionState.LOCKED, lock=lock, resolved_at=timezone.now()
+    )
     version.refresh_from_db()
     return version
 

@@ -107,7 +107,7 @@ class TestOrder:
             alpha.tell(run, "running", logs={ENVIRONMENT_LOG: 10})
             alpha.finish(run)
         rows = PreparedEnvironment.objects.order_by("pk")
-        assert [row.own_version and row.own_version.environment.workspace.slug for row in rows] == [
+        assert [row.own_version and row.own_version.environment.owner.slug for row in rows] == [
             who.workspace.slug,
             "other",
         ]

@@ -7,7 +7,7 @@ import pytest
 from environments.curated import CURATED
 from jobs.builds import build_lifecycle
 from jobs.models import EnvironmentBuild
-from tests.environments.locks import locked
+from tests.environments.locks import locked, locked_curated
 from tests.jobs.builders import Played, node
 from tests.jobs.builds.ordered import completed
 from tests.people import client_of, make_contributor, make_viewer, principal_of
@@ -66,6 +66,7 @@ def test_a_failure_is_shown_with_its_reason_on_both_pages(who: Principal) -> Non
     alpha = Played(node("alpha"))
     item = CURATED[0]
     address = f"/environments/{item.name}/"
+    locked_curated(item.name)
     client_of(who.user).post(f"{address}versions/{item.version}/build/", {"nodes": ["alpha"]})
     build = EnvironmentBuild.objects.get()
     build_lifecycle.offer_next(alpha.node.pk)

@@ -12,12 +12,18 @@ from clusters.models import Node
 from environments.curated import CURATED
 from jobs.models import PreparedEnvironment
 from jobs.sources.first_use import first_uses
+from tests.environments.locks import locked_curated
 from tests.jobs.builders import Played, launched, node
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
 NAME = CURATED[0].name
+
+
+@pytest.fixture(autouse=True)
+def _locked(db: None) -> None:
+    locked_curated(NAME)
 
 
 def prepared(who: Principal, alpha: Played, *, seconds: float, logs: dict[str, int]) -> None:
