@@ -13,7 +13,7 @@ from environments.source_builds.recipe import recipes_of
 from trainhub_launch.order import EnvironmentSpec
 
 FOLDER = Path(__file__).parent / "curated_sets"
-# The Python of the locks. Nodes install a curated set with an interpreter of their own and without its lock.
+# The Python of the locks. A hub whose nodes have another one locks the sets for that.
 LOCK_PYTHON = "3.11"
 ONNX = "TrainHub-ONNX-1.23"
 
@@ -62,19 +62,19 @@ _NEEDS = {
         "Needs Open MPI on the node, and g++ to compile DeepSpeed's operations when they are first used."
     ),
     "horovod": (
-        "Needs Open MPI on the node, and Horovod's wheel where the node's PIP_FIND_LINKS points "
-        "(docs/frameworks.md)."
+        "Needs Open MPI on the node. One node with cmake, g++ and Open MPI's headers builds Horovod from "
+        "source, once for all."
     ),
 }
-# Packages that no index offers in a form that pip can install alone.
+# Packages that a node has to build first.
 _PREPARED = ("horovod",)
 # Packages that are only published as source distributions.
 WITHOUT_WHEEL = frozenset({"deepspeed", "horovod"})
 
 
 def preparation(name: str) -> str:
-    """Returns a sentence about what a node needs before it can build this curated environment; "" for all
-    that pip can build alone."""
+    """Returns a sentence about what a node needs before this curated environment can be installed anywhere;
+    "" for all that consist of wheels."""
     requirements = next((item.requirements for item in CURATED if item.name == name), ())
     packages = {requirement.partition("==")[0] for requirement in requirements}
     return " ".join(_NEEDS[package] for package in _PREPARED if package in packages)

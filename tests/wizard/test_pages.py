@@ -185,13 +185,14 @@ class TestFastWays:
         self, client: Client, who: Principal, ready: Node
     ) -> None:
         def offered() -> tuple[str, str]:
-            start, _, apart = client.get("/runs/new/").content.decode().partition("more for prepared nodes")
+            page = client.get("/runs/new/").content.decode()
+            start, _, apart = page.partition("more whose packages a node builds first")
             return start, apart
 
         start, apart = offered()
         assert "/example/horovod-digits/" not in start
         assert "/example/horovod-digits/" in apart
-        assert "Needs Open MPI on the node, and Horovod" in apart
+        assert "Needs Open MPI on the node. One node with cmake" in apart
         horovod = next(item for item in CURATED if item.name == "TrainHub-Horovod-0.28")
         PreparedEnvironment.objects.create(
             node=ready, name=horovod.name, version=horovod.version, prepared_at=timezone.now()

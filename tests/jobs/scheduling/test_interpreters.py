@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jobs.scheduling.interpreters import check_interpreters
 from tests.launch.builders import make_node, make_spec, pytorch
 from trainhub_launch.findings import Finding
@@ -35,6 +37,7 @@ def test_one_that_a_node_lacks_names_the_node_and_what_it_has() -> None:
     )
 
 
+@pytest.mark.django_db
 def test_different_minor_versions_are_told_with_their_nodes() -> None:
     for reference in (EnvironmentRef(), EnvironmentRef("TrainHub-PyTorch-2.13")):
         (answer,) = said(reference, having("a", "3.12.1", "3.11.7"), having("b", "3.11.7"))
