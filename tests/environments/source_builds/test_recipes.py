@@ -1,4 +1,4 @@
-"""What the recipes add for the frameworks of the curated environments, by their real locks. Nothing is built."""
+"""What the recipes add for the frameworks of the curated environments, by their real locks; builds nothing."""
 
 from __future__ import annotations
 
