@@ -1,4 +1,4 @@
-"""What the recipes add for the frameworks of the curated environments, by their real locks; builds nothing."""
+"""What the recipes add for the frameworks of the curated environments, by their real locks."""
 
 from __future__ import annotations
 
