@@ -97,7 +97,8 @@ def _with_size(block: str, sizes: Mapping[str, int]) -> str:
         return block
     lines = block.splitlines()
     end = next((number for number, line in enumerate(lines) if line.lstrip().startswith("#")), len(lines))
-    return "\n".join([*lines[:end], f"    # size {size}", *lines[end:]])
+    last = "\n" if block.endswith("\n") else ""  # the last block ends the file
+    return "\n".join([*lines[:end], f"    # size {size}", *lines[end:]]) + last
 
 
 def download_bytes(packages: Iterable[LockedPackage]) -> int | None:

@@ -122,7 +122,9 @@ def _lock_with(version: EnvironmentVersion, draft: WheelDraft, wheels: Collectio
         )
         for wheel in wheels
     )
-    return draft.lock + "".join(
+    # Drafts of the former release may lack the last end of a line.
+    lock = f"{draft.lock}\n" if draft.lock and not draft.lock.endswith("\n") else draft.lock
+    return lock + "".join(
         write_lock(
             [
                 LockedPackage(

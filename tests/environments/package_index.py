@@ -70,7 +70,11 @@ class PackageIndex:
         return not self.login or authorization in (f"Basic {basic}", f"Bearer {bearer}")
 
     def page(self, name: str) -> bytes:
-        files = sorted(path.name for path in self.folder.iterdir() if path.name.split("-")[0] == name)
+        files = sorted(
+            path.name
+            for path in self.folder.iterdir()
+            if path.name.split("-")[0].replace("_", "-") == name.replace("_", "-")
+        )
         links = (f'<a href="/files/{file}#sha256={self.sha256(file)}">{file}</a>' for file in files)
         return "\n".join(links).encode()
 

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from environments.lock_file import PackageChange, compare_packages, pins_of, read_lock, restrict_hashes
+from environments.lock_file import (
+    PackageChange,
+    compare_packages,
+    pins_of,
+    read_lock,
+    restrict_hashes,
+    with_sizes,
+)
 
 A, B = (f"sha256:{digit * 64}" for digit in "ab")
 LOCK = f"""--index-url http://a/simple
@@ -49,3 +56,11 @@ def test_only_the_hashes_that_were_given_are_kept() -> None:
 def test_hashes_that_no_file_has_are_refused() -> None:
     with pytest.raises(KeyError, match=r"tiny-lib 1\.0"):
         restrict_hashes(LOCK, {"tiny-lib": frozenset({"sha256:" + "c" * 64})})
+
+
+def test_a_size_leaves_the_end_of_the_lock_so_that_more_can_follow() -> None:
+    sized = with_sizes(LOCK, {"tiny-lib": 1, "x": 2})
+    assert sized.endswith("\n")
+    tiny, x, y = read_lock(f"{sized}y==3.0\n")
+    assert (tiny.size, x.size, y.version) == (1, 2, "3.0")
+    assert with_sizes(LOCK, {}) == LOCK

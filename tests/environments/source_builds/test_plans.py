@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from environments import changes, resolver
 from environments.errors import Unresolvable
@@ -84,7 +85,10 @@ def test_what_was_built_is_used_again_in_its_workspace_only(
     folder = tmp_path / "built"
     folder.mkdir()
     filename, files = upload(folder, "compiled")
+    draft = json.loads(version.draft)
+    version.draft = json.dumps(draft | {"lock": draft["lock"].rstrip("\n")})
     lock = accept(version, filename, files)
+    assert [package.name for package in read_lock(lock)] == ["base", "compiled"]
     (row,) = BuiltWheel.objects.all()
     assert (row.node, row.project, row.workspace) == ("alpha", "compiled", who.workspace)
     (sha256,) = files
@@ -143,3 +147,19 @@ def test_horovod_is_built_for_the_framework_of_the_lock(who: Principal, index: P
     recipe = recipe_for("horovod", "0.28.1")
     assert recipe is not None
     assert recipe_for("horovod", "0.27.0") is None
+
+
+def test_deepspeed_brings_what_only_its_build_would_show(who: Principal, index: PackageIndex) -> None:
+    recipe = recipe_for("deepspeed", "0.19.8")
+    assert recipe is not None
+    assert recipe_for("deepspeed", "0.18.9") is None
+    for text in (*recipe.dependencies, *recipe.build_requirements):
+        index.add(Requirement(text).name.replace("-", "_"), "30.0")
+    sha256 = write_source(index.folder, "deepspeed-0.19.8", {"setup.py": "raise SystemExit"})
+    version = resolved(who, "deepspeed==0.19.8")
+    assert version.state == "building", version.failure
+    draft = json.loads(version.draft)
+    (package,) = draft["packages"]
+    assert {item.name for item in read_lock(draft["lock"])} >= {"torch", "py-cpuinfo", "nvidia-ml-py"}
+    assert (package["sha256"], package["compiler_flags"]) == (sha256, [])
+    assert package["variables"] == {"DS_BUILD_OPS": "0", "DS_ACCELERATOR": "cpu"}
