@@ -102,7 +102,7 @@ def _known(packages: PackageSet, modules: Sequence[ImportedModule], links: Links
 def _without_wheel(
     packages: PackageSet, modules: Sequence[ImportedModule], links: Links
 ) -> Iterator[Finding]:
-    """Horovod and DeepSpeed are published as sources only: nodes can build the one, and not the other."""
+    """Horovod and DeepSpeed are published as sources only: a node builds their wheels."""
     for module in modules:
         name = distribution_for(module.name)
         framework = "tensorflow" if module.name.startswith("horovod.tensorflow") else "torch"
@@ -112,7 +112,7 @@ def _without_wheel(
             sentence = (
                 f"{_importing([module])}, which {packages.name} lacks; make a version of it with {name}"
             )
-            yield Finding("warning", FIELD, f"{sentence}, which a node compiles once", f"Add {name}", link)
+            yield Finding("warning", FIELD, f"{sentence}, which a node builds once", f"Add {name}", link)
         elif curated:
             yield Finding(
                 "warning",

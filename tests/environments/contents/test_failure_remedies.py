@@ -35,7 +35,7 @@ def run_in(who: Principal, name: str) -> Run:
     [
         (MISSING, "Add pyyaml", "?from=1&add=pyyaml"),
         ("ModuleNotFoundError: No module named 'horovod'", "Add horovod", "?from=1&add=horovod"),
-        ("ModuleNotFoundError: No module named 'deepspeed'", "See TrainHub-DeepSpeed-0.19", ""),
+        ("ModuleNotFoundError: No module named 'deepspeed'", "Add deepspeed", "?from=1&add=deepspeed"),
         ("ModuleNotFoundError: No module named 'apex'", "Edit mine", "?from=1"),
         ("ValueError: numpy.dtype size changed, may indicate", "Pin numpy<2", "?from=1&add=numpy%3C2"),
         ("ImportError: cannot import name 'x' from 'y'", "Edit mine", "?from=1"),
@@ -56,11 +56,10 @@ def test_of_a_curated_environment_and_of_an_interpreter(who: Principal) -> None:
     assert remedy is not None
     page = client_of(who.user).get(remedy.link).content.decode()
     assert "mpi4py\npyyaml</textarea>" in page
-    run.spec["environment"]["name"] = "TrainHub-Horovod-0.28"
-    assert failure_remedy(run, cause_of(MISSING)) is not None
-    run.spec["environment"]["name"] = "TrainHub-DeepSpeed-0.19"
-    # A copy could not be locked here.
-    assert failure_remedy(run, cause_of(MISSING)) is None
+    for name in ("TrainHub-Horovod-0.28", "TrainHub-DeepSpeed-0.19"):
+        # Nodes build what such a copy needs.
+        run.spec["environment"]["name"] = name
+        assert failure_remedy(run, cause_of(MISSING)) is not None
     run.spec["environment"]["name"] = "system"
     assert failure_remedy(run, cause_of(MISSING)) is None
 

@@ -79,19 +79,13 @@ class TestExamples:
         assert "\ntimm</textarea>" in page
         assert 'value="pytorch-2.13"' in page
 
-    def test_horovod_in_an_environment_without_it_is_added_for_a_node_to_compile(
-        self, who: Principal
-    ) -> None:
-        text = (example("horovod-digits").folder / "train.py").read_text()
-        (finding,) = findings(who, text, PYTORCH, distribution=MPI)
-        assert finding.message.endswith("make a version of it with horovod, which a node compiles once")
+    @pytest.mark.parametrize("name", ["horovod", "deepspeed"])
+    def test_what_has_no_wheel_is_added_for_a_node_to_build(self, who: Principal, name: str) -> None:
+        text = (example(f"{name}-digits").folder / "train.py").read_text()
+        finding = findings(who, text, PYTORCH, distribution=MPI)[0]
+        assert finding.message.endswith(f"make a version of it with {name}, which a node builds once")
         page = client_of(who.user).get(finding.link).content.decode()
-        assert "\nhorovod</textarea>" in page
-
-    def test_deepspeed_in_an_environment_without_it_names_one_that_has_it(self, who: Principal) -> None:
-        (finding,) = findings(who, "import torch, mlflow, deepspeed\n", PYTORCH)
-        assert finding.message.endswith("which has it with what it needs, because it has to be compiled")
-        assert finding.link == ""
+        assert f"\n{name}</textarea>" in page
 
 
 class TestMissingModules:
