@@ -11,7 +11,7 @@ from clusters.models import Node
 from clusters.visibility import visible_nodes
 from environments import made_versions
 from environments.models import EnvironmentVersion
-from jobs.builds.build_requests import build_refusal, request_builds
+from jobs.builds.build_requests import build_refusal, check_not_deleted, request_builds
 from jobs.builds.build_targets import BuildTarget, making_target
 from jobs.builds.models import EnvironmentBuild
 from jobs.builds.states import BuildPurpose
@@ -32,6 +32,7 @@ def request_target(
         return request_builds(principal, target, names)
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
+    check_not_deleted(target)
     with transaction.atomic():
         versions = EnvironmentVersion.objects.select_for_update(of=("self",))
         version = versions.select_related("environment__workspace").get(pk=target.own.pk)

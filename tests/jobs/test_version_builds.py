@@ -17,12 +17,13 @@ from jobs.builds import build_lifecycle, build_requests
 from jobs.builds.build_targets import find_build_target
 from jobs.builds.states import BuildState
 from jobs.image_registry.tickets import registry_of_build
-from jobs.models import BuildFile, EnvironmentBuild
+from jobs.models import BuildFile, EnvironmentBuild, Run
 from jobs.scheduling.run_preview import preview
+from jobs.states import RunState
 from jobs.version_builds import progress
 from jobs.version_builds.tickets import upload_ticket
 from tests.environments.images.container_images import MadeImage, make_image
-from tests.jobs.builders import Played, node, spec
+from tests.jobs.builders import Played, node, queued, spec
 from tests.jobs.raw import opened
 from tests.people import client_of, make_contributor, principal_of
 from trainhub_launch.machine import BUILDS, CONTAINERS, IMAGE_BUILDS
@@ -194,6 +195,40 @@ def test_a_lost_node_is_replaced_and_a_failed_command_is_not(who: Principal) -> 
     build_requests.cancel_build(who, ordered["id"])
     progress.advance_waiting()
     assert state_of(version) == ("failed", "The build on beta was canceled: carl canceled it.")
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_deleting_an_environment_cancels_what_nodes_build_of_it(who: Principal, is_named: bool) -> None:
+    alpha, beta = able("alpha"), able("beta")
+    version = building(who)
+    build, make = claimed(alpha)
+    assert sent(make, "PUT", f"files/{SHA256}", b"bytes").status_code == 201
+    waiting = changes.create_version(who, "boxed", "dockerfile", DOCKERFILE)
+    resolver.resolve(waiting.pk)
+    progress.continue_version(waiting.pk)
+    order = EnvironmentBuild.objects.get(own_version=waiting)
+    assert (order.node, order.claimed_at) == (beta.node, None)
+    if is_named:
+        run = queued(who)
+        Run.objects.update(state=RunState.FAILED, spec=run.spec | {"environment": {"name": "boxed"}})
+    browser = client_of(who.user)
+    assert browser.delete("/api/v1/environments/boxed/").status_code == 204
+    assert sent(make, "PUT", f"files/{SHA256}", b"bytes").status_code == 403
+    assert sent(make, "POST", "result/", json.dumps({"digest": IMAGE.digest}).encode()).status_code == 403
+    # The next report of the node is answered with the order to stop it.
+    answer = alpha.tell(build, "preparing")
+    assert [stop.run for stop in answer.stop] == [build.pk]
+    progress.continue_version(version.pk)
+    progress.advance_waiting()
+    assert blob_gc.named([SHA256]) == set()
+    assert not EnvironmentBuild.objects.filter(ended_at=None).exists()
+    if not is_named:
+        assert not EnvironmentBuild.objects.exists()
+        return
+    for row in (version, waiting):
+        assert state_of(row) == ("failed", "carl deleted the environment.")
+    again = browser.post("/api/v1/environments/boxed/versions/1/build/", {}, "application/json")
+    assert (again.status_code, "boxed was deleted" in again.content.decode()) == (400, True)
 
 
 def test_the_form_writes_a_dockerfile_and_shows_errors_at_their_fields(who: Principal) -> None:
