@@ -5,6 +5,7 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from environments.images.source import split_source
+from environments.kinds.registry_secrets import registry_secret_of
 from environments.models import Environment, EnvironmentVersion
 from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
@@ -59,8 +60,8 @@ class NewVersionSerializer(serializers.Serializer[object]):
     registry_secret = serializers.CharField(
         required=False,
         help_text=(
-            "For kind `image`: the name of a secret of the workspace whose value is `user:password` for the "
-            "registry."
+            "For kinds `image` and `dockerfile`: the name of a secret of the workspace whose value is "
+            "`user:password` for the registry of the image, or of the images that the Dockerfile names."
         ),
     )
     dockerfile = serializers.CharField(
@@ -186,7 +187,7 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         help_text="The reference of kind `image` as it was given; empty for others."
     )
     registry_secret = serializers.SerializerMethodField(
-        help_text="The name of the secret with the registry's login, for kind `image`, or empty."
+        help_text="The name of the secret with the registry's login, or empty."
     )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
 
@@ -229,7 +230,7 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         return split_source(version.source).image if version.kind == EnvironmentKind.IMAGE else ""
 
     def get_registry_secret(self, version: EnvironmentVersion) -> str:
-        return split_source(version.source).registry_secret if version.kind == EnvironmentKind.IMAGE else ""
+        return registry_secret_of(version.kind, version.source)
 
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):

@@ -93,7 +93,7 @@ def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpRespon
         "words": KIND_FORMS[EnvironmentKind(form.kind)],
         "kinds": KIND_FORMS,
         "package_fields": PACKAGE_FIELDS,
-        "secret_names": _workspace_secrets(request) if form.kind == EnvironmentKind.IMAGE else [],
+        "secret_names": _workspace_secrets(request) if form.kind in IMAGE_KINDS else [],
     }
     return render(request, "environments/version_form.html", context, status=400 if form.error_field else 200)
 

@@ -25,9 +25,11 @@ from jobs.version_builds.tickets import upload_ticket
 from tests.environments.images.container_images import MadeImage, make_image
 from tests.jobs.builders import Played, node, queued, spec
 from tests.jobs.raw import opened
-from tests.people import client_of, make_contributor, principal_of
+from tests.people import client_of, make_contributor, make_owner, principal_of
 from trainhub_launch.machine import BUILDS, CONTAINERS, IMAGE_BUILDS
 from workspaces.access import Principal
+from workspaces.models import AuditEvent
+from workspaces.secrets import store
 from workspaces.stored_files import blob_gc, blobs
 
 # The routes work in threads of their own, which only see what is committed.
@@ -229,6 +231,36 @@ def test_deleting_an_environment_cancels_what_nodes_build_of_it(who: Principal, 
         assert state_of(row) == ("failed", "carl deleted the environment.")
     again = browser.post("/api/v1/environments/boxed/versions/1/build/", {}, "application/json")
     assert (again.status_code, "boxed was deleted" in again.content.decode()) == (400, True)
+
+
+def test_the_login_of_a_registry_goes_to_the_node_that_builds(who: Principal) -> None:
+    browser = client_of(who.user)
+    form = {"name": "boxed", "source": DOCKERFILE, "registry_secret": "LOGIN"}
+    assert browser.post("/environments/new/?kind=dockerfile", form).status_code == 302
+    version = EnvironmentVersion.objects.get()
+    resolver.resolve(version.pk)
+    assert "There is no secret LOGIN of the workspace" in state_of(version)[1]
+    page = browser.get("/environments/boxed/edit/").content.decode()
+    assert ('value="LOGIN"' in page, "registry_secret:" in page) == (True, False)
+    store.put(principal_of(make_owner()), "LOGIN", "team:sesame", store.WORKSPACE)
+    alpha = able("alpha")
+    version = changes.create_version(who, "boxed", "dockerfile", version.source)
+    resolver.resolve(version.pk)
+    progress.continue_version(version.pk)
+    build, make = claimed(alpha)
+    assert (make["dockerfile"], make["has_registry_login"]) == (DOCKERFILE, True)
+    assert "sesame" not in json.dumps(make)
+    answer = sent(make, "GET", "registry-login/")
+    assert answer.json() == {
+        "registry": "docker.io",
+        "user": "team",
+        "password": "sesame",
+        "secret": "LOGIN",
+    }
+    assert sent(make, "GET", "registry-login/", ticket="thu_wrong").status_code == 401
+    assert AuditEvent.objects.filter(verb="secret.used", subject="LOGIN").count() == 2
+    build_lifecycle.finish_build(build, BuildState.FAILED, "No.", timezone.now(), is_over=True)
+    assert sent(make, "GET", "registry-login/").status_code == 403
 
 
 def test_the_form_writes_a_dockerfile_and_shows_errors_at_their_fields(who: Principal) -> None:
