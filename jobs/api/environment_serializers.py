@@ -10,6 +10,7 @@ from environments.models import Environment, EnvironmentVersion
 from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
 from jobs.builds.node_environments import NodeEnvironment
+from jobs.hub_files.stored_parts import HubFiles
 from jobs.models import EnvironmentBuild
 
 
@@ -233,6 +234,17 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         return registry_secret_of(version.kind, version.source)
 
 
+class HubFilesSerializer(serializers.Serializer[HubFiles]):
+    files = serializers.IntegerField(help_text="The layers of the image, or the files of its packages.")
+    stored = serializers.IntegerField(help_text="How many of these the hub has stored.")
+    bytes = serializers.IntegerField()
+    stored_bytes = serializers.IntegerField()
+    state = serializers.CharField(
+        help_text="Of the last order to fetch them: waiting, fetching, fetched or failed; empty without one."
+    )
+    failure = serializers.CharField(help_text="Why not all could be fetched, or empty.")
+
+
 class EnvironmentVersionSerializer(VersionSummarySerializer):
     lock = serializers.CharField(
         help_text=(
@@ -244,12 +256,16 @@ class EnvironmentVersionSerializer(VersionSummarySerializer):
     waiting = serializers.CharField(
         help_text="Why no node makes a version that is building, with the remedy; empty if one does."
     )
+    hub_files = HubFilesSerializer(
+        allow_null=True,
+        help_text="What the hub has stored for nodes; null if it is not locked, or they get nothing there.",
+    )
     builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")
 
     class Meta(VersionSummarySerializer.Meta):
         fields = (  # type: ignore[assignment]
             *VersionSummarySerializer.Meta.fields,
-            *("lock", "waiting", "builds"),
+            *("lock", "waiting", "hub_files", "builds"),
         )
 
 

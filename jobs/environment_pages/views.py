@@ -20,6 +20,7 @@ from environments.succession import outdated_notice
 from jobs.builds.build_targets import BuildTarget
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments_of
+from jobs.environment_pages.hub_files import files_context
 from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.prefill import prefill
 from jobs.environment_pages.version_form import VersionForm, fill_dockerfile, read_form
@@ -117,11 +118,11 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "words": KIND_FORMS[EnvironmentKind(row.kind)],
         **_nodes(row, workspace),
         **making_context(row),
+        **files_context(request, row),
         "runs": runs_of(row, workspace),
         "comparison": compare(row, workspace, request.GET.get("with", "")),
         "notice": outdated_notice(row),
         "successors": _successors(row),
-        "may_act": request.principal.may(Role.CONTRIBUTOR) and row.environment.deleted_at is None,
     }
     response = render_part(request, "environments/version.html", "environments/_version.html", context)
     if wants_part(request) and row.state not in (VersionState.RESOLVING, VersionState.BUILDING):
