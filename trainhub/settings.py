@@ -24,8 +24,7 @@ BEHIND_TLS = PUBLIC_URL.startswith("https://")
 SECRET_KEY = installation.secret_key()
 ALLOWED_HOSTS = installation.allowed_hosts()
 CSRF_TRUSTED_ORIGINS = [*env.split_words("CSRF_TRUSTED_ORIGINS"), *([PUBLIC_URL] if BEHIND_TLS else [])]
-SESSION_COOKIE_SECURE = BEHIND_TLS
-CSRF_COOKIE_SECURE = BEHIND_TLS
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_TLS
 SESSION_COOKIE_NAME = cookies.name("sessionid", PUBLIC_URL)
 CSRF_COOKIE_NAME = cookies.name("csrftoken", PUBLIC_URL)
 SESSION_COOKIE_SAMESITE = "Lax"

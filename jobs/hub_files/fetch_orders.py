@@ -3,28 +3,21 @@ because somebody wants it."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.utils import timezone
 
 from clusters.task_messages import send_task_soon
 from environments.models import EnvironmentVersion
-from environments.states import EnvironmentKind, VersionState
+from environments.states import VersionState
 from jobs.hub_files.models import FileFetch
 from jobs.hub_files.states import ACTIVE_FETCHES, FetchState
-from jobs.hub_files.stored_parts import hub_files_of
+from jobs.hub_files.stored_parts import AHEAD_WITHIN, hub_files_of, kinds_fetched_ahead
 from trainhub_launch.errors import SpecError
 from workspaces import audit
 from workspaces.access import Principal, lacking
 from workspaces.states import Role
 from workspaces.task_names import TaskName
-
-NONE, IMAGES, ALL = FETCH_CHOICES = ("NONE", "IMAGES", "ALL")
-# Versions that were locked longer ago, by a hub that fetched nothing by itself, stay as they are.
-MISSED_WITHIN = timedelta(days=1)
 
 
 def request_fetch(principal: Principal, version: EnvironmentVersion) -> None:
@@ -37,7 +30,7 @@ def request_fetch(principal: Principal, version: EnvironmentVersion) -> None:
     files = hub_files_of(version)
     if files is None:
         raise SpecError("version", f"{version} has no files that nodes get from the hub")
-    if files.are_complete or files.is_fetching:
+    if files.are_complete or (files.fetch and files.fetch.is_active):
         return
     with transaction.atomic():
         fetch, is_new = FileFetch.objects.get_or_create(version=version)
@@ -50,19 +43,12 @@ def request_fetch(principal: Principal, version: EnvironmentVersion) -> None:
 
 def order_fetches() -> None:
     """Orders what the installation wants fetched of versions that were locked a moment ago."""
-    kinds = {NONE: [], IMAGES: [EnvironmentKind.IMAGE], ALL: list(EnvironmentKind)}
-    wanted = kinds[settings.FETCH_ENVIRONMENT_FILES]
-    if settings.IMAGE_REGISTRY:
-        wanted = [kind for kind in wanted if kind != EnvironmentKind.IMAGE]
-    if not wanted:
-        return
     versions = EnvironmentVersion.objects.filter(
         state=VersionState.LOCKED,
-        kind__in=wanted,
-        resolved_at__gt=timezone.now() - MISSED_WITHIN,
+        kind__in=kinds_fetched_ahead(),
+        resolved_at__gt=timezone.now() - AHEAD_WITHIN,
         file_fetch=None,
         environment__deleted_at=None,
     )
-    # A Dockerfile's image came to the hub before its version was locked.
-    for version in versions.exclude(kind=EnvironmentKind.DOCKERFILE):
+    for version in versions:
         FileFetch.objects.get_or_create(version=version)

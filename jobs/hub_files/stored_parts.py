@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.conf import settings
+from django.utils import timezone
 
 from environments.images import image_store
 from environments.images.image_lock import read_image_lock
@@ -13,12 +15,17 @@ from environments.models import EnvironmentVersion, LockedFile
 from environments.packages import package_store
 from environments.states import IMAGE_KINDS, EnvironmentKind
 from jobs.hub_files.models import FileFetch
+from jobs.hub_files.states import FetchState
+
+NONE, IMAGES, ALL = "NONE", "IMAGES", "ALL"
+AHEAD_WITHIN = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class HubFiles:
     """`noun`: what a file is called; `bytes` and `stored_bytes`: as far as their sizes are known. `fetch`:
-    the last order to fetch the missing ones, None if there was none."""
+    the last order to fetch the missing ones, None if there was none; `is_expected`: there will be one in a
+    moment."""
 
     noun: str
     files: int
@@ -26,6 +33,7 @@ class HubFiles:
     bytes: int
     stored_bytes: int
     fetch: FileFetch | None
+    is_expected: bool
 
     @property
     def are_complete(self) -> bool:
@@ -33,7 +41,8 @@ class HubFiles:
 
     @property
     def is_fetching(self) -> bool:
-        return not self.are_complete and self.fetch is not None and self.fetch.is_active
+        is_active = self.fetch.is_active if self.fetch else self.is_expected
+        return is_active and not self.are_complete
 
     @property
     def arrived_bytes(self) -> int:
@@ -43,7 +52,9 @@ class HubFiles:
 
     @property
     def state(self) -> str:
-        return self.fetch.state if self.fetch else ""
+        if self.fetch:
+            return self.fetch.state
+        return FetchState.WAITING if self.is_fetching else ""
 
     @property
     def failure(self) -> str:
@@ -55,7 +66,8 @@ def hub_files_of(version: EnvironmentVersion) -> HubFiles | None:
     hub."""
     if not version.is_locked:
         return None
-    fetch = FileFetch.objects.filter(version=version).first()
+    order = FileFetch.objects.filter(version=version).first()
+    fetch = order, order is None and is_fetched_ahead(version)
     if version.kind in IMAGE_KINDS:
         if has_own_registry(version):
             return None
@@ -67,6 +79,22 @@ def hub_files_of(version: EnvironmentVersion) -> HubFiles | None:
         return None
     stored = package_store.stored_sizes(files)
     return _counted("package", {file.sha256: file.size_bytes for file in files}, stored, fetch)
+
+
+def is_fetched_ahead(version: EnvironmentVersion) -> bool:
+    """Returns whether the hub orders by itself to fetch the files of the version, which is locked. Versions
+    that were locked longer ago, perhaps by a hub that did not do so, stay as they are."""
+    if version.resolved_at is None or version.resolved_at < timezone.now() - AHEAD_WITHIN:
+        return False
+    return version.kind in kinds_fetched_ahead() and version.environment.deleted_at is None
+
+
+def kinds_fetched_ahead() -> list[EnvironmentKind]:
+    """Returns the kinds of environments whose files the installation wants on the hub before a node needs
+    them. A Dockerfile's image comes to the hub before its version is locked."""
+    images = [] if settings.IMAGE_REGISTRY else [EnvironmentKind.IMAGE]
+    packages = [EnvironmentKind.PIP, EnvironmentKind.CONDA]
+    return {NONE: [], IMAGES: images, ALL: [*images, *packages]}[settings.FETCH_ENVIRONMENT_FILES]
 
 
 def has_own_registry(version: EnvironmentVersion) -> bool:
@@ -92,8 +120,11 @@ def needed_packages(version: EnvironmentVersion) -> list[LockedFile]:
     return list(files.select_related("version__environment__workspace").order_by("filename"))
 
 
-def _counted(noun: str, sizes: dict[str, int], stored: dict[str, int], fetch: FileFetch | None) -> HubFiles:
-    """`sizes`: of all files by SHA-256, 0 if not known; `stored`: of those that the hub has."""
+def _counted(
+    noun: str, sizes: dict[str, int], stored: dict[str, int], fetch: tuple[FileFetch | None, bool]
+) -> HubFiles:
+    """`sizes`: of all files by SHA-256, 0 if not known; `stored`: of those that the hub has; `fetch`: the
+    last order, and whether one is expected."""
     known = {sha256: size or stored.get(sha256, 0) for sha256, size in sizes.items()}
     stored_bytes = sum(size for sha256, size in known.items() if sha256 in stored)
-    return HubFiles(noun, len(known), len(stored), sum(known.values()), stored_bytes, fetch)
+    return HubFiles(noun, len(known), len(stored), sum(known.values()), stored_bytes, *fetch)

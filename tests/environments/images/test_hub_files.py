@@ -65,7 +65,7 @@ def test_layers_come_when_the_version_is_locked_and_the_registry_may_go(
 ) -> None:
     browser = client_of(who.user)
     text = shown(browser, PAGE)
-    assert "0 of 2 layers (0 B of 2.9 MiB) are on the hub. It fetches the others when a node first" in text
+    assert "0 of 2 layers (0 B of 2.9 MiB) are on the hub. It fetches the others now." in text
     fetch_orders.order_fetches()
     page = browser.get(f"{PAGE}hub-files/").content.decode()
     assert ("It fetches the others now." in page, 'hx-trigger="every 2s"' in page) == (True, True)
@@ -134,6 +134,7 @@ def test_nothing_is_fetched_that_nodes_pull_elsewhere(
     )
     settings.IMAGE_REGISTRY, settings.FETCH_ENVIRONMENT_FILES = "", "NONE"
     fetch_all()
+    assert "It fetches the others when a node first needs them." in shown(browser, PAGE)
     assert not FileFetch.objects.exists()
 
 
