@@ -9,6 +9,7 @@ from datetime import timedelta
 from django.db.models import F, Q
 from django.utils import timezone
 
+from clusters.task_messages import send_task_soon
 from environments import made_versions
 from environments.conda.solver_process import GLIBC
 from environments.conda.solver_process import MAX_S as SOLVING_S
@@ -18,6 +19,7 @@ from environments.lock_file import download_bytes
 from environments.models import EnvironmentVersion
 from environments.resolving.uv_process import MAX_S, PLATFORMS
 from environments.states import VersionState
+from workspaces.task_names import TaskName
 
 log = logging.getLogger(__name__)
 MAX_AT_ONCE = 2
@@ -89,6 +91,8 @@ def _take_and_resolve(version_id: int) -> None:
         **values, resolved_at=timezone.now()
     )
     made_versions.wake_waiting_runs(version)
+    if values["state"] == VersionState.LOCKED:
+        send_task_soon(TaskName.FETCH_FILES)
 
 
 def _lock(version: EnvironmentVersion) -> str:

@@ -47,6 +47,7 @@ routes = [
     Route("/api/v1/builds/{build:str}/log", downloads.build_log, methods=["GET"]),
     Route(f"{BUILDS}/{{build:str}}/files/{{sha256:str}}", build_uploads.has_build_file, methods=["HEAD"]),
     Route(f"{BUILDS}/{{build:str}}/files/{{sha256:str}}", build_uploads.put_build_file, methods=["PUT"]),
+    Route(f"{BUILDS}/{{build:str}}/registry-login/", build_uploads.registry_login, methods=["GET"]),
     Route(f"{BUILDS}/{{build:str}}/result/", build_uploads.accept_build_result, methods=["POST"]),
     Route("/api/v1/runs/{run:str}/outputs/{path:rest}", downloads.output, methods=["GET"]),
     Route("/v2/", image_routes.root, methods=["GET"]),

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from clusters.models import Node
 from jobs.builds.models import EnvironmentBuild as EnvironmentBuild  # noqa: PLC0414  # exported
+from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
 from jobs.states import MemberState, Reason, RunKind, RunState

@@ -6,6 +6,7 @@ from celery import shared_task
 
 from jobs import run_curves
 from jobs.builds import build_lifecycle
+from jobs.hub_files import fetching
 from jobs.quotas import disk_use
 from jobs.recovery import node_loss, reaper
 from jobs.scheduling import run_actions
@@ -35,6 +36,12 @@ def advance_version(version: int) -> None:
     """Sent when a node is to make a version, and when its build has ended. `reap` does the same if this
     message is lost."""
     progress.continue_version(version)
+
+
+@shared_task(ignore_result=True)
+def fetch_files() -> None:
+    """Sent when a version is locked, and when somebody wants its files on the hub; runs each minute, too."""
+    fetching.start_fetching()
 
 
 @shared_task(ignore_result=True)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.environment_pages import build_pages as builds
-from jobs.environment_pages import life, run_packages
+from jobs.environment_pages import hub_files, life, run_packages
 from jobs.environment_pages import views as own
 from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
@@ -48,6 +48,16 @@ urlpatterns = [
     path("environments/<str:name>/versions/<int:number>/", own.version, name="environment-version"),
     path(
         "environments/<str:name>/versions/<int:number>/outdated/", life.outdated, name="environment-outdated"
+    ),
+    path(
+        "environments/<str:name>/versions/<int:number>/hub-files/",
+        hub_files.show_files,
+        name="environment-files",
+    ),
+    path(
+        "environments/<str:name>/versions/<int:number>/fetch/",
+        hub_files.fetch_files,
+        name="environment-fetch",
     ),
     path(
         "environments/<str:name>/versions/<int:number>/<str:file>", own.download, name="environment-download"

@@ -18,6 +18,7 @@ class TaskName(StrEnum):
     RESOLVE_ENVIRONMENT = "environments.tasks.resolve_environment"
     RESOLVE_MISSED = "environments.tasks.resolve_missed"
     ADVANCE_VERSION = "jobs.tasks.advance_version"
+    FETCH_FILES = "jobs.tasks.fetch_files"
     OFFER_BUILD = "jobs.tasks.offer_build"
     KEEP_CURVES = "jobs.tasks.keep_curves"
     LAUNCH_QUEUED = "jobs.tasks.launch_queued"

@@ -44,9 +44,11 @@ _MOUNTS = ("cache", "tmpfs", "bind")
 
 @dataclass(frozen=True)
 class DockerfileContent:
-    """`bases`: the images that it begins with, as references."""
+    """`bases`: the images that it begins with, as references; `images`: these, and those that it copies from
+    or mounts."""
 
     bases: tuple[str, ...]
+    images: tuple[str, ...]
     instructions: tuple[Instruction, ...]
 
 
@@ -56,9 +58,10 @@ def read_dockerfile(text: str) -> DockerfileContent:
     values = read_arguments(instructions)
     stages: list[str] = []
     bases: list[str] = []
+    images: list[str] = []
     for instruction in instructions:
         _check_name(instruction, is_first=not stages)
-        _check_flags(instruction, stages)
+        images += _check_flags(instruction, stages)
         if instruction.name == "FROM":
             base, name = _from(instruction, values)
             if base.lower() not in stages and base != SCRATCH:
@@ -66,10 +69,12 @@ def read_dockerfile(text: str) -> DockerfileContent:
                 bases.append(base)
             stages.append(name.lower())
         elif instruction.name == "COPY":
-            _check_copy(instruction, stages)
+            images += _check_copy(instruction, stages)
     if not stages:
         raise SpecError(FIELD, "has no FROM: begin with the image to build on, such as FROM python:3.11")
-    return DockerfileContent(tuple(dict.fromkeys(bases)), tuple(instructions))
+    return DockerfileContent(
+        tuple(dict.fromkeys(bases)), tuple(dict.fromkeys((*bases, *images))), tuple(instructions)
+    )
 
 
 def _check_name(instruction: Instruction, *, is_first: bool) -> None:
@@ -97,9 +102,11 @@ def _from(instruction: Instruction, values: Mapping[str, str | None]) -> tuple[s
     return expand_arguments(instruction, words[0], values), name
 
 
-def _check_flags(instruction: Instruction, stages: list[str]) -> None:
+def _check_flags(instruction: Instruction, stages: list[str]) -> list[str]:
+    """Returns the images that the instruction mounts."""
+    images: list[str] = []
     if instruction.name == "HEALTHCHECK":
-        return
+        return images
     for flag in instruction.flags:
         name, _, value = flag.removeprefix("--").partition("=")
         if name not in _FLAGS.get(instruction.name, ()):
@@ -109,10 +116,11 @@ def _check_flags(instruction: Instruction, stages: list[str]) -> None:
         if name == "network" and value not in ("default", "none"):
             raise line_error(instruction.line, f"{flag:.40} would let the build reach the node; leave it out")
         if name == "mount":
-            _check_mount(instruction, value, stages)
+            images += _check_mount(instruction, value, stages)
+    return images
 
 
-def _check_mount(instruction: Instruction, value: str, stages: list[str]) -> None:
+def _check_mount(instruction: Instruction, value: str, stages: list[str]) -> list[str]:
     if set(value) & set("$\"'\\"):
         raise line_error(instruction.line, "--mount takes no variables and quotation marks; write it out")
     parts = dict(part.partition("=")[::2] for part in value.split(","))
@@ -129,11 +137,11 @@ def _check_mount(instruction: Instruction, value: str, stages: list[str]) -> Non
         raise line_error(
             instruction.line, "--mount=type=bind needs from=STAGE: there are no files beside the Dockerfile"
         )
-    if "from" in parts:
-        _check_source(instruction, parts["from"], stages)
+    return _check_source(instruction, parts["from"], stages) if "from" in parts else []
 
 
-def _check_copy(instruction: Instruction, stages: list[str]) -> None:
+def _check_copy(instruction: Instruction, stages: list[str]) -> list[str]:
+    """Returns the images that it copies from."""
     sources = [flag.partition("=")[2] for flag in instruction.flags if flag.startswith("--from=")]
     if not sources:
         raise line_error(
@@ -141,12 +149,13 @@ def _check_copy(instruction: Instruction, stages: list[str]) -> None:
             "COPY has no files to copy, because there is no folder beside the Dockerfile; put code into the "
             "run's source folder, or copy from another stage with --from=NAME",
         )
-    for source in sources:
-        _check_source(instruction, source, stages)
+    return [image for source in sources for image in _check_source(instruction, source, stages)]
 
 
-def _check_source(instruction: Instruction, source: str, stages: list[str]) -> None:
-    """Raises SpecError unless it is an earlier stage or an image of a registry."""
+def _check_source(instruction: Instruction, source: str, stages: list[str]) -> list[str]:
+    """Returns the image; none if it is an earlier stage. Raises SpecError if it is neither."""
     is_stage = source.lower() in stages or (source.isdecimal() and int(source) < len(stages) - 1)
-    if not source or not is_stage:
-        check_image(instruction, source)
+    if source and is_stage:
+        return []
+    check_image(instruction, source)
+    return [source]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from environments.models import EnvironmentVersion, ImageBlob
 from workspaces.models import Workspace
 from workspaces.stored_files import blobs
@@ -19,6 +21,14 @@ def store(version: EnvironmentVersion, data: bytes) -> None:
 def record(version: EnvironmentVersion, sha256: str, size: int) -> None:
     """Records that the bytes have been stored for the version."""
     ImageBlob.objects.get_or_create(version=version, sha256=sha256, defaults={"size_bytes": size})
+
+
+def stored_sizes_of_image(workspace: Workspace, sha256s: Collection[str]) -> dict[str, int]:
+    """Returns the sizes of those parts whose bytes the hub has fetched for images of the workspace, by
+    SHA-256."""
+    own = ImageBlob.objects.filter(sha256__in=list(sha256s), version__environment__workspace=workspace)
+    sizes = dict(own.values_list("sha256", "size_bytes"))
+    return {sha256: size for sha256, size in sizes.items() if blobs.exists(sha256)}
 
 
 def is_stored(version: EnvironmentVersion, workspace: Workspace, sha256: str, size: int) -> bool:

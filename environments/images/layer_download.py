@@ -33,6 +33,7 @@ class LayerDownload:
         self.layer = layer
         self.error = ""
         self.is_done = False
+        self._is_stopped = False
         self._version, self._reference = version, reference
         self._size = 0
         self._descriptor: int | None = None
@@ -47,6 +48,10 @@ class LayerDownload:
         after the end."""
         with self._lock:
             return None if self._descriptor is None else os.dup(self._descriptor)
+
+    def stop(self) -> None:
+        """Ends `fetch` at the next bytes that come."""
+        self._is_stopped = True
 
     def fetch(self) -> None:
         """Fetches the layer. Sets `is_done`, or `error`."""
@@ -101,6 +106,8 @@ class LayerDownload:
         size = 0
         for piece in pieces:
             size += len(piece)
+            if self._is_stopped:
+                raise RegistryError("Nobody needs the layer any more.")
             if size > self.layer.size:
                 raise RegistryError(f"The registry sent more than the {self.layer.size:,} bytes of a layer.")
             yield piece

@@ -34,14 +34,19 @@ def lock_image(version: EnvironmentVersion) -> ImageLock:
 
 
 def read_login(version: EnvironmentVersion) -> RegistryLogin | None:
-    """Returns the login for the registry of the version, or None if its source names none. Only secrets of
-    the workspace count, whoever makes the version: its runs are everybody's. Raises RegistryError."""
+    """Returns the login for the registry of the version, or None if its source names none. Raises
+    RegistryError."""
     secret = read_image_source(version.source).registry_secret
-    if not secret:
-        return None
+    return take_login(version, secret) if secret else None
+
+
+def take_login(version: EnvironmentVersion, secret: str, node: str = "") -> RegistryLogin:
+    """Returns the login in the secret, and records its use. Only secrets of the workspace count, whoever
+    makes the version: its runs are everybody's. `node`: the name of the node that gets it, "" for the hub
+    itself. Raises RegistryError."""
     workspace = version.environment.owner
     try:
-        value = uses.take(workspace, None, [secret], uses.ENVIRONMENT, str(version))[secret]
+        value = uses.take(workspace, None, [secret], uses.ENVIRONMENT, str(version), node)[secret]
     except uses.MissingSecret as error:
         raise RegistryError(
             f"There is no secret {secret} of the workspace {workspace}. An owner stores it under Settings, "

@@ -50,6 +50,12 @@ def read_image_source(text: str) -> ImageSource:
     if "\n" in source.image:
         raise SpecError(FIELD, "name one image only")
     parse_reference(source.image)
-    if source.registry_secret and not NAME.fullmatch(source.registry_secret):
-        raise SpecError(SECRET_FIELD, f"must be the name of a secret of the workspace: {NAME_RULE}")
+    if source.registry_secret:
+        check_secret_name(source.registry_secret)
     return source
+
+
+def check_secret_name(name: str) -> None:
+    """Raises SpecError if no secret can have the name."""
+    if not NAME.fullmatch(name):
+        raise SpecError(SECRET_FIELD, f"must be the name of a secret of the workspace: {NAME_RULE}")

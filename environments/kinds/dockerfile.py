@@ -9,11 +9,18 @@ from typing import Any, NoReturn
 from environments.dockerfiles.built_image import has_part, lock_built_image
 from environments.dockerfiles.checks import read_dockerfile
 from environments.dockerfiles.instructions import FIELD
+from environments.dockerfiles.source import (
+    join_dockerfile,
+    read_dockerfile_source,
+    split_dockerfile,
+)
 from environments.dockerfiles.written import BASE_FIELD, DEBIAN_FIELD, FIELDS, PIP_FIELD, write_dockerfile
-from environments.errors import NeedsNode
+from environments.errors import NeedsNode, Unresolvable
 from environments.images.image_lock import read_image_lock
-from environments.images.locking import pinned_reference
+from environments.images.locking import pinned_reference, take_login
 from environments.images.reference import parse_reference
+from environments.images.registry_error import RegistryError
+from environments.images.source import SECRET_FIELD
 from environments.lock_file import LockedPackage
 from environments.models import EnvironmentVersion
 from trainhub_launch.errors import SpecError
@@ -31,26 +38,36 @@ class DockerfileKind:
     def read_body(self, fields: Fields) -> str:
         text, base = fields.text(FIELD), fields.text(BASE_FIELD)
         pip, debian = (_lines(fields, name) for name in (PIP_FIELD, DEBIAN_FIELD))
+        secret = fields.text(SECRET_FIELD).strip()
         if text.strip() and (base or pip or debian):
             raise SpecError(FIELD, f"give either {FIELD}, or {', '.join(FIELDS)}, from which it is written")
         if text.strip():
-            return text
+            return join_dockerfile(text, secret)
         if not base:
             raise SpecError(FIELD, f"is required: the text of a Dockerfile, or a {BASE_FIELD} and packages")
-        return write_dockerfile(base, pip, debian)
+        return join_dockerfile(write_dockerfile(base, pip, debian), secret)
 
     def check(self, source: str) -> None:
-        read_dockerfile(source)
+        read_dockerfile_source(source)
 
     def named_packages(self, source: str) -> tuple[str, ...]:
         try:
-            return read_dockerfile(source).bases
+            return read_dockerfile(split_dockerfile(source).dockerfile).bases
         except SpecError:
             # Made by a hub with other rules.
             return ()
 
     def make_lock(self, version: EnvironmentVersion) -> NoReturn:
-        raise NeedsNode({"kind": FIELD, "dockerfile": version.source})
+        source = split_dockerfile(version.source)
+        draft: dict[str, object] = {"kind": FIELD, "dockerfile": source.dockerfile}
+        if source.registry_secret:
+            try:
+                # A node would find out only after it was ordered.
+                take_login(version, source.registry_secret)
+            except RegistryError as error:
+                raise Unresolvable(str(error)) from error
+            draft["has_registry_login"] = True
+        raise NeedsNode(draft)
 
     def has_file(self, version: EnvironmentVersion, sha256: str) -> bool:
         return has_part(version, sha256)

@@ -89,7 +89,7 @@ _fetches = _Fetches()
 def is_stored(file: LockedFile) -> bool:
     """Returns whether the hub has the bytes, and has them from an index, or from a build of the version's
     workspace."""
-    return bool(_stored_sizes([file]))
+    return bool(stored_sizes([file]))
 
 
 def fetch_now(file: LockedFile) -> None:
@@ -110,7 +110,7 @@ def start_fetch(file: LockedFile) -> Future[None]:
 
 def prepare_files(files: Collection[LockedFile]) -> PackageProgress:
     """Starts to fetch what is missing, and returns how far that is."""
-    ready = _stored_sizes(files)
+    ready = stored_sizes(files)
     failures = []
     for file in files:
         if file.sha256 in ready:
@@ -124,7 +124,7 @@ def prepare_files(files: Collection[LockedFile]) -> PackageProgress:
     return PackageProgress(len(files), sum(file.sha256 in ready for file in files), total, tuple(failures))
 
 
-def _stored_sizes(files: Collection[LockedFile]) -> dict[str, int]:
+def stored_sizes(files: Collection[LockedFile]) -> dict[str, int]:
     """Returns the sizes of those files whose bytes the hub has and may hand out for their versions, by
     SHA-256. A wheel that was built counts only in the workspace that has built it."""
     sizes: dict[str, int] = {}

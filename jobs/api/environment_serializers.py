@@ -5,10 +5,12 @@ from __future__ import annotations
 from rest_framework import serializers
 
 from environments.images.source import split_source
+from environments.kinds.registry_secrets import registry_secret_of
 from environments.models import Environment, EnvironmentVersion
 from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
 from jobs.builds.node_environments import NodeEnvironment
+from jobs.hub_files.stored_parts import HubFiles
 from jobs.models import EnvironmentBuild
 
 
@@ -59,8 +61,8 @@ class NewVersionSerializer(serializers.Serializer[object]):
     registry_secret = serializers.CharField(
         required=False,
         help_text=(
-            "For kind `image`: the name of a secret of the workspace whose value is `user:password` for the "
-            "registry."
+            "For kinds `image` and `dockerfile`: the name of a secret of the workspace whose value is "
+            "`user:password` for the registry of the image, or of the images that the Dockerfile names."
         ),
     )
     dockerfile = serializers.CharField(
@@ -186,7 +188,7 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         help_text="The reference of kind `image` as it was given; empty for others."
     )
     registry_secret = serializers.SerializerMethodField(
-        help_text="The name of the secret with the registry's login, for kind `image`, or empty."
+        help_text="The name of the secret with the registry's login, or empty."
     )
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
 
@@ -229,7 +231,18 @@ class VersionSummarySerializer(serializers.ModelSerializer[EnvironmentVersion]):
         return split_source(version.source).image if version.kind == EnvironmentKind.IMAGE else ""
 
     def get_registry_secret(self, version: EnvironmentVersion) -> str:
-        return split_source(version.source).registry_secret if version.kind == EnvironmentKind.IMAGE else ""
+        return registry_secret_of(version.kind, version.source)
+
+
+class HubFilesSerializer(serializers.Serializer[HubFiles]):
+    files = serializers.IntegerField(help_text="The layers of the image, or the files of its packages.")
+    stored = serializers.IntegerField(help_text="How many of these the hub has stored.")
+    bytes = serializers.IntegerField()
+    stored_bytes = serializers.IntegerField()
+    state = serializers.CharField(
+        help_text="Of the last order to fetch them: waiting, fetching, fetched or failed; empty without one."
+    )
+    failure = serializers.CharField(help_text="Why not all could be fetched, or empty.")
 
 
 class EnvironmentVersionSerializer(VersionSummarySerializer):
@@ -243,12 +256,16 @@ class EnvironmentVersionSerializer(VersionSummarySerializer):
     waiting = serializers.CharField(
         help_text="Why no node makes a version that is building, with the remedy; empty if one does."
     )
+    hub_files = HubFilesSerializer(
+        allow_null=True,
+        help_text="What the hub has stored for nodes; null if it is not locked, or they get nothing there.",
+    )
     builds = NodeBuildSerializer(many=True, help_text="The nodes that have it, or were ordered to build it.")
 
     class Meta(VersionSummarySerializer.Meta):
         fields = (  # type: ignore[assignment]
             *VersionSummarySerializer.Meta.fields,
-            *("lock", "waiting", "builds"),
+            *("lock", "waiting", "hub_files", "builds"),
         )
 
 

@@ -23,6 +23,8 @@ from jobs.api.environment_serializers import (
     OutdatedSerializer,
 )
 from jobs.builds.node_environments import node_environments_of
+from jobs.hub_files.fetch_orders import request_fetch
+from jobs.hub_files.stored_parts import hub_files_of
 from jobs.sources.environment_deletion import delete_unused
 from jobs.sources.own_environments import clone_source, find_environment, find_version
 from jobs.version_builds.making_display import making_context
@@ -104,6 +106,19 @@ class EnvironmentVersionOutdated(JobsView):
         return principal, version
 
 
+class EnvironmentVersionFetch(JobsView):
+    @extend_schema(request=None, responses={202: EnvironmentVersionSerializer})
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Have the hub fetch those files of the version that it lacks, so that their index or registry may go
+        away. `hub_files` says how far that is."""
+        principal = self.principal(request)
+        version = find_version(principal.workspace, name, number)
+        if version is None:
+            raise Http404
+        request_fetch(principal, version)
+        return Response(_shown(version, principal), status=202)
+
+
 class EnvironmentClone(JobsView):
     @extend_schema(request=CloneSerializer, responses={201: EnvironmentVersionSerializer})
     def post(self, request: Request, name: str) -> Response:
@@ -131,5 +146,6 @@ def _fields(body: object) -> Fields:
 def _shown(version: EnvironmentVersion, principal: Principal) -> dict[str, Any]:
     on_nodes = node_environments_of(version, principal.workspace)
     version.builds = [item for item in on_nodes if item.state]  # type: ignore[attr-defined]
+    version.hub_files = None if version.pk is None else hub_files_of(version)  # type: ignore[attr-defined]
     version.waiting = making_context(version).get("waiting_reason", "")  # type: ignore[attr-defined]
     return dict(EnvironmentVersionSerializer(version).data)

@@ -27,6 +27,10 @@ urlpatterns = [
         environments.EnvironmentVersionOutdated.as_view(),
     ),
     path(
+        "environments/<str:name>/versions/<int:number>/fetch/",
+        environments.EnvironmentVersionFetch.as_view(),
+    ),
+    path(
         "environments/<str:name>/versions/<str:version>/build/",
         environment_builds.EnvironmentBuildRequest.as_view(),
     ),

@@ -15,6 +15,7 @@ from clusters.node_reports.inventory import interpreters_of
 from clusters.states import NodeStatus
 from clusters.visibility import visible_nodes
 from environments import catalog
+from environments.models import Environment
 from jobs.builds import build_lifecycle
 from jobs.builds.build_targets import BuildTarget
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
@@ -63,6 +64,7 @@ def request_builds(
     Raises SpecError with the field `nodes`, and PermissionDenied."""
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
+    check_not_deleted(target)
     nodes = _chosen_nodes(principal.workspace, target, names)
     with transaction.atomic():
         # Of two people who order the same at once, the second gets the build of the first.
@@ -79,6 +81,12 @@ def request_builds(
             )
     by_node = existing | {build.node_id: build for build in new}
     return [by_node[node.pk] for node in nodes]
+
+
+def check_not_deleted(target: BuildTarget) -> None:
+    """Raises SpecError if the environment was deleted and only stays readable."""
+    if target.own is not None and target.own.environment.deleted_at is not None:
+        raise SpecError("version", f"{target.name} was deleted; make an environment of another name")
 
 
 def find_build(workspace: Workspace, build_id: str) -> EnvironmentBuild | None:
@@ -117,6 +125,14 @@ def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
             build.save(update_fields=["cancel_requested_at", "reason"])
             wake_soon(build.node, build.pk, BUILD_ATTEMPT)
     return build
+
+
+def cancel_environment_builds(environment: Environment, reason: str) -> None:
+    """Ends all builds of the environment's versions, and with them their tickets. Nodes that have begun one
+    are told to stop it."""
+    unfinished = EnvironmentBuild.objects.filter(own_version__environment=environment, ended_at=None)
+    for build in unfinished.select_for_update(of=("self",)).select_related("node"):
+        build_lifecycle.finish_build(build, BuildState.CANCELED, reason, timezone.now())
 
 
 def _chosen_nodes(workspace: Workspace, target: BuildTarget, names: Sequence[str] | None) -> list[Node]:

@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpRequest
 
+from environments.dockerfiles.source import join_dockerfile, split_dockerfile
 from environments.dockerfiles.written import FIELDS as PACKAGE_FIELDS
 from environments.dockerfiles.written import write_dockerfile
 from environments.images.source import SECRET_FIELD, ImageSource, split_source
 from environments.kinds.all_kinds import KINDS
+from environments.kinds.registry_secrets import registry_secret_of
 from environments.projects.source_text import MAX_BYTES, join_files
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
@@ -36,8 +38,14 @@ class VersionForm:
         return split_source(self.source).image
 
     @property
+    def text(self) -> str:
+        """Returns what the field for the source shows."""
+        is_dockerfile = self.kind == EnvironmentKind.DOCKERFILE
+        return split_dockerfile(self.source).dockerfile if is_dockerfile else self.source
+
+    @property
     def registry_secret(self) -> str:
-        return split_source(self.source).registry_secret
+        return registry_secret_of(self.kind, self.source)
 
     def with_error(self, error: SpecError) -> VersionForm:
         sentence = f"{error.message[:1].upper()}{error.message[1:]}."
@@ -59,7 +67,7 @@ def read_form(request: HttpRequest, name: str, kind: str) -> VersionForm:
         return form
     try:
         texts = [_text_of(file, KINDS[kind].field) for file in files]
-        return replace(form, source=join_files(texts))
+        return replace(form, source=_with_login(kind, join_files(texts), form.registry_secret))
     except SpecError as error:
         return form.with_error(error)
 
@@ -75,14 +83,19 @@ def fill_dockerfile(request: HttpRequest, form: VersionForm) -> VersionForm:
         )
     except SpecError as error:
         return form.with_error(error)
-    return replace(form, source=text)
+    return replace(form, source=join_dockerfile(text, form.registry_secret))
 
 
 def _typed_source(request: HttpRequest, kind: str) -> str:
     text = request.POST.get("source", "").replace("\r\n", "\n")
-    if kind != EnvironmentKind.IMAGE:
-        return text
-    return ImageSource(text.strip(), request.POST.get(SECRET_FIELD, "").strip()).text
+    return _with_login(kind, text, request.POST.get(SECRET_FIELD, "").strip())
+
+
+def _with_login(kind: str, text: str, secret: str) -> str:
+    """Returns the source for the text and the name of the secret with the registry's login, or ""."""
+    if kind == EnvironmentKind.DOCKERFILE:
+        return join_dockerfile(text, secret)
+    return ImageSource(text.strip(), secret).text if kind == EnvironmentKind.IMAGE else text
 
 
 def _text_of(file: UploadedFile[bytes], field: str) -> str:

@@ -21,6 +21,7 @@ from environments.succession import outdated_notice
 from jobs.builds.build_targets import BuildTarget
 from jobs.builds.node_choices import nodes_context
 from jobs.builds.node_environments import node_environments_of
+from jobs.environment_pages.hub_files import files_context
 from jobs.environment_pages.kind_forms import KIND_FORMS
 from jobs.environment_pages.prefill import prefill
 from jobs.environment_pages.version_form import VersionForm, fill_dockerfile, read_form
@@ -94,7 +95,7 @@ def _form(request: WorkspaceRequest, form: VersionForm, name: str) -> HttpRespon
         "words": KIND_FORMS[EnvironmentKind(form.kind)],
         "kinds": KIND_FORMS,
         "package_fields": PACKAGE_FIELDS,
-        "secret_names": _workspace_secrets(request) if form.kind == EnvironmentKind.IMAGE else [],
+        "secret_names": _workspace_secrets(request) if form.kind in IMAGE_KINDS else [],
     }
     return render(request, "environments/version_form.html", context, status=400 if form.error_field else 200)
 
@@ -118,11 +119,11 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "words": KIND_FORMS[EnvironmentKind(row.kind)],
         **_nodes(row, workspace),
         **making_context(row),
+        **files_context(request, row),
         "runs": runs_of(row, workspace),
         "comparison": compare(row, workspace, request.GET.get("with", "")),
         "notice": outdated_notice(row),
         "successors": _successors(row),
-        "may_act": request.principal.may(Role.CONTRIBUTOR) and row.environment.deleted_at is None,
     }
     response = render_part(request, "environments/version.html", "environments/_version.html", context)
     if wants_part(request) and row.is_settled:

@@ -13,7 +13,7 @@ from environments import made_versions
 from environments.curated_versions import demand_curated, resolve_again
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
-from jobs.builds.build_requests import build_refusal, request_builds
+from jobs.builds.build_requests import build_refusal, check_not_deleted, request_builds
 from jobs.builds.build_targets import BuildTarget, making_target
 from jobs.builds.models import EnvironmentBuild
 from jobs.builds.states import BuildPurpose
@@ -36,6 +36,7 @@ def request_target(
         _require_locked(target)
     if target.purpose is not BuildPurpose.MAKE or target.own is None:
         return request_builds(principal, target, names)
+    check_not_deleted(target)
     with transaction.atomic():
         versions = EnvironmentVersion.objects.select_for_update(of=("self",))
         version = versions.select_related("environment__workspace").get(pk=target.own.pk)

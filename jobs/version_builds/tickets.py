@@ -1,5 +1,6 @@
-"""The ticket with which a node uploads what it has made for one build, and nothing else. It is derived from
-the secret key, so that none is stored, and ends with the build."""
+"""The ticket with which a node uploads what it has made for one build, and gets the login of a registry that
+the version names, and nothing else. It is derived from the secret key, so that none is stored, and ends with
+the build."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The raw routes by which a node brings to the hub what it has made: one request per file, and then the
-result, which locks the version."""
+result, which locks the version. And the one by which it gets the login of a registry for that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from environments import made_versions
+from environments.dockerfiles.builder_login import builder_login
 from environments.errors import Unresolvable
+from environments.images.registry_error import RegistryError
 from environments.kinds.all_kinds import maker_of
 from environments.models import EnvironmentVersion
 from jobs.models import BuildFile, EnvironmentBuild
@@ -66,6 +68,13 @@ async def put_build_file(request: Request) -> Response:
     finally:
         writer.__exit__(None, None, None)
     return Response(status_code=201, headers=PRIVATE)
+
+
+@problem_responses
+async def registry_login(request: Request) -> Response:
+    """GET: the login with which the node pulls the images that the Dockerfile of the build names."""
+    build = await _build(request)
+    return JSONResponse(await in_thread(_login, build), headers=PRIVATE)
 
 
 @problem_responses
@@ -153,6 +162,16 @@ def _finish(build: EnvironmentBuild, writer: BlobWriter, sha256: str) -> None:
         builds = EnvironmentBuild.objects.select_for_update(of=("self",))
         if builds.filter(pk=build.pk, ended_at=None).exists():
             BuildFile.objects.get_or_create(build=build, sha256=sha256, defaults={"size_bytes": writer.size})
+
+
+def _login(build: EnvironmentBuild) -> dict[str, str]:
+    try:
+        login = builder_login(_version(build), build.node.name)
+    except RegistryError as error:
+        raise Problem(422, "No login", str(error)) from error
+    if login is None:
+        raise Problem(404, "Not found", "The Dockerfile of this build names no login of a registry.")
+    return login
 
 
 def _accept(build: EnvironmentBuild, result: dict[str, Any]) -> None:

@@ -5,6 +5,13 @@ from __future__ import annotations
 import pytest
 
 from environments.dockerfiles.checks import read_dockerfile
+from environments.dockerfiles.source import (
+    DockerfileSource,
+    join_dockerfile,
+    login_registry,
+    read_dockerfile_source,
+    split_dockerfile,
+)
 from environments.dockerfiles.written import write_dockerfile
 from environments.kinds.dockerfile import DockerfileKind
 from trainhub_launch.errors import SpecError
@@ -83,6 +90,27 @@ def test_what_cannot_be_built_is_refused_by_line_with_a_remedy(text: str, words:
         read_dockerfile(text)
     assert refused.value.field == "dockerfile"
     assert words in refused.value.message
+
+
+def test_the_login_of_a_registry_is_for_one_registry_and_does_not_move_the_lines() -> None:
+    kind = DockerfileKind()
+    body = {"dockerfile": "FROM ghcr.io/a/b\nCOPY --from=python:3.11 /a /b\n", "registry_secret": "GHCR"}
+    source = kind.read_body(Fields(body))
+    assert split_dockerfile(source) == DockerfileSource(body["dockerfile"], "GHCR")
+    kind.check(source)
+    assert login_registry(read_dockerfile_source(source)) == "ghcr.io"
+    assert login_registry(read_dockerfile("FROM team/private\n")) == "docker.io"
+    # A Dockerfile that was downloaded has the name of the secret in its first line.
+    assert kind.read_body(Fields({"dockerfile": source})) == source
+    for text, secret, field, words in (
+        ("FROM a\nRUM x\n", "GHCR", "dockerfile", "line 2: 'RUM' is no instruction"),
+        ("FROM a.io/b AS x\nFROM c.io/d\n", "GHCR", "registry_secret", "images from a.io, c.io; copy"),
+        ("FROM scratch\n", "GHCR", "registry_secret", "has no use"),
+        ("FROM a\n", "a b", "registry_secret", "the name of a secret"),
+    ):
+        with pytest.raises(SpecError) as refused:
+            kind.check(join_dockerfile(text, secret))
+        assert (refused.value.field, words in refused.value.message) == (field, True)
 
 
 def test_a_dockerfile_is_written_from_a_base_image_and_packages() -> None:

@@ -75,6 +75,35 @@ def test_a_conda_environment_from_a_dropped_file(page: Any, tmp_path: Any) -> No
     expect(page.locator("text=New run with it")).to_be_visible()
 
 
+def test_a_dockerfile_from_a_base_image_and_a_mended_line_to_its_live_state(page: Any) -> None:
+    page.goto("/environments/new/")
+    page.click(".th-tabs >> text=Dockerfile")
+    page.fill("#name", "written")
+    page.click("text=Write it from a base image and packages")
+    page.fill("#base_image", "https://127.0.0.1:9/base")
+    page.fill("#pip_packages", "cowsay")
+    page.fill("#debian_packages", "git")
+    page.click("text=Write the Dockerfile")
+    expect(page.locator("#base_image-error")).to_contain_text("write 127.0.0.1:9/base")
+    page.fill("#base_image", "127.0.0.1:9/base")
+    page.click("text=Write the Dockerfile")
+    text = page.locator("#source").input_value()
+    assert text.startswith("FROM 127.0.0.1:9/base\nRUN apt-get update")
+    assert "pip install --no-cache-dir cowsay" in text
+
+    page.fill("#source", f"{text}COPY train.py /app/\n")
+    page.click("text=Make the environment")
+    expect(page.locator("#source-error")).to_contain_text("Line 6: COPY has no files to copy")
+    expect(page.locator("#source")).to_have_value(f"{text}COPY train.py /app/\n")
+    page.fill("#source", text)
+    page.click("text=Make the environment")
+    page.wait_for_url("**/environments/written/versions/1/")
+    # No node of this hub builds images: the page says so without a reload.
+    expect(page.locator("[aria-labelledby=en-facts]")).to_contain_text("It waits for a node", timeout=60_000)
+    expect(page.locator("[aria-labelledby=en-making]")).to_contain_text("No node has been ordered")
+    expect(page.locator("[aria-labelledby=en-source]")).to_contain_text("FROM 127.0.0.1:9/base")
+
+
 def test_an_image_environment_by_the_form(page: Any, hub: Hub, tmp_path: Any) -> None:
     registry = ImageRegistry(tmp_path / "registry")
     try:
@@ -99,5 +128,7 @@ def test_an_image_environment_by_the_form(page: Any, hub: Hub, tmp_path: Any) ->
         expect(page.locator("text=New run with it")).to_be_visible(timeout=60_000)
         expect(page.locator("main")).to_contain_text(image.digest)
         expect(page.locator("main")).to_contain_text("12.8.1")
+        # The worker fetches the layers meanwhile.
+        expect(page.locator("#en-hub")).to_contain_text("The only layer is on the hub", timeout=60_000)
     finally:
         registry.stop()

@@ -17,16 +17,19 @@ from jobs.builds import build_lifecycle, build_requests
 from jobs.builds.build_targets import find_build_target
 from jobs.builds.states import BuildState
 from jobs.image_registry.tickets import registry_of_build
-from jobs.models import BuildFile, EnvironmentBuild
+from jobs.models import BuildFile, EnvironmentBuild, Run
 from jobs.scheduling.run_preview import preview
+from jobs.states import RunState
 from jobs.version_builds import progress
 from jobs.version_builds.tickets import upload_ticket
 from tests.environments.images.container_images import MadeImage, make_image
-from tests.jobs.builders import Played, node, spec
+from tests.jobs.builders import Played, node, queued, spec
 from tests.jobs.raw import opened
-from tests.people import client_of, make_contributor, principal_of
+from tests.people import client_of, make_contributor, make_owner, principal_of
 from trainhub_launch.machine import BUILDS, CONTAINERS, IMAGE_BUILDS
 from workspaces.access import Principal
+from workspaces.models import AuditEvent
+from workspaces.secrets import store
 from workspaces.stored_files import blob_gc, blobs
 
 # The routes work in threads of their own, which only see what is committed.
@@ -194,6 +197,70 @@ def test_a_lost_node_is_replaced_and_a_failed_command_is_not(who: Principal) -> 
     build_requests.cancel_build(who, ordered["id"])
     progress.advance_waiting()
     assert state_of(version) == ("failed", "The build on beta was canceled: carl canceled it.")
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_deleting_an_environment_cancels_what_nodes_build_of_it(who: Principal, is_named: bool) -> None:
+    alpha, beta = able("alpha"), able("beta")
+    version = building(who)
+    build, make = claimed(alpha)
+    assert sent(make, "PUT", f"files/{SHA256}", b"bytes").status_code == 201
+    waiting = changes.create_version(who, "boxed", "dockerfile", DOCKERFILE)
+    resolver.resolve(waiting.pk)
+    progress.continue_version(waiting.pk)
+    order = EnvironmentBuild.objects.get(own_version=waiting)
+    assert (order.node, order.claimed_at) == (beta.node, None)
+    if is_named:
+        run = queued(who)
+        Run.objects.update(state=RunState.FAILED, spec=run.spec | {"environment": {"name": "boxed"}})
+    browser = client_of(who.user)
+    assert browser.delete("/api/v1/environments/boxed/").status_code == 204
+    assert sent(make, "PUT", f"files/{SHA256}", b"bytes").status_code == 403
+    assert sent(make, "POST", "result/", json.dumps({"digest": IMAGE.digest}).encode()).status_code == 403
+    # The next report of the node is answered with the order to stop it.
+    answer = alpha.tell(build, "preparing")
+    assert [stop.run for stop in answer.stop] == [build.pk]
+    progress.continue_version(version.pk)
+    progress.advance_waiting()
+    assert blob_gc.named([SHA256]) == set()
+    assert not EnvironmentBuild.objects.filter(ended_at=None).exists()
+    if not is_named:
+        assert not EnvironmentBuild.objects.exists()
+        return
+    for row in (version, waiting):
+        assert state_of(row) == ("failed", "carl deleted the environment.")
+    again = browser.post("/api/v1/environments/boxed/versions/1/build/", {}, "application/json")
+    assert (again.status_code, "boxed was deleted" in again.content.decode()) == (400, True)
+
+
+def test_the_login_of_a_registry_goes_to_the_node_that_builds(who: Principal) -> None:
+    browser = client_of(who.user)
+    form = {"name": "boxed", "source": DOCKERFILE, "registry_secret": "LOGIN"}
+    assert browser.post("/environments/new/?kind=dockerfile", form).status_code == 302
+    version = EnvironmentVersion.objects.get()
+    resolver.resolve(version.pk)
+    assert "There is no secret LOGIN of the workspace" in state_of(version)[1]
+    page = browser.get("/environments/boxed/edit/").content.decode()
+    assert ('value="LOGIN"' in page, "registry_secret:" in page) == (True, False)
+    store.put(principal_of(make_owner()), "LOGIN", "team:sesame", store.WORKSPACE)
+    alpha = able("alpha")
+    version = changes.create_version(who, "boxed", "dockerfile", version.source)
+    resolver.resolve(version.pk)
+    progress.continue_version(version.pk)
+    build, make = claimed(alpha)
+    assert (make["dockerfile"], make["has_registry_login"]) == (DOCKERFILE, True)
+    assert "sesame" not in json.dumps(make)
+    answer = sent(make, "GET", "registry-login/")
+    assert answer.json() == {
+        "registry": "docker.io",
+        "user": "team",
+        "password": "sesame",
+        "secret": "LOGIN",
+    }
+    assert sent(make, "GET", "registry-login/", ticket="thu_wrong").status_code == 401
+    assert AuditEvent.objects.filter(verb="secret.used", subject="LOGIN").count() == 2
+    build_lifecycle.finish_build(build, BuildState.FAILED, "No.", timezone.now(), is_over=True)
+    assert sent(make, "GET", "registry-login/").status_code == 403
 
 
 def test_the_form_writes_a_dockerfile_and_shows_errors_at_their_fields(who: Principal) -> None:

@@ -21,6 +21,7 @@ RECORD = ".image.json"
 # In the record of an image that the agent itself has pulled: by which engine, under which name.
 PULLED = "pulled"
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le", "s390x": "s390x"}
+LOGIN_REFUSED = "its registry refuses the login, or wants one. Check the registry's user and password"
 # What engines and registries say -> what is wrong and what to do. The first that occurs counts.
 CAUSES = (
     (("no space left on device",), "the disk of this node is full. Free space where its engine keeps images"),
@@ -30,7 +31,7 @@ CAUSES = (
     ),
     (
         ("unauthorized", "authentication required", "access to the resource is denied", "403 (forbidden)"),
-        "its registry refuses the login, or wants one. Check the registry's user and password",
+        LOGIN_REFUSED,
     ),
     (
         ("manifest unknown", "name unknown", "not found", "repository does not exist", "404"),

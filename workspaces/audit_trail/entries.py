@@ -38,6 +38,7 @@ WORDS = {
     "factor.removed": "removed a second factor of",
     "factor.reset": "took the second factors from",
     "environment.build": "ordered nodes to build",
+    "environment.fetch": "had the hub fetch the files of",
     "environment.build_canceled": "canceled the build of",
     "environment.create": "made the environment",
     "environment.current": "marked as current again the version",

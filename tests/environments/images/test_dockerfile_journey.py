@@ -42,21 +42,22 @@ def base(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> s
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman, registry: ImageRegistry) -> Iterator[Hub]:
     folder = tmp_path_factory.mktemp("dockerfiles")
-    registries, logins = folder / "registries.conf", folder / "logins.json"
+    registries = folder / "registries.conf"
     registries.write_text(f'[[registry]]\nlocation = "{registry.host}"\ninsecure = true\n')
-    login = base64.b64encode(LOGIN.encode()).decode()
-    logins.write_text(json.dumps({"auths": {registry.host: {"auth": login}}}))
     hub = Hub(
         folder / "hub",
         TRAINHUB_NODE_CONTAINERS="podman",
         TRAINHUB_NODE_CACHE=str(folder / "cache"),
         CONTAINERS_REGISTRIES_CONF=str(registries),
-        REGISTRY_AUTH_FILE=str(logins),
         **podman.variables,
     )
     hub.data_dir.mkdir()
     hub.is_recorded = True
     hub.start()
+    with hub.client() as client:
+        for name, value in (("REGISTRY", LOGIN), ("WRONG", f"{USER}:wrong")):
+            secret = {"value": value, "scope": "workspace"}
+            client.put(f"/api/v1/secrets/{name}/", json=secret).raise_for_status()
     try:
         yield hub
     finally:
@@ -64,9 +65,10 @@ def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman, registry: Imag
         hub.stop()
 
 
-def made(hub: Hub, name: str, dockerfile: str) -> dict[str, Any]:
-    """The version as the API shows it, once the hub has passed it on to a node."""
-    body = {"name": name, "kind": "dockerfile", "dockerfile": dockerfile}
+def made(hub: Hub, name: str, dockerfile: str, login: str = "REGISTRY") -> dict[str, Any]:
+    """The version as the API shows it, once the hub has passed it on to a node. `login`: the name of the
+    secret with that of the registry."""
+    body = {"name": name, "kind": "dockerfile", "dockerfile": dockerfile, "registry_secret": login}
     with hub.client() as client:
         eventually(
             lambda: "image-builds" in client.get("/api/v1/nodes/").json()[0]["capabilities"], 60, "the trial"
@@ -102,6 +104,11 @@ def leftovers(hub: Hub, build: str) -> list[str]:
     return [*mounts, *processes.stdout.split(), *map(str, (*folders, *remaining_processes((build, 1))))]
 
 
+def _has_password(path: Path) -> bool:
+    content = path.read_bytes()
+    return any(text in content for text in (PASSWORD.encode(), base64.b64encode(LOGIN.encode())))
+
+
 def sleeping() -> list[str]:
     """The processes of the RUN line that only ends when it is killed."""
     return subprocess.run(
@@ -120,7 +127,11 @@ def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
     assert build["purpose"] == "make"
     text = log_of(hub, build)
     assert "STEP 3/4: RUN echo made > /opt/built" in text
-    assert "thu_" not in text
+    logged = [path for path in hub.data_dir.rglob("*") if path.is_file() and _has_password(path)]
+    assert ("thu_" in text, logged) == (False, [])
+    with hub.client() as client:
+        uses = client.get("/api/v1/secrets/REGISTRY/").raise_for_status().json()["uses"]
+    assert [(use["subject"], bool(use["node"])) for use in uses] == [("built 1", True), ("built 1", False)]
     assert leftovers(hub, build["id"]) == []
     # Nodes pull it from the hub, which needs no registry for that.
     words = output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
@@ -137,8 +148,12 @@ def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(hub: Hub, base: st
     failure = ended_version(hub, "failing")["failure"]
     expected = "Step 2 of 2 ended with exit status 7: RUN echo no luck && exit 7. Its last line: no luck"
     assert failure == expected
+    made(hub, "refused", f"FROM {base}\nRUN true\n", "WRONG")
+    made(hub, "public", f"FROM {base}\nRUN true\n", "")
     failure = ended_version(hub, "baseless")["failure"]
     assert "-missing could not be pulled: its registry does not have it" in failure
+    assert "refuses the login in the secret WRONG, which is" in ended_version(hub, "refused")["failure"]
+    assert "its registry wants a login, or has no such" in ended_version(hub, "public")["failure"]
 
     made(hub, "hanging", f"FROM {base}\nRUN exec sleep 4321\n")
     eventually(sleeping, 60, "the RUN line runs")

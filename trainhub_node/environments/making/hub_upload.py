@@ -60,10 +60,14 @@ class HubUpload:
     def put(self, path: str, sha256: str) -> bool:
         """Uploads the file unless the hub has it. Returns whether it was sent. Raises PreparationFailed, and
         StopRequested."""
-        if self._call("HEAD", f"files/{sha256}", missing_is_fine=True):
+        if self._call("HEAD", f"files/{sha256}", missing_is_fine=True) is not None:
             return False
         self._call("PUT", f"files/{sha256}", path=path)
         return True
+
+    def get(self, address: str) -> bytes:
+        """Returns what the hub has for this build at the address. Raises as `put`."""
+        return self._call("GET", address) or b""
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Tells the hub what was made of the uploaded files. Raises as `put`; the hub's objection is in the
@@ -72,36 +76,39 @@ class HubUpload:
 
     def _call(
         self, method: str, address: str, *, path: str = "", data: bytes = b"", missing_is_fine: bool = False
-    ) -> bool:
-        """Returns False if the hub answers 404 and that is fine. Repeats the request while the hub is out."""
+    ) -> bytes | None:
+        """Returns the answer; None if the hub answers 404 and that is fine. Repeats the request while the hub
+        is out."""
         outage_since = 0.0
         while True:
             self._gang.check_stop()
             try:
-                self._open(method, address, path, data)
+                return self._open(method, address, path, data)
             except OSError as error:  # of the connection, or of the HTTP client
                 code = getattr(error, "code", 0)
                 if missing_is_fine and code == NOT_FOUND:
-                    return False
+                    return None
                 outage_since = outage_since or time.monotonic()
                 is_over = time.monotonic() - outage_since > MAX_OUTAGE_S
                 if is_over or is_refusal(error) or code == DISK_FULL:
                     raise PreparationFailed("environment", _sentence(error)) from error
                 time.sleep(RETRY_S)
-            else:
-                return True
 
-    def _open(self, method: str, address: str, path: str, data: bytes) -> None:
+    def _open(self, method: str, address: str, path: str, data: bytes) -> bytes:
         headers = {"Authorization": f"Bearer {self._ticket}", "Accept": "application/json"}
         url = f"{self._url}/{address}"
         if not path:
             body = request.Request(url, data or None, headers, method=method)  # noqa: S310 - the hub's
-            self._opener.open(body, timeout=TIMEOUT_S).close()
-            return
+            return self._answer(body)
         headers |= {"Content-Length": str(os.stat(path).st_size), "Content-Type": OCTETS}
         with _Body(path, self._gang) as file:
             body = request.Request(url, file, headers, method=method)  # noqa: S310
-            self._opener.open(body, timeout=TIMEOUT_S).close()
+            return self._answer(body)
+
+    def _answer(self, body: request.Request) -> bytes:
+        with self._opener.open(body, timeout=TIMEOUT_S) as answer:
+            content: bytes = answer.read(MAX_ANSWER_BYTES)
+            return content
 
 
 def _sentence(error: OSError) -> str:

@@ -13,7 +13,8 @@ import time
 from trainhub_node import records
 from trainhub_node.containers.engine import PODMAN, PROXIES, UNSHARE, Engine
 from trainhub_node.environments import engine_call, process_wait
-from trainhub_node.environments.images import pull_failure
+from trainhub_node.environments.images import LOGIN_REFUSED, pull_failure
+from trainhub_node.environments.making.base_login import NO_LOGIN, login_of_build
 from trainhub_node.environments.making.build_folders import podman_folder
 from trainhub_node.environments.making.build_progress import StepProgress
 from trainhub_node.environments.making.hub_upload import HubUpload
@@ -73,12 +74,14 @@ class _Build:
         self._limit_s = float(self._make["timeout_s"])
         self._deadline = time.monotonic() + self._limit_s
         self._is_full = False
+        self._login = NO_LOGIN
 
     def run(self) -> None:
         with open(f"{self._folder}/Dockerfile", "w", encoding="utf-8") as file:
             file.write(str(self._make["dockerfile"]))
         self._gang.log("Building the image with podman.")
-        self._call("building", self._build_command())
+        with login_of_build(self._gang, self._run_folder) as self._login:
+            self._call("building", self._build_command())
         self._gang.log("Writing the layers of the image.")
         self._call("writing", ["push", "--quiet", TAG, f"oci:{self._folder}/image"])
         self._upload()
@@ -93,6 +96,7 @@ class _Build:
             "--force-rm",
             "--format=oci",
             f"--signature-policy={self._policy()}",
+            *self._login.options,
             f"--http-proxy={'false' if has_password else 'true'}",
             f"--tag={TAG}",
             f"--file={self._folder}/Dockerfile",
@@ -159,7 +163,9 @@ class _Build:
         lines = process_wait.log_tail(self._gang)
         if progress.instruction.startswith("FROM "):
             image = progress.instruction.split()[1]
-            return f"The base image {image} could not be pulled: {pull_failure(lines)}."
+            reason = pull_failure(lines)
+            reason = self._login.refusal if reason == LOGIN_REFUSED else reason
+            return f"The base image {image} could not be pulled: {reason}."
         status = next((match[1] for line in reversed(lines) if (match := EXIT_STATUS.search(line))), "")
         if step == "building" and status:
             last_line = next((line for line in reversed(lines) if not OWN_LINE.match(line)), "")
