@@ -189,9 +189,12 @@ def remove_podman(podman: Podman) -> None:
 
 
 def _are_left(folder: Path) -> bool:
-    """Returns whether any process has a file of `folder` in its arguments."""
+    """Returns whether any process has a file of `folder` in its arguments, or calls Podman with it."""
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if any(f"{folder}/" in argument for argument in process.cmdline()):
+            words = process.cmdline()
+            if process.name() == "podman":
+                words += process.environ().values()
+            if any(f"{folder}/" in word for word in words):
                 return True
     return False
