@@ -38,10 +38,8 @@ def _place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def in_container(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> images.PrivateEngine:
-    """Ranks of this test run in containers. Returns the engine: podman, or what the test's parameter names."""
+def in_container(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> images.PrivateEngine:
+    """Ranks of this test run in containers. Returns the engine: podman, or the one of the parameter."""
     return _use_engine(getattr(request, "param", PODMAN), request, monkeypatch)
 
 
@@ -51,7 +49,7 @@ def _use_engine(
     engine: images.PrivateEngine = request.getfixturevalue(name)
     for variable, value in engine.variables.items():
         monkeypatch.setenv(variable, value)
-    monkeypatch.setattr(place, "current", place.Place(engine.environment(), engine.name, engine.variables, engine.before))
+    monkeypatch.setattr(place, "current", place.in_containers_of(engine))
     # Each agent would try the engine first; tests of that do so once.
     monkeypatch.setattr(heartbeat, "try_engine", lambda settings, previous: previous)
     return engine

@@ -208,7 +208,6 @@ class TestEnds:
         assert not [pid for pid in hidden if proc.identity(pid)]
         assert remaining_processes(key) == set()
 
-    @pytest.mark.in_containers("rootless_podman")
     def test_whoever_ignores_sigterm_is_killed_after_the_grace(self, hub: FakeHub, agent: None) -> None:
         key = hub.give(script(hub, STUBBORN))
         hub.wait_log(key, b"up", timeout_s=60)
@@ -235,7 +234,6 @@ class TestEnds:
         assert all(member.ended_by_us and member.signal for member in fact.members), fact
         assert remaining_processes(key) == set()
 
-    @pytest.mark.in_containers("rootless_podman")
     def test_a_run_survives_its_agent_and_the_next_one_cancels_it(self, hub: FakeHub, node: Node) -> None:
         key = hub.give(script(hub, FOREVER))
         with node.agent():
@@ -247,7 +245,6 @@ class TestEnds:
         assert child_pid(node.attempts, key) == before
         assert fact.members[0].signal == signal.SIGTERM
 
-    @pytest.mark.in_containers("rootless_podman")
     def test_a_killed_child_takes_its_run_along(self, hub: FakeHub, node: Node, agent: None) -> None:
         key = hub.give(script(hub, HIDDEN_DAEMON + FOREVER))
         hub.wait_log(key, b"up", timeout_s=60)

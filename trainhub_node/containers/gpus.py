@@ -1,5 +1,5 @@
-"""How a container gets exactly the GPUs of its run: by CDI, a file in which the machine describes its devices, or
-by Docker's older option `--gpus`."""
+"""How a container gets exactly the GPUs of its run: by CDI, a file in which the machine describes its
+devices, or by Docker's older option `--gpus`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def gpu_options(gpus: Sequence[str], *, by_cdi: bool) -> list[str]:
 def docker_has_cdi(info: Mapping[str, Any], gpus: Sequence[str]) -> bool:
     """Returns whether a Docker that says this about itself can give a container these GPUs by CDI. Since
     version 28.2 it lists the devices; before, and since 25, it tells where their files are if CDI is on."""
-    devices = {device["ID"] for device in info.get("DiscoveredDevices") or () if device.get("Source") == "cdi"}
-    if devices:
-        return devices.issuperset(f"{CDI_KIND}={gpu}" for gpu in gpus)
+    devices = info.get("DiscoveredDevices") or ()
+    names = {device["ID"] for device in devices if device.get("Source") == "cdi"}
+    if names:
+        return names.issuperset(f"{CDI_KIND}={gpu}" for gpu in gpus)
     texts = [text for folder in info.get("CDISpecDirs") or () for text in _specifications(folder)]
     return all(any(gpu.encode() in text for text in texts) for gpu in gpus)
 

@@ -213,8 +213,7 @@ def in_container(mode: str) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="engine-", dir="/var/lib"))
     with PRIVATE_ENGINES[mode](folder) as engine, pytest.MonkeyPatch.context() as patch:
         engine.make_image(images.make_root(folder / "root"))
-        current = place.Place(engine.environment(), engine.name, engine.variables, engine.before)
-        patch.setattr(place, "current", current)
+        patch.setattr(place, "current", place.in_containers_of(engine))
         yield folder
 
 

@@ -22,7 +22,8 @@ class Docker(PrivateEngine):
     name = "docker"
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, {"DOCKER_HOST": f"unix://{folder}/{SOCKET}", "DOCKER_CONFIG": str(folder / "client")})
+        variables = {"DOCKER_HOST": f"unix://{folder}/{SOCKET}", "DOCKER_CONFIG": str(folder / "client")}
+        super().__init__(folder, variables)
 
     def environment(self, name: str = NAME) -> EnvironmentSpec:
         # An image that no registry has seen has no digest in Docker, only its identifier.
@@ -54,7 +55,8 @@ def private_docker(folder: Path) -> Iterator[Docker]:
     try:
         deadline = time.monotonic() + READY_S
         while not (folder / SOCKET).is_socket():
-            assert daemon.poll() is None and time.monotonic() < deadline, (folder / "daemon.log").read_text()
+            assert daemon.poll() is None, (folder / "daemon.log").read_text()
+            assert time.monotonic() < deadline, (folder / "daemon.log").read_text()
             time.sleep(0.02)
         yield docker
         if names := docker.containers():

@@ -66,7 +66,11 @@ class TestPull:
 class TestTrial:
     @pytest.mark.parametrize("in_container", ENGINES, indirect=True)
     def test_says_which_engine_works_and_why_one_does_not(
-        self, hub: FakeHub, in_container: images.PrivateEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self,
+        hub: FakeHub,
+        in_container: images.PrivateEngine,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         options = settings(hub, tmp_path)
 
@@ -121,11 +125,15 @@ class TestGpuOptions:
         assert gpu_options((), by_cdi=False) == gpu_options((), by_cdi=True) == [void]
 
     def test_are_by_cdi_where_docker_has_the_devices(self, tmp_path: Path) -> None:
-        listed = {"DiscoveredDevices": [{"Source": "cdi", "ID": f"nvidia.com/gpu={gpu}"} for gpu in self.GPUS]}
+        listed = {
+            "DiscoveredDevices": [{"Source": "cdi", "ID": f"nvidia.com/gpu={gpu}"} for gpu in self.GPUS]
+        }
         folders = {"CDISpecDirs": [str(tmp_path / "absent"), str(tmp_path)]}
         assert not docker_has_cdi({"CDISpecDirs": None}, self.GPUS)
         assert not docker_has_cdi(folders, self.GPUS)
-        (tmp_path / "nvidia.yaml").write_text("kind: nvidia.com/gpu\ndevices:\n- name: GPU-1\n- name: GPU-2\n")
+        (tmp_path / "nvidia.yaml").write_text(
+            "kind: nvidia.com/gpu\ndevices:\n- name: GPU-1\n- name: GPU-2\n"
+        )
         assert docker_has_cdi(folders, self.GPUS)
         assert docker_has_cdi(folders | listed, self.GPUS)
         assert not docker_has_cdi(folders | listed, ("GPU-3",))
