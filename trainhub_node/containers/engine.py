@@ -29,9 +29,19 @@ TRIAL = "trial"
 NOBODY = "65534:65534"
 UNABLE_TO_EXPRESS = ',"\n'
 
+# What docker writes below an error, by its versions.
+HINTS = ("Run 'docker ", "See 'docker ")
+
 
 class EngineError(Exception):
     """The engine could not do what was asked; the message says why, as a part of a sentence."""
+
+
+def error_lines(text: str) -> list[str]:
+    """Returns the lines of what an engine has written to its error output, without empty ones and hints at
+    its manual."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.startswith(HINTS)]
 
 
 class Mount:

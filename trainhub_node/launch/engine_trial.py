@@ -43,6 +43,7 @@ REMEDIES = {
         "not know the control groups of this machine"
     ),
     "docker daemon": "start its service, docker",
+    "user namespaces are enabled": 'take "userns-remap" out of /etc/docker/daemon.json, or use podman',
     "permission denied": (
         "let the agent's account and that account's own group own its home: the numbers of its containers "
         "must pass through it"

@@ -86,6 +86,7 @@ class TestTrial:
         assert str(working).startswith(f"{in_container.name} ")
         assert (IMAGE_BUILDS in engine_capabilities(working)) == (in_container.name == PODMAN)
         assert not broken.works
+        assert "--help" not in broken.trouble
         assert TROUBLES[in_container.name] in broken.trouble
         assert str(off) == "None: TRAINHUB_NODE_CONTAINERS=off"
 
