@@ -76,7 +76,6 @@ def podman(image_root: Path) -> Iterator[images.Podman]:
 def docker(image_root: Path) -> Iterator[Docker]:
     """Docker with an image of its own."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-docker-", dir="/var/lib"))
-    guard.on_exit("rm", "-rf", str(folder))
     with private_docker(folder) as engine:
         engine.make_image(image_root)
         yield engine
@@ -86,7 +85,6 @@ def docker(image_root: Path) -> Iterator[Docker]:
 def rootless_podman(image_root: Path) -> Iterator[RootlessPodman]:
     """The same for an account that is not root."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-rootless-podman-", dir="/var/lib"))
-    guard.on_exit("rm", "-rf", str(folder))
     with private_rootless_podman(folder) as engine:
         engine.make_image(image_root)
         yield engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -10,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from tests.harness import guard
 from tests.node.containers.images import NAME, PrivateEngine, image_environment
 from trainhub_launch.order import EnvironmentSpec
 
@@ -34,6 +38,11 @@ class Docker(PrivateEngine):
 @contextmanager
 def private_docker(folder: Path) -> Iterator[Docker]:
     """Docker with a daemon of its own; what it holds is removed at the end."""
+    if os.geteuid() != 0:
+        pytest.skip("docker needs root")
+    assert shutil.which("dockerd"), "docker is missing: run .ci/system-packages"
+    guard.on_exit("umount", "-l", f"{folder}/{NETWORK}")
+    guard.on_exit("rm", "-rf", str(folder))
     settings = {
         "hosts": [f"unix://{folder}/{SOCKET}"],
         "data-root": f"{folder}/data",

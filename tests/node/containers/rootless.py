@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.server.separated import as_account
+from tests.harness import guard
 from tests.node.containers.images import Podman, has_podman, remove_podman
 
 ACCOUNT = "daemon"
@@ -43,6 +44,9 @@ def private_rootless_podman(folder: Path) -> Iterator[RootlessPodman]:
     """Podman for tests; what it holds is removed at the end."""
     if not has_rootless_podman():
         pytest.skip("containers of other accounts need root, podman and uidmap (.ci/system-packages)")
+    # Podman's processes outlive its calls.
+    guard.own_folder(folder)
+    guard.on_exit("rm", "-rf", str(folder))
     podman = RootlessPodman(folder)
     try:
         yield podman
