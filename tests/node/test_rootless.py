@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.server.separated import as_account, needs_root, passable_python, uid_of
+from tests.attacks.server.separated import needs_root, passable_python, uid_of
+from tests.node.accounts import as_account
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
 from tests.node.containers import place

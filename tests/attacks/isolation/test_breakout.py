@@ -32,8 +32,8 @@ from tests.attacks.isolation.table import (
     ROOTLESS_PODMAN,
     documented,
 )
-from tests.attacks.server.separated import as_account, passable_python, uid_of
-from tests.node.accounts import with_people
+from tests.attacks.server.separated import passable_python, uid_of
+from tests.node.accounts import as_account, with_people
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
 from tests.node.containers import images, place

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.server.separated import as_account
 from tests.harness import guard
+from tests.node.accounts import as_account
 from tests.node.containers.images import Podman, has_podman, remove_podman
 
 ACCOUNT = "daemon"
