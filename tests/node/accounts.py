@@ -1,7 +1,9 @@
-"""A machine on which people have accounts, as an agent and its runs see it."""
+"""Accounts of this machine, and a machine on which people have some, as an agent and its runs see it."""
 
 from __future__ import annotations
 
+import pwd
+import shutil
 from pathlib import Path
 
 ADA, BO, HUB, TEAM = 64101, 64102, 64103, 64110
@@ -11,6 +13,12 @@ ADDED = {
     "group": f"ada:x:{ADA}:\nbo:x:{BO}:\nteam:x:{TEAM}:ada,bo\n",
 }
 LINE = 'mount --bind "$1" /etc/passwd && mount --bind "$2" /etc/group && shift 2 && exec "$@"'
+
+
+def as_account(account: str) -> list[str]:
+    """The beginning of a command that runs as that account."""
+    setpriv = shutil.which("setpriv") or "setpriv"
+    return [setpriv, "--reuid", account, "--regid", str(pwd.getpwnam(account).pw_gid), "--clear-groups", "--"]
 
 
 def with_people(folder: Path) -> list[str]:

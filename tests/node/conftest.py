@@ -11,47 +11,82 @@ import pytest
 from tests.harness import guard
 from tests.node.builders import settings
 from tests.node.containers import images, place
+from tests.node.containers.docker import Docker, private_docker
+from tests.node.containers.rootless import RootlessPodman, private_rootless_podman
 from tests.node.hub import FakeHub
 from tests.node.processes import forget_rules
 from trainhub_node import records
 from trainhub_node.agent import Agent
 from trainhub_node.attempts import crash_cleanup
+from trainhub_node.containers.engine import PODMAN
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry import heartbeat
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.definition.get_closest_marker("in_containers") is not None:
-        metafunc.parametrize("_place", place.PLACES, indirect=True)
+    mark = metafunc.definition.get_closest_marker("in_containers")
+    if mark is not None:
+        metafunc.parametrize("_place", (place.NODE, *(mark.args or (PODMAN,))), indirect=True)
 
 
 @pytest.fixture(autouse=True)
-def _place(request: pytest.FixtureRequest) -> None:
-    if getattr(request, "param", place.NODE) == place.CONTAINER:
-        request.getfixturevalue("in_container")
+def _place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = getattr(request, "param", place.NODE)
+    if name != place.NODE:
+        _use_engine(name, request, monkeypatch)
 
 
 @pytest.fixture
-def in_container(podman: images.Podman, monkeypatch: pytest.MonkeyPatch) -> images.Podman:
-    """Ranks of this test run in containers. Returns the engine."""
-    for name, value in podman.variables.items():
-        monkeypatch.setenv(name, value)
-    environment = podman.environment()
-    monkeypatch.setattr(place, "current", place.Place(environment, "podman", podman.variables))
+def in_container(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> images.PrivateEngine:
+    """Ranks of this test run in containers. Returns the engine: podman, or the one of the parameter."""
+    return _use_engine(getattr(request, "param", PODMAN), request, monkeypatch)
+
+
+def _use_engine(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> images.PrivateEngine:
+    engine: images.PrivateEngine = request.getfixturevalue(name)
+    for variable, value in engine.variables.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(place, "current", place.in_containers_of(engine))
     # Each agent would try the engine first; tests of that do so once.
     monkeypatch.setattr(heartbeat, "try_engine", lambda settings, previous: previous)
-    return podman
+    return engine
 
 
 @pytest.fixture(scope="session")
-def podman() -> Iterator[images.Podman]:
+def image_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of the image that engines have."""
+    return images.make_root(tmp_path_factory.mktemp("image") / "root")
+
+
+@pytest.fixture(scope="session")
+def podman(image_root: Path) -> Iterator[images.Podman]:
     """Podman with an image of its own."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-podman-", dir="/var/lib"))
     guard.on_exit("umount", "-l", str(folder / "store/overlay"))
     guard.on_exit("rm", "-rf", str(folder))
     with images.private_podman(folder) as engine:
-        engine.make_image(images.make_root(folder / "root"))
+        engine.make_image(image_root)
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def docker(image_root: Path) -> Iterator[Docker]:
+    """Docker with an image of its own."""
+    folder = Path(tempfile.mkdtemp(prefix="trainhub-docker-", dir="/var/lib"))
+    with private_docker(folder) as engine:
+        engine.make_image(image_root)
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def rootless_podman(image_root: Path) -> Iterator[RootlessPodman]:
+    """The same for an account that is not root."""
+    folder = Path(tempfile.mkdtemp(prefix="trainhub-rootless-podman-", dir="/var/lib"))
+    with private_rootless_podman(folder) as engine:
+        engine.make_image(image_root)
         yield engine
 
 

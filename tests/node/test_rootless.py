@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.server.separated import as_account, needs_root, passable_python, uid_of
+from tests.attacks.server.separated import needs_root, passable_python, uid_of
+from tests.node.accounts import as_account
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
+from tests.node.containers import place
 from tests.node.hub import FakeHub
 from tests.node.processes import child_pid, remaining_processes
 from tests.node.supervisor.test_namespaces import HIDDEN_DAEMON, in_namespaces_of
@@ -91,8 +93,9 @@ class Node:
             os.chown(path, uid_of(ACCOUNT), -1)
         self._python = passable_python(folder)
         self._environment = environ(hub, self.folder) | {
-            "TRAINHUB_NODE_PYTHON": "/usr/bin/python3",
             "HOME": str(self.home),
+            **place.current.variables,
+            "TRAINHUB_NODE_PYTHON": "/usr/bin/python3",
             "LD_LIBRARY_PATH": str(Path(self._python).parent.parent / "lib"),
         }
 
@@ -100,7 +103,7 @@ class Node:
         """The agent's Python, under its account. `before`: the beginning of a command that arranges the
         machine."""
         return subprocess.Popen(
-            [*before, *as_account(ACCOUNT), self._python, *arguments],
+            [*before, *(place.current.before or as_account(ACCOUNT)), self._python, *arguments],
             env=self._environment,
             cwd=PROJECT,
             text=True,
@@ -168,6 +171,7 @@ class TestRanks:
         ]
         assert hub.output(key, "x") == b"y"
 
+    @pytest.mark.in_containers("rootless_podman")
     def test_exit_codes_are_theirs(self, hub: FakeHub) -> None:
         key = hub.give(script(hub, "import os\nif os.environ['RANK'] == '1': raise SystemExit(7)\n", ranks=2))
         assert sorted(member.exit_code or 0 for member in hub.wait_done(key, 60).members) == [0, 7]
@@ -191,6 +195,7 @@ class TestEnds:
         assert hub.wait_done(key, 60).stopping == "preempted"
         assert b'"reason": "preempted"' in hub.log(key).replace(b'":"', b'": "')
 
+    @pytest.mark.in_containers("rootless_podman")
     def test_cancel_ends_ranks_by_sigterm_and_hidden_orphans_with_them(
         self, hub: FakeHub, node: Node, agent: None
     ) -> None:

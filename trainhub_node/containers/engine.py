@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 
+from trainhub_node.containers.gpus import gpu_options
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
 PODMAN, DOCKER = NAMES = ("podman", "docker")
@@ -27,9 +29,19 @@ TRIAL = "trial"
 NOBODY = "65534:65534"
 UNABLE_TO_EXPRESS = ',"\n'
 
+# What docker writes below an error, by its versions.
+HINTS = ("Run 'docker ", "See 'docker ")
+
 
 class EngineError(Exception):
     """The engine could not do what was asked; the message says why, as a part of a sentence."""
+
+
+def error_lines(text: str) -> list[str]:
+    """Returns the lines of what an engine has written to its error output, without empty ones and hints at
+    its manual."""
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if line and not line.startswith(HINTS)]
 
 
 class Mount:
@@ -94,10 +106,12 @@ class Engine:
         mounts: Iterable[Mount],
         *,
         devices: Iterable[str] = (),
-        gpus: Iterable[str] = (),
+        gpus: Sequence[str] = (),
+        gpus_by_cdi: bool = True,
         pid_file: str,
     ) -> list[str]:
-        """Returns the command that starts a container in which nothing happens. Raises EngineError."""
+        """Returns the command that starts a container in which nothing happens. `gpus_by_cdi`: see
+        `gpu_options`. Raises EngineError."""
         is_root = os.geteuid() == 0
         labels = {AGENT_LABEL: self.agent, RUN_LABEL: run, ATTEMPT_LABEL: str(attempt)}
         holder = Mount(self.holder, HOLDER_PLACE, is_read_only=True)
@@ -111,16 +125,17 @@ class Engine:
         command += [f"--user={NOBODY if is_root else f'{os.geteuid()}:{os.getegid()}'}"]
         command += [f"--mount={mount.argument()}" for mount in (holder, *mounts)]
         command += [f"--device={device}" for device in devices]
+        command += gpu_options(gpus, by_cdi=gpus_by_cdi)
         if self.name == PODMAN:
             command += [f"--pidfile={pid_file}", "--systemd=false", "--image-volume=ignore"]
-            command += [f"--device=nvidia.com/gpu={gpu}" for gpu in gpus]
             # The kernel lets an account that is not root mount /proc only where no part of it is covered.
             command += [] if is_root else ["--userns=keep-id", "--security-opt=unmask=ALL"]
             return [*command, f'--entrypoint=["{HOLDER_PLACE}","-P"]', image]
-        listed = ",".join(gpus)
-        # Without a GPU of its own a run gets none, whatever the image and the engine's default say.
-        command += [f'--gpus="device={listed}"'] if listed else ["--env=NVIDIA_VISIBLE_DEVICES=void"]
         return [*command, f"--entrypoint={HOLDER_PLACE}", image, "-P"]
+
+    def info_command(self) -> list[str]:
+        """Returns the command that prints what the engine knows about itself, as JSON."""
+        return [self.program, "info", "--format={{json .}}"]
 
     def pid_command(self, run: str, attempt: int) -> list[str]:
         return [self.program, "inspect", "--format={{.State.Pid}}", self.container_name(run, attempt)]

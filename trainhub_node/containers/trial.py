@@ -11,7 +11,7 @@ import tempfile
 
 from trainhub_node import records
 from trainhub_node.containers.container import Container
-from trainhub_node.containers.engine import PODMAN, TRIAL, Engine, EngineError, Mount
+from trainhub_node.containers.engine import PODMAN, TRIAL, Engine, EngineError, Mount, error_lines
 from trainhub_node.containers.view import ContainerView
 from trainhub_node.isolation import namespaces
 from trainhub_node.isolation import trial as isolation_trial
@@ -109,5 +109,5 @@ def _call(
             return output.read().decode(errors="replace")
         if may_fail:
             return None
-        lines = [line.strip() for line in errors.read().decode(errors="replace").splitlines() if line.strip()]
+        lines = error_lines(errors.read().decode(errors="replace"))
     raise EngineError(lines[-1] if lines else f"{engine.name} {command[1]} ended with {code}")

@@ -6,6 +6,7 @@ import os
 import time
 
 from trainhub_launch.log_names import ENVIRONMENT_LOG
+from trainhub_node.containers.engine import error_lines
 from trainhub_node.environments import builder_account, process_wait
 from trainhub_node.supervisor import gang as gangs
 from trainhub_node.supervisor import rank
@@ -29,7 +30,7 @@ class EngineResult:
     def __init__(self, code: int, output: str, errors: str) -> None:
         self.code = code
         self.output = output.strip()
-        self.errors = [line.strip() for line in errors.splitlines() if line.strip()]
+        self.errors = error_lines(errors)
 
     @property
     def last_error(self) -> str:

@@ -29,15 +29,25 @@ PREFIX = ".container-trial-"
 # Folders that engines want to find in an image.
 IMAGE_FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp", "var", "var/tmp")
 INSTALL = "install podman, runc and catatonit there (or docker.io and catatonit)"
+NUMBERS = "install uidmap, and give the agent's account numbers in /etc/subuid and /etc/subgid"
 # What engines say -> what to do about it.
 REMEDIES = {
     "rlimit_nofile": (
         'set default_ulimits = ["nofile=1024:1024"] under [containers] in /etc/containers/containers.conf to '
         "what the agent's service may have"
     ),
-    "newuidmap": "install uidmap, and give the agent's account numbers in /etc/subuid and /etc/subgid",
+    "newuidmap": NUMBERS,
+    "/etc/subuid": NUMBERS,
+    "hybrid mode": (
+        'install runc, and set runtime = "runc" under [engine] in /etc/containers/containers.conf: crun does '
+        "not know the control groups of this machine"
+    ),
     "docker daemon": "start its service, docker",
-    "permission denied": "run the agent as root, or use podman",
+    "user namespaces are enabled": 'take "userns-remap" out of /etc/docker/daemon.json, or use podman',
+    "permission denied": (
+        "let the agent's account and that account's own group own its home: the numbers of its containers "
+        "must pass through it"
+    ),
 }
 
 

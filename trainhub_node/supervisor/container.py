@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 
+from trainhub_node import records
 from trainhub_node.containers.container import Container
 from trainhub_node.containers.engine import DOCKER, PODMAN, Engine, EngineError, Mount
+from trainhub_node.containers.gpus import docker_has_cdi
 from trainhub_node.containers.view import ContainerView
 from trainhub_node.environments import engine_call, images, registry_login
 from trainhub_node.isolation import devices, namespaces, syscalls
@@ -139,6 +141,7 @@ def _mounts(gang: Gang) -> list[Mount]:
 
 def _start(gang: Gang, engine: Engine) -> str | None:
     """Starts the container. Returns the engine's error, or None."""
+    gpus = sorted(devices.gpu_uuids(gang.processes))
     try:
         command = engine.start_command(
             registry_login.image_name(gang.order),
@@ -146,7 +149,8 @@ def _start(gang: Gang, engine: Engine) -> str | None:
             gang.folder.attempt,
             _mounts(gang),
             devices=[f"/dev/{name}" for name in NETWORK_DEVICES if os.path.exists(f"/dev/{name}")],
-            gpus=sorted(devices.gpu_uuids(gang.processes)),
+            gpus=gpus,
+            gpus_by_cdi=not gpus or _has_cdi(gang, engine, gpus),
             pid_file=gang.folder.container_pid,
         )
         result = engine_call.call_engine(gang, command, engine.start_variables, timeout_s=START_TIMEOUT_S)
@@ -155,6 +159,17 @@ def _start(gang: Gang, engine: Engine) -> str | None:
     except engine_call.EngineTimeout:
         return f"it did not answer within {START_TIMEOUT_S:.0f} s"
     return None if result.code == 0 else " ".join(result.errors[-2:]) or result.last_error
+
+
+def _has_cdi(gang: Gang, engine: Engine, gpus: list[str]) -> bool:
+    """Returns whether the engine gets GPUs by CDI, which podman always does."""
+    if engine.name == PODMAN:
+        return True
+    command = engine.info_command()
+    result = engine_call.call_engine(gang, command, engine.variables, timeout_s=START_TIMEOUT_S)
+    if result.code:
+        raise EngineError(result.last_error)
+    return docker_has_cdi(records.loads_text(result.output) or {}, gpus)
 
 
 def _start_failure(gang: Gang, engine: Engine, error: str) -> PreparationFailed:

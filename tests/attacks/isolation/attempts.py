@@ -4,8 +4,8 @@ The code of an attempt runs in the hostile run. It ends without an exception, an
 if the attempt succeeds. It knows `victim` (the folder of the other run), `pid` (its process), `hub` and
 `node` (the folders of hub and agent), `shared` (a folder in which everybody may write), `program` (one of
 root's with the setuid bit), `gpu` (a device node of a GPU that is not the run's) and `port` (where the victim
-listens), `own_port` (the same, a port that the agent did not give it) and `broker` (the port of the hub's
-broker)."""
+listens), `own_port` (the same, a port that the agent did not give it), `broker` (the port of the hub's
+broker) and `engine` (the folder of the agent's container engine)."""
 
 from __future__ import annotations
 
@@ -97,6 +97,16 @@ ATTEMPTS = {
         "    except OSError:\n"
         "        return False\n"
         "reached = [address for address in ('169.254.169.254', 'fd00:ec2::254') if fetch(address)]"
+    ),
+    "Send packets of its own making (raw sockets)": (
+        "socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP).close(); reached = True"
+    ),
+    "Reach the container engine of the agent": (
+        "def connects(path):\n"
+        "    with socket.socket(socket.AF_UNIX) as line:\n"
+        "        return line.connect_ex(path) == 0\n"
+        "paths = (f'{engine}/docker.sock', '/run/docker.sock', '/run/podman/podman.sock')\n"
+        "reached = [path for path in paths if connects(path)] or os.listdir(engine)"
     ),
     "Connect to an abstract socket of another run": (
         "socket.socket(socket.AF_UNIX).connect('\\0victim-' + os.environ['ABSTRACT']); reached = True"

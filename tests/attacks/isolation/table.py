@@ -7,11 +7,12 @@ from pathlib import Path
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs" / "isolation.md"
 MODES = ("range", "account", "namespaces", "agent")
 # Not a column: what holds for one account holds for that of a person, and for two runs of the same one.
-# The same is true of runs in images, whose accounts are those of a range here.
-PERSON, CONTAINER = "person", "container"
-COLUMNS = {PERSON: "account", CONTAINER: "range"}
+PERSON = "person"
+# The same is true of runs in images: what holds without a container, holds in one of each engine.
+PODMAN, DOCKER, ROOTLESS_PODMAN = ENGINES = ("podman", "docker", "rootless podman")
+COLUMNS = {PERSON: "account", PODMAN: "range", DOCKER: "range", ROOTLESS_PODMAN: "namespaces"}
 # In these the agent is not root.
-ROOTLESS = ("namespaces", "agent")
+ROOTLESS = ("namespaces", "agent", ROOTLESS_PODMAN)
 CAN, CANNOT = "can", "cannot"
 
 

@@ -16,6 +16,7 @@ import django
 import pytest
 
 from tests.hub import PROJECT, Hub
+from tests.node.accounts import as_account
 
 HUB_ACCOUNT, RUNS_ACCOUNT = "daemon", "nobody"
 LEFT_OUT = ("test", "site-packages", "__pycache__", "idlelib", "ensurepip", "config-*")
@@ -80,12 +81,6 @@ def reads(account: str, path: Path) -> bool:
         subprocess.run([*as_account(account), *words], cwd="/", capture_output=True, check=False).returncode
         == 0
     )
-
-
-def as_account(account: str) -> list[str]:
-    """The beginning of a command that runs as that account."""
-    setpriv = shutil.which("setpriv") or "setpriv"
-    return [setpriv, "--reuid", account, "--regid", str(pwd.getpwnam(account).pw_gid), "--clear-groups", "--"]
 
 
 def status(pid: int, name: str) -> list[str]:

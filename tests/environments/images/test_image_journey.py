@@ -1,5 +1,5 @@
 """An environment of a private image, from the API to a run in a container, with a real hub, worker, agent,
-registry and podman. The node has no login of the registry: it pulls from the hub."""
+registry and engine. The node has no login of the registry: it pulls from the hub."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 from tests.environments.images.image_registry import LOGIN, PASSWORD, USER, ImageRegistry
 from tests.environments.test_journey import described, ended, log_of, ordered, output
 from tests.hub import Hub, eventually
-from tests.node.containers.images import NAME, Podman, has_podman, make_root, private_podman
+from tests.node.containers.docker import private_docker
+from tests.node.containers.images import NAME, PrivateEngine, has_podman, make_root, private_podman
 from tests.runs import log, submit
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PACKAGES_FILE
 from trainhub_node.containers.engine import Engine
@@ -24,7 +25,25 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not has_podman(), reason="needs root, podman and catatonit"),
 ]
+PRIVATE_ENGINES = {"podman": private_podman, "docker": private_docker}
 SCRIPT = "import os, sys\nprint(os.environ['GREETING'], sys.prefix, os.listdir('/opt'), flush=True)\n"
+
+
+@pytest.fixture(scope="module", params=PRIVATE_ENGINES)
+def engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[PrivateEngine]:
+    """The engine of the node, with nothing in it."""
+    with PRIVATE_ENGINES[request.param](tmp_path_factory.mktemp("node")) as of_node:
+        yield of_node
+
+
+@pytest.fixture(scope="module")
+def registry(engine: PrivateEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ImageRegistry]:
+    """A registry for each engine: the test stops it."""
+    served = ImageRegistry(tmp_path_factory.mktemp("registry"))
+    yield served
+    served.stop()
 
 
 @pytest.fixture(scope="module")
@@ -40,10 +59,10 @@ def image(registry: ImageRegistry, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman) -> Iterator[Hub]:
+def hub(tmp_path_factory: pytest.TempPathFactory, engine: PrivateEngine) -> Iterator[Hub]:
     folder = tmp_path_factory.mktemp("images")
-    own = {"TRAINHUB_NODE_CONTAINERS": "podman", "TRAINHUB_NODE_CACHE": str(folder / "cache")}
-    hub = Hub(folder, **own, **podman.variables)
+    own = {"TRAINHUB_NODE_CONTAINERS": engine.name, "TRAINHUB_NODE_CACHE": str(folder / "cache")}
+    hub = Hub(folder, **own, **engine.variables)
     hub.is_recorded = True
     hub.start()
     try:
@@ -54,7 +73,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory, podman: Podman) -> Iterator[Hu
 
 
 def test_a_private_image_is_locked_pulled_through_the_hub_and_outlives_its_registry(
-    hub: Hub, image: str, registry: ImageRegistry, podman: Podman
+    hub: Hub, image: str, registry: ImageRegistry, engine: PrivateEngine
 ) -> None:
     with hub.client() as client:
         secret = {"value": LOGIN, "scope": "workspace"}
@@ -75,31 +94,32 @@ def test_a_private_image_is_locked_pulled_through_the_hub_and_outlives_its_regis
     assert words.startswith("from the image ")
     assert "['only-in-the-image']" in words
     assert "thi_" not in log(hub, run, ENVIRONMENT_LOG).decode()
-    assert podman.containers() == []
+    eventually(lambda: engine.containers() == [], what="the container is removed")
     # What the image has, not what the node has.
     assert json.loads(log(hub, run, PACKAGES_FILE))["packages"] == []
 
-    _unused_images_leave_the_engine(hub, podman)
+    _unused_images_leave_the_engine(hub, engine)
     assert "from the image" in output(hub, submit(hub, SCRIPT, environment={"name": "boxed"}))
 
 
-def _unused_images_leave_the_engine(hub: Hub, podman: Podman) -> None:
+def _unused_images_leave_the_engine(hub: Hub, private: PrivateEngine) -> None:
     """The agent removes what it has pulled and nobody has used since, and nothing of a person."""
     (record,) = hub.data_dir.rglob("*.image.json")
-    program = shutil.which("podman")
+    program = shutil.which(private.name)
     assert program is not None
-    engine = Engine("podman", program, "", {**os.environ, **podman.variables}, "mark")
+    engine = Engine(private.name, program, "", {**os.environ, **private.variables}, "mark")
     name = json.loads(record.read_text())["pulled"][1]
-    image = podman("image", "inspect", "--format={{.Id}}", name).strip()
+    image = private("image", "inspect", "--format={{.Id}}", name).strip().removeprefix("sha256:")
     assert remove_unused_images(engine, record.parent, unused_since=time.time() - 60) == []
 
-    podman("tag", image, "localhost/of-a-person:1")
+    private("tag", image, "localhost/of-a-person:1")
     assert remove_unused_images(engine, record.parent, unused_since=time.time() + 60) == []
-    podman("untag", image, "localhost/of-a-person:1")
-    holder = podman("create", image, "sh").strip()
+    private("rmi", "localhost/of-a-person:1")
+    container = private("create", image, "sh").strip()
     assert remove_unused_images(engine, record.parent, unused_since=time.time() + 60) == []
-    podman("rm", holder)
+    private("rm", container)
 
+    assert image[:12] in private("image", "ls", "--quiet")
     assert remove_unused_images(engine, record.parent, unused_since=time.time() + 60) == [name]
-    assert image[:12] not in podman("image", "ls", "--quiet")
+    assert image[:12] not in private("image", "ls", "--quiet")
     assert not record.exists()

@@ -8,9 +8,10 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -102,22 +103,22 @@ def _copy_libraries(program: Path, folder: Path) -> None:
             shutil.copy(library, place)
 
 
-class Podman:
-    """Podman with images, containers and settings of its own in `folder`."""
+class PrivateEngine:
+    """A container engine with images, containers and settings of its own in `folder`. `variables` are those
+    of each call, and `before` is the beginning of a command that may use the engine."""
 
-    def __init__(self, folder: Path) -> None:
+    name: ClassVar[str]
+    before: Sequence[str] = ()
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
         self.folder = folder
-        (folder / "containers.conf").write_text(CONFIGURATION)
-        (folder / "storage.conf").write_text(STORAGE.format(folder=folder))
-        self.variables = {
-            "CONTAINERS_CONF": str(folder / "containers.conf"),
-            "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
-        }
+        self.variables = dict(variables)
 
     def __call__(self, *arguments: str, stdin: bytes = b"") -> str:
         done = subprocess.run(
-            ["podman", *arguments],
+            [*self.before, self.name, *arguments],
             input=stdin,
+            cwd="/",
             env={**os.environ, **self.variables},
             capture_output=True,
             check=False,
@@ -131,13 +132,34 @@ class Podman:
         self("import", *changes, "-", name, stdin=tar)
 
     def environment(self, name: str = NAME) -> EnvironmentSpec:
-        digest = self("image", "inspect", "--format={{.Digest}}", name).strip()
-        repository = name.rpartition(":")[0]
-        image = {"reference": name, "digest": digest, "pull": f"{repository}@{digest}"}
-        return EnvironmentSpec(name="own", version="1", kind="image", image=image)
+        """Returns the environment of an image that this engine has."""
+        raise NotImplementedError
 
     def containers(self) -> list[str]:
         return self("ps", "--all", "--format={{.Names}}").split()
+
+
+class Podman(PrivateEngine):
+    name = "podman"
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "containers.conf").write_text(CONFIGURATION)
+        (folder / "storage.conf").write_text(STORAGE.format(folder=folder))
+        variables = {
+            "CONTAINERS_CONF": str(folder / "containers.conf"),
+            "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
+        }
+        super().__init__(folder, variables)
+
+    def environment(self, name: str = NAME) -> EnvironmentSpec:
+        digest = self("image", "inspect", "--format={{.Digest}}", name).strip()
+        repository = name.rpartition(":")[0]
+        return image_environment(name, digest, f"{repository}@{digest}")
+
+
+def image_environment(reference: str, digest: str, pull: str) -> EnvironmentSpec:
+    image = {"reference": reference, "digest": digest, "pull": pull}
+    return EnvironmentSpec(name="own", version="1", kind="image", image=image)
 
 
 @contextmanager
@@ -149,22 +171,30 @@ def private_podman(folder: Path) -> Iterator[Podman]:
     try:
         yield podman
     finally:
-        podman("rm", "--all", "--force", "--time=0")
-        # A container's monitor calls Podman once more when the container has ended, and that mounts the store
-        # again: once for each call that found it unmounted.
-        deadline = time.monotonic() + LAST_CALLS_S
-        while _are_left(folder) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        mount = folder / "store/overlay"
-        while os.path.ismount(mount):
-            subprocess.run(["umount", "-l", str(mount)], check=True)
-        shutil.rmtree(folder)
+        remove_podman(podman)
+
+
+def remove_podman(podman: Podman) -> None:
+    """Removes its containers, images and files."""
+    podman("rm", "--all", "--force", "--time=0")
+    # A container's monitor calls Podman once more when the container has ended, and that mounts the store
+    # again: once for each call that found it unmounted.
+    deadline = time.monotonic() + LAST_CALLS_S
+    while _are_left(podman.folder) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    mount = podman.folder / "store/overlay"
+    while os.path.ismount(mount):
+        subprocess.run(["umount", "-l", str(mount)], check=True)
+    shutil.rmtree(podman.folder)
 
 
 def _are_left(folder: Path) -> bool:
-    """Returns whether any process has a file of `folder` in its arguments."""
+    """Returns whether any process has a file of `folder` in its arguments, or calls Podman with it."""
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if any(f"{folder}/" in argument for argument in process.cmdline()):
+            words = process.cmdline()
+            if process.name() == "podman":
+                words += process.environ().values()
+            if any(f"{folder}/" in word for word in words):
                 return True
     return False

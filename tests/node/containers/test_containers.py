@@ -26,6 +26,8 @@ from trainhub_launch.plan import RANK_WRAPPER, Reference
 from trainhub_launch.report import StopOrder
 from trainhub_node.agent import Agent
 from trainhub_node.containers import discovery
+from trainhub_node.containers.engine import DOCKER
+from trainhub_node.containers.engine import NAMES as ENGINES
 from trainhub_node.settings import NodeSettings
 
 DUMP = (
@@ -68,10 +70,10 @@ print({
 """
 
 
-def wait_removed(podman: images.Podman, key: tuple[str, int]) -> None:
+def wait_removed(engine: images.PrivateEngine, key: tuple[str, int]) -> None:
     deadline = time.monotonic() + 20
-    while any(key[0] in name for name in podman.containers()):
-        assert time.monotonic() < deadline, podman.containers()
+    while any(key[0] in name for name in engine.containers()):
+        assert time.monotonic() < deadline, engine.containers()
         time.sleep(0.1)
 
 
@@ -85,7 +87,7 @@ def bare(podman: images.Podman, tmp_path_factory: pytest.TempPathFactory) -> Env
 
 
 @pytest.fixture
-def node(hub: FakeHub, in_container: images.Podman) -> Iterator[NodeSettings]:
+def node(hub: FakeHub, in_container: images.PrivateEngine) -> Iterator[NodeSettings]:
     """A node that gives each run an account of its own."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
     folder.chmod(0o711)
@@ -94,8 +96,9 @@ def node(hub: FakeHub, in_container: images.Podman) -> Iterator[NodeSettings]:
 
 
 class TestEnvironment:
+    @pytest.mark.parametrize("in_container", ENGINES, indirect=True)
     def test_is_that_of_the_image_and_the_plan_and_the_container_shows_no_secret(
-        self, hub: FakeHub, in_container: images.Podman, agent: Agent, monkeypatch: pytest.MonkeyPatch
+        self, hub: FakeHub, in_container: images.PrivateEngine, agent: Agent, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("AGENT_SECRET", "must not reach training")
         code = f"{DUMP}import time\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
@@ -120,7 +123,7 @@ class TestEnvironment:
         wait_removed(in_container, key)
 
     def test_without_python_a_script_is_refused_and_a_command_runs(
-        self, hub: FakeHub, in_container: images.Podman, agent: Agent, bare: EnvironmentSpec
+        self, hub: FakeHub, in_container: images.PrivateEngine, agent: Agent, bare: EnvironmentSpec
     ) -> None:
         scripted = hub.give(script(hub, "print(1)", environment=bare))
         command = hub.give(
@@ -189,7 +192,7 @@ class TestGpus:
     }
 
     def test_are_those_of_the_run_by_the_specification_of_the_machine(
-        self, hub: FakeHub, in_container: images.Podman, agent: Agent
+        self, hub: FakeHub, in_container: images.PrivateEngine, agent: Agent
     ) -> None:
         code = "import os\nprint(os.path.exists('/dev/gpu-of-tests'))\n"
         folder = Path("/var/run/cdi")
@@ -208,6 +211,15 @@ class TestGpus:
         assert (with_gpu.error, hub.log(keys[0])) == ("", b"True\n")
         assert (without.error, hub.log(keys[1])) == ("", b"False\n")
         assert "nvidia-ctk cdi generate --device-name-strategy=uuid" in unknown.error
+
+    @pytest.mark.parametrize("in_container", [DOCKER], indirect=True)
+    def test_without_the_toolkit_of_nvidia_docker_says_what_to_install(
+        self, hub: FakeHub, in_container: images.PrivateEngine, agent: Agent
+    ) -> None:
+        planned = replace(process(0, ("python", "train.py")), gpus=(self.UUID,))
+        fact = hub.wait_done(hub.give(order(hub, {"train.py": "print(1)"}, planned)))
+        assert "could not select device driver" in fact.error
+        assert "install the NVIDIA Container Toolkit there" in fact.error
 
 
 class TestLimits:
@@ -237,8 +249,9 @@ class TestLimits:
 
 
 class TestEnd:
+    @pytest.mark.parametrize("in_container", ENGINES, indirect=True)
     def test_whatever_escapes_is_ended_with_the_run(
-        self, hub: FakeHub, in_container: images.Podman, agent: Agent
+        self, hub: FakeHub, in_container: images.PrivateEngine, agent: Agent
     ) -> None:
         key = hub.give(script(hub, ESCAPE))
         hub.wait_log(key, b"escaped")
@@ -249,8 +262,9 @@ class TestEnd:
         assert remaining_processes(key) == set()
         wait_removed(in_container, key)
 
+    @pytest.mark.parametrize("in_container", ENGINES, indirect=True)
     def test_after_a_kill_of_agent_and_child_the_next_agent_leaves_nothing(
-        self, hub: FakeHub, in_container: images.Podman, tmp_path: Path
+        self, hub: FakeHub, in_container: images.PrivateEngine, tmp_path: Path
     ) -> None:
         env = environ(hub, tmp_path)
         key = hub.give(script(hub, ESCAPE))

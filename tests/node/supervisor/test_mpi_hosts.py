@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.server.separated import as_account, needs_root, passable_python, uid_of
+from tests.attacks.server.separated import needs_root, passable_python, uid_of
+from tests.node.accounts import as_account
 from tests.node.builders import environ
 from tests.node.gangs import final, mpi_parts
 from tests.node.hub import FakeHub, Key

@@ -12,6 +12,7 @@ from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub
 from trainhub_launch.plan import BASE_ENVIRONMENT, Reference
 from trainhub_node.agent import Agent
+from trainhub_node.containers.engine import NAMES as ENGINES
 from trainhub_node.supervisor.variables import BASE
 
 DUMP = (
@@ -193,7 +194,7 @@ class TestStart:
         assert hub.log(key) == b"True True 0o77\n"
 
 
-@pytest.mark.in_containers
+@pytest.mark.in_containers(*ENGINES)
 class TestEnd:
     def test_an_exit_code_is_told(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, "raise SystemExit(3)"))

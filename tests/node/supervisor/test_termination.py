@@ -13,6 +13,7 @@ from tests.node.processes import remaining_processes, wait_for_exit
 from trainhub_launch.report import StopOrder
 from trainhub_node import proc
 from trainhub_node.agent import Agent
+from trainhub_node.containers.engine import NAMES as ENGINES
 
 FOREVER = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 STUBBORN = (
@@ -39,7 +40,7 @@ def stop(hub: FakeHub, key: Key, why: str = "canceled", grace_s: int = 5) -> Non
 
 
 class TestCancel:
-    @pytest.mark.in_containers
+    @pytest.mark.in_containers(*ENGINES)
     def test_ends_the_ranks_and_says_that_it_was_us(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(script(hub, FOREVER, ranks=2))
         hub.wait_log(key, b"up", "70_driver_log_0.txt")
