@@ -48,6 +48,8 @@ def build(gang: Gang) -> None:
         # Changing the lock from exclusive to shared is not atomic: the environment may have been removed in
         # between.
         elif lock_mode == fcntl.LOCK_SH and interpreter.is_built(folder):
+            if interpreter.is_build_order(gang) and interpreter.is_uncompiled(folder):
+                uv_install.compile_rest(gang, folder)
             gang.python = interpreter.use_environment(gang, folder)
 
 
