@@ -33,9 +33,9 @@ class PackageIndex:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/simple"
 
-    def add(self, name: str, version: str = "1.0", *needs: str, python: str = "") -> str:
-        """Adds a wheel of one module, and returns its SHA-256."""
-        wheels.make(self.folder, name, version, needs=needs, python=python)
+    def add(self, name: str, version: str = "1.0", *needs: str, python: str = "", size: int = 0) -> str:
+        """Adds a wheel of one module, and returns its SHA-256. `size`: of its module at least, in bytes."""
+        wheels.make(self.folder, name, version, needs=needs, python=python, size=size)
         return self.sha256(f"{name}-{version}-py3-none-any.whl")
 
     def add_source(self, name: str, version: str = "1.0") -> None:

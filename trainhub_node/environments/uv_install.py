@@ -14,7 +14,7 @@ import stat
 from contextlib import contextmanager
 
 from trainhub_node.environments import bytecode, hub_index, interpreter, late_modules
-from trainhub_node.environments.build_process import BuildProcess
+from trainhub_node.environments.build_process import FULL_DISK, NO_SPACE, BuildProcess
 from trainhub_node.environments.builder_account import INSTALLER
 from trainhub_node.environments.uv_progress import UvProgress
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
@@ -32,7 +32,6 @@ COMPILED = "bytecode"
 REFUSED_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_IWGRP | stat.S_IWOTH
 MAX_REASON = 600
 MISMATCH = "Hash mismatch for"
-NO_SPACE = "No space left on device"
 
 
 def can_install(gang: Gang) -> bool:
@@ -105,14 +104,18 @@ class _Installation:
         needed = {
             line.partition("==")[0] for line in spec["lock"].splitlines() if "==" in line.partition("#")[0]
         }
+        code = 1
         for source in hub_index.package_sources(self._gang, self._process.write):
             if source.is_hub:
                 hub_index.wait_for_files(self._gang, self._process.write)
-            if self._process.call(install, self._variables() | dict(source.uv), UvProgress(needed)) == 0:
+            code = self._process.call(install, self._variables() | dict(source.uv), UvProgress(needed))
+            if code == 0:
                 return
+        reason = uv_error(self._process.tail())
+        if code < 0:
+            reason = f"uv was killed (signal {-code}), as the system does when memory is short; start it again"
         raise PreparationFailed(
-            "environment",
-            f"The locked packages of {spec['name']} could not be installed: {uv_error(self._process.tail())}",
+            "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
         )
 
     def compile(self, python: str, mode: str) -> bool:
@@ -199,5 +202,5 @@ def uv_error(lines: list[str]) -> str:
             "new version of the environment if the file was replaced on purpose"
         )
     if NO_SPACE in text:
-        return f"the disk of this node is full ({parts[0]})"
+        return f"{FULL_DISK} ({parts[0]})"
     return ": ".join(parts).rstrip(".")[:MAX_REASON]
