@@ -15,7 +15,7 @@ from tests.node.link import wheels
 
 
 class PackageIndex:
-    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them. `login`: the
+    """Serves the files in `folder`. `is_silent`: it accepts requests for files and answers none of them. `login`: the
     user and password ("user:password") without which it answers 401, or the password as a Bearer token;
     `authorizations`: what came."""
 
@@ -83,8 +83,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.index.requests.append(self.path)
         silent_until = time.monotonic() + 60
-        was_silent = self.index.is_silent
-        while self.index.is_silent and time.monotonic() < silent_until and not self.index.ended.wait(0.1):
+        was_silent = self.index.is_silent and self.command != "POST"
+        while (
+            was_silent
+            and self.index.is_silent
+            and time.monotonic() < silent_until
+            and not self.index.ended.wait(0.1)
+        ):
             pass
         if was_silent:
             return

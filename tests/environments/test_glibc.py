@@ -87,4 +87,6 @@ def test_a_wheel_that_a_node_has_built_needs_a_glibc_as_new_as_its_builders(who:
     report("alpha", "glibc:2.31")
     wish = spec(who, environment={"name": "mine"})
     (error,) = [item for item in preview(wish, who).errors if "glibc" in item.message]
-    assert "built 1.0 (built on a node with 2.36) needs glibc 2.36 or newer, and alpha has 2.31" in error.message
+    assert (
+        "built 1.0 (built on a node with 2.36) needs glibc 2.36 or newer, and alpha has 2.31" in error.message
+    )

@@ -26,8 +26,8 @@ LOG = ENVIRONMENT_LOG
 BUILDER = "trainhub-build"
 NO_SPACE = "No space left on device"
 FULL_DISK = (
-    "the disk of this node is full: free space in the folder of its cache (TRAINHUB_NODE_CACHE), and start it "
-    "again"
+    "the disk of this node is full: free space in the folder of its cache (TRAINHUB_NODE_CACHE), and start "
+    "it again"
 )
 
 

@@ -113,7 +113,9 @@ class _Installation:
                 return
         reason = uv_error(self._process.tail())
         if code < 0:
-            reason = f"uv was killed (signal {-code}), as the system does when memory is short; start it again"
+            reason = (
+                f"uv was killed (signal {-code}), as the system does when memory is short; start it again"
+            )
         raise PreparationFailed(
             "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
         )

@@ -14,6 +14,7 @@ import pytest
 from tests.node.builders import settings
 from tests.node.hub import FakeHub
 from tests.node.launch.test_hub_index import OrderIndex, index, locked, no_settings, ordered
+from tests.node.launch.test_late_modules import command_line
 from tests.node.processes import remaining_processes
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_node.agent import Agent
@@ -60,7 +61,7 @@ def test_a_killed_uv_leaves_nothing_that_is_used(hub: FakeHub, agent: Agent, ind
     spec = locked(index, "tinylib")
     index.is_silent = True
     key = hub.give(ordered(hub, index, spec, IMPORT))
-    hub.wait(lambda: index.requests, 60)
+    hub.wait(lambda: any("simple" in path for path in index.requests), 60)
     (uv,) = [pid for pid in remaining_processes(key) if b"/uv\0pip\0install\0" in command_line(pid)]
     os.kill(uv, signal.SIGKILL)
     fact = hub.wait_done(key, 60)
@@ -71,7 +72,3 @@ def test_a_killed_uv_leaves_nothing_that_is_used(hub: FakeHub, agent: Agent, ind
     again = hub.give(ordered(hub, index, spec, IMPORT))
     hub.wait_done(again, 60)
     assert hub.log(again) == b"1.0\n", hub.log(again, ENVIRONMENT_LOG)
-
-
-def command_line(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
