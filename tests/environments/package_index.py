@@ -15,9 +15,9 @@ from tests.node.link import wheels
 
 
 class PackageIndex:
-    """Serves the files in `folder`. `is_silent`: it accepts requests for files and answers none of them. `login`: the
-    user and password ("user:password") without which it answers 401, or the password as a Bearer token;
-    `authorizations`: what came."""
+    """Serves the files in `folder`. `is_silent`: it accepts requests for files and answers none of them.
+    `login`: the user and password ("user:password") without which it answers 401, or the password as a Bearer
+    token; `authorizations`: what came."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -63,7 +63,7 @@ def _give_way() -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    os.nice(LOWEST)
+    os.setpriority(os.PRIO_PROCESS, 0, LOWEST)
     number = IOPRIO_SET.get(os.uname().machine)
     if number is not None:
         libc.syscall(number, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE)
