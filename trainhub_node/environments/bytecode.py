@@ -63,6 +63,8 @@ def _give_way() -> None:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    # Also where the agent itself is preferred by the scheduler, which this process would inherit.
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     os.setpriority(os.PRIO_PROCESS, 0, LOWEST)
     number = IOPRIO_SET.get(os.uname().machine)
     if number is not None:
