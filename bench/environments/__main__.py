@@ -179,7 +179,7 @@ class Bench:
         subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)
         options = ["--offline", "--no-index", "--find-links", wheels, "--require-hashes", "--no-deps"]
         python = ["--python", folder / "bin" / "python", "--cache-dir", cache]
-        command = [uv, "pip", "install", "--quiet", *options, *python, "--requirement", file]
+        command = [*(uv, "pip", "install", "--quiet"), *map(str, (*options, *python, "--requirement", file))]
         subprocess.run(command, check=True)
         seconds = time.monotonic() - started
         for path in (folder, cache, wheels):

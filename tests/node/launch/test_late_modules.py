@@ -106,6 +106,11 @@ def wait_until(met: Callable[[], object]) -> None:
         time.sleep(0.01)
 
 
+def swept(compiler: ModuleCompiler) -> bool:
+    compiler.sweep()
+    return True
+
+
 def command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -128,7 +133,7 @@ class TestCompiler:
         assert (made.is_left, len(made.compiled)) == (True, 1)
         made.check_modules()
 
-        wait_until(lambda: first.sweep() or made.processes())
+        wait_until(lambda: swept(first) and made.processes())
         process, *workers = made.processes()
         first.close()
         for pid in (process, *workers):
@@ -148,7 +153,7 @@ class TestCompiler:
         made = Environment(node)
         compiler = start_compiler()
         for _ in range(2):
-            wait_until(lambda: compiler.sweep() or made.processes())
+            wait_until(lambda: swept(compiler) and made.processes())
             os.kill(made.processes()[0], signal.SIGKILL)
             wait_until(lambda: not made.processes())
         wait_until(lambda: not made.is_left)
