@@ -114,7 +114,8 @@ class LockedFile(models.Model):
     of its package. `url`: where the index or channel has it, without a password; "" for a wheel that a node
     has built (`BuiltWheel`). `size_bytes`: 0 if that does not say. `is_preferred`: the one of its package
     that the usual node takes; nodes with a newer glibc may take another wheel. `is_for_build`: a wheel or
-    source distribution that only building others of the version's packages needs."""
+    source distribution that only building others of the version's packages needs. `glibc`: of the node that
+    has built it, "" if the name says what it needs, or nothing is known."""
 
     version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="files")
     project = models.CharField(max_length=200)
@@ -125,6 +126,7 @@ class LockedFile(models.Model):
     is_preferred = models.BooleanField(default=False)
     is_for_build = models.BooleanField(default=False)
     is_conda = models.BooleanField(default=False)
+    glibc = models.CharField(max_length=20, blank=True)
 
     class Meta:
         constraints = [
@@ -152,7 +154,8 @@ class BuiltWheel(models.Model):
     """A wheel that a node has built from source for a workspace, which nobody else gets; `workspace` None:
     for the curated environments. `version`: the one that it was built for first. `build_key`: the SHA-256 of
     everything that went into it; versions with the same one use it, too. `source_sha256`: of the source
-    distribution. `node`: the name of the node; `build`: the id of its build there."""
+    distribution. `node`: the name of the node; `glibc`: its version of glibc, "" if it reported none or the
+    wheel has nothing compiled; `build`: the id of its build there."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, null=True, related_name="built_wheels")
     version = models.ForeignKey(EnvironmentVersion, models.SET_NULL, null=True, related_name="built_wheels")
@@ -164,6 +167,7 @@ class BuiltWheel(models.Model):
     build_key = models.CharField(max_length=64)
     source_sha256 = models.CharField(max_length=64)
     node = models.CharField(max_length=100, blank=True)
+    glibc = models.CharField(max_length=20, blank=True)
     build = models.CharField(max_length=32, blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -30,6 +30,7 @@ from trainhub_node.isolation.cgroup_place import discard_place
 from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.container_cleanup import ContainerCleaner
+from trainhub_node.launch.module_compiler import ModuleCompiler
 from trainhub_node.launch.outputs import OutputUploads
 from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.launch.separation_trial import with_separation
@@ -62,6 +63,7 @@ class Agent:
         run_secrets = RunSecrets(self._hub)
         self._uploads = OutputUploads(self._hub, self._attempts, on_change=self._watch.notify)
         self._containers = ContainerCleaner(settings, self._attempts)
+        self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
         self._telemetry = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
@@ -119,6 +121,7 @@ class Agent:
         self._starter.close()
         self._uploads.close()
         self._containers.close()
+        self._modules.close()
         self._attempts.close()
         self._gpus.close()
         # A child that still prepares its attempt makes its groups there later.
@@ -160,6 +163,8 @@ class Agent:
         if Phase.DONE in state.agent()["phase_at"]:
             return
         child = state.child()
+        if state.is_running:
+            self._modules.submit(tracked.rundir.key)
         if tracked.lacks_secrets:
             self._starter.refetch_secrets(tracked.rundir)
         if state.is_over:
@@ -190,6 +195,7 @@ class Agent:
         except OSError:
             log.exception("Unused environments could not be removed; the next start tries again")
         self._containers.sweep()
+        self._modules.sweep()
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
                 free = shutil.disk_usage(self.settings.folder).free
@@ -200,6 +206,7 @@ class Agent:
                 self._attempts.refresh_rules()
                 self._containers.sweep()
                 self._containers.remove_images(time.time())
+                self._modules.sweep()
                 if self._numbers is not None:
                     self._numbers.sweep(self._has_folder, number_ledger.owners())
             except OSError:

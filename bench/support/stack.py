@@ -23,6 +23,8 @@ import httpx
 
 from tests.harness import guard
 
+# A calm machine needs 4; beside other work it is longer, which is no fault of what is measured.
+MAX_START_S = 240
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -160,7 +162,7 @@ def summary(name: str, seconds: list[float]) -> str:
 
 
 def _await_answer(url: str, supervisor: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + MAX_START_S
     while time.monotonic() < deadline:
         if supervisor.poll() is not None:
             raise RuntimeError(f"manage.py up ended with {supervisor.returncode}")
@@ -169,7 +171,7 @@ def _await_answer(url: str, supervisor: subprocess.Popen[bytes]) -> None:
                 return
         except httpx.TransportError:
             time.sleep(0.01)
-    raise RuntimeError("manage.py up did not answer within 60 s")
+    raise RuntimeError(f"manage.py up did not answer within {MAX_START_S} s")
 
 
 def _token(env: dict[str, str], python: str) -> str:

@@ -22,6 +22,8 @@ from environments.source_builds.draft import PackageBuild, WheelDraft
 from workspaces.stored_files import blobs
 
 MAX_FILENAME = 255
+# How the names of wheels end that have nothing compiled.
+PURE = "-any.whl"
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,11 @@ class _WheelMetadata:
 
 @dataclass(frozen=True)
 class BuildRecord:
-    """The id of a build, and the name of its node."""
+    """The id of a build, and the name of its node with its version of glibc, as far as it reports one."""
 
     build: str = ""
     node: str = ""
+    glibc: str = ""
 
 
 def reuse_wheels(version: EnvironmentVersion, draft: WheelDraft) -> str:
@@ -102,6 +105,7 @@ def _row(
         build_key=package.build_key,
         source_sha256=package.sha256,
         node=record.node,
+        glibc="" if wheel.filename.endswith(PURE) else record.glibc,
         build=record.build,
         created_by=version.created_by,
     )
@@ -119,6 +123,7 @@ def _lock_with(version: EnvironmentVersion, draft: WheelDraft, wheels: Collectio
             sha256=wheel.sha256,
             size_bytes=wheel.size_bytes,
             is_preferred=True,
+            glibc=wheel.glibc,
         )
         for wheel in wheels
     )

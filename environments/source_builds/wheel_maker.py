@@ -42,7 +42,7 @@ def lock_built_wheels(
     version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]
 ) -> str:
     """Returns the lock with the wheels that a node has uploaded. Raises Unresolvable."""
-    record = BuildRecord(str(result.get("build", "")), str(result.get("node", "")))
+    record = BuildRecord(*(str(result.get(name, "")) for name in ("build", "node", "glibc")))
     draft = read_wheel_draft(version.draft)
     return accept_wheels(version, draft, tuple(_uploaded(version, result, files)), record)
 

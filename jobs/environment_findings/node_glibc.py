@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from trainhub_launch.findings import Finding
-from trainhub_launch.scheduler.capabilities import GLIBC, installed_glibc, unmet_capabilities
+from trainhub_launch.scheduler.capabilities import BUILT, GLIBC, installed_glibc, unmet_capabilities
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, words
 
 FIELD = "environment.name"
@@ -24,9 +24,9 @@ def glibc_findings(demand: Demand, nodes: Sequence[FreeNode]) -> Iterator[Findin
         has += [f"{len(old) - MAX_NAMED} more have an older one, too"] if len(old) > MAX_NAMED else []
         is_short = len(nodes) - len(old) < demand.nodes
         then = "too few other nodes are left" if is_short else "the run is placed on other nodes"
+        remedy = "" if BUILT in package else "; an older version of the package may have a wheel for them"
         yield Finding(
             "error" if is_short else "hint",
             FIELD,
-            f"{package} needs glibc {version} or newer, and {words(has)}: {then}; an older version of the "
-            "package may have a wheel for them",
+            f"{package} needs glibc {version} or newer, and {words(has)}: {then}{remedy}",
         )

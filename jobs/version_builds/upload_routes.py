@@ -22,6 +22,7 @@ from environments.models import EnvironmentVersion
 from jobs.models import BuildFile, EnvironmentBuild
 from jobs.quotas import disk_quota
 from jobs.version_builds.tickets import is_ticket_of_build, open_build
+from trainhub_launch.scheduler.capabilities import installed_glibc
 from workspaces.http.problems import FieldProblem, Problem, problem_responses
 from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread
@@ -180,7 +181,8 @@ def _accept(build: EnvironmentBuild, result: dict[str, Any]) -> None:
         return
     files = dict(build.files.values_list("sha256", "size_bytes"))
     # What the hub itself knows, whatever the node says.
-    result |= {"build": build.pk, "node": build.node.name}
+    glibc = installed_glibc(build.node.capabilities.split())
+    result |= {"build": build.pk, "node": build.node.name, "glibc": glibc}
     try:
         with transaction.atomic():
             made_versions.lock_with_result(_version(build), result, files)

@@ -15,9 +15,9 @@ from tests.node.link import wheels
 
 
 class PackageIndex:
-    """Serves the files in `folder`. `is_silent`: it accepts requests and answers none of them. `login`: the
-    user and password ("user:password") without which it answers 401, or the password as a Bearer token;
-    `authorizations`: what came."""
+    """Serves the files in `folder`. `is_silent`: it accepts requests for files and answers none of them.
+    `login`: the user and password ("user:password") without which it answers 401, or the password as a Bearer
+    token; `authorizations`: what came."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -33,9 +33,9 @@ class PackageIndex:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/simple"
 
-    def add(self, name: str, version: str = "1.0", *needs: str, python: str = "") -> str:
-        """Adds a wheel of one module, and returns its SHA-256."""
-        wheels.make(self.folder, name, version, needs=needs, python=python)
+    def add(self, name: str, version: str = "1.0", *needs: str, python: str = "", size: int = 0) -> str:
+        """Adds a wheel of one module, and returns its SHA-256. `size`: of its module at least, in bytes."""
+        wheels.make(self.folder, name, version, needs=needs, python=python, size=size)
         return self.sha256(f"{name}-{version}-py3-none-any.whl")
 
     def add_source(self, name: str, version: str = "1.0") -> None:
@@ -87,8 +87,13 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.index.requests.append(self.path)
         silent_until = time.monotonic() + 60
-        was_silent = self.index.is_silent
-        while self.index.is_silent and time.monotonic() < silent_until and not self.index.ended.wait(0.1):
+        was_silent = self.index.is_silent and self.command != "POST"
+        while (
+            was_silent
+            and self.index.is_silent
+            and time.monotonic() < silent_until
+            and not self.index.ended.wait(0.1)
+        ):
             pass
         if was_silent:
             return

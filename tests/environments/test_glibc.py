@@ -74,3 +74,19 @@ def test_a_run_and_a_build_are_kept_from_a_node_with_an_older_one(who: Principal
     run = launched(who, environment={"name": "mine"})
     assert EnvironmentNeeds([run]).capabilities(run) == {NEED}
     assert [part.node.name for part in run.attempts.get().parts.all()] == ["beta"]
+
+
+def test_a_wheel_that_a_node_has_built_needs_a_glibc_as_new_as_its_builders(who: Principal) -> None:
+    version = with_wheels(who, "built-1.0-cp311-cp311-linux_x86_64.whl", "pure-1.0-py3-none-any.whl")
+    assert glibc_capabilities([version.pk]) == {}
+    version.files.filter(project="built").update(glibc="2.36")
+    need = "glibc:2.36:built 1.0 (built on a node with 2.36)"
+    assert glibc_capabilities([version.pk]) == {version.pk: frozenset({need})}
+    assert unmet_capabilities({need}, {"glibc:2.35"}) == [need]
+    assert unmet_capabilities({need}, {"glibc:2.36"}) == []
+    report("alpha", "glibc:2.31")
+    wish = spec(who, environment={"name": "mine"})
+    (error,) = [item for item in preview(wish, who).errors if "glibc" in item.message]
+    assert (
+        "built 1.0 (built on a node with 2.36) needs glibc 2.36 or newer, and alpha has 2.31" in error.message
+    )

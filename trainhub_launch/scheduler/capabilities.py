@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 GLIBC = "glibc:"
+BUILT = " (built on a node with "
 
 
-def glibc_need(version: str, package: str) -> str:
-    """Returns the capability of nodes that have at least this version of glibc, which the package needs."""
-    return f"{GLIBC}{version}:{package}"
+def glibc_need(version: str, package: str, *, is_built: bool = False) -> str:
+    """Returns the capability of nodes that have at least this version of glibc, which the package needs.
+    `is_built`: because a node with that version has built it."""
+    return f"{GLIBC}{version}:{package}{f'{BUILT}{version})' if is_built else ''}"
 
 
 def unmet_capabilities(needed: Iterable[str], present: Iterable[str]) -> list[str]:
@@ -34,9 +36,10 @@ def installed_glibc(present: Iterable[str]) -> str:
 def glibc_phrase(need: str, present: Iterable[str]) -> str:
     """Returns what is wrong with a node that does not meet the need, as it follows the node's name."""
     version, _, package = need.removeprefix(GLIBC).partition(":")
+    older = "" if BUILT in package else "an older version of the package, or "
     return (
-        f"has glibc {installed_glibc(present)}, and {package} needs {version} or newer: choose an "
-        "older version of the package, or a node with a newer system"
+        f"has glibc {installed_glibc(present)}, and {package} needs {version} or newer: choose {older}a node "
+        "with a newer system"
     )
 
 

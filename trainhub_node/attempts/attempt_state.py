@@ -65,6 +65,11 @@ class AttemptState:
         return Phase.READY in self.state().get("phase_at", {})
 
     @property
+    def is_running(self) -> bool:
+        """Whether the ranks have been started, also if they have ended since."""
+        return Phase.RUNNING in self.state().get("phase_at", {})
+
+    @property
     def has_ready_ports(self) -> bool:
         """Whether ports are reserved. The hub chooses from them when it learns that this node is ready."""
         return attempt_list.READY_PORTS in self.claim()

@@ -14,8 +14,10 @@ import time
 
 from trainhub_launch.json_types import JsonObject
 from trainhub_launch.log_names import ENVIRONMENT_LOG
+from trainhub_node import records
 from trainhub_node.environments import builder_account as builders
 from trainhub_node.environments import interpreter, pip, uv_install
+from trainhub_node.environments.build_process import FULL_DISK
 from trainhub_node.environments.conda import conda_build
 from trainhub_node.environments.tree_copy import TreeCopy
 from trainhub_node.supervisor import separation
@@ -48,6 +50,8 @@ def build(gang: Gang) -> None:
         # Changing the lock from exclusive to shared is not atomic: the environment may have been removed in
         # between.
         elif lock_mode == fcntl.LOCK_SH and interpreter.is_built(folder):
+            if interpreter.is_build_order(gang) and interpreter.is_uncompiled(folder):
+                uv_install.compile_rest(gang, folder)
             gang.python = interpreter.use_environment(gang, folder)
 
 
@@ -71,8 +75,9 @@ def _build(gang: Gang, spec: JsonObject, folder: str) -> None:
         )
     except OSError as error:
         interpreter.discard_environment(folder)
+        reason = FULL_DISK if error.errno in records.DISK_FULL else error.strerror or error
         raise PreparationFailed(
-            "environment", f"The environment could not be built on this node: {error.strerror or error}."
+            "environment", f"The environment could not be built on this node: {reason}."
         ) from error
     except BaseException:
         interpreter.discard_environment(folder)

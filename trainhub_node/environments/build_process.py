@@ -24,6 +24,11 @@ else:
 
 LOG = ENVIRONMENT_LOG
 BUILDER = "trainhub-build"
+NO_SPACE = "No space left on device"
+FULL_DISK = (
+    "the disk of this node is full: free space in the folder of its cache (TRAINHUB_NODE_CACHE), and start "
+    "it again"
+)
 
 
 class BuildProcess:
@@ -105,7 +110,8 @@ class BuildProcess:
         """Returns the last line that is marked as an error, else the last line."""
         lines = self.tail()
         errors = [line for line in lines if line.startswith(("ERROR:", "error:", "Error:"))]
-        return (errors or lines or ["it wrote no message"])[-1]
+        line = (errors or lines or ["it wrote no message"])[-1]
+        return f"{FULL_DISK} ({line})" if NO_SPACE in line else line
 
     def _environment(self) -> dict[str, str]:
         env = {**variables.base_environment(None), "PYTHONUNBUFFERED": "1"}

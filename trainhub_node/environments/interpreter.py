@@ -15,6 +15,8 @@ from trainhub_node.untrusted import removal
 
 CACHED_KINDS = ("venv", "conda")
 MARKER = "trainhub-complete"
+# Its modules are not all compiled yet: see `late_modules`.
+UNCOMPILED = "trainhub-uncompiled"
 # The variables that activating a conda environment sets, found once, when it is built.
 ACTIVATION = "trainhub-activation.json"
 REBUILT = "-rebuilt"
@@ -43,7 +45,7 @@ def prepare_interpreter(gang: Gang) -> str:
 
 def _use_cached(gang: Gang) -> str:
     folder = environment_folder(gang)
-    if not is_built(folder):
+    if not is_built(folder) or (is_build_order(gang) and is_uncompiled(folder)):
         return ""
     lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # Checked again under the lock: it may just have been removed.
@@ -89,6 +91,16 @@ def is_built(folder: str) -> bool:
         and os.path.exists(f"{folder}/{MARKER}")
         and _is_executable(f"{folder}/bin/python")
     )
+
+
+def is_uncompiled(folder: str) -> bool:
+    """Returns whether a complete environment has modules that are compiled later."""
+    return os.path.exists(f"{folder}/{UNCOMPILED}")
+
+
+def is_build_order(gang: Gang) -> bool:
+    """Returns whether the order is to build the environment, and starts nothing in it."""
+    return bool(gang.order.get("kind", "run") != "run")
 
 
 def belongs_to_agent(folder: str) -> bool:

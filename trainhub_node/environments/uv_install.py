@@ -3,7 +3,8 @@
 With `RUN_AS` an account of its own installs, which never runs anything else: the files of environments are
 hard links to those of its cache, and nobody else can write to either. Its folders are then given to root.
 Modules are compiled by Python without `site`, which does not execute them, and compiled ones are kept by the
-hash of their source."""
+hash of their source. A run waits for none to be compiled: those that are not kept yet are compiled later
+(`late_modules`), unless the order is to build the environment."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ import os
 import stat
 from contextlib import contextmanager
 
-from trainhub_node.environments import bytecode, hub_index, interpreter
-from trainhub_node.environments.build_process import BuildProcess
+from trainhub_node.environments import bytecode, hub_index, interpreter, late_modules
+from trainhub_node.environments.build_process import FULL_DISK, NO_SPACE, BuildProcess
 from trainhub_node.environments.builder_account import INSTALLER
 from trainhub_node.environments.uv_progress import UvProgress
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 LOCK, HUB_LOCK = "requirements.lock", "packages.lock"
+# The folder of compiled modules in the cache.
+COMPILED = "bytecode"
 # Bits that no file of an environment has: set user id, set group id, and writable by others.
 REFUSED_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_IWGRP | stat.S_IWOTH
 MAX_REASON = 600
 MISMATCH = "Hash mismatch for"
-NO_SPACE = "No space left on device"
 
 
 def can_install(gang: Gang) -> bool:
@@ -45,8 +47,8 @@ def can_install(gang: Gang) -> bool:
 
 
 def install(gang: Gang, spec: dict[str, Any], python: str, folder: str, *, is_for_runs: bool = True) -> None:
-    """Makes the environment in `folder`, with its modules compiled if it is for runs. Raises
-    PreparationFailed, StopRequested and OSError."""
+    """Makes the environment in `folder`. If it is for runs, its modules are compiled, or marked to be
+    compiled later. Raises PreparationFailed, StopRequested and OSError."""
     account = None if gang.terms["account"] is None else INSTALLER
     scratch = interpreter.sibling(folder, interpreter.SCRATCH)
     for path in (folder, scratch):
@@ -56,10 +58,27 @@ def install(gang: Gang, spec: dict[str, Any], python: str, folder: str, *, is_fo
     with _cache(gang, scratch, account) as cache:
         installation = _Installation(gang, folder, scratch, cache, account)
         installation.run(spec, python)
-        if is_for_runs:
-            installation.compile(python)
-    _take_over(folder, os.path.realpath(python))
+        mode = bytecode.ALL if interpreter.is_build_order(gang) else bytecode.STORED
+        is_left = is_for_runs and installation.compile(python, mode)
+    _take_over(folder, os.path.realpath(python), later=is_left)
+    if is_left:
+        store = "" if cache == scratch else f"{cache}/{COMPILED}"
+        late_modules.UncompiledModules(python, store, account).write(folder)
     removal.remove_tree(scratch)
+
+
+def compile_rest(gang: Gang, folder: str) -> None:
+    """Compiles what is left to compile of a complete environment, which nothing may remove meanwhile. Raises
+    StopRequested and OSError."""
+    scratch = interpreter.sibling(folder, interpreter.SCRATCH)
+    marker = late_modules.read_marker(folder)
+    if marker is None:
+        return
+    gang.log("Compiling the modules of the environment.")
+    process = BuildProcess(gang, folder, scratch, builder=marker.account)
+    command = late_modules.compile_command(bytecode.ALL, marker.python, folder, marker.store)
+    if process.call(command, {}) == 0:
+        late_modules.finish_modules(folder)
 
 
 class _Installation:
@@ -85,32 +104,29 @@ class _Installation:
         needed = {
             line.partition("==")[0] for line in spec["lock"].splitlines() if "==" in line.partition("#")[0]
         }
+        code = 1
         for source in hub_index.package_sources(self._gang, self._process.write):
             if source.is_hub:
                 hub_index.wait_for_files(self._gang, self._process.write)
-            if self._process.call(install, self._variables() | dict(source.uv), UvProgress(needed)) == 0:
+            code = self._process.call(install, self._variables() | dict(source.uv), UvProgress(needed))
+            if code == 0:
                 return
+        reason = uv_error(self._process.tail())
+        if code < 0:
+            reason = (
+                f"uv was killed (signal {-code}), as the system does when memory is short; start it again"
+            )
         raise PreparationFailed(
-            "environment",
-            f"The locked packages of {spec['name']} could not be installed: {uv_error(self._process.tail())}",
+            "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
         )
 
-    def compile(self, python: str) -> None:
-        """Compiles its modules."""
-        # Without `site`, which would execute lines of packages' .pth files. A module that cannot be compiled
-        # is compiled by the run, or is none.
-        script = [
-            python,
-            "-I",
-            "-S",
-            "-W",
-            "ignore",
-            bytecode.__file__,
-            self._folder,
-            f"{self._cache}/bytecode",
-        ]
-        if self._process.call(script, {}) != 0:
+    def compile(self, python: str, mode: str) -> bool:
+        """Compiles its modules, or takes those that are kept compiled. Returns whether some are left."""
+        store = f"{self._cache}/{COMPILED}"
+        code = self._process.call(late_modules.compile_command(mode, python, self._folder, store), {})
+        if code not in (0, bytecode.LEFT):
             self._process.write("Not all modules could be compiled; runs compile these themselves.")
+        return code == bytecode.LEFT
 
     def _variables(self) -> dict[str, str]:
         return {
@@ -148,14 +164,15 @@ def _cache(gang: Gang, scratch: str, account: int | None) -> Iterator[str]:
         os.close(lock)
 
 
-def _take_over(folder: str, python: str) -> None:
+def _take_over(folder: str, python: str, *, later: bool) -> None:
     """Gives the folders to this account, so that not even the installer can add to them, and takes from files
-    what none of an environment may have."""
+    what none of an environment may have. `later`: those of compiled modules are given to it later."""
     owner, group = os.geteuid(), os.getegid()
     for path, folders, files in os.walk(folder, topdown=False):
         for name in files + folders:
             _check_entry(folder, f"{path}/{name}", python)
-        os.chown(path, owner, group)
+        if not (later and path.endswith(f"/{bytecode.FOLDER}")):
+            os.chown(path, owner, group)
         os.chmod(path, 0o755)  # noqa: S103 - runs must be able to read it
 
 
@@ -187,5 +204,5 @@ def uv_error(lines: list[str]) -> str:
             "new version of the environment if the file was replaced on purpose"
         )
     if NO_SPACE in text:
-        return f"the disk of this node is full ({parts[0]})"
+        return f"{FULL_DISK} ({parts[0]})"
     return ": ".join(parts).rstrip(".")[:MAX_REASON]

@@ -103,7 +103,8 @@ def _environments(settings: NodeSettings) -> list[tuple[float, int, Path]]:
         if not interpreter.belongs_to_agent(str(marker.parent)):
             continue  # being built, by an account that may put anything there; or see `set_untrusted_aside`
         status = marker.lstat()
-        entries.append((status.st_mtime, _tree_bytes(marker.parent, status.st_ino), marker.parent))
+        version = status.st_ino, interpreter.is_uncompiled(str(marker.parent))
+        entries.append((status.st_mtime, _tree_bytes(marker.parent, version), marker.parent))
     return entries
 
 
@@ -172,9 +173,9 @@ def remove_set_aside(settings: NodeSettings) -> None:
 
 
 @functools.lru_cache
-def _tree_bytes(folder: Path, _version: int) -> int:
-    """Returns the bytes below `folder`. Cached for each `_version`: an environment never changes after its
-    build."""
+def _tree_bytes(folder: Path, _version: tuple[int, bool]) -> int:
+    """Returns the bytes below `folder`. Cached for each `_version`: an environment does not change after its
+    build, except that its modules may be compiled later."""
     total = 0
     for path, _, files in os.walk(folder):
         total += sum(Path(path, name).lstat().st_size for name in files)

@@ -45,7 +45,8 @@ def upload(folder: Path, name: str, needs: str = "") -> tuple[str, dict[str, int
 
 def accept(version: EnvironmentVersion, filename: str, files: dict[str, int]) -> str:
     wheels = [{"filename": filename, "sha256": sha256} for sha256 in files]
-    return maker_of(version).accept_result(version, {"wheels": wheels, "node": "alpha"}, files)
+    result = {"wheels": wheels, "node": "alpha", "glibc": "2.36"}
+    return maker_of(version).accept_result(version, result, files)
 
 
 def test_a_source_is_locked_without_running_its_code(
@@ -91,6 +92,7 @@ def test_what_was_built_is_used_again_in_its_workspace_only(
     assert [package.name for package in read_lock(lock)] == ["base", "compiled"]
     (row,) = BuiltWheel.objects.all()
     assert (row.node, row.project, row.workspace) == ("alpha", "compiled", who.workspace)
+    assert row.glibc == ""  # the name says that nothing in it is compiled
     (sha256,) = files
     assert f"--hash=sha256:{sha256}" in lock
     assert package_store.is_stored(version.files.get(filename=filename))

@@ -22,7 +22,7 @@ from tests.node.test_run_as import nobody_account
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 from trainhub_launch.order import EnvironmentSpec, NodeOrder
 from trainhub_node.agent import Agent
-from trainhub_node.environments import builder_account
+from trainhub_node.environments import builder_account, interpreter
 from trainhub_node.environments.hub_index import without_indexes
 from trainhub_node.environments.uv_install import uv_error
 from trainhub_node.launch import cache, uv_support
@@ -95,6 +95,11 @@ def ordered(hub: FakeHub, index: OrderIndex, spec: EnvironmentSpec, code: str = 
     return replace(order, package_index=index.order_url, package_ticket=TICKET)
 
 
+def wait_compiled(hub: FakeHub, environment: Path) -> None:
+    """Until the agent has compiled the modules of the environment."""
+    hub.wait(lambda: not interpreter.is_uncompiled(str(environment)), 30)
+
+
 @pytest.mark.slow
 class TestInstall:
     def test_takes_all_from_the_hub_and_compiles_it(
@@ -106,6 +111,7 @@ class TestInstall:
         fact = hub.wait_done(key, 60)
         folder = agent.settings.environments / spec.digest
         log = hub.log(key, ENVIRONMENT_LOG)
+        wait_compiled(hub, folder)
         cached = next(folder.glob("lib/python*/site-packages/__pycache__/tinylib.*.pyc"))
         assert hub.log(key) == f"1.0 {cached}\n".encode(), (fact, log)
         assert b"uv pip install" in log
@@ -199,6 +205,7 @@ class TestInstaller:
         for spec in (first, second):
             key = hub.give(ordered(hub, index, spec, attack))
             fact = hub.wait_done(key, 60)
+            wait_compiled(hub, agent.settings.environments / spec.digest)
             log = hub.log(key)
             assert b"could" not in log.replace(b"could not", b""), log
             assert log.endswith(b"False\n"), (fact, log, hub.log(key, ENVIRONMENT_LOG))

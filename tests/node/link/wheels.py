@@ -8,13 +8,20 @@ from pathlib import Path
 
 
 def make(
-    folder: Path, name: str = "tinylib", version: str = "1.0", *, needs: Sequence[str] = (), python: str = ""
+    folder: Path,
+    name: str = "tinylib",
+    version: str = "1.0",
+    *,
+    needs: Sequence[str] = (),
+    python: str = "",
+    size: int = 0,
 ) -> str:
-    """A wheel with one module that says its version; returns a requirement that pip can install."""
+    """A wheel with one module that says its version, and has so many bytes at least; returns a requirement
+    that pip can install."""
     path = folder / f"{name}-{version}-py3-none-any.whl"
     info = f"{name}-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr(f"{name}.py", f"VERSION = {version!r}\n")
+        wheel.writestr(f"{name}.py", f"VERSION = {version!r}\n{'#' * size}")
         lines = ["Metadata-Version: 2.1", f"Name: {name}", f"Version: {version}"]
         lines += [f"Requires-Dist: {item}" for item in needs]
         lines += [f"Requires-Python: {python}"] if python else []
