@@ -10,12 +10,19 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from environments.indexes.index_address import IndexCredentials, read_index_address
+from environments.repositories.repository_address import (
+    PREFIX,
+    Repository,
+    read_repository,
+    with_package_name,
+)
 from trainhub_launch.errors import SpecError
 
 FIELD = "requirements"
 MAX_BYTES = 512 * 1024
 MAX_REQUIREMENTS = 1000
 MAX_INDEXES = 10
+MAX_REPOSITORIES = 5
 
 _HASH = re.compile(r"\s--hash=(\S*)")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}\Z")
@@ -52,7 +59,8 @@ class RequirementList:
     """`requirements`: one for each package, without hashes. `hashes`: those that the lines allow, by the
     package's normalised name. `index_url`: instead of the hub's index, or ""; `extra_index_urls`: beside
     it. `credentials`: how the hub signs in at those addresses that name secrets. `no_binary`: the normalised
-    names of the packages that a node builds from source."""
+    names of the packages that a node builds from source. `repositories`: the git repositories that have
+    packages, by their normalised names."""
 
     requirements: tuple[str, ...]
     index_url: str = ""
@@ -60,6 +68,7 @@ class RequirementList:
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     credentials: Mapping[str, IndexCredentials] = field(default_factory=dict)
     no_binary: frozenset[str] = frozenset()
+    repositories: Mapping[str, Repository] = field(default_factory=dict)
 
     @property
     def names(self) -> frozenset[str]:
@@ -95,6 +104,7 @@ def read_requirements(text: str) -> RequirementList:
         reader.hashes,
         reader.credentials,
         reader.named_sources(),
+        reader.repositories,
     )
 
 
@@ -146,6 +156,7 @@ class _Reader:
         self.index_url = ""
         self.extra_index_urls: list[str] = []
         self.credentials: dict[str, IndexCredentials] = {}
+        self.repositories: dict[str, Repository] = {}
         # Normalised name of a package to build from source -> number of the line.
         self._sources: dict[str, int] = {}
         self._names: set[str] = set()
@@ -167,11 +178,31 @@ class _Reader:
             if not _SHA256.match(value):
                 raise _wrong(number, f"{value!r:.100} is not a hash; write --hash=sha256: and 64 digits")
         requirement = _requirement(number, text)
-        self.requirements.append(text)
         name = canonicalize_name(requirement.name)
+        if requirement.url:
+            text = self._read_repository(number, requirement, has_hash=bool(hashes))
+        self.requirements.append(text)
         self._names.add(name)
         if hashes:
             self.hashes[name] = self.hashes.get(name, frozenset()) | frozenset(hashes)
+
+    def _read_repository(self, number: int, requirement: Requirement, *, has_hash: bool) -> str:
+        """Returns the line without a login."""
+        name = canonicalize_name(requirement.name)
+        if requirement.marker is not None:
+            raise _wrong(number, "a repository is taken without a condition; remove what follows the ';'")
+        if has_hash:
+            raise _wrong(number, "a repository has no --hash; write its whole commit after the '@' instead")
+        if name in self.repositories:
+            raise _wrong(number, f"names a repository of {name} again; remove one of the lines")
+        if len(self.repositories) == MAX_REPOSITORIES:
+            raise _wrong(number, f"names more than {MAX_REPOSITORIES} repositories; remove some")
+        try:
+            self.repositories[name] = repository = read_repository(requirement.url or "")
+        except ValueError as error:
+            raise _wrong(number, str(error)) from error
+        requirement.url = repository.address()
+        return str(requirement)
 
     def _read_option(self, number: int, line: str) -> None:
         option, value = _split_option(line)
@@ -237,8 +268,10 @@ def _split_option(line: str) -> tuple[str, str]:
 
 
 def _requirement(number: int, text: str) -> Requirement:
-    if re.match(r"git\+|hg\+|svn\+|bzr\+", text) or "git+" in text:
-        raise _wrong(number, f"a repository cannot be installed here; {_PACKAGES_ONLY}, from an index")
+    try:
+        text = with_package_name(text)
+    except ValueError as error:
+        raise _wrong(number, str(error)) from error
     if re.match(r"[./~]|[A-Za-z]:\\|file:", text) or re.search(
         r"\.(whl|tar\.gz|zip)\Z", text.split(" ", maxsplit=1)[0]
     ):
@@ -250,7 +283,7 @@ def _requirement(number: int, text: str) -> Requirement:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         raise _wrong(number, f"{text!r:.100} is not a requirement; {_PACKAGES_ONLY}") from error
-    if requirement.url:
+    if requirement.url and not requirement.url.startswith(PREFIX):
         raise _wrong(
             number, f"an address of a file cannot be installed here; {_PACKAGES_ONLY}, from an index"
         )
