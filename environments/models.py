@@ -96,7 +96,8 @@ class LockedFile(models.Model):
     of its package. `url`: where the index or channel has it, without a password; "" for a wheel that a node
     has built (`BuiltWheel`). `size_bytes`: 0 if that does not say. `is_preferred`: the one of its package
     that the usual node takes; nodes with a newer glibc may take another wheel. `is_for_build`: a wheel or
-    source distribution that only building others of the version's packages needs."""
+    source distribution that only building others of the version's packages needs. `glibc`: the version that a
+    package of conda needs ("2.34"), "" if every node has it; the names of wheels say it themselves."""
 
     version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="files")
     project = models.CharField(max_length=200)
@@ -107,6 +108,7 @@ class LockedFile(models.Model):
     is_preferred = models.BooleanField(default=False)
     is_for_build = models.BooleanField(default=False)
     is_conda = models.BooleanField(default=False)
+    glibc = models.CharField(max_length=20, blank=True, default="")
 
     class Meta:
         constraints = [

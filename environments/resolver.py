@@ -10,8 +10,8 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from environments import made_versions
-from environments.conda.solver_process import GLIBC
 from environments.conda.solver_process import MAX_S as SOLVING_S
+from environments.conda.solver_process import MAX_SOLUTIONS
 from environments.errors import NeedsNode, Unresolvable
 from environments.kinds.all_kinds import kind_of
 from environments.lock_file import download_bytes
@@ -26,7 +26,7 @@ MAX_AT_ONCE = 2
 MAX_ATTEMPTS = 3
 # The worker has died: for each platform, uv is ended after MAX_S seconds, and the solver of conda or the
 # fetching of repositories before it.
-BEFORE_UV_S = max(len(GLIBC) * SOLVING_S, MAX_REPOSITORIES * REPOSITORY_S)
+BEFORE_UV_S = max(MAX_SOLUTIONS * SOLVING_S, MAX_REPOSITORIES * REPOSITORY_S)
 ABANDONED_AFTER = timedelta(seconds=len(PLATFORMS) * MAX_S + BEFORE_UV_S + 60)
 
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)

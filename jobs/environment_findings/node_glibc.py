@@ -1,4 +1,4 @@
-"""Nodes whose glibc is too old for a wheel of the run's environment."""
+"""Nodes whose glibc is too old for a package of the run's environment."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def glibc_findings(demand: Demand, nodes: Sequence[FreeNode]) -> Iterator[Findin
             "error" if is_short else "hint",
             FIELD,
             f"{package} needs glibc {version} or newer, and {words(has)}: {then}; an older version of the "
-            "package may have a wheel for them",
+            "package may run there",
         )
