@@ -34,10 +34,14 @@ _INDEX_OPTIONS = {
     "--pypi-url": "--index-url",
     "--extra-index-url": "--extra-index-url",
 }
+_EDITABLE = (
+    "remove the line. A run imports what lies beside its script; for another folder of its source, such as "
+    "src, give the run the variable PYTHONPATH=src. Name what that code needs in lines of its own"
+)
 # Option -> what to do instead.
 _REMEDIES = {
-    "-e": "put that code into the run's source folder; only packages of an index are installed here",
-    "--editable": "put that code into the run's source folder; only packages of an index are installed here",
+    "-e": _EDITABLE,
+    "--editable": _EDITABLE,
     "-r": "copy the lines of that file to this place",
     "--requirement": "copy the lines of that file to this place",
     "-c": "write its conditions as lines of their own, such as numpy<2",
@@ -277,7 +281,8 @@ def _requirement(number: int, text: str) -> Requirement:
     ):
         raise _wrong(
             number,
-            f"a file or folder is not on the hub; put it into the run's source folder, or {_PACKAGES_ONLY}",
+            "a file or folder is not on the hub; put its code into the run's source folder (with the variable "
+            f"PYTHONPATH=src for code in src), or {_PACKAGES_ONLY}",
         )
     try:
         requirement = Requirement(text)

@@ -63,7 +63,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("line", "words"),
         [
-            ("-e .", "-e is not possible here: put that code into the run's source folder"),
+            ("-e .", "-e is not possible here: remove the line. A run imports what lies beside its script"),
             ("--editable=.", "--editable is not possible here"),
             ("-r other.txt", "-r is not possible here: copy the lines of that file to this place"),
             ("-rother.txt", "-r is not possible here"),
