@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -65,6 +66,7 @@ class GitFolder:
         self._program = program
         self._folder = folder
         self._environ = _environ(folder)
+        self._deadline = time.monotonic() + MAX_S
         lines = _configuration(url, login)
         self.run("init", "--quiet", "--bare", "--template=", str(folder / "git"))
         with (folder / "git/config").open("a") as file:
@@ -77,7 +79,8 @@ class GitFolder:
     def run(self, *arguments: str) -> str:
         """Returns what the command writes. Raises GitFailed."""
         log = self._folder / "git.log"
-        limits = ProcessLimits(MAX_S, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
+        seconds = max(self._deadline - time.monotonic(), 0.0)
+        limits = ProcessLimits(seconds, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
         code = run_limited([self._program, *arguments], self._environ, log, limits)
         text = read_start(log, MAX_MESSAGE_BYTES)
         if code != 0:

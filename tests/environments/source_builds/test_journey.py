@@ -99,8 +99,6 @@ def test_a_repository_is_built_once_at_the_commit_that_a_branch_names(
     for number, (commit, version) in enumerate(zip(commits, locks, strict=True), start=1):
         assert version["state"] == "locked", version["failure"]
         assert f"# from git+{git.url('gitted')}@{commit}" in version["lock"]
-        with hub.client() as client:
-            assert commit in client.get(f"/environments/from-git/versions/{number}/").text
         run = submit(
             hub,
             USE_REPOSITORY,

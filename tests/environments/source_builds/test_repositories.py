@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
-from environments import changes, resolver
-from environments.kinds.all_kinds import maker_of
+from environments import changes, made_versions, resolver
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion, PackageFile
 from environments.packages import package_store
@@ -95,7 +95,7 @@ def test_a_branch_is_pinned_to_the_commit_that_it_names_now(
 
 
 def test_the_wheel_says_the_version_where_only_its_build_shows_it(
-    who: Principal, base: PackageIndex, git: GitServer, tmp_path: Path
+    who: Principal, base: PackageIndex, git: GitServer, tmp_path: Path, client: Client
 ) -> None:
     text = PYPROJECT.replace('version = "1.5"', 'dynamic = ["version"]').replace("gitty", "inner")
     git.commit("folder", {"python/inner/pyproject.toml": text, "other.txt": "x"}, tag="v2.5")
@@ -111,9 +111,12 @@ def test_the_wheel_says_the_version_where_only_its_build_shows_it(
         writer.write((tmp_path / "inner-2.6-py3-none-any.whl").read_bytes())
         sha256 = writer.finish()
     result = {"wheels": [{"filename": "inner-2.6-py3-none-any.whl", "sha256": sha256}], "node": "alpha"}
-    lock = maker_of(version).accept_result(version, result, {sha256: writer.size})
-    (inner,) = [item for item in read_lock(lock) if item.name == "inner"]
+    made_versions.lock_with_result(version, result, {sha256: writer.size})
+    version.refresh_from_db()
+    (inner,) = [item for item in read_lock(version.lock) if item.name == "inner"]
     assert (inner.version, inner.index) == ("2.6", package["origin"])
+    client.force_login(who.user)
+    assert package["origin"] in client.get("/environments/mine/versions/1/").content.decode()
 
 
 def test_a_private_one_is_fetched_with_a_secret(
