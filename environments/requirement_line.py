@@ -11,6 +11,7 @@ from trainhub_launch.errors import SpecError
 
 FIELD = "requirements"
 PACKAGES_ONLY = "name a package and its version, such as numpy==2.1.0"
+_CONDA = re.compile(r"(name|channels|dependencies)\s*:")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 
 
@@ -57,6 +58,10 @@ def read_requirement(number: int, text: str) -> Requirement:
     try:
         requirement = Requirement(text)
     except InvalidRequirement as error:
+        if _CONDA.match(text):
+            raise line_error(
+                number, "this is the YAML of conda; make an environment of kind conda of it, on the tab Conda"
+            ) from error
         raise line_error(number, f"{text!r:.100} is not a requirement; {PACKAGES_ONLY}") from error
     if requirement.url and not requirement.url.startswith(PREFIX):
         raise line_error(

@@ -76,8 +76,8 @@ def _download(file: LockedFile) -> int:
     except blobs.BlobError as error:
         place = "channel" if file.is_conda else "index"
         raise FetchFailed(
-            f"the {place} has another file of that name now: its hash is not the locked one; make a new "
-            "version of the environment"
+            f"the {place} has another file of that name: its hash is not the one of the lock; lock it "
+            "again, and make a new version of the environment"
         ) from error
     except OSError as error:
         if error.errno in blobs.DISK_FULL:

@@ -94,6 +94,7 @@ class TestRefused:
             (f"x @ git+https://host/x --hash={HASH}", "write its whole commit"),
             ("x @ https://host/x-1.0-py3-none-any.whl", "an address of a file cannot be installed here"),
             ("x @ file:///srv/x.whl", "an address of a file cannot be installed here"),
+            ("dependencies:", "this is the YAML of conda; make an environment of kind conda of it"),
             ("nothing like this", "is not a requirement; name a package and its version"),
             (f"x --hash=md5:{'0' * 32}", "is not a hash"),
             ("--index-url https://me:hunter2@host/simple", "store it as a secret of the workspace"),
