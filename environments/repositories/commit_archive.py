@@ -83,6 +83,13 @@ def _reason(repository: Repository, message: str, error: GitFailed) -> str:
         if _PART_OF_COMMIT.match(ref):
             return f"{url} has no tag or branch {ref}. Of a commit, write all 40 digits."
         return f"{url} has no tag, branch or commit {ref}. Check its spelling."
+    if "index-pack" in message or "File too large" in message:
+        return (
+            f"The files of {url} have more than {MAX_FILE_BYTES // 2**20} MiB, or are damaged: "
+            f"{_shortened(message)}. Install a release of an index instead."
+        )
+    if "dumb http" in message:
+        return f"{url} serves plain files, of which no commit can be fetched alone; name a git server's address."
     status = _STATUS.search(message)
     if status is not None and status[1].startswith("3"):
         return f"{url} leads to another address; write that one instead, often with .git at its end."

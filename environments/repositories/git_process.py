@@ -125,7 +125,9 @@ def _configuration(url: str, login: IndexCredentials | None) -> list[str]:
         pair = base64.b64encode(f"{login.username}:{login.password}".encode()).decode()
         values["extraHeader"] = f"Authorization: Basic {pair}"
     core = {"hooksPath": "/dev/null", "askPass": "", "attributesFile": "/dev/null"}
-    return [*_section("http", values), *_section("core", core), *_section("gc", {"auto": "0"})]
+    # One file, whose size is limited, and not one for each object.
+    transfer = {"unpackLimit": "1"}
+    return [*_section("http", values), *_section("core", core), *_section("transfer", transfer)]
 
 
 def _section(name: str, values: Mapping[str, str]) -> Iterable[str]:
