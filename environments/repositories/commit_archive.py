@@ -89,7 +89,7 @@ def _reason(repository: Repository, message: str, error: GitFailed) -> str:
             f"{_shortened(message)}. Install a release of an index instead."
         )
     if "dumb http" in message:
-        return f"{url} serves plain files, of which no commit can be fetched alone; name a git server's address."
+        return f"{url} serves plain files, of which git fetches no commit alone; name a git server's address."
     status = _STATUS.search(message)
     if status is not None and status[1].startswith("3"):
         return f"{url} leads to another address; write that one instead, often with .git at its end."
