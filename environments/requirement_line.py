@@ -46,11 +46,11 @@ def read_requirement(number: int, text: str) -> Requirement:
     try:
         text = with_package_name(text)
     except ValueError as error:
-        raise line_error(number, str(error)) from error
+        raise requirement_error(number, str(error)) from error
     if re.match(r"[./~]|[A-Za-z]:\\|file:", text) or re.search(
         r"\.(whl|tar\.gz|zip)\Z", text.split(" ", maxsplit=1)[0]
     ):
-        raise line_error(
+        raise requirement_error(
             number,
             "a file or folder is not on the hub; put its code into the run's source folder (if it is in src, "
             f"give the run the variable PYTHONPATH=src), or {PACKAGES_ONLY}",
@@ -59,17 +59,17 @@ def read_requirement(number: int, text: str) -> Requirement:
         requirement = Requirement(text)
     except InvalidRequirement as error:
         if _CONDA.match(text):
-            raise line_error(
+            raise requirement_error(
                 number, "this is the YAML of conda; make an environment of kind conda of it, on the tab Conda"
             ) from error
-        raise line_error(number, f"{text!r:.100} is not a requirement; {PACKAGES_ONLY}") from error
+        raise requirement_error(number, f"{text!r:.100} is not a requirement; {PACKAGES_ONLY}") from error
     if requirement.url and not requirement.url.startswith(PREFIX):
-        raise line_error(
+        raise requirement_error(
             number, f"an address of a file cannot be installed here; {PACKAGES_ONLY}, from an index"
         )
     return requirement
 
 
-def line_error(number: int, message: str) -> SpecError:
+def requirement_error(number: int, message: str) -> SpecError:
     """Returns the error about the line."""
     return SpecError(FIELD, f"line {number}: {message}")

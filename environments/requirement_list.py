@@ -14,7 +14,7 @@ from environments.repositories.repository_address import Repository, read_reposi
 from environments.requirement_line import FIELD as FIELD  # noqa: PLC0414  # exported
 from environments.requirement_line import (
     PACKAGES_ONLY,
-    line_error,
+    requirement_error,
     logical_lines,
     read_requirement,
     split_option,
@@ -169,7 +169,7 @@ class _Reader:
         """Returns the packages to build from source. Raises SpecError for one that no line asks for."""
         for name, number in self._sources.items():
             if name not in self._names:
-                raise line_error(
+                raise requirement_error(
                     number, f"--no-binary names {name}, which no line asks for; add the line {name}"
                 )
         return frozenset(self._sources)
@@ -182,7 +182,9 @@ class _Reader:
         text = _HASH.sub("", line).strip()
         for value in hashes:
             if not _SHA256.match(value):
-                raise line_error(number, f"{value!r:.100} is not a hash; write --hash=sha256: and 64 digits")
+                raise requirement_error(
+                    number, f"{value!r:.100} is not a hash; write --hash=sha256: and 64 digits"
+                )
         requirement = read_requirement(number, text)
         name = canonicalize_name(requirement.name)
         if requirement.url:
@@ -196,19 +198,21 @@ class _Reader:
         """Returns the line without a login."""
         name = canonicalize_name(requirement.name)
         if requirement.marker is not None:
-            raise line_error(number, "a repository is taken without a condition; remove what follows the ';'")
+            raise requirement_error(
+                number, "a repository is taken without a condition; remove what follows the ';'"
+            )
         if has_hash:
-            raise line_error(
+            raise requirement_error(
                 number, "a repository has no --hash; write its whole commit after the '@' instead"
             )
         if name in self.repositories:
-            raise line_error(number, f"names a repository of {name} again; remove one of the lines")
+            raise requirement_error(number, f"names a repository of {name} again; remove one of the lines")
         if len(self.repositories) == MAX_REPOSITORIES:
-            raise line_error(number, f"names more than {MAX_REPOSITORIES} repositories; remove some")
+            raise requirement_error(number, f"names more than {MAX_REPOSITORIES} repositories; remove some")
         try:
             self.repositories[name] = repository = read_repository(requirement.url or "")
         except ValueError as error:
-            raise line_error(number, str(error)) from error
+            raise requirement_error(number, str(error)) from error
         requirement.url = repository.address()
         return str(requirement)
 
@@ -219,14 +223,14 @@ class _Reader:
         elif option in _INDEX_OPTIONS:
             self._read_index(number, option, value)
         elif option in _REMEDIES:
-            raise line_error(number, f"{option} is not possible here: {_REMEDIES[option]}")
+            raise requirement_error(number, f"{option} is not possible here: {_REMEDIES[option]}")
         else:
-            raise line_error(number, f"{option:.50} is not an option of this list; remove it")
+            raise requirement_error(number, f"{option:.50} is not an option of this list; remove it")
 
     def _read_no_binary(self, number: int, value: str) -> None:
         for name in value.replace(",", " ").split() or [""]:
             if not _NAME.match(name):
-                raise line_error(
+                raise requirement_error(
                     number,
                     f"--no-binary {name:.50} is not possible here; name packages: --no-binary horovod",
                 )
@@ -236,14 +240,14 @@ class _Reader:
         try:
             url, credentials = read_index_address(value)
         except ValueError as error:
-            raise line_error(number, str(error)) from error
+            raise requirement_error(number, str(error)) from error
         if credentials is not None:
             self.credentials[url] = credentials
         if _INDEX_OPTIONS[option] == "--extra-index-url":
             self.extra_index_urls.append(url)
         elif self.index_url:
-            raise line_error(number, "--index-url is given twice; write --extra-index-url for more")
+            raise requirement_error(number, "--index-url is given twice; write --extra-index-url for more")
         else:
             self.index_url = url
         if len(self.extra_index_urls) > MAX_INDEXES:
-            raise line_error(number, f"names more than {MAX_INDEXES} indexes; remove some")
+            raise requirement_error(number, f"names more than {MAX_INDEXES} indexes; remove some")

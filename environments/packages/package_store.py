@@ -105,7 +105,7 @@ def fetch_now(file: LockedFile) -> None:
     log.info("Fetched %s (%d bytes)", file.filename, size)
 
 
-def store_file(path: Path) -> tuple[str, int]:
+def store_package(path: Path) -> tuple[str, int]:
     """Stores a file that the hub itself has fetched from an address, and returns its SHA-256 and size."""
     with path.open("rb") as file, BlobWriter() as writer:
         while chunk := file.read(blobs.CHUNK_BYTES):

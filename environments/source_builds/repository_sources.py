@@ -17,7 +17,7 @@ from environments.errors import Unresolvable
 from environments.indexes.index_secrets import SecretRefused
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import PackageAddress
-from environments.packages.package_store import store_file
+from environments.packages.package_store import store_package
 from environments.packages.private_logins import repository_login
 from environments.repositories.commit_archive import open_commit_archive
 from environments.repositories.git_process import RepositoryFailed
@@ -77,7 +77,7 @@ def fetch_repository_source(
         with open_commit_archive(repository, login, stem) as archive:
             # No name of a source distribution: nothing reads a version out of it.
             filename = f"{stem}_git_{archive.commit}.tar.gz"
-            sha256, size = store_file(archive.path)
+            sha256, size = store_package(archive.path)
             origin = repository.address(archive.commit)
         metadata = read_source_metadata(blobs.path(sha256), filename)
     except (RepositoryFailed, SecretRefused) as error:
