@@ -14,9 +14,9 @@ from environments.repositories.repository_address import Repository, read_reposi
 from environments.requirement_line import FIELD as FIELD  # noqa: PLC0414  # exported
 from environments.requirement_line import (
     PACKAGES_ONLY,
-    requirement_error,
     logical_lines,
     read_requirement,
+    requirement_error,
     split_option,
 )
 from trainhub_launch.errors import SpecError

@@ -17,7 +17,7 @@ from django.db import close_old_connections
 from environments.models import BuiltWheel, LockedFile, PackageFile
 from environments.packages.upstream import FetchFailed, download_package
 from workspaces.stored_files import blobs
-from workspaces.stored_files.blob_writer import BlobWriter
+from workspaces.stored_files.blob_writer import store_file
 
 log = logging.getLogger(__name__)
 MAX_AT_ONCE = 4
@@ -106,13 +106,12 @@ def fetch_now(file: LockedFile) -> None:
 
 
 def store_package(path: Path) -> tuple[str, int]:
-    """Stores a file that the hub itself has fetched from an address, and returns its SHA-256 and size."""
-    with path.open("rb") as file, BlobWriter() as writer:
-        while chunk := file.read(blobs.CHUNK_BYTES):
-            writer.write(chunk)
-        sha256 = writer.finish()
-    PackageFile.objects.get_or_create(sha256=sha256, defaults={"size_bytes": writer.size})
-    return sha256, writer.size
+    """Stores a file that the hub itself has fetched from an address, and returns its SHA-256 and size. `path`
+    is deleted."""
+    size = path.stat().st_size
+    sha256 = store_file(path)
+    PackageFile.objects.get_or_create(sha256=sha256, defaults={"size_bytes": size})
+    return sha256, size
 
 
 def start_fetch(file: LockedFile) -> Future[None]:
