@@ -45,15 +45,20 @@ def lock_earlier_wheels(version: EnvironmentVersion) -> str:
 
 
 def is_built_for_other(version: EnvironmentVersion) -> bool:
-    """Returns whether an earlier version of the workspace waits for exactly the same wheels."""
-    same = EnvironmentVersion.objects.filter(
+    """Returns whether an earlier version of the workspace waits for one of the same wheels."""
+    earlier = EnvironmentVersion.objects.filter(
         environment__workspace=version.environment.workspace_id,
         environment__deleted_at=None,
         state=VersionState.BUILDING,
-        draft=version.draft,
+        kind=version.kind,
         pk__lt=version.pk,
     )
-    return same.exists()
+    keys = _build_keys(version.draft)
+    return any(keys & _build_keys(draft) for draft in earlier.values_list("draft", flat=True))
+
+
+def _build_keys(draft: str) -> frozenset[str]:
+    return frozenset(package.build_key for package in read_wheel_draft(draft).packages)
 
 
 def lock_built_wheels(
