@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
+from environments.repositories.repository_address import PREFIX
+
 _ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(\[[^\]]*\])?==([^\s;\\]+)")
 _HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
 _SOURCE = re.compile(r"^\s+#\s+from\s+(\S+)", re.M)
@@ -16,9 +18,9 @@ _SIZE = re.compile(r"^\s+#\s+size\s+(\d{1,15})$", re.M)
 
 @dataclass(frozen=True)
 class LockedPackage:
-    """`name`: normalised. `index`: the address of the index or channel that has it, "" if that is not known.
-    `size`: the bytes of the file that is installed, 0 if that is not known. `installer`: "pip" or "conda";
-    `build`: of a package of conda, which has several of one version."""
+    """`name`: normalised. `index`: the address of the index, channel or repository that has it, "" if that is
+    not known. `size`: the bytes of the file that is installed, 0 if that is not known. `installer`: "pip" or
+    "conda"; `build`: of a package of conda, which has several of one version."""
 
     name: str
     version: str
@@ -27,6 +29,11 @@ class LockedPackage:
     size: int = 0
     installer: str = "pip"
     build: str = ""
+
+    @property
+    def repository(self) -> str:
+        """The address of the git repository that has it, with the commit; "" if it is from elsewhere."""
+        return self.index if self.index.startswith(PREFIX) else ""
 
     @property
     def full_version(self) -> str:

@@ -31,19 +31,29 @@ def lock_with_result(
 ) -> None:
     """Locks the version with what a node has made. `files`: the size of each file that it has uploaded for
     this, by SHA-256. Raises Unresolvable if the result is not what the version needs, or comes too late."""
-    lock = maker_of(version).accept_result(version, result, files)
+    if not _lock(version, maker_of(version).accept_result(version, result, files)):
+        raise Unresolvable(f"{version} waits for no result: somebody has canceled its build.")
+
+
+def lock_with_earlier_result(version: EnvironmentVersion) -> bool:
+    """Locks the version if other versions have brought all that it waits for. Returns whether it is so."""
+    lock = maker_of(version).earlier_result(version)
+    return bool(lock) and _lock(version, lock)
+
+
+def _lock(version: EnvironmentVersion, lock: str) -> bool:
     packages = kind_of(version).locked_packages(lock)
     building = EnvironmentVersion.objects.filter(pk=version.pk, state=VersionState.BUILDING)
-    is_locked = building.update(
+    changed_rows = building.update(
         state=VersionState.LOCKED,
         lock=lock,
         package_count=len(packages),
         download_bytes=download_bytes(packages),
         resolved_at=timezone.now(),
     )
-    if not is_locked:
-        raise Unresolvable(f"{version} waits for no result: somebody has canceled its build.")
-    wake_waiting_runs(version)
+    if changed_rows:
+        wake_waiting_runs(version)
+    return bool(changed_rows)
 
 
 def fail_building(version: EnvironmentVersion, failure: str) -> None:

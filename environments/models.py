@@ -114,8 +114,9 @@ class LockedFile(models.Model):
     of its package. `url`: where the index or channel has it, without a password; "" for a wheel that a node
     has built (`BuiltWheel`). `size_bytes`: 0 if that does not say. `is_preferred`: the one of its package
     that the usual node takes; nodes with a newer glibc may take another wheel. `is_for_build`: a wheel or
-    source distribution that only building others of the version's packages needs. `glibc`: of the node that
-    has built it, "" if the name says what it needs, or nothing is known."""
+    source distribution that only building others of the version's packages needs. `glibc`: the version that
+    a package of conda needs ("2.34"), or of the node that has built a wheel; "" if every node has it, or the
+    name of the wheel says what it needs."""
 
     version = models.ForeignKey(EnvironmentVersion, models.CASCADE, related_name="files")
     project = models.CharField(max_length=200)

@@ -6,31 +6,43 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from environments.indexes.index_address import IndexCredentials, read_index_address
+from environments.repositories.repository_address import Repository, read_repository
+from environments.requirement_line import FIELD as FIELD  # noqa: PLC0414  # exported
+from environments.requirement_line import (
+    PACKAGES_ONLY,
+    logical_lines,
+    read_requirement,
+    requirement_error,
+    split_option,
+)
 from trainhub_launch.errors import SpecError
 
-FIELD = "requirements"
 MAX_BYTES = 512 * 1024
 MAX_REQUIREMENTS = 1000
 MAX_INDEXES = 10
+MAX_REPOSITORIES = 5
 
 _HASH = re.compile(r"\s--hash=(\S*)")
 _SHA256 = re.compile(r"sha256:[0-9a-f]{64}\Z")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z")
-_COMMENT = re.compile(r"(^|\s)#.*$")
 _INDEX_OPTIONS = {
     "-i": "--index-url",
     "--index-url": "--index-url",
     "--pypi-url": "--index-url",
     "--extra-index-url": "--extra-index-url",
 }
+_EDITABLE = (
+    "remove the line. A run imports what lies beside its script; for another folder of its source, such as "
+    "src, give the run the variable PYTHONPATH=src. Name what that code needs in lines of its own"
+)
 # Option -> what to do instead.
 _REMEDIES = {
-    "-e": "put that code into the run's source folder; only packages of an index are installed here",
-    "--editable": "put that code into the run's source folder; only packages of an index are installed here",
+    "-e": _EDITABLE,
+    "--editable": _EDITABLE,
     "-r": "copy the lines of that file to this place",
     "--requirement": "copy the lines of that file to this place",
     "-c": "write its conditions as lines of their own, such as numpy<2",
@@ -44,7 +56,6 @@ _REMEDIES = {
     "--pre": "remove the line, and name the version, such as torch==2.14.0rc1",
     "--trusted-host": "remove the line, and name the index with https://",
 }
-_PACKAGES_ONLY = "name a package and its version, such as numpy==2.1.0"
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,8 @@ class RequirementList:
     """`requirements`: one for each package, without hashes. `hashes`: those that the lines allow, by the
     package's normalised name. `index_url`: instead of the hub's index, or ""; `extra_index_urls`: beside
     it. `credentials`: how the hub signs in at those addresses that name secrets. `no_binary`: the normalised
-    names of the packages that a node builds from source."""
+    names of the packages that a node builds from source. `repositories`: the git repositories that have
+    packages, by their normalised names."""
 
     requirements: tuple[str, ...]
     index_url: str = ""
@@ -60,6 +72,7 @@ class RequirementList:
     hashes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     credentials: Mapping[str, IndexCredentials] = field(default_factory=dict)
     no_binary: frozenset[str] = frozenset()
+    repositories: Mapping[str, Repository] = field(default_factory=dict)
 
     @property
     def names(self) -> frozenset[str]:
@@ -80,10 +93,10 @@ def read_requirements(text: str) -> RequirementList:
     if "\x00" in text:
         raise SpecError(FIELD, "must not contain a NUL character; remove it")
     reader = _Reader()
-    for number, line in _logical_lines(text):
+    for number, line in logical_lines(text):
         reader.read(number, line)
     if not reader.requirements:
-        raise SpecError(FIELD, f"name at least one package; {_PACKAGES_ONLY}")
+        raise SpecError(FIELD, f"name at least one package; {PACKAGES_ONLY}")
     if len(reader.requirements) > MAX_REQUIREMENTS:
         raise SpecError(
             FIELD, f"must name at most {MAX_REQUIREMENTS} packages; list only what the code imports"
@@ -95,6 +108,7 @@ def read_requirements(text: str) -> RequirementList:
         reader.hashes,
         reader.credentials,
         reader.named_sources(),
+        reader.repositories,
     )
 
 
@@ -103,10 +117,10 @@ def repeated_packages(text: str) -> dict[str, list[int]]:
     of which a marker chooses one. Raises SpecError."""
     lines: dict[str, list[int]] = {}
     marked = set()
-    for number, line in _logical_lines(text):
+    for number, line in logical_lines(text):
         if line.startswith("-"):
             continue
-        requirement = _requirement(number, _HASH.sub("", line).strip())
+        requirement = read_requirement(number, _HASH.sub("", line).strip())
         name = canonicalize_name(requirement.name)
         lines.setdefault(name, []).append(number)
         if requirement.marker is not None:
@@ -117,12 +131,12 @@ def repeated_packages(text: str) -> dict[str, list[int]]:
 def with_requirement(text: str, requirement: str) -> str:
     """Returns the text with the requirement instead of the lines that name its package, else at the end.
     Raises SpecError if it is not one."""
-    name = canonicalize_name(_requirement(1, requirement).name)
+    name = canonicalize_name(read_requirement(1, requirement).name)
     numbers = {
         number
-        for number, line in _logical_lines(text)
+        for number, line in logical_lines(text)
         if not line.startswith("-")
-        and canonicalize_name(_requirement(number, _HASH.sub("", line).strip()).name) == name
+        and canonicalize_name(read_requirement(number, _HASH.sub("", line).strip()).name) == name
     }
     lines = text.splitlines()
     result: list[str] = []
@@ -146,6 +160,7 @@ class _Reader:
         self.index_url = ""
         self.extra_index_urls: list[str] = []
         self.credentials: dict[str, IndexCredentials] = {}
+        self.repositories: dict[str, Repository] = {}
         # Normalised name of a package to build from source -> number of the line.
         self._sources: dict[str, int] = {}
         self._names: set[str] = set()
@@ -154,7 +169,9 @@ class _Reader:
         """Returns the packages to build from source. Raises SpecError for one that no line asks for."""
         for name, number in self._sources.items():
             if name not in self._names:
-                raise _wrong(number, f"--no-binary names {name}, which no line asks for; add the line {name}")
+                raise requirement_error(
+                    number, f"--no-binary names {name}, which no line asks for; add the line {name}"
+                )
         return frozenset(self._sources)
 
     def read(self, number: int, line: str) -> None:
@@ -165,29 +182,55 @@ class _Reader:
         text = _HASH.sub("", line).strip()
         for value in hashes:
             if not _SHA256.match(value):
-                raise _wrong(number, f"{value!r:.100} is not a hash; write --hash=sha256: and 64 digits")
-        requirement = _requirement(number, text)
-        self.requirements.append(text)
+                raise requirement_error(
+                    number, f"{value!r:.100} is not a hash; write --hash=sha256: and 64 digits"
+                )
+        requirement = read_requirement(number, text)
         name = canonicalize_name(requirement.name)
+        if requirement.url:
+            text = self._read_repository(number, requirement, has_hash=bool(hashes))
+        self.requirements.append(text)
         self._names.add(name)
         if hashes:
             self.hashes[name] = self.hashes.get(name, frozenset()) | frozenset(hashes)
 
+    def _read_repository(self, number: int, requirement: Requirement, *, has_hash: bool) -> str:
+        """Returns the line without a login."""
+        name = canonicalize_name(requirement.name)
+        if requirement.marker is not None:
+            raise requirement_error(
+                number, "a repository is taken without a condition; remove what follows the ';'"
+            )
+        if has_hash:
+            raise requirement_error(
+                number, "a repository has no --hash; write its whole commit after the '@' instead"
+            )
+        if name in self.repositories:
+            raise requirement_error(number, f"names a repository of {name} again; remove one of the lines")
+        if len(self.repositories) == MAX_REPOSITORIES:
+            raise requirement_error(number, f"names more than {MAX_REPOSITORIES} repositories; remove some")
+        try:
+            self.repositories[name] = repository = read_repository(requirement.url or "")
+        except ValueError as error:
+            raise requirement_error(number, str(error)) from error
+        requirement.url = repository.address()
+        return str(requirement)
+
     def _read_option(self, number: int, line: str) -> None:
-        option, value = _split_option(line)
+        option, value = split_option(line)
         if option == "--no-binary":
             self._read_no_binary(number, value)
         elif option in _INDEX_OPTIONS:
             self._read_index(number, option, value)
         elif option in _REMEDIES:
-            raise _wrong(number, f"{option} is not possible here: {_REMEDIES[option]}")
+            raise requirement_error(number, f"{option} is not possible here: {_REMEDIES[option]}")
         else:
-            raise _wrong(number, f"{option:.50} is not an option of this list; remove it")
+            raise requirement_error(number, f"{option:.50} is not an option of this list; remove it")
 
     def _read_no_binary(self, number: int, value: str) -> None:
         for name in value.replace(",", " ").split() or [""]:
             if not _NAME.match(name):
-                raise _wrong(
+                raise requirement_error(
                     number,
                     f"--no-binary {name:.50} is not possible here; name packages: --no-binary horovod",
                 )
@@ -197,65 +240,14 @@ class _Reader:
         try:
             url, credentials = read_index_address(value)
         except ValueError as error:
-            raise _wrong(number, str(error)) from error
+            raise requirement_error(number, str(error)) from error
         if credentials is not None:
             self.credentials[url] = credentials
         if _INDEX_OPTIONS[option] == "--extra-index-url":
             self.extra_index_urls.append(url)
         elif self.index_url:
-            raise _wrong(number, "--index-url is given twice; write --extra-index-url for more")
+            raise requirement_error(number, "--index-url is given twice; write --extra-index-url for more")
         else:
             self.index_url = url
         if len(self.extra_index_urls) > MAX_INDEXES:
-            raise _wrong(number, f"names more than {MAX_INDEXES} indexes; remove some")
-
-
-def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Returns the lines that are neither empty nor comments, each with its number; a line that ends with a
-    backslash goes on in the next one, as in pip."""
-    lines: list[tuple[int, str]] = []
-    partial, start = "", 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        start = start or number
-        if line.endswith("\\") and not line.lstrip().startswith("#"):
-            partial += f"{line[:-1]} "
-            continue
-        whole = _COMMENT.sub("", partial + line).strip()
-        if whole:
-            lines.append((start, whole))
-        partial, start = "", 0
-    whole = _COMMENT.sub("", partial).strip()
-    return [*lines, (start, whole)] if whole else lines
-
-
-def _split_option(line: str) -> tuple[str, str]:
-    """Returns the option and its value of `--name value`, `--name=value` or `-xvalue`."""
-    match = re.match(r"(--[A-Za-z-]+)(?:\s*=\s*|\s+|$)(.*)\Z", line) or re.match(
-        r"(-[A-Za-z])\s*(.*)\Z", line
-    )
-    return (match[1], match[2].strip()) if match else (line.split(maxsplit=1)[0], "")
-
-
-def _requirement(number: int, text: str) -> Requirement:
-    if re.match(r"git\+|hg\+|svn\+|bzr\+", text) or "git+" in text:
-        raise _wrong(number, f"a repository cannot be installed here; {_PACKAGES_ONLY}, from an index")
-    if re.match(r"[./~]|[A-Za-z]:\\|file:", text) or re.search(
-        r"\.(whl|tar\.gz|zip)\Z", text.split(" ", maxsplit=1)[0]
-    ):
-        raise _wrong(
-            number,
-            f"a file or folder is not on the hub; put it into the run's source folder, or {_PACKAGES_ONLY}",
-        )
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement as error:
-        raise _wrong(number, f"{text!r:.100} is not a requirement; {_PACKAGES_ONLY}") from error
-    if requirement.url:
-        raise _wrong(
-            number, f"an address of a file cannot be installed here; {_PACKAGES_ONLY}, from an index"
-        )
-    return requirement
-
-
-def _wrong(number: int, message: str) -> SpecError:
-    return SpecError(FIELD, f"line {number}: {message}")
+            raise requirement_error(number, f"names more than {MAX_INDEXES} indexes; remove some")

@@ -11,12 +11,14 @@ from django.utils import timezone
 
 from clusters.task_messages import send_task_soon
 from environments import made_versions
-from environments.conda.solver_process import GLIBC
 from environments.conda.solver_process import MAX_S as SOLVING_S
+from environments.conda.solver_process import MAX_SOLUTIONS
 from environments.errors import NeedsNode, Unresolvable
 from environments.kinds.all_kinds import kind_of
 from environments.lock_file import download_bytes
 from environments.models import EnvironmentVersion
+from environments.repositories.git_process import MAX_S as REPOSITORY_S
+from environments.requirement_list import MAX_REPOSITORIES
 from environments.resolving.uv_process import MAX_S, PLATFORMS
 from environments.states import VersionState
 from workspaces.task_names import TaskName
@@ -24,8 +26,10 @@ from workspaces.task_names import TaskName
 log = logging.getLogger(__name__)
 MAX_AT_ONCE = 2
 MAX_ATTEMPTS = 3
-# The worker has died: for each platform, uv is ended after MAX_S seconds, and the solver of conda before it.
-ABANDONED_AFTER = timedelta(seconds=len(PLATFORMS) * MAX_S + len(GLIBC) * SOLVING_S + 60)
+# The worker has died: for each platform, uv is ended after MAX_S seconds, and the solver of conda or the
+# fetching of repositories before it.
+BEFORE_UV_S = max(MAX_SOLUTIONS * SOLVING_S, MAX_REPOSITORIES * REPOSITORY_S)
+ABANDONED_AFTER = timedelta(seconds=len(PLATFORMS) * MAX_S + BEFORE_UV_S + 60)
 
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
 

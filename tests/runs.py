@@ -19,12 +19,12 @@ def zipped(files: Mapping[str, str]) -> bytes:
     return buffer.getvalue()
 
 
-def submit(hub: Hub, script: str, **spec: Any) -> str:
-    """Submit `script` as train.py in the interpreter of the node; the run's id."""
+def submit(hub: Hub, script: str, files: Mapping[str, str] | None = None, **spec: Any) -> str:
+    """Submit `script` as train.py, with more files of its source, in the interpreter of the node; the run's
+    id."""
+    source_zip = zipped({"train.py": script, **(files or {})})
     with hub.client() as client:
-        snapshot = client.post(
-            "/api/v1/snapshots/", files={"file": ("source.zip", zipped({"train.py": script}))}
-        )
+        snapshot = client.post("/api/v1/snapshots/", files={"file": ("source.zip", source_zip)})
         assert snapshot.status_code in (200, 201), snapshot.text
         source = {"type": "snapshot", "id": snapshot.json()["id"]}
         answer = client.post(

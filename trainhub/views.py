@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFilesSent
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import defaults
@@ -49,6 +49,13 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
             if not who.user.password_is_one_time:
                 request.principal = who  # type: ignore[attr-defined]
     return defaults.page_not_found(request, exception)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Says of a form that is too large how much there may be. Does not read the form again."""
+    if isinstance(exception, RequestDataTooBig | TooManyFilesSent):
+        return render(request, "413.html", {"limit": settings.DATA_UPLOAD_MAX_MEMORY_SIZE}, status=413)
+    return defaults.bad_request(request, exception)
 
 
 @lru_cache(maxsize=1)

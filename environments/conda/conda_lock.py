@@ -4,6 +4,7 @@ pip installs on top."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -12,6 +13,9 @@ from environments.lock_file import LockedPackage, read_lock
 
 FORMAT = 1
 PLATFORM = "linux-64"
+# Every node has it: Python itself needs it.
+USUAL_GLIBC = [2, 17]
+_GLIBC = re.compile(r"__glibc\s.*?>=?\s*(\d{1,3}(?:\.\d{1,4}){1,3})")
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,13 @@ class CondaPackage:
     sha256: str
     size: int
     site_packages: str = ""
+
+    @property
+    def glibc(self) -> str:
+        """The oldest version of glibc with which it works ("2.34"); "" if every node has it."""
+        matches = (_GLIBC.match(need) for need in self.depends)
+        newer = (match[1] for match in matches if match and _numbers(match[1]) > USUAL_GLIBC)
+        return max(newer, key=_numbers, default="")
 
     @property
     def is_module(self) -> bool:
@@ -113,3 +124,7 @@ def conda_packages(records: Iterable[Mapping[str, Any]]) -> tuple[CondaPackage, 
             )
         )
     return tuple(sorted(packages, key=lambda package: package.name))
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]

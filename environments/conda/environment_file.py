@@ -10,6 +10,7 @@ from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from environments.conda.channel_list import DEFAULT_CHANNEL, channel_urls
 from environments.conda.safe_yaml import compose_yaml, error_at, node_line
+from environments.repositories.repository_address import PREFIX
 from environments.requirement_list import RequirementList, read_requirements
 from trainhub_launch.errors import SpecError
 
@@ -135,7 +136,7 @@ class _DependencyReader:
         if not self._pip:
             return None
         for number, text in self._pip:
-            if text.lstrip().startswith("--no-binary"):
+            if text.lstrip().startswith("--no-binary") or f"{PREFIX}http" in text:
                 raise SpecError(
                     FIELD,
                     f"line {number}: nothing below 'pip:' is built from source; remove the line, or make "

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 import tempfile
-import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from environments.errors import Unresolvable
 from environments.models import EnvironmentVersion
 from environments.requirement_list import RequirementList
 from environments.resolving.requirements import resolve_requirements
+from environments.resolving.stand_in_wheels import write_stand_in
 
 MARK = "conda"
 # conda's name -> pip's, where they differ.
@@ -42,7 +40,8 @@ def lock_pip_part(version: EnvironmentVersion, requirements: RequirementList, co
     with tempfile.TemporaryDirectory(prefix="trainhub-conda-") as name:
         folder = Path(name)
         for package, number in provided.items():
-            _write_wheel(folder, package, number)
+            # Without requirements: conda has solved these already.
+            write_stand_in(folder, package, number)
         constraints = folder / "constraints.txt"
         constraints.write_text("".join(f"{package}=={number}\n" for package, number in provided.items()))
         try:
@@ -82,22 +81,3 @@ def _provided(packages: Iterable[CondaPackage]) -> dict[str, str]:
         mark = f".{MARK}" if version.local else f"+{MARK}"
         provided[canonicalize_name(PIP_NAMES.get(package.name, package.name))] = f"{version}{mark}"
     return provided
-
-
-def _write_wheel(folder: Path, name: str, version: str) -> None:
-    """Writes a wheel without content or requirements: conda has solved these already."""
-    stem = f"{name.replace('-', '_')}-{version}"
-    information = f"{stem}.dist-info"
-    files = {
-        f"{information}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
-        f"{information}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    record = [f"{path},sha256={_digest(text)},{len(text)}" for path, text in files.items()]
-    files[f"{information}/RECORD"] = "\n".join((*record, f"{information}/RECORD,,", ""))
-    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
-        for path, text in files.items():
-            wheel.writestr(path, text)
-
-
-def _digest(text: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

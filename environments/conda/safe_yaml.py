@@ -51,7 +51,9 @@ def _check_events(text: str, field: str) -> None:
             )
         tag = getattr(event, "tag", None)
         if tag is not None:
-            raise SpecError(field, f"line {line}: the tag {tag!r:.60} is not possible here; remove it")
+            # As people write it.
+            shown = tag.replace("tag:yaml.org,2002:", "!!")
+            raise SpecError(field, f"line {line}: the tag {shown!r:.60} is not possible here; remove it")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

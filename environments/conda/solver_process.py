@@ -21,8 +21,11 @@ from environments.resolving.limited_process import ProcessLimits, read_start, ru
 
 # Not imported here: rattler must not be loaded into a process of the hub.
 SOLVER = Path(__file__).with_name("solver.py")
-# Packages for the first one also run on nodes with an old glibc; some need the other.
-GLIBC = ("2.28", "2.39")
+# Where no node of the workspace has reported its own: packages for this also run on nodes with an old glibc.
+USUAL_GLIBC = "2.28"
+# Taken if a package has nothing for the first one.
+NEWEST_GLIBC = "2.39"
+MAX_SOLUTIONS = 2
 # What every x86-64 Linux that TrainHub supports has.
 MACHINE = {"__unix": "0", "__linux": "4.18", "__archspec": "1"}
 MAX_S = 90
@@ -33,15 +36,16 @@ MAX_RESULT_BYTES = 16 * 2**20
 MAX_MESSAGE_BYTES = 64 * 1024
 
 
-def solve_environment(source: EnvironmentFile) -> CondaLock:
-    """Returns the lock of the packages of conda that the file names, without those of pip. Raises
-    Unresolvable."""
+def solve_environment(source: EnvironmentFile, oldest_glibc: str = "") -> CondaLock:
+    """Returns the lock of the packages of conda that the file names, without those of pip. `oldest_glibc`:
+    that of the nodes, "" if it is not known. Raises Unresolvable."""
     try:
         check_channels(source.channels)
     except IndexRefused as error:
         raise Unresolvable(f"{error}.") from error
     own = dict(source.virtual_packages)
-    for glibc in GLIBC if "__glibc" not in own else ("",):
+    choices = dict.fromkeys((oldest_glibc or USUAL_GLIBC, NEWEST_GLIBC))
+    for glibc in choices if "__glibc" not in own else ("",):
         machine = {**MACHINE, **({"__glibc": glibc} if glibc else {}), **own}
         result = _run(source, machine)
         if "__glibc" not in result.get("message", ""):

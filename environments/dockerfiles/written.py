@@ -44,6 +44,8 @@ def _pip_packages(lines: Iterable[str]) -> tuple[str, ...]:
         parsed = read_requirements(text)
     except SpecError as error:
         raise SpecError(PIP_FIELD, error.message) from error
+    if parsed.repositories:
+        raise SpecError(PIP_FIELD, "a repository needs git in the image; write a RUN line that installs both")
     if parsed.index_url or parsed.extra_index_urls or "--hash" in text:
         raise SpecError(
             PIP_FIELD, "name packages only; write options of pip into the RUN line of the Dockerfile"

@@ -1,5 +1,5 @@
-"""Reads the address of a package index, in which secrets may stand for its user and password, as pip's
-requirements files have it: `https://user:${NAME}@host/simple`."""
+"""Reads the address of a package index or a repository, in which secrets may stand for its user and password,
+as pip's requirements files have it: `https://user:${NAME}@host/simple`."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class IndexCredentials:
         return IndexCredentials(filled(self.username), filled(self.password))
 
 
-def read_index_address(text: str) -> tuple[str, IndexCredentials | None]:
+def read_index_address(text: str, subject: str = "an index") -> tuple[str, IndexCredentials | None]:
     """Returns the address without what stands before its host, and the credentials that stand there, if any.
-    Raises ValueError with a sentence."""
+    `subject`: what is there. Raises ValueError with a sentence."""
     try:
         parts: SplitResult | None = urlsplit(text)
         has_port = parts is not None and parts.port != 0
     except ValueError:
         parts, has_port = None, False
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or not has_port:
-        raise ValueError("the address of an index must be an http:// or https:// address")
+        raise ValueError(f"the address of {subject} must be an http:// or https:// address")
     user_info, separator, host = parts.netloc.rpartition("@")
     url = parts._replace(netloc=host).geturl()
     if (
@@ -52,21 +52,23 @@ def read_index_address(text: str) -> tuple[str, IndexCredentials | None]:
         or not url.isprintable()
         or re.search(r"[\s\"'$\\#]", url)
     ):
-        raise ValueError(f"the address of an index must have at most {MAX_URL_LENGTH} plain characters")
-    return url, _credentials(user_info) if separator else None
+        raise ValueError(f"the address of {subject} must have at most {MAX_URL_LENGTH} plain characters")
+    return url, _credentials(user_info, subject) if separator else None
 
 
-def _credentials(user_info: str) -> IndexCredentials:
+def _credentials(user_info: str, subject: str) -> IndexCredentials:
     username, separator, password = user_info.partition(":")
     is_token = bool(_SECRET.fullmatch(username)) and not password
     if is_token:
         return IndexCredentials(username, "")
     if not separator or not _SECRET.fullmatch(password):
         raise ValueError(
-            "the address of an index must not hold a password, which everybody here could read; store it as "
-            "a secret of the workspace at /settings/secrets/ and write ${NAME} with the secret's name in its "
-            "place, such as https://user:${INDEX_PASSWORD}@host/simple"
+            f"the address of {subject} must not hold a password, which everybody here could read; store it "
+            "as a secret of the workspace at /settings/secrets/ and write ${NAME} with the secret's name in "
+            "its place, such as https://user:${PASSWORD}@host/path"
         )
     if not (_SECRET.fullmatch(username) or _USER.match(username)):
-        raise ValueError("the user of an index must have at most 100 letters, digits, '.', '_', '-' and '+'")
+        raise ValueError(
+            f"the user of {subject} must have at most 100 letters, digits, '.', '_', '-' and '+'"
+        )
     return IndexCredentials(unquote(username), password)

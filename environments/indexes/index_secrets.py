@@ -1,4 +1,5 @@
-"""The values of the secrets with which the hub signs in at the package indexes of a version."""
+"""The values of the secrets with which the hub signs in at the package indexes and repositories of a
+version."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ class SecretRefused(Exception):
 def index_credentials(
     version: EnvironmentVersion, credentials: Mapping[str, IndexCredentials]
 ) -> dict[str, IndexCredentials]:
-    """Returns the credentials with the values of the workspace's secrets, by the address of the index, and
-    records their use by the version. Raises SecretRefused.
+    """Returns the credentials with the values of the workspace's secrets, by the address for which they are,
+    and records their use by the version. Raises SecretRefused.
 
     Never a person's own secret: everybody of the workspace uses what is resolved with it."""
     names = frozenset[str]().union(*(item.secret_names for item in credentials.values()))
@@ -42,7 +43,7 @@ def index_credentials(
     except MissingSecret as error:
         listed = ", ".join(sorted(names))
         raise SecretRefused(
-            f"An index of the requirements needs the secret {listed}, and the workspace has no such secret "
+            f"An address in the requirements needs the secret {listed}, and the workspace has no such secret "
             "for all its members. An owner stores it at /settings/secrets/; then make the version again."
         ) from error
     except SecretsUnavailable as error:

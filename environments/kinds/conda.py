@@ -18,6 +18,7 @@ from environments.errors import Unresolvable
 from environments.lock_file import LockedPackage, pins_of
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import record_conda_packages
+from environments.packages.glibc_needs import oldest_glibc
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from trainhub_launch.machine import CONDA
@@ -49,7 +50,7 @@ class CondaKind:
 
     def make_lock(self, version: EnvironmentVersion) -> str:
         source = read_environment_file(version.source)
-        lock = solve_environment(source)
+        lock = solve_environment(source, oldest_glibc(version.environment.workspace))
         if not lock.python:
             raise Unresolvable(
                 "The packages contain no Python, with which runs start. Add it to the dependencies, such as "

@@ -72,6 +72,13 @@ class DockerfileKind:
     def has_file(self, version: EnvironmentVersion, sha256: str) -> bool:
         return has_part(version, sha256)
 
+    def earlier_result(self, version: EnvironmentVersion) -> str:  # noqa: ARG002
+        return ""
+
+    def awaits_other(self, version: EnvironmentVersion) -> bool:  # noqa: ARG002
+        # Each has an image of its own: the same lines may fetch something else the next time.
+        return False
+
     def accept_result(
         self, version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]
     ) -> str:

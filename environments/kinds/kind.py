@@ -54,6 +54,13 @@ class Maker(Protocol):
         """Returns whether the version may use a file that the hub has stored before, so that the node need
         not upload it."""
 
+    def earlier_result(self, version: EnvironmentVersion) -> str:
+        """Returns the text of the lock if what nodes have made for other versions meanwhile is all that this
+        one waits for, else ""."""
+
+    def awaits_other(self, version: EnvironmentVersion) -> bool:
+        """Returns whether a node makes the same for another version, whose result this one then uses."""
+
     def accept_result(
         self, version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]
     ) -> str:

@@ -19,7 +19,13 @@ from environments.projects.source_text import (
 )
 from environments.requirement_list import FIELD, read_requirements
 from environments.resolving.project_lock import lock_project
-from environments.source_builds.wheel_maker import has_built_wheel, lock_built_wheels, lock_requirements
+from environments.source_builds.wheel_maker import (
+    has_built_wheel,
+    is_built_for_other,
+    lock_built_wheels,
+    lock_earlier_wheels,
+    lock_requirements,
+)
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
 from trainhub_launch.machine import WHEEL_BUILDS
@@ -73,6 +79,12 @@ class PipKind:
 
     def has_file(self, version: EnvironmentVersion, sha256: str) -> bool:
         return has_built_wheel(version, sha256)
+
+    def earlier_result(self, version: EnvironmentVersion) -> str:
+        return lock_earlier_wheels(version)
+
+    def awaits_other(self, version: EnvironmentVersion) -> bool:
+        return is_built_for_other(version)
 
     def accept_result(
         self, version: EnvironmentVersion, result: Mapping[str, Any], files: Mapping[str, int]

@@ -117,6 +117,7 @@ def record_conda_packages(version: EnvironmentVersion, packages: Iterable[CondaP
             size_bytes=package.size,
             is_preferred=True,
             is_conda=True,
+            glibc=package.glibc,
         )
         for package in packages
         if len(package.file) <= MAX_FILENAME

@@ -10,12 +10,14 @@ from collections import OrderedDict
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from django.db import close_old_connections
 
 from environments.models import BuiltWheel, LockedFile, PackageFile
 from environments.packages.upstream import FetchFailed, download_package
 from workspaces.stored_files import blobs
+from workspaces.stored_files.blob_writer import store_file
 
 log = logging.getLogger(__name__)
 MAX_AT_ONCE = 4
@@ -101,6 +103,15 @@ def fetch_now(file: LockedFile) -> None:
     size = download_package(file)
     PackageFile.objects.get_or_create(sha256=file.sha256, defaults={"size_bytes": size})
     log.info("Fetched %s (%d bytes)", file.filename, size)
+
+
+def store_package(path: Path) -> tuple[str, int]:
+    """Stores a file that the hub itself has fetched from an address, and returns its SHA-256 and size. `path`
+    is deleted."""
+    size = path.stat().st_size
+    sha256 = store_file(path)
+    PackageFile.objects.get_or_create(sha256=sha256, defaults={"size_bytes": size})
+    return sha256, size
 
 
 def start_fetch(file: LockedFile) -> Future[None]:

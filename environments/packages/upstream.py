@@ -22,7 +22,10 @@ from environments.indexes.index_policy import PORTS, IndexRefused, check_address
 from environments.indexes.index_secrets import SecretRefused
 from environments.indexes.index_settings import read_hub_pip_settings
 from environments.models import LockedFile
-from environments.packages.private_indexes import index_login
+from environments.packages.private_logins import index_login, named_repository, repository_login
+from environments.repositories.commit_archive import open_commit_archive
+from environments.repositories.git_process import RepositoryFailed
+from environments.repositories.repository_address import PREFIX, read_repository
 from workspaces.stored_files import blobs
 from workspaces.stored_files.blob_writer import BlobWriter
 
@@ -73,8 +76,8 @@ def _download(file: LockedFile) -> int:
     except blobs.BlobError as error:
         place = "channel" if file.is_conda else "index"
         raise FetchFailed(
-            f"the {place} has another file of that name now: its hash is not the locked one; make a new "
-            "version of the environment"
+            f"the {place} has another file of that name: its hash is not the one of the lock; lock it "
+            "again, and make a new version of the environment"
         ) from error
     except OSError as error:
         if error.errno in blobs.DISK_FULL:
@@ -90,6 +93,10 @@ def _pieces(file: LockedFile) -> Iterator[Iterator[bytes]]:
         with _open_in_channel(file.url, path) if file.is_conda else _open_in_index(path) as local:
             yield iter(lambda: local.read(blobs.CHUNK_BYTES), b"")
         return
+    if file.url.startswith(PREFIX):
+        with _open_commit(file) as local:
+            yield iter(lambda: local.read(blobs.CHUNK_BYTES), b"")
+        return
     try:
         with (
             httpx.Client(verify=_trust(_settings().get("cert", "")), timeout=SILENCE_S) as client,
@@ -99,6 +106,22 @@ def _pieces(file: LockedFile) -> Iterator[Iterator[bytes]]:
     except httpx.HTTPError as error:
         reason = str(error).rstrip(".") or f"it was silent for {SILENCE_S:.0f} seconds"
         raise _Temporary(f"{parts.hostname} does not answer: {reason}") from error
+
+
+@contextmanager
+def _open_commit(file: LockedFile) -> Iterator[BinaryIO]:
+    """Opens the archive of a commit that has been removed from the hub since."""
+    repository = read_repository(file.url)
+    named = named_repository(file.version, file.project)
+    try:
+        login = repository_login(file.version, named) if named is not None else None
+        with (
+            open_commit_archive(repository, login, file.project.replace("-", "_")) as archive,
+            archive.path.open("rb") as local,
+        ):
+            yield local
+    except (RepositoryFailed, SecretRefused) as error:
+        raise FetchFailed(str(error).rstrip(".")) from error
 
 
 @contextmanager

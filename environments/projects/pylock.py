@@ -106,7 +106,7 @@ def _package(entry: Mapping[str, Any], python: str, file: str) -> LockedPackage:
         if entry.get(key):
             raise ValueError(f"{file}: {name} {words}; {_REMEDY}.")
     ranks = _tag_ranks(python)
-    wheels = sorted(_wheels(entry, ranks), key=lambda wheel: wheel.rank)
+    wheels = sorted(_wheels(entry, ranks, name, version, file), key=lambda wheel: wheel.rank)
     if not wheels:
         raise ValueError(
             f"{file}: {name} {version} has no wheel for Python {python} on Linux (x86-64), and packages "
@@ -129,21 +129,29 @@ def _identity(entry: Mapping[str, Any], file: str) -> tuple[str, str, str]:
         raise ValueError(f"{file}: {entry.get('name')!r:.50} cannot be installed: {error!s:.200}.") from error
 
 
-def _wheels(entry: Mapping[str, Any], ranks: Mapping[Tag, int]) -> Iterable[_Wheel]:
-    """Yields those wheels of the package that fit."""
+def _wheels(
+    entry: Mapping[str, Any], ranks: Mapping[Tag, int], name: str, version: str, file: str
+) -> Iterable[_Wheel]:
+    """Yields those wheels of the package that fit. Raises ValueError for one that is of another package or
+    has no hash: nodes would refuse it."""
     for wheel in entry.get("wheels", []):
         filename = str(wheel.get("name", "")) or unquote(
             urlsplit(str(wheel.get("url", ""))).path.rpartition("/")[2]
         )
         try:
-            tags = parse_wheel_filename(filename)[3]
+            project, number, _, tags = parse_wheel_filename(filename)
         except InvalidWheelFilename:
             continue
         rank = min((ranks[tag] for tag in tags if tag in ranks), default=None)
+        if rank is None:
+            continue
+        if project != name or number != Version(version):
+            raise ValueError(f"{file}: {filename:.150} is no wheel of {name} {version}; lock it again.")
         sha256 = wheel.get("hashes", {}).get("sha256")
-        if rank is not None and isinstance(sha256, str) and _SHA256.match(sha256):
-            size = wheel.get("size")
-            yield _Wheel(sha256, size if isinstance(size, int) else 0, rank)
+        if not isinstance(sha256, str) or not _SHA256.match(sha256):
+            raise ValueError(f"{file}: {filename:.150} has no SHA-256 of 64 digits there; lock it again.")
+        size = wheel.get("size")
+        yield _Wheel(sha256, size if isinstance(size, int) else 0, rank)
 
 
 def _tag_ranks(python: str) -> dict[Tag, int]:

@@ -76,8 +76,8 @@ def accept_wheels(
         wheel = by_project.get(package.name)
         if wheel is None:
             raise Unresolvable(f"The node has built no wheel of {package.name}. Build the version again.")
-        _check_wheel(wheel, package, version.python, locked)
-        rows.append(_row(version, package, wheel, record))
+        number = _check_wheel(wheel, package, version.python, locked)
+        rows.append(_row(version, package, wheel, number, record))
     with transaction.atomic():
         BuiltWheel.objects.bulk_create(rows)
         return _lock_with(version, draft, rows)
@@ -92,13 +92,17 @@ def _find_built(version: EnvironmentVersion, package: PackageBuild) -> BuiltWhee
 
 
 def _row(
-    version: EnvironmentVersion, package: PackageBuild, wheel: UploadedWheel, record: BuildRecord
+    version: EnvironmentVersion,
+    package: PackageBuild,
+    wheel: UploadedWheel,
+    number: str,
+    record: BuildRecord,
 ) -> BuiltWheel:
     return BuiltWheel(
         workspace=version.environment.workspace,
         version=version,
         project=package.name,
-        project_version=package.version,
+        project_version=number,
         filename=wheel.filename,
         sha256=wheel.sha256,
         size_bytes=wheel.size_bytes,
@@ -129,11 +133,16 @@ def _lock_with(version: EnvironmentVersion, draft: WheelDraft, wheels: Collectio
     )
     # Drafts of the former release may lack the last end of a line.
     lock = f"{draft.lock}\n" if draft.lock and not draft.lock.endswith("\n") else draft.lock
+    origins = {package.name: package.origin for package in draft.packages}
     return lock + "".join(
         write_lock(
             [
                 LockedPackage(
-                    wheel.project, wheel.project_version, (f"sha256:{wheel.sha256}",), size=wheel.size_bytes
+                    wheel.project,
+                    wheel.project_version,
+                    (f"sha256:{wheel.sha256}",),
+                    origins[wheel.project],
+                    wheel.size_bytes,
                 )
             ]
         )
@@ -149,10 +158,11 @@ def _project_of(wheel: UploadedWheel) -> str:
         return ""
 
 
-def _check_wheel(wheel: UploadedWheel, package: PackageBuild, python: str, locked: Mapping[str, str]) -> None:
-    """Raises Unresolvable if the wheel is another one, or needs what the lock lacks."""
-    name, version = package.name, package.version
+def _check_wheel(wheel: UploadedWheel, package: PackageBuild, python: str, locked: Mapping[str, str]) -> str:
+    """Returns the version of the wheel. Raises Unresolvable if it is another one, or needs what the lock
+    lacks."""
     metadata = _read(wheel, python)
+    name, version = package.name, str(metadata.version) if package.is_version_built else package.version
     is_same = canonicalize_name(metadata.name) == name and metadata.version == Version(version)
     if not is_same or parse_wheel_filename(wheel.filename)[1] != Version(version):
         raise Unresolvable(f"The source of {name} {version} builds a wheel of another name or version.")
@@ -167,6 +177,7 @@ def _check_wheel(wheel: UploadedWheel, package: PackageBuild, python: str, locke
             f"{name} {version} needs {', '.join(missing)}, as only its build shows. Add it to the "
             "requirements."
         )
+    return version
 
 
 def _read(wheel: UploadedWheel, python: str) -> _WheelMetadata:

@@ -17,7 +17,8 @@ class PackageBuild:
     those that the node must have, each with the Debian package that has it. `compiler_flags`: what the C++
     compiler gets behind its own arguments, where these match a pattern: (patterns, flags). `checks`: Python
     code that must run in an environment with the wheel. `build_key`: the SHA-256 of all that goes into the
-    wheel."""
+    wheel. `origin`: the repository with the commit from which the source is, "" for one of an index.
+    `is_version_built`: the wheel has the real version, which its source does not show."""
 
     name: str
     version: str
@@ -28,6 +29,8 @@ class PackageBuild:
     programs: Sequence[tuple[str, str]] = ()
     compiler_flags: Sequence[tuple[Sequence[str], Sequence[str]]] = ()
     checks: Sequence[str] = ()
+    origin: str = ""
+    is_version_built: bool = False
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ from environments.resolving.requirements import ResolvedRequirements, resolve_wi
 from environments.resolving.uv_process import SourcePackage
 from environments.source_builds.draft import PackageBuild, WheelDraft
 from environments.source_builds.recipe import Recipe, recipe_for, recipes_of
+from environments.source_builds.repository_sources import (
+    RepositorySource,
+    fetch_repository_source,
+    stand_in_folder,
+)
 from environments.source_builds.source_metadata import (
     SourceMetadata,
     UnreadableSource,
@@ -43,19 +48,21 @@ MAX_SOURCE_PACKAGES = 10
 
 @dataclass(frozen=True)
 class _Source:
-    """A package to build: its source distribution, its version, what that needs, and the recipe, if any."""
+    """A package to build: its source distribution, its version, what that needs, the recipe, if any, and
+    where it is from, if not from an index."""
 
     file: PackageAddress
     version: str
     metadata: SourceMetadata
     recipe: Recipe | None
+    repository: RepositorySource | None = None
 
 
 def source_packages(requirements: RequirementList) -> tuple[str, ...]:
-    """Returns the packages that are built from source: those that a line `--no-binary` names, and those that
-    have a recipe, because they have no wheels."""
+    """Returns the packages that are built from source: those that a line `--no-binary` names, those of
+    repositories, and those that have a recipe, because they have no wheels."""
     with_recipe = {name for name in requirements.names if recipes_of(name)}
-    return tuple(sorted(requirements.no_binary | with_recipe))
+    return tuple(sorted(requirements.no_binary | requirements.repositories.keys() | with_recipe))
 
 
 def plan_source_builds(
@@ -68,8 +75,7 @@ def plan_source_builds(
             f"At most {MAX_SOURCE_PACKAGES} packages of a version are built from source, not {len(names)}."
         )
     sources = [_find_source(version, requirements, name) for name in names]
-    pinned = _with_versions(requirements, sources)
-    resolved = resolve_with_sources(version, pinned, [_as_uv_package(source) for source in sources])
+    resolved = _resolve_others(version, requirements, sources)
     locked = _locked_versions(resolved.lock)
     for source in sources:
         _check_frameworks(source, locked)
@@ -83,8 +89,29 @@ def plan_source_builds(
     return WheelDraft(resolved.lock, build_lock, packages)
 
 
+def _resolve_others(
+    version: EnvironmentVersion, requirements: RequirementList, sources: Sequence[_Source]
+) -> ResolvedRequirements:
+    """Returns the lock of everything that is not built, which fits what the sources need."""
+    repositories = [source.repository for source in sources if source.repository is not None]
+    packages = [_as_uv_package(source) for source in sources if source.repository is None]
+    pinned = _with_versions(requirements, sources)
+    if not repositories:
+        return resolve_with_sources(version, pinned, packages)
+    with stand_in_folder(repositories) as folder:
+        more = {"UV_FIND_LINKS": str(folder)}
+        resolved = resolve_with_sources(version, pinned, packages, more=more)
+    names = frozenset(source.file.project for source in repositories)
+    return replace(resolved, lock=without_packages(resolved.lock, names))
+
+
 def _find_source(version: EnvironmentVersion, requirements: RequirementList, name: str) -> _Source:
     """Returns the source distribution that the requirements of this package mean."""
+    if name in requirements.repositories:
+        source = fetch_repository_source(version, name, requirements.repositories[name])
+        recipe = recipe_for(name, source.version)
+        source = replace(source, metadata=_with_recipe(source.metadata, recipe))
+        return _Source(source.file, source.version, source.metadata, recipe, source)
     lines = tuple(
         text for text in requirements.requirements if canonicalize_name(Requirement(text).name) == name
     )
@@ -105,8 +132,7 @@ def _find_source(version: EnvironmentVersion, requirements: RequirementList, nam
         )
     recipe = recipe_for(name, number)
     if recipe is not None:
-        metadata = SourceMetadata(recipe.dependencies, (), recipe.build_requirements)
-        return _Source(file, number, metadata, recipe)
+        return _Source(file, number, _with_recipe(SourceMetadata((), (), ()), recipe), recipe)
     if name not in requirements.no_binary:
         known = ", ".join(str(item.versions) for item in recipes_of(name))
         raise Unresolvable(
@@ -114,6 +140,14 @@ def _find_source(version: EnvironmentVersion, requirements: RequirementList, nam
             f"Choose one of them, or add the line --no-binary {name} to try this one."
         )
     return _Source(file, number, _read_metadata(version, file), None)
+
+
+def _with_recipe(metadata: SourceMetadata, recipe: Recipe | None) -> SourceMetadata:
+    if recipe is None:
+        return metadata
+    return replace(
+        metadata, dependencies=recipe.dependencies, extras=(), build_requirements=recipe.build_requirements
+    )
 
 
 def _read_metadata(version: EnvironmentVersion, file: PackageAddress) -> SourceMetadata:
@@ -129,9 +163,23 @@ def _read_metadata(version: EnvironmentVersion, file: PackageAddress) -> SourceM
 def _with_versions(requirements: RequirementList, sources: Sequence[_Source]) -> RequirementList:
     """Returns the requirements with the versions of the sources. Their hashes have been checked."""
     names = {source.file.project for source in sources}
-    pins = tuple(f"{source.file.project}=={source.version}" for source in sources)
+    pins = tuple(f"{source.file.project}=={_resolved_version(source)}" for source in sources)
     hashes = {name: values for name, values in requirements.hashes.items() if name not in names}
-    return replace(requirements, requirements=(*requirements.requirements, *pins), hashes=hashes)
+    lines = map(_without_address, requirements.requirements)
+    return replace(requirements, requirements=(*lines, *pins), hashes=hashes)
+
+
+def _resolved_version(source: _Source) -> str:
+    return source.version if source.repository is None else source.repository.marked_version
+
+
+def _without_address(text: str) -> str:
+    """Returns the requirement without the repository that it names."""
+    requirement = Requirement(text)
+    if not requirement.url:
+        return text
+    requirement.url = None
+    return str(requirement)
 
 
 def _as_uv_package(source: _Source) -> SourcePackage:
@@ -176,12 +224,13 @@ def _fits(requirement: Requirement, locked: Mapping[str, str]) -> bool:
 def _package_build(
     source: _Source, version: EnvironmentVersion, build_lock: str, locked: Mapping[str, str]
 ) -> PackageBuild:
-    recipe, file = source.recipe, source.file
+    recipe, file, repository = source.recipe, source.file, source.repository
     content = (
         version.python,
         file.sha256,
         recipe.digest if recipe is not None else "",
         _contents(build_lock),
+        *((repository.origin, repository.variables) if repository is not None else ()),
     )
     package = PackageBuild(
         name=file.project,
@@ -190,11 +239,18 @@ def _package_build(
         sha256=file.sha256,
         build_key=hashlib.sha256(json.dumps(content).encode()).hexdigest(),
     )
+    if repository is not None:
+        package = replace(
+            package,
+            variables=repository.variables,
+            origin=repository.origin,
+            is_version_built=repository.is_version_built,
+        )
     if recipe is None:
         return package
     return replace(
         package,
-        variables=recipe.build_variables(locked),
+        variables={**package.variables, **recipe.build_variables(locked)},
         programs=tuple((program.name, program.debian) for program in recipe.programs),
         compiler_flags=tuple((item.sources, item.flags) for item in recipe.flags_for(locked)),
         checks=tuple(framework.check for framework in recipe.present_frameworks(locked)),

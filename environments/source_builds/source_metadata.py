@@ -32,11 +32,15 @@ class UnreadableSource(Exception):
 
 @dataclass(frozen=True)
 class SourceMetadata:
-    """`dependencies`, `extras`: of the package. `build_requirements`: what its build backend needs."""
+    """`dependencies`, `extras`: of the package. `build_requirements`: what its build backend needs. `name`,
+    `version`, `requires_python`: as its pyproject.toml has them, "" where it leaves them to the build."""
 
     dependencies: tuple[str, ...]
     extras: tuple[str, ...]
     build_requirements: tuple[str, ...]
+    name: str = ""
+    version: str = ""
+    requires_python: str = ""
 
 
 def read_source_metadata(path: Path, filename: str) -> SourceMetadata:
@@ -57,7 +61,9 @@ def read_source_metadata(path: Path, filename: str) -> SourceMetadata:
         build = tuple(dict.fromkeys((*build, "wheel")))
     for text in (*dependencies, *build):
         _check(text, filename)
-    return SourceMetadata(dependencies, extras, build)
+    table = project.get("project", {})
+    static = (str(table.get(key) or "") for key in ("name", "version", "requires-python"))
+    return SourceMetadata(dependencies, extras, build, *static)
 
 
 def _dependencies(pkg_info: str, project: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:

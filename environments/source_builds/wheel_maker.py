@@ -17,6 +17,7 @@ from environments.source_builds.built_wheels import (
 )
 from environments.source_builds.draft import read_wheel_draft
 from environments.source_builds.planning import plan_source_builds, source_packages
+from environments.states import VersionState
 from workspaces.stored_files import blobs
 
 
@@ -36,6 +37,28 @@ def has_built_wheel(version: EnvironmentVersion, sha256: str) -> bool:
     """Returns whether the version's workspace has built this wheel before."""
     own = BuiltWheel.objects.filter(workspace=version.environment.workspace_id, sha256=sha256)
     return own.exists() and blobs.hold(sha256)
+
+
+def lock_earlier_wheels(version: EnvironmentVersion) -> str:
+    """Returns the lock if the workspace has built all wheels of the version's draft meanwhile, else ""."""
+    return reuse_wheels(version, read_wheel_draft(version.draft))
+
+
+def is_built_for_other(version: EnvironmentVersion) -> bool:
+    """Returns whether an earlier version of the workspace waits for one of the same wheels."""
+    earlier = EnvironmentVersion.objects.filter(
+        environment__workspace=version.environment.workspace_id,
+        environment__deleted_at=None,
+        state=VersionState.BUILDING,
+        kind=version.kind,
+        pk__lt=version.pk,
+    )
+    keys = _build_keys(version.draft)
+    return any(keys & _build_keys(draft) for draft in earlier.values_list("draft", flat=True))
+
+
+def _build_keys(draft: str) -> frozenset[str]:
+    return frozenset(package.build_key for package in read_wheel_draft(draft).packages)
 
 
 def lock_built_wheels(

@@ -1,4 +1,4 @@
-"""Nodes whose glibc is too old for a wheel of the run's environment."""
+"""Nodes whose glibc is too old for a package of the run's environment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def glibc_findings(demand: Demand, nodes: Sequence[FreeNode]) -> Iterator[Findin
         has += [f"{len(old) - MAX_NAMED} more have an older one, too"] if len(old) > MAX_NAMED else []
         is_short = len(nodes) - len(old) < demand.nodes
         then = "too few other nodes are left" if is_short else "the run is placed on other nodes"
-        remedy = "" if BUILT in package else "; an older version of the package may have a wheel for them"
+        remedy = "" if BUILT in package else "; an older version of the package may run there"
         yield Finding(
             "error" if is_short else "hint",
             FIELD,

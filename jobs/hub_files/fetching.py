@@ -124,7 +124,7 @@ def _room_refusal(version: EnvironmentVersion, size: int) -> str:
         # Packages belong to nobody.
         return ""
     try:
-        disk_quota.check_room(version.environment.workspace, version.created_by, size, field="file")
+        disk_quota.check_room(version.environment.owner, version.created_by, size, field="file")
     except disk_quota.DiskQuotaExceeded as error:
         return f"{error.message[:1].upper()}{error.message[1:]}."
     return ""

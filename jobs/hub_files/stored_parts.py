@@ -72,7 +72,7 @@ def hub_files_of(version: EnvironmentVersion) -> HubFiles | None:
         if has_own_registry(version):
             return None
         layers = {layer.sha256: layer.size for layer in read_image_lock(version.lock).layers}
-        sizes = image_store.stored_sizes_of_image(version.environment.workspace, layers)
+        sizes = image_store.stored_sizes_of_image(version.environment.owner, layers)
         return _counted("layer", layers, sizes, fetch)
     files = needed_packages(version)
     if not files:
@@ -104,7 +104,7 @@ def has_own_registry(version: EnvironmentVersion) -> bool:
 
 def missing_layers(version: EnvironmentVersion) -> list[Layer]:
     layers = {layer.sha256: layer for layer in read_image_lock(version.lock).layers}
-    stored = image_store.stored_sizes_of_image(version.environment.workspace, layers)
+    stored = image_store.stored_sizes_of_image(version.environment.owner, layers)
     return [layer for sha256, layer in layers.items() if sha256 not in stored]
 
 

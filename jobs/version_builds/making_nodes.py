@@ -6,6 +6,7 @@ from django.db.models import Count
 
 from clusters.models import Node
 from clusters.visibility import visible_nodes
+from environments.kinds.all_kinds import maker_of
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
 from jobs.builds.build_requests import MAX_UNFINISHED_BUILDS, build_refusal
@@ -35,7 +36,11 @@ def able_nodes(version: EnvironmentVersion) -> list[Node]:
 
 def waiting_reason(version: EnvironmentVersion) -> str:
     """Returns why no node makes the version yet, with the remedy, as a sentence; "" if one can or does."""
-    if version.state != VersionState.BUILDING or able_nodes(version):
+    if version.state != VersionState.BUILDING:
+        return ""
+    if maker_of(version).awaits_other(version):
+        return "A node builds the same packages for an earlier version; this one uses them then."
+    if able_nodes(version):
         return ""
     target = making_target(version)
     nodes = visible_nodes(version.environment.workspace).filter(revoked_at=None)

@@ -8,6 +8,7 @@ import logging
 from django.db import DatabaseError, transaction
 
 from environments import made_versions
+from environments.kinds.all_kinds import maker_of
 from environments.models import EnvironmentVersion
 from environments.states import VersionState
 from jobs.builds.models import EnvironmentBuild
@@ -68,6 +69,9 @@ def _advance(version: EnvironmentVersion, newest: EnvironmentBuild | None) -> No
 
 
 def _order(version: EnvironmentVersion, number: int, *, last_node: int | None = None) -> None:
+    # Two people have made the same at once: it is made once.
+    if made_versions.lock_with_earlier_result(version) or maker_of(version).awaits_other(version):
+        return
     nodes = making_nodes.able_nodes(version)
     # The one that was lost only if there is no other.
     node = next((node for node in nodes if node.pk != last_node), nodes[0] if nodes else None)

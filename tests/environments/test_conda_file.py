@@ -96,7 +96,10 @@ class TestRefusal:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            ("dependencies:\n- !!python/object/apply:os.system [id]\n", "line 2: the tag "),
+            (
+                "dependencies:\n- !!python/object/apply:os.system [id]\n",
+                "line 2: the tag '!!python/object/apply:os.system' is",
+            ),
             ("a: &a [x]\nb: *a\n", "line 2: *a is not possible here"),
             ("dependencies: " + "[" * 60000, "line 1: has more than 6 levels"),
             ("dependencies:\n- python\n  - pip\n bad: [", "line "),
@@ -115,13 +118,16 @@ class TestRefusal:
             ("dependencies:\n- pip: [a]\n- pip: [b]\n", "line 3: 'pip:' is given twice"),
             (
                 "dependencies:\n- a\n- pip:\n  - b\n  - -e .\n",
-                "line 5: -e is not possible here: put that code",
+                "line 5: -e is not possible here: remove the line",
             ),
             (
                 "dependencies:\n- a\n- pip:\n  - -r requirements.txt\n",
                 "line 4: -r is not possible here: copy",
             ),
-            ("dependencies:\n- a\n- pip:\n  - git+https://x/y\n", "line 4: a repository cannot be installed"),
+            (
+                "dependencies:\n- a\n- pip:\n  - a @ git+https://x/y\n",
+                "line 4: nothing below 'pip:' is built",
+            ),
             ("dependencies:\n- https://x/y.conda\n", "line 2: a file or an address cannot be installed here"),
             ("dependencies:\n- ./y.tar.bz2\n", "line 2: a file or an address cannot be installed here"),
             ("dependencies:\n- numpy[url=http://x]\n", "line 2: 'numpy[url=http://x]' is not a package"),

@@ -6,15 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from clusters.models import Node
 from environments import changes, tasks
 from environments.conda import solver_process
 from environments.conda.conda_lock import CondaLock
 from environments.kinds.all_kinds import kind_of
 from environments.models import EnvironmentVersion
 from environments.packages.file_list import has_all_files
+from environments.packages.glibc_needs import glibc_capabilities
 from environments.states import VersionState
 from tests.environments.conda_channel import CondaChannel
 from tests.environments.package_index import PackageIndex
+from tests.jobs.builders import node
 from workspaces.access import Principal
 
 
@@ -27,7 +30,9 @@ def channel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CondaChannel]:
     made.add_module("base", "2.0")
     made.add_module("app", "1.0", "base >=2")
     made.add("gpulib", "1.0", "__cuda >=12")
-    made.add("newlib", "1.0", "__glibc >=2.34")
+    made.add("newlib", "1.0", "__glibc >=2.34,<3.0.a0")
+    made.add("choice", "1.0", "__glibc >=2.17,<3.0.a0")
+    made.add("choice", "2.0", "__glibc >=2.34,<3.0.a0")
     made.index()
     with made.serving():
         yield made
@@ -98,6 +103,20 @@ class TestLock:
     ) -> None:
         version = solved(who, file(channel, "newlib", "python"))
         assert CondaLock.from_text(version.lock).virtual_packages["__glibc"] == "2.39"
+        need = "glibc:2.34:newlib 1.0"
+        assert glibc_capabilities([version.pk]) == {version.pk: frozenset({need})}
+
+    def test_fits_the_oldest_glibc_of_the_nodes(self, who: Principal, channel: CondaChannel) -> None:
+        for name, glibc in (("alpha", "2.36"), ("beta", "2.41"), ("gamma", "")):
+            Node.objects.filter(pk=node(name).pk).update(
+                capabilities=f"secrets glibc:{glibc}" if glibc else "secrets"
+            )
+        version = solved(who, file(channel, "newlib", "python"))
+        assert CondaLock.from_text(version.lock).virtual_packages["__glibc"] == "2.36"
+        Node.objects.filter(name="alpha").update(capabilities="glibc:2.31 secrets")
+        older = solved(who, file(channel, "choice", "python"))
+        assert "choice==1.0" in kind_of(older).node_spec(older).requirements
+        assert not glibc_capabilities([older.pk])
 
     def test_of_a_build_for_cuda(self, who: Principal, channel: CondaChannel) -> None:
         version = solved(who, file(channel, "gpulib", "python", "__cuda=12.4"))

@@ -134,6 +134,8 @@ def test_a_pylock_is_taken_as_it_is(who: Principal, packages: PackageIndex) -> N
     [
         ('version = "1.0"\nindex', 'version = "1.0 --x"\nindex', "Invalid version"),
         ('name = "Tiny_Lib"', 'name = "a b"', "name is invalid"),
+        ('version = "1.0"\nindex', 'version = "1.1"\nindex', "is no wheel of tiny-lib 1.1; lock it again"),
+        (HASH, "edited", "has no SHA-256 of 64 digits there; lock it again"),
         ("https://packages.example.org/simple", "https://x/\\n--trusted-host x", "plain characters"),
         ("[[packages.wheels]]\n", 'vcs = { url = "https://x" }\n[[packages.wheels]]\n', "from a repository"),
     ],
@@ -151,7 +153,7 @@ def test_what_a_pylock_cannot_have_is_named(
     [
         ("[project]\n", "[project\n", "pyproject.toml is not valid TOML"),
         ('version = "1"', 'dynamic = ["dependencies"]', "list them in [project] dependencies"),
-        ('["tinylib",', '["tinylib @ git+https://host/x",', "a repository cannot be installed here"),
+        ('["tinylib",', '["tinylib @ git+ssh://host/x",', "only git+https:// is possible here"),
         ('["plots"]\ngroups', '["none"]\ngroups', "project.optional-dependencies has plots"),
         ('groups = ["check"]', 'groups = ["none"]', "dependency-groups has dev, check"),
         ('{include-group = "dev"}', '{include-group = "check"}', "there is no group 'check'"),

@@ -32,6 +32,23 @@ class TestTaken:
         assert (parsed.index_url, parsed.extra_index_urls) == ("https://a/simple", ("http://b:81/s",))
         assert parsed.index_lines == ("--index-url https://a/simple", "--extra-index-url http://b:81/s")
 
+    def test_repositories(self) -> None:
+        parsed = read_requirements(
+            "Some_Name[a] @ git+https://me:${TOKEN}@host:8443/o/x.git@v1#subdirectory=python/x\n"
+            "git+https://host/o/@b@feature/y#egg=other\nlast@git+https://host/last\n"
+        )
+        first, second, last = parsed.repositories.values()
+        assert [*parsed.repositories] == ["some-name", "other", "last"]
+        assert (first.url, first.ref, first.subdirectory) == ("https://host:8443/o/x.git", "v1", "python/x")
+        assert first.credentials is not None
+        assert first.credentials.secret_names == {"TOKEN"}
+        assert (second.url, second.ref, last.ref) == ("https://host/o/@b", "feature/y", "HEAD")
+        assert parsed.requirements == (
+            "Some_Name[a] @ git+https://host:8443/o/x.git@v1#subdirectory=python/x",
+            "other @ git+https://host/o/@b@feature/y",
+            "last @ git+https://host/last",
+        )
+
     def test_hashes_over_several_lines(self) -> None:
         parsed = read_requirements(f"Tiny_Lib==1.0 \\\n    --hash={HASH} \\\n    --hash={HASH[:-1]}1\nx\n")
         assert parsed.requirements == ("Tiny_Lib==1.0", "x")
@@ -46,7 +63,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("line", "words"),
         [
-            ("-e .", "-e is not possible here: put that code into the run's source folder"),
+            ("-e .", "-e is not possible here: remove the line. A run imports what lies beside its script"),
             ("--editable=.", "--editable is not possible here"),
             ("-r other.txt", "-r is not possible here: copy the lines of that file to this place"),
             ("-rother.txt", "-r is not possible here"),
@@ -60,10 +77,24 @@ class TestRefused:
             ("./mine", "a file or folder is not on the hub"),
             ("/srv/mine.whl", "a file or folder is not on the hub"),
             ("mine-1.0.tar.gz", "a file or folder is not on the hub"),
-            ("git+ssh://git@host/x.git", "a repository cannot be installed here"),
-            ("x @ git+https://host/x.git", "a repository cannot be installed here"),
+            ("git+ssh://git@host/x.git", "only git+https:// is possible here; write name @ git+https://"),
+            ("x @ git+ssh://git@host/x.git", "and for a private one git+https://${TOKEN}@host"),
+            ("git@host:owner/x.git", "only git+https:// is possible here"),
+            ("x @ git+file:///srv/x", "only git+https:// is possible here"),
+            ("x @ hg+https://host/x", "only git+https:// is possible here"),
+            ("git+https://host/x.git", "the repository needs the name of its package; write name @"),
+            ("x @ git+http://host/x", "must have an https:// address"),
+            ("x @ git+https://me:hunter2@host/x", "the address of a repository must not hold a password"),
+            ("x @ git+https://host/x@--upload-pack=x", "is no tag, branch or commit"),
+            ("x @ git+https://host/x@a:b", "is no tag, branch or commit"),
+            ("x @ git+https://host", "names its path"),
+            ("x @ git+https://host/x#subdirectory=../y", "is no folder of a repository"),
+            ("x @ git+https://host/x#branch=y", "'#branch=' has no meaning here"),
+            ("x @ git+https://host/x ; python_version > '3'", "without a condition"),
+            (f"x @ git+https://host/x --hash={HASH}", "write its whole commit"),
             ("x @ https://host/x-1.0-py3-none-any.whl", "an address of a file cannot be installed here"),
             ("x @ file:///srv/x.whl", "an address of a file cannot be installed here"),
+            ("dependencies:", "this is the YAML of conda; make an environment of kind conda of it"),
             ("nothing like this", "is not a requirement; name a package and its version"),
             (f"x --hash=md5:{'0' * 32}", "is not a hash"),
             ("--index-url https://me:hunter2@host/simple", "store it as a secret of the workspace"),

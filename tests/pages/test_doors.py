@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from jobs.models import Draft, Run
@@ -35,6 +37,13 @@ class TestPages:
     @pytest.mark.parametrize("address", PAGES)
     def test_nobody_is_sent_to_the_door(self, who: Principal, address: str) -> None:
         assert client_of(None).get(address).headers["location"].startswith("/sign-in/")
+
+
+def test_a_form_that_is_too_large_says_how_much_there_may_be(who: Principal, settings: Any) -> None:
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 2000
+    answer = client_of(make_contributor()).post("/environments/new/", {"source": "numpy\n" * 1000})
+    assert answer.status_code == 413
+    assert "takes at most 2.0\xa0KB of text in one form" in answer.content.decode()
 
 
 class TestRunPage:

@@ -11,7 +11,7 @@ import pytest
 from environments import changes, tasks
 from environments.lock_file import read_lock
 from environments.models import EnvironmentVersion
-from environments.packages.private_indexes import index_login
+from environments.packages.private_logins import index_login
 from environments.packages.upstream import FetchFailed, download_package
 from environments.requirement_list import read_requirements
 from tests.environments.package_index import PackageIndex

@@ -52,10 +52,24 @@ def make_source(
     """Makes a source distribution of a module in C, and returns its SHA-256. `answer`: what it returns, as C;
     `needs`: a package that it needs when it runs; `requirement`: one that its build imports; `extra`: a line
     of Python that its build runs."""
+    files = source_files(name, version, answer=answer, needs=needs, requirement=requirement, extra=extra)
+    return write_source(folder, f"{name}-{version}", files)
+
+
+def source_files(
+    name: str,
+    version: str = "1.0",
+    *,
+    answer: str = "42",
+    needs: str = "",
+    requirement: str = "base",
+    extra: str = "",
+) -> dict[str, str]:
+    """Returns the texts of the files of such a source, by their names."""
     metadata = f"Metadata-Version: 2.2\nName: {name}\nVersion: {version}\n"
     metadata += f"Requires-Dist: {needs}\n" if needs else ""
     words = {"name": name, "version": version, "requirement": requirement, "extra": extra or "pass"}
-    files = {
+    return {
         "PKG-INFO": metadata,
         "pyproject.toml": (
             f'[build-system]\nrequires = ["{requirement}"]\nbuild-backend = "backend"\nbackend-path = ["."]\n'
@@ -63,7 +77,6 @@ def make_source(
         "backend.py": BACKEND.format(**words),
         f"{name}.c": EXTENSION.format(name=name, answer=answer),
     }
-    return write_source(folder, f"{name}-{version}", files)
 
 
 def write_source(folder: Path, stem: str, files: Mapping[str, str]) -> str:

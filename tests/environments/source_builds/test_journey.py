@@ -13,13 +13,17 @@ from typing import Any
 import pytest
 
 from tests.environments.package_index import PackageIndex
-from tests.environments.source_builds.source_packages import make_source
+from tests.environments.source_builds.git_server import GitServer
+from tests.environments.source_builds.source_packages import make_source, source_files
 from tests.hub import Hub, eventually
 from tests.node.processes import agent_process
 from tests.runs import log, submit, wait_for
 from trainhub_launch.log_names import ENVIRONMENT_LOG
 
 pytestmark = pytest.mark.slow
+# Modules of the run's own source: beside its script, and in a folder that PYTHONPATH names.
+OWN = {"beside.py": "WORD = 'beside'\n", "src/inner/__init__.py": "WORD = 'inner'\n"}
+USE_REPOSITORY = "import beside, gitted, inner\nprint('answer', gitted.answer(), beside.WORD, inner.WORD)\n"
 USE = "import compiled\nprint('answer', compiled.answer(), compiled.__file__)\n"
 ADDRESS = "/api/v1/environments/"
 
@@ -80,6 +84,29 @@ def test_what_cannot_be_built_says_why(
     version = ended_version(hub, name, name, f"--no-binary {name}")
     assert version["state"] == "failed"
     assert words in version["failure"]
+
+
+def test_a_repository_is_built_once_at_the_commit_that_a_branch_names(
+    hub: Hub, index: PackageIndex, tmp_path: Path
+) -> None:
+    with GitServer(tmp_path).serving() as git:
+        line = f"gitted @ git+{git.url('gitted')}@main"
+        commits = [git.commit("gitted", source_files("gitted", answer="1", needs="base"))]
+        locks = [ended_version(hub, "from-git", line)]
+        commits.append(git.commit("gitted", source_files("gitted", answer="2", needs="base")))
+        locks.append(ended_version(hub, "from-git", line))
+    # Without the server: nodes get what they need from the hub.
+    for number, (commit, version) in enumerate(zip(commits, locks, strict=True), start=1):
+        assert version["state"] == "locked", version["failure"]
+        assert f"# from git+{git.url('gitted')}@{commit}" in version["lock"]
+        run = submit(
+            hub,
+            USE_REPOSITORY,
+            OWN,
+            environment={"name": "from-git", "version": str(number)},
+            environment_variables={"PYTHONPATH": "src"},
+        )
+        assert f"answer {number} beside inner" in output(hub, run)
 
 
 def test_one_node_compiles_and_another_without_a_compiler_installs(

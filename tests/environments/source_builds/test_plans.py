@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from environments import changes, resolver
+from environments import changes, made_versions, resolver
 from environments.errors import Unresolvable
 from environments.kinds.all_kinds import maker_of
 from environments.lock_file import read_lock
 from environments.models import BuiltWheel, EnvironmentVersion
 from environments.packages import package_store
 from environments.source_builds.recipe import recipe_for
+from jobs.version_builds.making_nodes import waiting_reason
+from jobs.version_builds.progress import continue_version
 from tests.environments.package_index import PackageIndex
 from tests.environments.source_builds.source_packages import make_source, write_source
 from tests.people import make_person, make_workspace, principal_of
@@ -105,6 +107,30 @@ def test_what_was_built_is_used_again_in_its_workspace_only(
     named = {"wheels": [{"filename": filename, "sha256": sha256}]}
     with pytest.raises(Unresolvable, match="was not uploaded"):
         maker_of(theirs).accept_result(theirs, named, {})
+
+
+def test_what_two_people_want_at_once_is_built_once(
+    who: Principal, index: PackageIndex, tmp_path: Path
+) -> None:
+    index.add("base")
+    make_source(index.folder, "compiled")
+    first, second = (resolved(who, "compiled", "--no-binary compiled", name=name) for name in ("one", "two"))
+    assert maker_of(second).awaits_other(second)
+    assert not maker_of(first).awaits_other(first)
+    assert "builds the same packages for an earlier version" in waiting_reason(second)
+    continue_version(second.pk)
+    second.refresh_from_db()
+    assert second.state == "building"
+    folder = tmp_path / "built"
+    folder.mkdir()
+    filename, files = upload(folder, "compiled")
+    wheels = [{"filename": filename, "sha256": sha256} for sha256 in files]
+    made_versions.lock_with_result(first, {"wheels": wheels, "node": "alpha"}, files)
+    continue_version(second.pk)
+    for version in (first, second):
+        version.refresh_from_db()
+    assert (second.state, second.lock) == ("locked", first.lock)
+    assert BuiltWheel.objects.count() == 1
 
 
 @pytest.mark.parametrize(

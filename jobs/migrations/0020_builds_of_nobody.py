@@ -16,7 +16,7 @@ def forget_unlocked(apps: Any, schema_editor: Any) -> None:  # noqa: ARG001
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('jobs', '0018_version_builds'),
+        ('jobs', '0019_file_fetch'),
         ('workspaces', '0014_service_accounts_and_notices'),
     ]
 

@@ -1,0 +1,158 @@
+"""Runs git on the hub for one repository: apart from all settings and helpers of the machine, over HTTP
+alone, with limits of time, memory and output. Nothing of a repository is checked out or run."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from environments.indexes.index_address import IndexCredentials
+from environments.indexes.index_policy import PORTS, HostRefused, permitted_addresses
+from environments.indexes.index_settings import network_variables, read_hub_pip_settings
+from environments.resolving.limited_process import ProcessLimits, read_start, run_limited
+
+# Of one repository, whatever it does.
+MAX_S = 90
+MAX_CPU_S = 60
+MAX_MEMORY_BYTES = 4 * 2**30
+# Of the objects of one commit, and of its files.
+MAX_FILE_BYTES = 512 * 2**20
+MAX_MESSAGE_BYTES = 16 * 1024
+# A server that sends less than 1 KB a second for this long has failed.
+SILENCE_S = 20
+PATH = "/usr/local/bin:/usr/bin:/bin"
+# Whose commit the files are: without it git asks the machine for a name.
+IDENTITY = {
+    f"GIT_{role}_{key}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for key, value in (
+        ("NAME", "TrainHub"),
+        ("EMAIL", "trainhub@localhost"),
+        # The files of an archive have this time, so that the same commit is always the same archive.
+        ("DATE", "2000-01-01T00:00:00+0000"),
+    )
+}
+
+
+class RepositoryFailed(Exception):
+    """A repository could not be fetched; the message is a sentence that says why and what to do."""
+
+
+class GitFailed(Exception):
+    """A command of git has failed; the message is what git wrote. `is_timeout`: it was ended."""
+
+    def __init__(self, message: str, *, is_timeout: bool = False) -> None:
+        super().__init__(message)
+        self.is_timeout = is_timeout
+
+
+class GitFolder:
+    """A repository of its own in `folder`, which is empty, for what is fetched from `url`. Raises
+    RepositoryFailed if the hub may not connect to that, or has no git."""
+
+    def __init__(self, folder: Path, url: str, login: IndexCredentials | None) -> None:
+        program = shutil.which("git", path=PATH)
+        if program is None:
+            raise RepositoryFailed(
+                "The hub's machine has no git, with which it fetches repositories. An operator installs it "
+                "there (Debian: apt-get install git); then make the version again."
+            )
+        self._program = program
+        self._folder = folder
+        self._environ = _environ(folder)
+        self._deadline = time.monotonic() + MAX_S
+        lines = _configuration(url, login)
+        self.run("init", "--quiet", "--bare", "--template=", str(folder / "git"))
+        with (folder / "git/config").open("a") as file:
+            file.write("\n".join((*lines, "")))
+        information = folder / "git/info"
+        information.mkdir(exist_ok=True)
+        # A repository's own attributes could leave files out, or ask for a program that changes them.
+        (information / "attributes").write_text("* -export-ignore -export-subst -filter -ident\n")
+
+    def run(self, *arguments: str) -> str:
+        """Returns what the command writes. Raises GitFailed."""
+        log = self._folder / "git.log"
+        seconds = max(self._deadline - time.monotonic(), 0.0)
+        limits = ProcessLimits(seconds, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
+        code = run_limited([self._program, *arguments], self._environ, log, limits)
+        text = read_start(log, MAX_MESSAGE_BYTES)
+        if code != 0:
+            raise GitFailed(text, is_timeout=code is None)
+        return text.strip()
+
+
+def _environ(folder: Path) -> dict[str, str]:
+    certificates = read_hub_pip_settings().get("cert", "") or network_variables().get("SSL_CERT_FILE", "")
+    return {
+        **network_variables(),
+        **IDENTITY,
+        **({"GIT_SSL_CAINFO": certificates} if certificates else {}),
+        "PATH": PATH,
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LC_ALL": "C.UTF-8",
+        "GIT_DIR": str(folder / "git"),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_ALLOW_PROTOCOL": "http:https",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_LFS_SKIP_SMUDGE": "1",
+    }
+
+
+def _configuration(url: str, login: IndexCredentials | None) -> list[str]:
+    """Returns the lines of git's configuration: a file and not arguments, which every account can read."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
+    values = {
+        # Each address is checked; where a redirect leads is not.
+        "followRedirects": "false",
+        "lowSpeedLimit": "1000",
+        "lowSpeedTime": str(SILENCE_S),
+    }
+    # Asked once: the name may mean another address the next time.
+    resolved = _resolved(host, port)
+    if resolved:
+        values["curloptResolve"] = resolved
+    if login is not None:
+        pair = base64.b64encode(f"{login.username}:{login.password}".encode()).decode()
+        values["extraHeader"] = f"Authorization: Basic {pair}"
+    core = {"hooksPath": "/dev/null", "askPass": "", "attributesFile": "/dev/null"}
+    # One file, whose size is limited, and not one for each object.
+    transfer = {"unpackLimit": "1"}
+    return [*_section("http", values), *_section("core", core), *_section("transfer", transfer)]
+
+
+def _section(name: str, values: Mapping[str, str]) -> Iterable[str]:
+    return [f"[{name}]", *(f'\t{key} = "{value}"' for key, value in values.items())]
+
+
+def _resolved(host: str, port: int) -> str:
+    listed = settings.PACKAGE_INDEX_HOSTS
+    if listed and host not in listed:
+        raise RepositoryFailed(
+            f"{host} is not one of the hosts from which this installation takes packages; choose one of "
+            f"{', '.join(listed)}, or ask an operator to add it (PACKAGE_INDEX_HOSTS)."
+        )
+    try:
+        addresses = permitted_addresses(host, port, listed)
+    except HostRefused as error:
+        if error.is_unknown:
+            raise RepositoryFailed(
+                f"The name {host} of the repository is not known; check its spelling."
+            ) from error
+        raise RepositoryFailed(
+            f"The repository at {host} is at an address that the hub does not connect to; an operator can "
+            "add a host of this machine with PACKAGE_INDEX_HOSTS."
+        ) from error
+    if host in addresses:
+        return ""
+    forms = dict.fromkeys(f"[{address}]" if ":" in address else address for address in addresses)
+    return f"{host}:{port}:{','.join(forms)}"
