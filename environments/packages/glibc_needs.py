@@ -1,5 +1,5 @@
-"""Which glibc the wheels and packages of conda of a lock need of a node. The name of a wheel says that, unless
-a node has built it: then it needs one as new as its builder's."""
+"""Which glibc the wheels and packages of conda of a lock need of a node. The name of a wheel says that,
+unless a node has built it: then it needs one as new as its builder's."""
 
 from __future__ import annotations
 
