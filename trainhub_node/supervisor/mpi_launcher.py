@@ -45,13 +45,14 @@ def launcher_environment(gang: Gang) -> dict[str, str]:
             env[f"{rank.SECRET_PREFIX}{name}"] = gang.secrets[value]
     if gang.is_multi_node:
         env["PATH"] = f"{gang.folder.bin}:{env['PATH']}"
-    elif gang.uses_image:
+    elif gang.uses_image or in_container.find_program(gang, env["PATH"], "ssh", "rsh") is None:
         env = _with_remote_shell(gang, env)
     return {**ALLOW_ROOT, **env}
 
 
 def _with_remote_shell(gang: Gang, env: Mapping[str, str]) -> dict[str, str]:
-    """Open MPI does not start where there is no remote shell, as in images, even if it calls none."""
+    """Open MPI does not start where there is no remote shell, as in images and on nodes without ssh, even if
+    it calls none."""
     return {**dict.fromkeys(REMOTE_SHELLS, gang.python), **env}
 
 

@@ -158,9 +158,13 @@ class TestMissingModules:
 
     def test_who_may_not_make_a_version_gets_no_link(self, who: Principal) -> None:
         spec = spec_of(who, "import pandas", own(who, torch="2.13.0"))
-        (finding,) = package_findings(spec, principal_of(make_viewer()), [])
+        viewer = principal_of(make_viewer())
+        (finding,) = package_findings(spec, viewer, [])
         assert (finding.link, finding.action) == ("", "")
         assert "choose an environment that has pandas" in finding.message
+        (finding,) = findings(viewer, "import torch, mlflow, deepspeed", PYTORCH)
+        assert finding.link == ""
+        assert "choose TrainHub-DeepSpeed-0.19, which has it" in finding.message
 
 
 class TestBuildsForGpus:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -87,6 +89,20 @@ class TestFourProcesses:
             (signal.SIGKILL, True)
         ] * 4
         assert remaining_processes(key) == set()
+
+    def test_they_start_on_a_node_without_a_remote_shell(
+        self, hub: FakeHub, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("mpirun", "orted", "prted", "sh", "env", "mount", "unshare"):
+            path = shutil.which(name)
+            if path:
+                (tmp_path / name).symlink_to(path)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        key = hub.give(mpi(hub, DUMP, ranks=2))
+
+        fact = hub.wait_done(key)
+
+        assert (fact.error, [member.exit_code for member in fact.members]) == ("", [0, 0])
 
     def test_a_refusal_of_mpirun_is_told_in_its_words(self, hub: FakeHub, agent: Agent) -> None:
         key = hub.give(mpi(hub, DUMP, launcher=("mpirun", "--no-such-option", RANK_WRAPPER)))
