@@ -5,7 +5,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from trainhub.api_root import ApiRoot
 from trainhub.demo.files import is_demo
-from trainhub.views import api_page, page_not_found
+from trainhub.views import api_page, bad_request, page_not_found
 
 PAGES = (
     "workspaces.urls",
@@ -30,6 +30,7 @@ APIS = (
     "registry.api.urls",
 )
 
+handler400 = bad_request
 handler404 = page_not_found
 urlpatterns: list[URLPattern | URLResolver] = [
     *(path("", include(name)) for name in PAGES),

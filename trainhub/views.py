@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 from django.conf import settings
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views import defaults
@@ -41,14 +41,31 @@ def api_page(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "trainhub/api.html", {"groups": groups, "base": settings.API_URL})
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answers for forms that are too large to be read, before any view is asked, and for what no browser
+    sends."""
+    _set_principal(request)
+    if not isinstance(exception, RequestDataTooBig):
+        reason = "The hub does not understand this request. Go back, load the page again, and send it anew."
+        return render(request, "400.html", {"reason": reason}, status=400)
+    most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20
+    reason = f"What you have typed is more than the {most} MiB that a form may have. Go back, and send less."
+    return render(request, "400.html", {"reason": reason}, status=413)
+
+
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answers for addresses without a view, too. No view has set their principal, which the frame needs."""
+    """Answers for addresses without a view, too."""
+    _set_principal(request)
+    return defaults.page_not_found(request, exception)
+
+
+def _set_principal(request: HttpRequest) -> None:
+    """Sets the principal, which the frame of a page needs, where no view has done so."""
     if not hasattr(request, "principal"):
         with suppress(Http404, PermissionDenied):
             who = principal(request)
             if not who.user.password_is_one_time:
                 request.principal = who  # type: ignore[attr-defined]
-    return defaults.page_not_found(request, exception)
 
 
 @lru_cache(maxsize=1)

@@ -36,7 +36,10 @@ class DockerfileKind:
     making_capability = IMAGE_BUILDS
 
     def read_body(self, fields: Fields) -> str:
-        text, base = fields.text(FIELD), fields.text(BASE_FIELD)
+        # Not as a text of a process: a Dockerfile has a limit of its own.
+        text, base = fields.raw(FIELD, ""), fields.text(BASE_FIELD)
+        if not isinstance(text, str):
+            raise SpecError(FIELD, "must be a string: the text of the Dockerfile")
         pip, debian = (_lines(fields, name) for name in (PIP_FIELD, DEBIAN_FIELD))
         secret = fields.text(SECRET_FIELD).strip()
         if text.strip() and (base or pip or debian):
