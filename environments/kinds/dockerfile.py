@@ -62,7 +62,13 @@ class DockerfileKind:
 
     def make_lock(self, version: EnvironmentVersion) -> NoReturn:
         source = split_dockerfile(version.source)
-        draft: dict[str, object] = {"kind": FIELD, "dockerfile": source.dockerfile}
+        images = read_dockerfile(source.dockerfile).images
+        registries = dict.fromkeys(parse_reference(image).api_host for image in images)
+        draft: dict[str, object] = {
+            "kind": FIELD,
+            "dockerfile": source.dockerfile,
+            "registries": list(registries),
+        }
         if source.registry_secret:
             try:
                 # A node would find out only after it was ordered.

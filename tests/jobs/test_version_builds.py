@@ -251,6 +251,9 @@ def test_the_login_of_a_registry_goes_to_the_node_that_builds(who: Principal) ->
     build, make = claimed(alpha)
     assert (make["dockerfile"], make["has_registry_login"]) == (DOCKERFILE, True)
     assert "sesame" not in json.dumps(make)
+    # Whoever orders it meanwhile gets the same build.
+    again = browser.post("/api/v1/environments/boxed/versions/2/build/", {}, "application/json")
+    assert [item["id"] for item in again.json()] == [build.pk]
     answer = sent(make, "GET", "registry-login/")
     assert answer.json() == {
         "registry": "docker.io",
