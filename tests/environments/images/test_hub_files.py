@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from environments.models import EnvironmentVersion
 from jobs.hub_files import fetch_orders, fetching, stored_parts
+from jobs.hub_files.file_queue import LayerFile
 from jobs.models import FileFetch
 from tests.environments.images.container_images import make_image
 from tests.environments.images.image_registry import LOGIN, ImageRegistry
@@ -71,7 +72,7 @@ def test_layers_come_when_the_version_is_locked_and_the_registry_may_go(
     assert ("It fetches the others now." in page, 'hx-trigger="every 2s"' in page) == (True, True)
     # A worker that was killed after the first layer, a minute ago.
     first, second = stored_parts.missing_layers(version)
-    assert fetching.LayerFile(version, first).fetch() == ""
+    assert LayerFile(version, first).fetch() == ""
     FileFetch.objects.update(state="fetching", attempts=1, reported_at=timezone.now())
     fetch_all()
     assert FileFetch.objects.get().state == "fetching"
