@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFilesSent
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.defaultfilters import filesizeformat
 from django.views import defaults
 from drf_spectacular.generators import SchemaGenerator
 
@@ -41,21 +42,31 @@ def api_page(request: WorkspaceRequest) -> HttpResponse:
     return render(request, "trainhub/api.html", {"groups": groups, "base": settings.API_URL})
 
 
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answers for forms that are too large to be read, before any view is asked, and for what no browser
+    sends."""
+    _set_principal(request)
+    if not isinstance(exception, RequestDataTooBig | TooManyFilesSent):
+        reason = "The hub does not understand this request. Go back, load the page again, and send it anew."
+        return render(request, "400.html", {"reason": reason}, status=400)
+    most = filesizeformat(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    reason = f"The hub takes at most {most} of text in one form. Nothing was changed. Go back, and send less."
+    return render(request, "400.html", {"reason": reason}, status=413)
+
+
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answers for addresses without a view, too. No view has set their principal, which the frame needs."""
+    """Answers for addresses without a view, too."""
+    _set_principal(request)
+    return defaults.page_not_found(request, exception)
+
+
+def _set_principal(request: HttpRequest) -> None:
+    """Sets the principal, which the frame of a page needs, where no view has done so."""
     if not hasattr(request, "principal"):
         with suppress(Http404, PermissionDenied):
             who = principal(request)
             if not who.user.password_is_one_time:
                 request.principal = who  # type: ignore[attr-defined]
-    return defaults.page_not_found(request, exception)
-
-
-def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Says of a form that is too large how much there may be. Does not read the form again."""
-    if isinstance(exception, RequestDataTooBig | TooManyFilesSent):
-        return render(request, "413.html", {"limit": settings.DATA_UPLOAD_MAX_MEMORY_SIZE}, status=413)
-    return defaults.bad_request(request, exception)
 
 
 @lru_cache(maxsize=1)

@@ -36,7 +36,10 @@ class DockerfileKind:
     making_capability = IMAGE_BUILDS
 
     def read_body(self, fields: Fields) -> str:
-        text, base = fields.text(FIELD), fields.text(BASE_FIELD)
+        # Not as a text of a process: a Dockerfile has a limit of its own.
+        text, base = fields.raw(FIELD, ""), fields.text(BASE_FIELD)
+        if not isinstance(text, str):
+            raise SpecError(FIELD, "must be a string: the text of the Dockerfile")
         pip, debian = (_lines(fields, name) for name in (PIP_FIELD, DEBIAN_FIELD))
         secret = fields.text(SECRET_FIELD).strip()
         if text.strip() and (base or pip or debian):
@@ -59,7 +62,13 @@ class DockerfileKind:
 
     def make_lock(self, version: EnvironmentVersion) -> NoReturn:
         source = split_dockerfile(version.source)
-        draft: dict[str, object] = {"kind": FIELD, "dockerfile": source.dockerfile}
+        images = read_dockerfile(source.dockerfile).images
+        registries = dict.fromkeys(parse_reference(image).api_host for image in images)
+        draft: dict[str, object] = {
+            "kind": FIELD,
+            "dockerfile": source.dockerfile,
+            "registries": list(registries),
+        }
         if source.registry_secret:
             try:
                 # A node would find out only after it was ordered.

@@ -4,6 +4,8 @@ import { mount } from "./app.js";
 
 // Stands between the text of pyproject.toml and that of uv.lock.
 const SEPARATOR = "#--- uv.lock ---";
+// As the hub accepts (environments/projects/source_text.py).
+const MAX_BYTES = 2 * 1024 * 1024;
 
 mount("environment-form", (form) => {
   const text = form.querySelector("#source");
@@ -11,6 +13,13 @@ mount("environment-form", (form) => {
   for (const hint of form.querySelectorAll("[data-only-script]")) hint.hidden = false;
 
   const take = async (files) => {
+    if (files.some((item) => item.size > MAX_BYTES)) {
+      // Chosen as it is: the hub says what it accepts.
+      const data = new DataTransfer();
+      for (const item of files) data.items.add(item);
+      file.files = data.files;
+      return;
+    }
     const lock = files.find((item) => item.name === "uv.lock");
     const source = files.find((item) => item !== lock);
     if (!source && !lock) return;

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
 
 from clusters.models import Node, Quota
@@ -250,6 +251,9 @@ def test_the_login_of_a_registry_goes_to_the_node_that_builds(who: Principal) ->
     build, make = claimed(alpha)
     assert (make["dockerfile"], make["has_registry_login"]) == (DOCKERFILE, True)
     assert "sesame" not in json.dumps(make)
+    # Whoever orders it meanwhile gets the same build.
+    again = browser.post("/api/v1/environments/boxed/versions/2/build/", {}, "application/json")
+    assert [item["id"] for item in again.json()] == [build.pk]
     answer = sent(make, "GET", "registry-login/")
     assert answer.json() == {
         "registry": "docker.io",
@@ -280,4 +284,15 @@ def test_the_form_writes_a_dockerfile_and_shows_errors_at_their_fields(who: Prin
     assert 'id="base_image-error"' in wrong.content.decode()
     copied = browser.post(address, {"name": "boxed", "source": "FROM a\r\nCOPY . /\r\n"})
     assert (copied.status_code, "Line 2: COPY has no files" in copied.content.decode()) == (400, True)
+    # Too large for a Dockerfile, for a file, and for a form or a body of the API.
+    for size, words in ((200_000, "use at most 65,536"), (9_000_000, "more than the 8 MiB")):
+        text = f"FROM a\n{'#' * size}\n"
+        typed = browser.post(address, {"name": "boxed", "source": text})
+        body = {"name": "boxed", "kind": "dockerfile", "dockerfile": text}
+        sent_body = browser.post("/api/v1/environments/", body, "application/json")
+        for answer in (typed, sent_body):
+            assert (answer.status_code in (400, 413), words in answer.content.decode()) == (True, True)
+    file = SimpleUploadedFile("Dockerfile", b"#" * 3_000_000)
+    chosen = browser.post(address, {"name": "boxed", "source": "", "file": file}).content.decode()
+    assert "The file must have at most 2048 KiB" in chosen
     assert browser.post(address, {"name": "boxed", "source": DOCKERFILE}).status_code == 302

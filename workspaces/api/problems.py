@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 
+from django.conf import settings
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyFilesSent
 from django.http import Http404, JsonResponse
 from rest_framework import exceptions
@@ -51,7 +52,10 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> JsonRespo
     if isinstance(error, PermissionDenied):
         return problem(403, str(error) or "You may not do this.")
     if isinstance(error, RequestDataTooBig | TooManyFilesSent):
-        return problem(413, "The request is larger than this hub accepts.")
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE // 2**20
+        return problem(
+            413, f"The body of the request has more than the {most} MiB that the API reads; send less."
+        )
     if isinstance(error, exceptions.APIException):
         return _from_framework(error)
     # Our own fault: the operator gets the traceback, the client a sentence.

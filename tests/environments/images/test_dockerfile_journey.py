@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.environments.images.container_images import make_image
 from tests.environments.images.image_registry import LOGIN, PASSWORD, USER, ImageRegistry
 from tests.environments.test_journey import ADDRESS, described, log_of, output
 from tests.hub import Hub, eventually
@@ -142,17 +143,22 @@ def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
     assert "by-the-dockerfile" in output(hub, submit(hub, SCRIPT, environment={"name": "built"}))
 
 
-def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(hub: Hub, base: str) -> None:
+def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(
+    hub: Hub, base: str, registry: ImageRegistry
+) -> None:
     made(hub, "failing", f"FROM {base}\nRUN echo no luck && exit 7\n")
     made(hub, "baseless", f"FROM {base}-missing\nRUN true\n")
     failure = ended_version(hub, "failing")["failure"]
     expected = "Step 2 of 2 ended with exit status 7: RUN echo no luck && exit 7. Its last line: no luck"
     assert failure == expected
     made(hub, "refused", f"FROM {base}\nRUN true\n", "WRONG")
+    registry.push("team/arm", "1", make_image({"bin/sh": b"x"}, architecture="arm64"))
+    made(hub, "foreign", f"FROM {registry.host}/team/arm:1\nRUN true\n")
     made(hub, "public", f"FROM {base}\nRUN true\n", "")
     failure = ended_version(hub, "baseless")["failure"]
     assert "-missing could not be pulled: its registry does not have it" in failure
     assert "refuses the login in the secret WRONG, which is" in ended_version(hub, "refused")["failure"]
+    assert "A base image is for arm64, and the nodes need amd64" in ended_version(hub, "foreign")["failure"]
     assert "its registry wants a login, or has no such" in ended_version(hub, "public")["failure"]
 
     made(hub, "hanging", f"FROM {base}\nRUN exec sleep 4321\n")

@@ -18,6 +18,7 @@ from trainhub_node.environments.making.base_login import NO_LOGIN, login_of_buil
 from trainhub_node.environments.making.build_folders import podman_folder
 from trainhub_node.environments.making.build_progress import StepProgress
 from trainhub_node.environments.making.hub_upload import HubUpload
+from trainhub_node.environments.making.registry_probe import SILENCE_S, is_silent_registry
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
 
@@ -29,6 +30,8 @@ TAG = "localhost/trainhub-build:1"
 NAMESPACES = ("--pid", "--fork", "--kill-child=KILL", "--mount", "--mount-proc", "--propagation=private")
 # What podman writes of a RUN line that fails, and its own lines in the log.
 EXIT_STATUS = re.compile(r"building at STEP .*(exit status [0-9]+)\Z")
+# podman only warns of an image that is alone in its registry, for another CPU.
+OTHER_PLATFORM = re.compile(r"image platform \(\{(\w+) .*\) does not match the expected platform")
 OWN_LINE = re.compile(r"(\[[0-9]+/[0-9]+\] )?STEP |Error: |error building at STEP |time=\"|\+ ")
 # Where podman looks for its policy.
 POLICIES = ("{home}/.config/containers/policy.json", "/etc/containers/policy.json")
@@ -79,12 +82,26 @@ class _Build:
     def run(self) -> None:
         with open(f"{self._folder}/Dockerfile", "w", encoding="utf-8") as file:
             file.write(str(self._make["dockerfile"]))
+        self._check_registries()
         self._gang.log("Building the image with podman.")
         with login_of_build(self._gang, self._run_folder) as self._login:
             self._call("building", self._build_command())
         self._gang.log("Writing the layers of the image.")
         self._call("writing", ["push", "--quiet", TAG, f"oci:{self._folder}/image"])
         self._upload()
+
+    def _check_registries(self) -> None:
+        """Raises PreparationFailed for one that is silent. Behind a proxy only podman reaches them."""
+        if any(self._engine.variables.get(name) for name in PROXIES if name.upper() != "NO_PROXY"):
+            return
+        for registry in self._make.get("registries", ()):
+            self._gang.check_stop()
+            if is_silent_registry(str(registry)):
+                raise PreparationFailed(
+                    "environment",
+                    f"The registry {registry} takes connections, but sent nothing within {SILENCE_S:.0f} s. "
+                    "Check its name and port, or try again later.",
+                )
 
     def _build_command(self) -> list[str]:
         # Its passwords would be in the variables of every RUN line.
@@ -166,6 +183,12 @@ class _Build:
             reason = pull_failure(lines)
             reason = self._login.refusal if reason == LOGIN_REFUSED else reason
             return f"The base image {image} could not be pulled: {reason}."
+        platform = next((match[1] for line in lines if (match := OTHER_PLATFORM.search(line))), "")
+        if platform:
+            return (
+                f"A base image is for {platform}, and the nodes need amd64: what is in it does not run here. "
+                f"Step {progress.step} failed: {progress.instruction[:300]}. Name an image for linux/amd64."
+            )
         status = next((match[1] for line in reversed(lines) if (match := EXIT_STATUS.search(line))), "")
         if step == "building" and status:
             last_line = next((line for line in reversed(lines) if not OWN_LINE.match(line)), "")
