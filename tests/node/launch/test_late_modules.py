@@ -159,6 +159,15 @@ class TestCompiler:
         wait_until(lambda: not made.is_left)
         made.check_modules()
 
+    def test_forgets_an_environment_whose_interpreter_is_gone(
+        self, node: NodeSettings, start_compiler: Callable[[], ModuleCompiler]
+    ) -> None:
+        made = Environment(node)
+        UncompiledModules(str(made.folder / "gone"), str(made.store), None).write(str(made.folder))
+        start_compiler()
+        wait_until(lambda: not made.is_left)
+        assert not made.compiled
+
     def test_compiles_without_the_folder_of_packages_which_was_removed(
         self, node: NodeSettings, start_compiler: Callable[[], ModuleCompiler]
     ) -> None:
