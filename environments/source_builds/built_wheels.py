@@ -146,9 +146,13 @@ def _lock_with(version: EnvironmentVersion, draft: WheelDraft, wheels: Collectio
                 )
             ]
         )
-        + f"    # built on {wheel.node} from sha256:{wheel.source_sha256}\n"
+        + f"    # built on {_builder(wheel)} from sha256:{wheel.source_sha256}\n"
         for wheel in wheels
     )
+
+
+def _builder(wheel: BuiltWheel) -> str:
+    return f"{wheel.node} with glibc {wheel.glibc}" if wheel.glibc else wheel.node
 
 
 def _project_of(wheel: UploadedWheel) -> str:

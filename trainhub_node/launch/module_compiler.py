@@ -17,6 +17,7 @@ from trainhub_node.attempts.attempt_list import Key
 from trainhub_node.environments import bytecode, interpreter, late_modules
 from trainhub_node.environments.late_modules import UncompiledModules
 from trainhub_node.settings import NodeSettings
+from trainhub_node.supervisor.variables import BASE
 
 log = logging.getLogger(__name__)
 # Agents of this machine may share a cache.
@@ -65,12 +66,17 @@ class ModuleCompiler:
     def _compile_all(self) -> None:
         try:
             with _locked(f"{self._settings.environments}/{LOCK_NAME}", LOCK_EX) as is_free:
-                if not is_free:
-                    return  # the agent that compiles finds everything
-                for marker in sorted(self._markers()):
-                    self._compile(marker.parent)
+                # The agent that compiles finds everything.
+                for marker in sorted(self._markers()) if is_free else ():
+                    self._compile_next(marker.parent)
+        except OSError:
+            log.exception("The folder of environments cannot be used; modules stay uncompiled")
+
+    def _compile_next(self, folder: Path) -> None:
+        try:
+            self._compile(folder)
         except Exception:
-            log.exception("Modules could not be compiled; runs compile them in their own memory")
+            log.exception("Modules of %s could not be compiled; runs compile these", folder)
 
     def _compile(self, folder: Path) -> None:
         # Nothing removes the environment meanwhile.
@@ -89,6 +95,7 @@ class ModuleCompiler:
                 return
             if code != 0:
                 log.warning("Not all modules of %s could be compiled; runs compile these", folder)
+            self._tries.pop(folder, None)
             late_modules.finish_modules(str(folder))
 
     def _run(self, modules: UncompiledModules, folder: Path) -> int:
@@ -103,7 +110,11 @@ class ModuleCompiler:
             with self._lock:
                 if self._closing.is_set():
                     return 0
-                self._process = _start(command, modules.account)
+                try:
+                    self._process = _start(command, modules.account)
+                except OSError as error:  # the interpreter is gone
+                    log.warning("%s cannot be started: %s", modules.python, error.strerror)
+                    return 1
             return self._process.wait()
 
 
@@ -114,8 +125,8 @@ def _start(command: list[str], account: int | None) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         cwd="/",
-        # Nothing of the agent's environment: it may hold the node's token.
-        env={"PATH": os.defpath},
+        # Nothing else of the agent's environment: it may hold the node's token.
+        env={name: os.environ[name] for name in BASE if name in os.environ},
         # The kernel may weigh sessions against each other: this one gets the lowest weight.
         start_new_session=True,
         umask=0o022,

@@ -97,7 +97,7 @@ def ordered(hub: FakeHub, index: OrderIndex, spec: EnvironmentSpec, code: str = 
 
 def wait_compiled(hub: FakeHub, environment: Path) -> None:
     """Until the agent has compiled the modules of the environment."""
-    hub.wait(lambda: not interpreter.is_uncompiled(str(environment)), 30)
+    hub.wait(lambda: not interpreter.is_uncompiled(str(environment)), 120)
 
 
 @pytest.mark.slow

@@ -37,27 +37,33 @@ from trainhub_node.launch.module_compiler import LOCK_NAME, ModuleCompiler
 from trainhub_node.settings import NodeSettings
 
 __all__ = ["index", "no_settings", "open_folder"]
-# The first module is compiled at once, the second one takes a while, more so with the lowest priority.
-FUNCTIONS = "".join(f"def f{number}(a):\n    return a + {number}\n" for number in range(6000))
-MODULES = {"first": "NUMBER = 1\n", "second": FUNCTIONS}
+MODULES = ("first", "second")
 HEADER_BYTES = 16
 
 
 class Environment:
-    """An environment whose modules are not compiled, as an installation leaves it."""
+    """An environment whose modules are not compiled, as an installation leaves it. `is_endless`: compiling
+    the second one waits for `unblock`."""
 
-    def __init__(self, node: NodeSettings) -> None:
+    def __init__(self, node: NodeSettings, *, is_endless: bool = False) -> None:
         self.folder = node.environments / ("a" * 20)
         self.store = node.packages / str(os.geteuid()) / "bytecode"
         self.site = self.folder / "lib/python3/site-packages/big"
         for path in (self.site, self.folder / "bin", self.store):
             path.mkdir(parents=True)
         (self.folder / "bin/python").symlink_to(sys.executable)
-        for name, text in MODULES.items():
-            (self.site / f"{name}.py").write_text(text)
+        for name in MODULES:
+            (self.site / f"{name}.py").write_text(f"NAME = {name!r}\n")
+        if is_endless:
+            (self.site / "second.py").unlink()
+            os.mkfifo(self.site / "second.py")
         (self.site / "no_module.py").write_text("def {{ template }}")
         UncompiledModules(sys.executable, str(self.store), None).write(str(self.folder))
         (self.folder / interpreter.MARKER).touch()
+
+    def unblock(self) -> None:
+        (self.site / "second.py").unlink()
+        (self.site / "second.py").write_text("NAME = 'second'\n")
 
     @property
     def compiled(self) -> list[Path]:
@@ -100,7 +106,8 @@ def start_compiler(node: NodeSettings) -> Iterator[Callable[[], ModuleCompiler]]
 
 
 def wait_until(met: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    # Beside much other work the lowest priority gets little.
+    deadline = time.monotonic() + 180
     while not met():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -118,11 +125,12 @@ def command_line(pid: int) -> bytes:
         return b""  # it has ended
 
 
+@pytest.mark.slow
 class TestCompiler:
     def test_yields_to_runs_and_leaves_whole_modules_when_it_is_killed_and_when_the_agent_ends(
         self, node: NodeSettings, start_compiler: Callable[[], ModuleCompiler]
     ) -> None:
-        made = Environment(node)
+        made = Environment(node, is_endless=True)
         first = start_compiler()
         wait_until(lambda: made.compiled)
         process, *workers = made.processes()
@@ -141,6 +149,7 @@ class TestCompiler:
         assert made.is_left
         made.check_modules()
 
+        made.unblock()
         start_compiler()
         wait_until(lambda: not made.is_left)
         made.check_modules()
@@ -150,7 +159,7 @@ class TestCompiler:
     def test_forgets_an_environment_whose_process_is_killed_again(
         self, node: NodeSettings, start_compiler: Callable[[], ModuleCompiler]
     ) -> None:
-        made = Environment(node)
+        made = Environment(node, is_endless=True)
         compiler = start_compiler()
         for _ in range(2):
             wait_until(lambda: swept(compiler) and made.processes())
@@ -158,6 +167,15 @@ class TestCompiler:
             wait_until(lambda: not made.processes())
         wait_until(lambda: not made.is_left)
         made.check_modules()
+
+    def test_forgets_an_environment_whose_interpreter_is_gone(
+        self, node: NodeSettings, start_compiler: Callable[[], ModuleCompiler]
+    ) -> None:
+        made = Environment(node)
+        UncompiledModules(str(made.folder / "gone"), str(made.store), None).write(str(made.folder))
+        start_compiler()
+        wait_until(lambda: not made.is_left)
+        assert not made.compiled
 
     def test_compiles_without_the_folder_of_packages_which_was_removed(
         self, node: NodeSettings, start_compiler: Callable[[], ModuleCompiler]
