@@ -211,7 +211,7 @@ class TestIndex:
 
         (index.folder / TINYLIB).write_bytes(b"another file")
         answer = await client.get(f"{path_of(order)}/files/{sha256}/{TINYLIB}", headers=basic(order))
-        assert "its hash is not the locked one" in answer.json()["detail"]
+        assert "its hash is not the one of the lock" in answer.json()["detail"]
         assert not await PackageFile.objects.aexists()
 
 
