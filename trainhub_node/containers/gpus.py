@@ -7,8 +7,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Sequence
 
 CDI_KIND = "nvidia.com/gpu"
 CDI_ENDINGS = (".json", ".yaml", ".yml")
@@ -24,9 +23,11 @@ def gpu_options(gpus: Sequence[str], *, by_cdi: bool) -> list[str]:
     return ["--env=NVIDIA_VISIBLE_DEVICES=void", *(f"--device={CDI_KIND}={gpu}" for gpu in gpus)]
 
 
-def docker_has_cdi(info: Mapping[str, Any], gpus: Sequence[str]) -> bool:
+def docker_has_cdi(info: object, gpus: Sequence[str]) -> bool:
     """Returns whether a Docker that says this about itself can give a container these GPUs by CDI. Since
     version 28.2 it lists the devices; before, and since 25, it tells where their files are if CDI is on."""
+    if not isinstance(info, dict):
+        return False
     devices = info.get("DiscoveredDevices") or ()
     names = {device["ID"] for device in devices if device.get("Source") == "cdi"}
     if names:

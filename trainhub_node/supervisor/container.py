@@ -169,7 +169,7 @@ def _has_cdi(gang: Gang, engine: Engine, gpus: list[str]) -> bool:
     result = engine_call.call_engine(gang, command, engine.variables, timeout_s=START_TIMEOUT_S)
     if result.code:
         raise EngineError(result.last_error)
-    return docker_has_cdi(records.loads_text(result.output) or {}, gpus)
+    return docker_has_cdi(records.loads_text(result.output), gpus)
 
 
 def _start_failure(gang: Gang, engine: Engine, error: str) -> PreparationFailed:
