@@ -56,7 +56,7 @@ urlpatterns = [
     ),
     path(
         "environments/<str:name>/versions/<int:number>/fetch/",
-        hub_files.fetch_files,
+        hub_files.order_hub_files,
         name="environment-fetch",
     ),
     path(

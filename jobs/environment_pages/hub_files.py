@@ -27,7 +27,7 @@ def show_files(request: WorkspaceRequest, name: str, number: int) -> HttpRespons
 
 @require_POST
 @needs(Role.CONTRIBUTOR)
-def fetch_files(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
+def order_hub_files(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
     """Has the hub fetch what it lacks."""
     try:
         request_fetch(request.principal, _version(request, name, number))

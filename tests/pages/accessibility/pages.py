@@ -110,6 +110,7 @@ NOT_PAGES = frozenset(
         "compare-difference",
         "documentation-image",
         "environment-download",
+        "environment-files",
         "environment-nodes",
         "gpu-history",
         "invitation",
