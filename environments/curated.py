@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from environments.source_builds.recipe import recipes_of
 from trainhub_launch.order import EnvironmentSpec
 
 FOLDER = Path(__file__).parent / "curated_sets"
@@ -68,8 +67,6 @@ _NEEDS = {
 }
 # Packages that a node has to build first.
 _PREPARED = ("horovod",)
-# Packages that are only published as source distributions.
-WITHOUT_WHEEL = frozenset({"deepspeed", "horovod"})
 
 
 def preparation(name: str) -> str:
@@ -78,17 +75,6 @@ def preparation(name: str) -> str:
     requirements = next((item.requirements for item in CURATED if item.name == name), ())
     packages = {requirement.partition("==")[0] for requirement in requirements}
     return " ".join(_NEEDS[package] for package in _PREPARED if package in packages)
-
-
-def can_be_added(package: str) -> bool:
-    """Returns whether a version can have the package just by its name: it has a wheel, or nodes know how to
-    build one."""
-    return package not in WITHOUT_WHEEL or bool(recipes_of(package))
-
-
-def can_be_copied(environment: EnvironmentSpec) -> bool:
-    """Returns whether the requirements of the environment can be those of a workspace's own version."""
-    return all(can_be_added(requirement.partition("==")[0]) for requirement in environment.requirements)
 
 
 def curated_lock(name: str) -> str:

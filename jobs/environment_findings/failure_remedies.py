@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from django.urls import reverse
-
-from environments.curated import BY_NAME, can_be_added
+from environments.curated import BY_NAME
 from environments.imports.distributions import distribution_for
 from jobs.causes.cause import Cause
-from jobs.environment_findings.remedies import change_link, curated_with
+from jobs.environment_findings.remedies import change_link
 from jobs.models import Run
 from trainhub_launch.scheduler.capacity import words
 from trainhub_launch.spec import EnvironmentRef
@@ -44,11 +42,6 @@ def failure_remedy(run: Run, cause: Cause) -> FailureRemedy | None:
     environment = run.spec.get("environment", {})
     ref = EnvironmentRef(environment.get("name", ""), environment.get("version", ""))
     requirements = _requirements(cause)
-    for name in requirements:
-        if can_be_added(name):
-            continue
-        curated = curated_with(name)
-        return FailureRemedy(f"See {curated}", reverse("environment", args=[curated])) if curated else None
     link = change_link(run.workspace, ref, requirements)
     if not link:
         return None

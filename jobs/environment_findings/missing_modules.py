@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from packaging.utils import canonicalize_name
 
 from environments.contents.package_set import SEEDED, PackageSet
-from environments.curated import WITHOUT_WHEEL, can_be_added
 from environments.imports.distributions import (
     distribution_for,
     is_known_distribution,
@@ -16,6 +15,7 @@ from environments.imports.distributions import (
 )
 from environments.imports.scan_process import ImportedModule, SourceImports
 from environments.imports.standard_library import REMOVED, is_standard
+from environments.source_builds.recipe import recipes_of
 from jobs.environment_findings.remedies import curated_with
 from trainhub_launch.findings import Finding
 from trainhub_launch.scheduler.capacity import words
@@ -33,7 +33,7 @@ def missing_module_findings(packages: PackageSet, imports: SourceImports, links:
         return
     missing = _missing(packages, imports)
     known = [module for module in missing if providers_of(module.name) and not _is_removed(module)]
-    to_compile = [module for module in known if distribution_for(module.name) in WITHOUT_WHEEL]
+    to_compile = [module for module in known if recipes_of(distribution_for(module.name))]
     removed = [module for module in missing if _is_removed(module)]
     yield from _without_wheel(packages, to_compile, links)
     yield from _known(packages, [module for module in known if module not in to_compile], links)
@@ -107,7 +107,7 @@ def _without_wheel(
         name = distribution_for(module.name)
         framework = "tensorflow" if module.name.startswith("horovod.tensorflow") else "torch"
         curated = curated_with(name, framework)
-        link = links([name], "") if can_be_added(name) else ""
+        link = links([name], "")
         if link:
             sentence = (
                 f"{_importing([module])}, which {packages.name} lacks; make a version of it with {name}"

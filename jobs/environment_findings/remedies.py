@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from environments.catalog import SYSTEM, own_version
-from environments.curated import BY_NAME, CURATED, can_be_copied
+from environments.curated import BY_NAME, CURATED
 from environments.projects.source_text import is_project
 from environments.states import EnvironmentKind
 from trainhub_launch.errors import SpecError
@@ -24,8 +24,6 @@ def change_link(
     none can be made here."""
     changes = [("add", requirement) for requirement in requirements] + [("python", python)] * bool(python)
     if ref.name in BY_NAME:
-        if not can_be_copied(BY_NAME[ref.name].spec):
-            return ""
         return f"{reverse('environment-new')}?{urlencode([('like', ref.name), *changes])}"
     if ref.name == SYSTEM:
         return ""
