@@ -169,7 +169,8 @@ def _has_cdi(gang: Gang, engine: Engine, gpus: list[str]) -> bool:
     result = engine_call.call_engine(gang, command, engine.variables, timeout_s=START_TIMEOUT_S)
     if result.code:
         raise EngineError(result.last_error)
-    return docker_has_cdi(records.loads_text(result.output) or {}, gpus)
+    info: Any = records.loads_text(result.output)
+    return docker_has_cdi(info or {}, gpus)
 
 
 def _start_failure(gang: Gang, engine: Engine, error: str) -> PreparationFailed:
