@@ -89,7 +89,7 @@ class Scene:
         subprocess.run(
             ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=711", "tmpfs", self.node], check=True
         )
-        self.engine.mkdir(parents=True)
+        (self.engine / "storage").mkdir(parents=True)
         for path in (self.data / "secret-key", self.node / "node.json"):
             path.write_text(json.dumps({"note": attempts.MARK}))
             path.chmod(0o600)
@@ -169,10 +169,11 @@ class Scene:
         results: dict[str, bool] = json.loads(log.partition(RESULTS)[2].splitlines()[0])
         saved = [self.hub.blobs[file.sha256] for file in self.hub.facts[key].outputs]
         results[attempts.BY_LINK] = any(attempts.MARK.encode() in content for content in saved)
-        # Beside each other, but for the one after which the disk is full.
-        keys = {name: self._start_greedy(name) for name in attempts.GREEDY if name != attempts.DISK}
+        # Beside each other, but for those that wait for the agent to look at the disk.
+        disk = (attempts.DISK_LIMIT, attempts.DISK)
+        keys = {name: self._start_greedy(name) for name in attempts.GREEDY if name not in disk}
         results |= {name: self._was_greedy(name, key) for name, key in keys.items()}
-        results[attempts.DISK] = self._was_greedy(attempts.DISK, self._start_greedy(attempts.DISK))
+        results |= {name: self._was_greedy(name, self._start_greedy(name)) for name in disk}
         return results
 
     def _start_greedy(self, name: str) -> Key:
