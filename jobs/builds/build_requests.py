@@ -27,7 +27,7 @@ from trainhub_launch.machine import BUILDS
 from trainhub_launch.scheduler.capabilities import unmet_capabilities
 from trainhub_launch.scheduler.rejections import lacking_phrase
 from workspaces import audit
-from workspaces.access import Principal, lacking
+from workspaces.access import Principal, lacking, may_operate, must_operate
 from workspaces.models import Workspace
 from workspaces.states import Role
 
@@ -106,6 +106,11 @@ def newest_builds(workspace: Workspace, target: BuildTarget) -> QuerySet[Environ
     return own.filter(own_version=target.own).order_by("-created_at", "pk")[:MAX_LISTED]
 
 
+def may_cancel(principal: Principal, build: EnvironmentBuild) -> bool:
+    """Returns whether this person may cancel the build: of one for everybody, operators alone."""
+    return may_operate(principal.user) if build.workspace_id is None else principal.may(Role.CONTRIBUTOR)
+
+
 def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
     """Cancels a build. Raises Conflict if it has ended, and PermissionDenied."""
     if not principal.may(Role.CONTRIBUTOR):
@@ -114,6 +119,8 @@ def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
         builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related("node")
         mine = Q(workspace=principal.workspace) | Q(workspace=None)
         build = builds.get(mine, pk=build_id)
+        if not may_cancel(principal, build):
+            must_operate(principal.user)
         if build.is_finished:
             raise Conflict(f"The build has ended already: it is {build.state}.")
         now, reason = timezone.now(), f"{principal.user.username} canceled it."

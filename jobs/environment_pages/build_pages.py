@@ -9,10 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from environments.models import EnvironmentVersion
-from jobs.builds.build_requests import (
-    cancel_build,
-    find_build,
-)
+from jobs.builds.build_requests import cancel_build, find_build, may_cancel
 from jobs.builds.build_targets import BuildTarget, find_build_target
 from jobs.builds.models import BUILD_ATTEMPT
 from jobs.builds.node_choices import nodes_context
@@ -81,7 +78,7 @@ def show_build(request: WorkspaceRequest, name: str, build: str) -> HttpResponse
         "is_cut": begin > 0,
         "log_url": f"/api/v1/builds/{row.pk}/log?download=1" if size else "",
         "version_url": _version_url(row.name, row.version, is_own=_is_own(row.own_version)),
-        "may_act": request.principal.may(Role.CONTRIBUTOR),
+        "may_cancel": may_cancel(request.principal, row),
     }
     return render_part(request, "environments/build.html", "environments/_build.html", context)
 

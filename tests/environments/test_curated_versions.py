@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.utils import timezone
 
+from clusters.models import Node
+from environments import made_versions
 from environments.curated_versions import demand_curated
 from environments.models import EnvironmentVersion
+from environments.source_builds.draft import WheelDraft
 from environments.states import VersionState
+from jobs.builds.states import BuildState
+from jobs.models import EnvironmentBuild
 from jobs.scheduling import run_actions
 from jobs.states import RunState
+from jobs.version_builds import progress
 from tests.environments.locks import locked_curated
 from tests.jobs.builders import Played, launched, node
 from tests.pages.builders import text_of
-from tests.people import client_of, make_contributor, make_viewer, principal_of
+from tests.people import (
+    client_of,
+    make_contributor,
+    make_operator,
+    make_viewer,
+    make_workspace,
+    principal_of,
+)
+from trainhub_launch.machine import BUILDS, WHEEL_BUILDS
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.django_db
-NAME = "TrainHub-PyTorch-2.13"
+NAME, HOROVOD = "TrainHub-PyTorch-2.13", "TrainHub-Horovod-0.28"
+
+
+def able(name: str, cluster: str = "local") -> Node:
+    """A node that can build wheels."""
+    made = node(name, cluster=cluster)
+    Node.objects.filter(pk=made.pk).update(capabilities=f"{BUILDS} {WHEEL_BUILDS}")
+    return made
+
+
+def seen(name: str) -> str:
+    return text_of(client_of(make_viewer()), f"/environments/{name}/")
 
 
 def fail(version: EnvironmentVersion, failure: str) -> None:
@@ -60,6 +87,45 @@ class TestRuns:
         second.refresh_from_db()
         assert second.state == RunState.QUEUED
         assert demand_curated(NAME).state == VersionState.RESOLVING
+
+
+class TestBuilding:
+    """By a node, because packages have no wheel."""
+
+    @pytest.fixture
+    def version(self) -> EnvironmentVersion:
+        able("secret", cluster="theirs").cluster.workspaces.add(make_workspace("theirs"))
+        version = demand_curated(HOROVOD)
+        made_versions.await_node(version.pk, json.dumps(WheelDraft("", "", ()).to_json()))
+        progress.continue_version(version.pk)
+        return demand_curated(HOROVOD)
+
+    def test_happens_on_a_node_that_is_open_to_all_and_everybody_sees_it(
+        self, who: Principal, version: EnvironmentVersion
+    ) -> None:
+        assert not EnvironmentBuild.objects.exists()
+        assert "It waits for a node: there is none" in seen(HOROVOD)
+        able("alpha")
+        progress.continue_version(version.pk)
+        build = EnvironmentBuild.objects.get()
+        assert (build.node.name, build.workspace) == ("alpha", None)
+        assert f"/environments/{HOROVOD}/builds/{build.pk}/" in seen(HOROVOD)
+        assert client_of(make_viewer()).get(f"/environments/{HOROVOD}/builds/{build.pk}/").status_code == 200
+        run = launched(who, environment={"name": HOROVOD})
+        run.refresh_from_db()
+        assert "A node builds packages of TrainHub-Horovod-0.28 1 first" in run.facts["detail"]
+
+    def test_is_canceled_by_operators_alone(self, version: EnvironmentVersion) -> None:
+        able("alpha")
+        progress.continue_version(version.pk)
+        build = EnvironmentBuild.objects.get()
+        address = f"/environments/{HOROVOD}/builds/{build.pk}/"
+        contributor, operator = client_of(make_contributor()), client_of(make_operator())
+        assert "Cancel" not in text_of(contributor, address)
+        assert contributor.post(f"{address}cancel/").status_code == 403
+        assert operator.post(f"{address}cancel/").status_code == 302
+        build.refresh_from_db()
+        assert build.state == BuildState.CANCELED
 
 
 class TestPage:
