@@ -18,7 +18,7 @@ from jobs.builds.states import BuildPurpose
 from jobs.errors import Conflict
 from jobs.logs import log_store
 from jobs.models import EnvironmentBuild
-from jobs.version_builds.making_requests import request_target
+from jobs.version_builds.making_requests import NotLockedYet, request_target
 from jobs.views.partials import render_part
 from trainhub_launch.errors import SpecError
 from trainhub_launch.log_names import ENVIRONMENT_LOG
@@ -46,6 +46,8 @@ def order_builds(request: WorkspaceRequest, name: str, version: str) -> HttpResp
     target = _target(request, name, version)
     try:
         request_target(request.principal, target, request.POST.getlist("nodes"))
+    except NotLockedYet as error:
+        messages.info(request, f"{error.message[:1].upper()}{error.message[1:]}.")
     except SpecError as error:
         messages.error(request, f"Nothing was ordered: {error.message}.")
     return redirect(f"{_address(target)}#en-nodes")

@@ -34,17 +34,17 @@ class EnvironmentWaits:
         self._versions[ref.name] = version
         if version.is_locked:
             return None
-        page = f"/environments/{ref.name}/"
+        name, page = ref.name, f"/environments/{ref.name}/"
         if version.state == VersionState.FAILED:
             reason = version.failure.rstrip(".")
-            return Refusal(f"{version} could not be made ({reason}); see {page}.", FIELD, permanent=True)
+            return Refusal(f"{name} could not be made ({reason}); see {page}.", FIELD, permanent=True)
         if version.state == VersionState.BUILDING:
             why = waiting_reason(version) or f"Its log is at {page}."
             return Refusal(
-                f"A node builds packages of {version} first, once for all runs. {why}", FIELD, permanent=False
+                f"A node builds packages of {name} first, once for all runs. {why}", FIELD, permanent=False
             )
         return Refusal(
-            f"The hub finds the packages of {version} first, once for all runs.", FIELD, permanent=False
+            f"The hub finds the packages of {name} first, once for all runs.", FIELD, permanent=False
         )
 
 

@@ -25,6 +25,10 @@ from workspaces.access import Principal, lacking
 from workspaces.states import Role
 
 
+class NotLockedYet(SpecError):
+    """The hub locks the environment first, and has begun to; the same request succeeds later."""
+
+
 def request_target(
     principal: Principal, target: BuildTarget, names: Sequence[str] | None = None
 ) -> list[EnvironmentBuild]:
@@ -62,9 +66,9 @@ def _require_locked(target: BuildTarget) -> None:
         return
     if version.state == VersionState.FAILED:
         resolve_again(version)
-    raise SpecError(
+    raise NotLockedYet(
         "version",
-        f"the hub finds the packages of {version} first, once for all nodes; order it again when "
+        f"the hub finds the packages of {target.name} first, once for all nodes; order it again when "
         f"/environments/{target.name}/ says that it is locked",
     )
 

@@ -58,7 +58,7 @@ def test_a_curated_environment_can_be_built(api: Client, alpha: Played) -> None:
     item = CURATED[0]
     refused = order(api, f"/api/v1/environments/{item.name}/versions/{item.version}/")
     assert refused.status_code == 400
-    assert "the hub finds the packages of TrainHub-PyTorch-2.13 1 first" in refused.json()["detail"]
+    assert "the hub finds the packages of TrainHub-PyTorch-2.13 first" in refused.json()["detail"]
     locked_curated(item.name)
     (build,) = order(api, f"/api/v1/environments/{item.name}/versions/{item.version}/").json()
     assert (build["name"], build["version"]) == (item.name, item.version)

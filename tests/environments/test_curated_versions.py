@@ -60,7 +60,7 @@ class TestRuns:
         run.refresh_from_db()
         assert run.state == RunState.QUEUED
         assert run.facts["detail"] == (
-            "The hub finds the packages of TrainHub-PyTorch-2.13 1 first, once for all runs."
+            "The hub finds the packages of TrainHub-PyTorch-2.13 first, once for all runs."
         )
         version = locked_curated(NAME)
         run_actions.launch_queued()
@@ -113,7 +113,7 @@ class TestBuilding:
         assert client_of(make_viewer()).get(f"/environments/{HOROVOD}/builds/{build.pk}/").status_code == 200
         run = launched(who, environment={"name": HOROVOD})
         run.refresh_from_db()
-        assert "A node builds packages of TrainHub-Horovod-0.28 1 first" in run.facts["detail"]
+        assert "A node builds packages of TrainHub-Horovod-0.28 first" in run.facts["detail"]
 
     def test_is_canceled_by_operators_alone(self, version: EnvironmentVersion) -> None:
         able("alpha")

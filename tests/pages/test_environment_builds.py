@@ -101,3 +101,11 @@ def test_what_does_not_exist_is_not_found(who: Principal) -> None:
     client = client_of(make_viewer())
     for address in (f"/environments/mine/builds/{'0' * 32}/", "/environments/mine/versions/7/nodes/"):
         assert client.get(address).status_code == 404
+
+
+def test_a_curated_environment_is_locked_before_nodes_build_it(who: Principal) -> None:
+    Played(node("alpha"))
+    address = f"/environments/{CURATED[0].name}/versions/1/build/"
+    answer = client_of(who.user).post(address, {"nodes": ["alpha"]}, follow=True)
+    assert "The hub finds the packages of TrainHub-PyTorch-2.13 first" in answer.content.decode()
+    assert not EnvironmentBuild.objects.exists()
