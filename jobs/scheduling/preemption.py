@@ -46,6 +46,9 @@ def preempt(cluster: Cluster, run: Run, demand: Demand, nodes: tuple[FreeNode, .
             return ""
         list(Run.objects.select_for_update().filter(pk__in=[item.run for item in chosen]).order_by("pk"))
         Cluster.objects.select_for_update().get(pk=cluster.pk)
+        if Lease.objects.filter(holder=run.pk, attempt=0, node__cluster=cluster, released_at=None).exists():
+            # Another worker has preempted runs for it since this one read the queue: one set is enough.
+            return pending_sentence(run)
         still = {item.run for item in _candidates(cluster, run, now)}
         if not still.issuperset(item.run for item in chosen):
             return ""

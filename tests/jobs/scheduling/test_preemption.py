@@ -8,13 +8,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters.models import Lease
+from clusters import offers
+from clusters.models import Cluster, Lease
 from jobs.models import Run
-from jobs.scheduling import run_actions
+from jobs.scheduling import preemption, run_actions
 from jobs.states import Reason, RunState
 from tests.jobs.builders import Played, alive, ended, launched, node, queued
 from tests.people import make_person, make_workspace, principal_of
+from trainhub_launch.frameworks import demand
 from trainhub_launch.report import Ack
+from trainhub_launch.spec_reader import read_spec
 from trainhub_launch.states import StopReason
 from workspaces.access import Principal
 from workspaces.states import Role
@@ -210,3 +213,16 @@ class TestGpus:
         run_actions.launch_queued()
         run_actions.launch_queued()
         assert (told(urgent), told(later)) == (RunState.PROVISIONING, RunState.PROVISIONING)
+
+
+def test_two_workers_that_read_the_queue_at_once_preempt_one_run(who: Principal) -> None:
+    low = [started(PlayedWithGpus(node(name, gpus=1)), who, **gpus(1), priority=-1) for name in ("a", "b")]
+    urgent = queued(who, **gpus(1))
+    cluster = Cluster.objects.get(name="local")
+    # Both have read what the nodes offer before either preempted.
+    nodes = offers.offers(cluster)
+    for _ in range(2):
+        sentence = preemption.preempt(cluster, urgent, demand(read_spec(urgent.spec)), nodes)
+        assert sentence.startswith("Waiting for the end of run")
+    stopped = [run for run in low if Lease.objects.filter(holder=run.pk).exclude(promised_to="").exists()]
+    assert len(stopped) == 1
