@@ -20,6 +20,7 @@ class EnvironmentWaits:
 
     def __init__(self) -> None:
         self._versions: dict[str, EnvironmentVersion] = {}
+        self._build_sentences: dict[str, str] = {}
 
     def refusal(self, run: Run, ref: EnvironmentRef) -> Refusal | None:
         """Returns why the run cannot start yet, or never; None if its environment is ready to be installed.
@@ -39,10 +40,12 @@ class EnvironmentWaits:
             reason = version.failure.rstrip(".")
             return Refusal(f"{name} could not be made ({reason}); see {page}.", FIELD, permanent=True)
         if version.state == VersionState.BUILDING:
-            why = waiting_reason(version) or f"Its log is at {page}."
-            return Refusal(
-                f"A node builds packages of {name} first, once for all runs. {why}", FIELD, permanent=False
-            )
+            if name not in self._build_sentences:
+                why = waiting_reason(version) or f"Its log is at {page}."
+                self._build_sentences[name] = (
+                    f"A node builds packages of {name} first, once for all runs. {why}"
+                )
+            return Refusal(self._build_sentences[name], FIELD, permanent=False)
         return Refusal(
             f"The hub finds the packages of {name} first, once for all runs.", FIELD, permanent=False
         )
