@@ -68,7 +68,7 @@ FITTING = {
     for index in range(2)
 }
 # In curated environments, beside what tests/journeys/test_examples.py itself trains in some. Not in those
-# whose PyTorch or TensorFlow has GBs of CUDA, nor in Horovod's, which takes minutes to compile.
+# whose PyTorch or TensorFlow has GBs of CUDA.
 CURATED = (
     Training(
         "lightning-digits",
@@ -88,6 +88,12 @@ CURATED = (
         "model.pt",
         {"arguments": QUICK},
     ),
+    Training(
+        "horovod-digits",
+        ranks(2, "rank {rank} of 2, {rank} on its node, cpu"),
+        "model.pt",
+        {"arguments": QUICK},
+    ),
 )
 # Not repeated here: what trains in its curated environment, and second users of one launcher.
 ONE_MACHINE = (
@@ -98,12 +104,6 @@ ONE_MACHINE = (
         {ALONE: ("rank 0 of 2 on cpu, gloo", "rank 1 of 2 on cpu, gloo")},
         "model.pt",
         launched(TORCHRUN, 1, 2, *QUICK),
-    ),
-    Training(
-        "horovod-digits",
-        ranks(2, "rank {rank} of 2, {rank} on its node, cpu"),
-        "model.pt",
-        {"arguments": QUICK},
     ),
 )
 BY_PROCESS = {"process_count": 2, "node_count": 2}
