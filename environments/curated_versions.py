@@ -41,6 +41,18 @@ def stored_curated(name: str) -> EnvironmentVersion | None:
     ).first()
 
 
+def locked_curated_sizes() -> dict[str, tuple[int | None, int | None]]:
+    """Returns the number of packages and the bytes of their files, None if not known, for each curated
+    environment that this hub has locked. One query."""
+    rows = EnvironmentVersion.objects.filter(environment__workspace=None, state=VersionState.LOCKED)
+    values = rows.values_list("environment__name", "number", "package_count", "download_bytes")
+    return {
+        name: (packages, size)
+        for name, number, packages, size in values
+        if name in BY_NAME and str(number) == BY_NAME[name].spec.version
+    }
+
+
 def demand_curated(name: str) -> EnvironmentVersion:
     """Returns the hub's version of the curated environment, in whatever state. Makes it if there is none: the
     worker then resolves it."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from environments.curated import CURATED, INSTALLS, Install
+from environments.curated import CURATED, INSTALLS
+from environments.curated_versions import locked_curated_sizes
 from jobs.builds.node_environments import prepared_in_clusters
 from jobs.models import PreparedEnvironment
 from trainhub_launch.spec import EnvironmentRef
@@ -32,11 +33,12 @@ def first_uses(workspace: Workspace, cluster: str = "") -> dict[str, FirstUse]:
     """Returns the costs of every curated environment by its name; with `cluster`, `nodes` are only those of
     this cluster."""
     rows = [row for row in prepared_in_clusters(workspace) if row.own_version_id is None]
+    locked = locked_curated_sizes()
     return {
         item.name: _first_use(
             [row for row in rows if (row.name, row.version) == (item.name, item.version)],
             cluster,
-            INSTALLS.get(item.name),
+            locked.get(item.name) or _released_size(item.name),
         )
         for item in CURATED
     }
@@ -61,12 +63,19 @@ def first_use_of(workspace: Workspace, ref: EnvironmentRef, cluster: str) -> Fir
     return own_first_uses(workspace, cluster).get((ref.name, ref.version), FirstUse())
 
 
-def _first_use(rows: Sequence[PreparedEnvironment], cluster: str, install: Install | None = None) -> FirstUse:
+def _released_size(name: str) -> tuple[int | None, int | None]:
+    return INSTALLS[name].packages, INSTALLS[name].download_bytes
+
+
+def _first_use(
+    rows: Sequence[PreparedEnvironment], cluster: str, size: tuple[int | None, int | None] = (None, None)
+) -> FirstUse:
+    """`size`: the packages of the environment, and the bytes of their files."""
     builds = [(row.built_at, row) for row in rows if row.built_at is not None]
     built_at, latest = max(builds, key=lambda build: build[0], default=(None, None))
     return FirstUse(
-        packages=install.packages if install else None,
-        download_bytes=install.download_bytes if install else None,
+        packages=size[0],
+        download_bytes=size[1],
         build_s=latest.build_s if latest else None,
         built_on=latest.node.name if latest else "",
         built_at=built_at,
