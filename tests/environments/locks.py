@@ -35,7 +35,11 @@ def locked_curated(name: str, lock: str = LOCK) -> EnvironmentVersion:
     """Returns the hub's version of a curated environment, locked."""
     version = demand_curated(name)
     EnvironmentVersion.objects.filter(pk=version.pk).update(
-        state=VersionState.LOCKED, lock=lock, resolved_at=timezone.now()
+        state=VersionState.LOCKED,
+        lock=lock,
+        package_count=lock.count("=="),
+        download_bytes=2 * 2**20,
+        resolved_at=timezone.now(),
     )
     version.refresh_from_db()
     return version
