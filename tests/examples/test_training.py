@@ -3,24 +3,13 @@ end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.examples.built_wheels import kept_wheels
 from tests.examples.table import CURATED, ONE_MACHINE, Training
-from tests.journeys.runs import Runs
+from tests.journeys.runs import ENVIRONMENT_BUILD_S, Runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.frameworks, pytest.mark.mpi]
 TRAINING_S = 180
-# Horovod is compiled before, on few processors that do other things, too.
-CURATED_S = 1500
-
-
-@pytest.fixture(scope="module")
-def wheels(runs: Runs) -> Iterator[None]:
-    with kept_wheels(runs.hub):
-        yield
 
 
 @pytest.mark.parametrize("training", ONE_MACHINE, ids=lambda training: training.example)
@@ -30,11 +19,9 @@ def test_trains(runs: Runs, training: Training, frameworks_python: str) -> None:
 
 
 @pytest.mark.parametrize("training", CURATED, ids=lambda training: training.example)
-def test_trains_in_its_curated_environment(
-    runs: Runs, wheels: None, training: Training, frameworks_python: str
-) -> None:
+def test_trains_in_its_curated_environment(runs: Runs, training: Training, frameworks_python: str) -> None:
     run = runs.submit(training.curated_spec(frameworks_python))
-    check_trained(runs, run, training, CURATED_S)
+    check_trained(runs, run, training, ENVIRONMENT_BUILD_S)
     name = training.curated_spec(frameworks_python)["environment"]["name"]
     version = runs.get(f"/environments/{name}/versions/1/")
     installed = {package["name"] for package in runs.get(f"/runs/{run}/packages/")["nodes"][0]["packages"]}
