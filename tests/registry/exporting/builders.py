@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from environments.curated import ONNX
 from jobs.models import Run
 from jobs.scheduling import run_actions
 from registry.exports.export_start import start
 from registry.exports.options import Options
 from registry.models import Export, ModelVersion
 from registry.registration import register
+from tests.environments.locks import locked_curated
 from tests.jobs.builders import Played, ended, node, snapshot
 from tests.people import make_contributor, make_workspace, principal_of
 from tests.registry.builders import add_output, blob, run_with
@@ -64,6 +66,7 @@ def version(*more: str, path: str = "saved") -> ModelVersion:
 def started(options: Options = TYPED) -> tuple[Export, Played]:
     """An export that has a node, which has taken it."""
     played = Played(node())
+    locked_curated(ONNX)
     export = start(version(), options, principal_of(make_contributor()))
     run = run_of(export)
     run_actions.launch(run.pk)
