@@ -30,6 +30,9 @@ def continue_version(version_id: int) -> None:
         if version is None:
             return
         builds = EnvironmentBuild.objects.filter(own_version=version, purpose=BuildPurpose.MAKE)
+        if version.started_at is not None:
+            # A version that was resolved again waits for nothing that was ordered before.
+            builds = builds.filter(created_at__gte=version.started_at)
         newest = builds.order_by("-created_at", "pk").select_related("node").first()
         if newest is None or newest.is_finished:
             # Either the result was accepted, and other rows name its files, or nothing of it counts.

@@ -13,6 +13,7 @@ from environments.curated_versions import demand_curated
 from environments.models import EnvironmentVersion
 from environments.source_builds.draft import WheelDraft
 from environments.states import VersionState
+from jobs.builds import build_lifecycle
 from jobs.builds.states import BuildState
 from jobs.models import EnvironmentBuild
 from jobs.scheduling import run_actions
@@ -110,10 +111,30 @@ class TestBuilding:
         build = EnvironmentBuild.objects.get()
         assert (build.node.name, build.workspace) == ("alpha", None)
         assert f"/environments/{HOROVOD}/builds/{build.pk}/" in seen(HOROVOD)
+        assert EnvironmentBuild.visible_to(make_workspace("elsewhere")).get() == build
         assert client_of(make_viewer()).get(f"/environments/{HOROVOD}/builds/{build.pk}/").status_code == 200
         run = launched(who, environment={"name": HOROVOD})
         run.refresh_from_db()
         assert "A node builds packages of TrainHub-Horovod-0.28 first" in run.facts["detail"]
+
+    def test_is_ordered_again_for_a_run_that_comes_after_it_has_failed(
+        self, who: Principal, version: EnvironmentVersion
+    ) -> None:
+        alpha = Played(able("alpha"))
+        progress.continue_version(version.pk)
+        first = EnvironmentBuild.objects.get()
+        build_lifecycle.finish_build(first, BuildState.FAILED, "There is no cmake.", timezone.now())
+        progress.continue_version(version.pk)
+        assert demand_curated(HOROVOD).failure == "There is no cmake."
+        launched(who, environment={"name": HOROVOD})
+        assert demand_curated(HOROVOD).state == VersionState.RESOLVING
+        # The worker resolves it.
+        EnvironmentVersion.objects.filter(pk=version.pk).update(started_at=timezone.now())
+        made_versions.await_node(version.pk, json.dumps(WheelDraft("", "", ()).to_json()))
+        progress.continue_version(version.pk)
+        assert demand_curated(HOROVOD).state == VersionState.BUILDING
+        second = EnvironmentBuild.objects.exclude(pk=first.pk).get()
+        assert (second.node, second.ended_at) == (alpha.node, None)
 
     def test_is_canceled_by_operators_alone(self, version: EnvironmentVersion) -> None:
         able("alpha")
