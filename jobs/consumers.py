@@ -24,14 +24,14 @@ class RunConsumer(TopicConsumer):
 
 
 class BuildConsumer(TopicConsumer):
-    """Sends the changes of one build, and its log, to members of its workspace."""
+    """Sends the changes of one build, and its log, to those who may see it."""
 
     async def allowed(self) -> bool:
         principal = await principal_of_scope(self.scope)
         self.build = self.scope["url_route"]["kwargs"]["build"]
         if principal is None or not is_build_id(self.build):
             return False
-        return await EnvironmentBuild.objects.filter(workspace=principal.workspace, pk=self.build).aexists()
+        return await EnvironmentBuild.visible_to(principal.workspace).filter(pk=self.build).aexists()
 
     def topics(self) -> list[str]:
         return [run_topic(self.build)]

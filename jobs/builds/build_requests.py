@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from clusters.models import Node
@@ -92,18 +92,17 @@ def check_not_deleted(target: BuildTarget) -> None:
 def find_build(workspace: Workspace, build_id: str) -> EnvironmentBuild | None:
     if not is_build_id(build_id):
         return None
-    builds = EnvironmentBuild.objects.select_related(
+    builds = EnvironmentBuild.visible_to(workspace).select_related(
         "node__cluster", "created_by", "own_version__environment"
     )
-    return builds.filter(Q(workspace=workspace) | Q(workspace=None), pk=build_id).first()
+    return builds.filter(pk=build_id).first()
 
 
 def newest_builds(workspace: Workspace, target: BuildTarget) -> QuerySet[EnvironmentBuild]:
-    """Returns the builds of this version that the workspace ordered last, the newest first."""
-    builds = EnvironmentBuild.objects.select_related("node__cluster", "created_by")
-    visible = builds.filter(Q(workspace=workspace) | Q(workspace=None))
-    own = visible.filter(name=target.name, version=target.version)
-    return own.filter(own_version=target.own).order_by("-created_at", "pk")[:MAX_LISTED]
+    """Returns the builds of this version that were ordered last, the newest first."""
+    builds = EnvironmentBuild.visible_to(workspace).select_related("node__cluster", "created_by")
+    of_version = builds.filter(name=target.name, version=target.version)
+    return of_version.filter(own_version=target.own).order_by("-created_at", "pk")[:MAX_LISTED]
 
 
 def may_cancel(principal: Principal, build: EnvironmentBuild) -> bool:
@@ -116,9 +115,8 @@ def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
     with transaction.atomic():
-        builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related("node")
-        mine = Q(workspace=principal.workspace) | Q(workspace=None)
-        build = builds.get(mine, pk=build_id)
+        builds = EnvironmentBuild.visible_to(principal.workspace).select_related("node")
+        build = builds.select_for_update(of=("self",)).get(pk=build_id)
         if not may_cancel(principal, build):
             must_operate(principal.user)
         if build.is_finished:

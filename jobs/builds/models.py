@@ -98,6 +98,11 @@ class EnvironmentBuild(models.Model):
     def __str__(self) -> str:
         return f"{self.name} {self.version} on {self.node.name}"
 
+    @classmethod
+    def visible_to(cls, workspace: Workspace) -> models.QuerySet[EnvironmentBuild]:
+        """Returns the builds that the workspace ordered, and those that the hub did for everybody."""
+        return cls.objects.filter(models.Q(workspace=workspace) | models.Q(workspace=None))
+
     @property
     def is_finished(self) -> bool:
         return self.ended_at is not None

@@ -145,7 +145,7 @@ def _run_and_attempt(who: Principal, run_id: str, attempt: int) -> tuple[str, in
 
 
 def _build(who: Principal, build_id: str) -> str:
-    builds = EnvironmentBuild.objects.filter(workspace=who.workspace, pk=build_id)
+    builds = EnvironmentBuild.visible_to(who.workspace).filter(pk=build_id)
     if not is_build_id(build_id) or not builds.exists():
         raise not_found("No such build in this workspace.")
     return build_id
