@@ -9,12 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from packaging.version import Version
+
 from environments.lock_file import LockedPackage, read_lock
 
 FORMAT = 1
 PLATFORM = "linux-64"
 # Every node has it: Python itself needs it.
-USUAL_GLIBC = [2, 17]
+OLDEST_GLIBC = Version("2.17")
 _GLIBC = re.compile(r"__glibc\s.*?>=?\s*(\d{1,3}(?:\.\d{1,4}){1,3})")
 
 
@@ -42,8 +44,8 @@ class CondaPackage:
     def glibc(self) -> str:
         """The oldest version of glibc with which it works ("2.34"); "" if every node has it."""
         matches = (_GLIBC.match(need) for need in self.depends)
-        newer = (match[1] for match in matches if match and _numbers(match[1]) > USUAL_GLIBC)
-        return max(newer, key=_numbers, default="")
+        newer = (match[1] for match in matches if match and Version(match[1]) > OLDEST_GLIBC)
+        return max(newer, key=Version, default="")
 
     @property
     def is_module(self) -> bool:
@@ -124,7 +126,3 @@ def conda_packages(records: Iterable[Mapping[str, Any]]) -> tuple[CondaPackage, 
             )
         )
     return tuple(sorted(packages, key=lambda package: package.name))
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]

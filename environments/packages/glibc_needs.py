@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from django.db.models import Q
-from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from clusters.visibility import visible_nodes
 from environments.models import LockedFile
@@ -30,22 +30,21 @@ def glibc_capabilities(versions: Collection[int]) -> dict[int, frozenset[str]]:
     newer = newer.filter(
         Q(filename__contains="manylinux_2_2") | Q(filename__contains="manylinux_2_3") | ~Q(glibc="")
     )
-    needs: dict[int, list[tuple[list[int], str, bool]]] = defaultdict(list)
+    needs: dict[int, list[tuple[Version, str, bool]]] = defaultdict(list)
     projects = set()
     fields = ("version_id", "project", "filename", "glibc", "is_conda")
     for version, project, filename, glibc, is_conda in newer.values_list(*fields):
-        if is_conda:
-            needs[version].append((_numbers(glibc), _title(filename, is_conda=True), False))
-        else:
+        if not is_conda:
             projects.add((version, project))
-    for version, (minor, filename, glibc) in _wheel_needs(projects):
-        needs[version].append(([2, minor], _title(filename, is_conda=False), bool(glibc)))
-    capabilities = {}
-    for version, items in needs.items():
-        numbers, title, is_built = max(items)
-        need = glibc_need(".".join(map(str, numbers)), title, is_built=is_built)
-        capabilities[version] = frozenset({need})
-    return capabilities
+        elif glibc:
+            needs[version].append((Version(glibc), _title(project, filename), False))
+    for version, project, (minor, filename, glibc) in _wheel_needs(projects):
+        needs[version].append((Version(f"2.{minor}"), _title(project, filename), bool(glibc)))
+    newest = {version: max(items) for version, items in needs.items()}
+    return {
+        version: frozenset({glibc_need(str(glibc), title, is_built=is_built)})
+        for version, (glibc, title, is_built) in newest.items()
+    }
 
 
 def oldest_glibc(workspace: Workspace | None) -> str:
@@ -54,10 +53,10 @@ def oldest_glibc(workspace: Workspace | None) -> str:
         return ""
     nodes = visible_nodes(workspace).filter(revoked_at=None, removed_at=None)
     reported = (installed_glibc(text.split()) for text in nodes.values_list("capabilities", flat=True))
-    return min(filter(_VERSION.match, reported), key=_numbers, default="")
+    return min(filter(_VERSION.match, reported), key=Version, default="")
 
 
-def _wheel_needs(projects: Collection[tuple[int, str]]) -> Iterator[tuple[int, tuple[int, str, str]]]:
+def _wheel_needs(projects: Collection[tuple[int, str]]) -> Iterator[tuple[int, str, tuple[int, str, str]]]:
     """Yields, for each version and package, the wheel that needs the oldest glibc, as its minor version, name
     and the glibc of the node that has built it, if not every node has that."""
     if not projects:
@@ -68,22 +67,16 @@ def _wheel_needs(projects: Collection[tuple[int, str]]) -> Iterator[tuple[int, t
     for version, project, filename, glibc in rows.values_list("version_id", "project", "filename", "glibc"):
         need = _minor_of_builder(glibc) if glibc else _minor_of_glibc(filename), filename, glibc
         least[version, project] = min(least.get((version, project), need), need)
-    for (version, _), need in least.items():
+    for (version, project), need in least.items():
         if need[0] > USUAL_MINOR:
-            yield version, need
+            yield version, project, need
 
 
-def _title(filename: str, *, is_conda: bool) -> str:
-    """Returns name and version of the package of the file."""
-    if is_conda:
-        name, version, _ = filename.rsplit("-", 2)
-        return f"{name} {version}"
-    name, version = filename.split("-")[:2]
-    return f"{canonicalize_name(name)} {version}"
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
+def _title(project: str, filename: str) -> str:
+    """Returns name and version of the package of a wheel, or of a file of conda, whose names are alike but
+    for dashes in the package's."""
+    rest = filename.removeprefix(project) if filename.startswith(f"{project}-") else filename
+    return f"{project} {rest.split('-')[1]}" if "-" in rest else project
 
 
 def _minor_of_builder(glibc: str) -> int:

@@ -58,6 +58,16 @@ def test_the_newest_glibc_that_a_package_cannot_do_without_counts(who: Principal
     assert unmet_capabilities({NEED}, {"glibc:2.40"}) == unmet_capabilities({NEED}, {"conda"}) == []
 
 
+def test_a_file_of_a_channel_with_a_strange_name_keeps_no_queue_from_being_read(who: Principal) -> None:
+    version = with_wheels(who, "manylinux_2_28.conda", "odd.conda", "lib-x-1.0-h1_0.conda")
+    version.files.update(is_conda=True)
+    assert glibc_capabilities([version.pk]) == {}
+    version.files.filter(filename="odd.conda").update(project="odd", glibc="2.34")
+    assert glibc_capabilities([version.pk]) == {version.pk: frozenset({"glibc:2.34:odd"})}
+    version.files.filter(filename="lib-x-1.0-h1_0.conda").update(project="lib-x", glibc="2.40")
+    assert glibc_capabilities([version.pk]) == {version.pk: frozenset({"glibc:2.40:lib-x 1.0"})}
+
+
 def test_a_run_and_a_build_are_kept_from_a_node_with_an_older_one(who: Principal) -> None:
     version = with_wheels(who, "newlib-3.1-cp311-cp311-manylinux_2_39_x86_64.whl")
     alpha = report("alpha", "glibc:2.36")
