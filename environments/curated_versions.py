@@ -87,8 +87,8 @@ def resolve_again(version: EnvironmentVersion) -> None:
 
 
 def lock_curated(version: EnvironmentVersion, requirements: RequirementList) -> str:
-    """Returns the lock: with the versions of packages of the shipped lock if the hub's index has them. Raises
-    Unresolvable, and NeedsNode if a node must build a package first."""
+    """Returns the lock: with the versions of packages of the shipped lock if the hub's index has all of them.
+    Raises Unresolvable, and NeedsNode if a node must build a package first."""
     shipped = curated_lock(version.environment.name) if version.python == LOCK_PYTHON else ""
     if not shipped:
         return lock_requirements(version, requirements)

@@ -19,7 +19,7 @@ MAX_GROUP_DEPTH = 20
 _UNUSABLE = {
     "path": "a folder of the project is not on the hub; put it into the run's source folder",
     "workspace": "members of a workspace are not on the hub; put their code into the run's source folder",
-    "git": "name the repository in [project] dependencies, as name @ git+https://host/owner/name@v1.0",
+    "git": "remove it there, and name it in [project] dependencies: name @ git+https://host/owner/name@v1.0",
     "url": "an address of a file cannot be installed here; name a release of an index",
 }
 _POETRY = (

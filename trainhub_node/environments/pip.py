@@ -32,7 +32,7 @@ ONLY_WHEELS = {
         "horovod 0.28.1 has no wheel for this environment on an index, and pip would build it without "
         "PyTorch and TensorFlow. Make an environment of your own from these requirements, for which a node "
         "builds the wheel once, or start this node's agent with PIP_FIND_LINKS set to the folder of a wheel "
-        "that you have built (docs/frameworks.md)"
+        "that you have built"
     ),
 }
 
