@@ -172,8 +172,8 @@ class Bench:
 
     def _unpack(self, lock: str, wheels: Path) -> float:
         folder, cache, file = (self.work / name for name in ("unpacked", "uv-cache", "wheels.lock"))
-        kept = [line for line in lock.splitlines() if not line.lstrip().startswith("--") or "--hash" in line]
-        file.write_text("\n".join(kept))
+        lines = [line for line in lock.splitlines() if not line.lstrip().startswith("--") or "--hash" in line]
+        file.write_text("\n".join(lines))
         started = time.monotonic()
         uv = find_uv_bin()
         subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder], check=True)

@@ -52,8 +52,8 @@ def _check_events(text: str, field: str) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             # As people write it.
-            shown = tag.replace("tag:yaml.org,2002:", "!!")
-            raise SpecError(field, f"line {line}: the tag {shown!r:.60} is not possible here; remove it")
+            typed = tag.replace("tag:yaml.org,2002:", "!!")
+            raise SpecError(field, f"line {line}: the tag {typed!r:.60} is not possible here; remove it")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

@@ -125,6 +125,6 @@ def _counted(
 ) -> HubFiles:
     """`sizes`: of all files by SHA-256, 0 if not known; `stored`: of those that the hub has; `fetch`: the
     last order, and whether one is expected."""
-    known = {sha256: size or stored.get(sha256, 0) for sha256, size in sizes.items()}
-    stored_bytes = sum(size for sha256, size in known.items() if sha256 in stored)
-    return HubFiles(noun, len(known), len(stored), sum(known.values()), stored_bytes, *fetch)
+    known_sizes = {sha256: size or stored.get(sha256, 0) for sha256, size in sizes.items()}
+    stored_bytes = sum(size for sha256, size in known_sizes.items() if sha256 in stored)
+    return HubFiles(noun, len(known_sizes), len(stored), sum(known_sizes.values()), stored_bytes, *fetch)
