@@ -18,6 +18,7 @@ from django.conf import settings
 from tests import migrated, openmpi
 from tests.harness import guard
 from tests.harness.flaky import pytest_terminal_summary  # noqa: F401 - a hook
+from tests.harness.garbage import pytest_collection_finish  # noqa: F401 - a hook
 from tests.hub import PROJECT, Hub
 from tests.people import contributor, owner, stranger, viewer, workspace  # noqa: F401 - fixtures
 from tests.signing_in import sign_in

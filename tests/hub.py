@@ -34,14 +34,18 @@ T = TypeVar("T")
 
 
 def eventually(condition: Callable[[], T | None], seconds: float = 20, what: str = "") -> T:
-    """The first true answer of `condition`; fails after `seconds`."""
-    deadline = time.monotonic() + seconds
+    """The first true answer of `condition`; fails after `seconds`.
+
+    It asks less often the longer it has waited: each question costs a hub some of the CPU time that the work
+    waited for needs, too."""
+    start = time.monotonic()
     while True:
         answer = condition()
         if answer:
             return answer
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what or condition}"
-        time.sleep(0.03)
+        waited = time.monotonic() - start
+        assert waited < seconds, f"not within {seconds} s: {what or condition}"
+        time.sleep(min(0.03 + waited / 20, 0.2))
 
 
 def free_port() -> int:

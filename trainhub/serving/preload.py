@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ UNUSED = ("requests", "pygments", "markdown")
 
 def load_application() -> None:
     """Imports the ASGI application and everything that it needs."""
+    # All of it stays until the end: looking for garbage in it takes a sixth of the start, and time in each
+    # later collection.
+    gc.disable()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "trainhub.settings")
     django.setup()
     # `django.contrib.postgres` has fields that only models on PostgreSQL may have.
@@ -26,6 +30,8 @@ def load_application() -> None:
     with _hidden(unused):
         import_module("rest_framework.compat")
     import_module("trainhub.asgi")
+    gc.freeze()
+    gc.enable()
 
 
 def wait_for_start() -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from clusters.fair_share.shares import set_shares, share_rows
 from clusters.management.lookups import EXIT_REFUSED, cluster_named, operator_named
@@ -14,13 +14,14 @@ from clusters.provisioning import cluster_admin
 from clusters.provisioning.cluster_admin import DEFAULTS, ClusterExists, ClusterInUse
 from clusters.provisioning.states import STARTING
 from clusters.states import NodeStatus
+from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
 
 POLL_INTERVAL_S = 1.0
 VERBS = {"drain": "give it no new runs", "resume": "let it take runs again", "delete": "once it is empty"}
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = "Clusters: create, list, wait for nodes, drain, resume, delete."
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -3,16 +3,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils.dateparse import parse_datetime
 
 from clusters.management.lookups import EXIT_REFUSED, cluster_named, operator_named
 from clusters.models import NodeReservation
 from clusters.windows import node_windows
+from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Reserved and maintenance windows of nodes: `window list CLUSTER`, `window add CLUSTER NODE … --from "
         "TIME --to TIME [--workspace SLUG] [--note TEXT]`, `window end CLUSTER ID`. Times are in UTC."

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from clusters.enrolment.join import invite
@@ -10,12 +10,13 @@ from clusters.enrolment.join_instructions import instructions, reaches_only_this
 from clusters.enrolment.node_tokens import revoke_node
 from clusters.models import Node
 from clusters.node_reports.heartbeat import status
+from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
 
 REFUSED = 2
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = "Nodes: invite a machine, list what has joined, revoke a node."
 
     def add_arguments(self, parser: CommandParser) -> None:

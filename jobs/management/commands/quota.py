@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from clusters.management.lookups import EXIT_REFUSED, operator_named, workspace_named
 from clusters.models import Quota
@@ -10,11 +10,12 @@ from jobs.display.text import bytesize
 from jobs.quotas import quota_admin
 from jobs.quotas.quota_admin import QuotaRow
 from jobs.quotas.quota_check import PEOPLE, PERSON, WORKSPACE
+from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
 from workspaces.models import Workspace
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Quotas: `quota list [SLUG]`, `quota set SLUG [--each-person | --person USER] LIMITS`, `quota clear "
         "SLUG [--each-person | --person USER]`."

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
 from jobs import causes
 from jobs.causes import Cause
@@ -17,6 +17,7 @@ from jobs.models import Run
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
 from jobs.states import RunState
+from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import check_text
 from trainhub_launch.findings import Finding
@@ -30,7 +31,7 @@ REFUSED = 2
 INTERRUPTED = 130
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Submit a run from a RunSpec file. Besides a snapshot or an example the source may be a folder "
         "beside the file: "

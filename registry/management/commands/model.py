@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db.models import Exists, OuterRef
 
 from registry.certificates import issuance, keys
@@ -16,10 +16,11 @@ from registry.verifying.trainhub_verify import (
     summary_lines,
     verify,
 )
+from trainhub.management.hub_command import HubCommand
 from workspaces import audit
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Models and their birth certificates. `model verify FOLDER|ZIP` exits 0 (verified), 1 (something "
         "differs), 2 (cannot be "

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from clusters.models import Node
+from clusters.models import Hearing, Node
 from clusters.node_reports import heartbeat
 from environments.curated import CURATED
 from environments.states import EnvironmentKind
@@ -117,7 +117,10 @@ class TestOrders:
         assert words in error.value.message
 
     def test_to_a_silent_node_are_refused(self, who: Principal, alpha: Played) -> None:
-        Node.objects.update(last_report_at=timezone.now() - timedelta(hours=1))
+        now = timezone.now()
+        # Silence counts only while the hub listened, without a row since this process began.
+        Hearing.objects.create(pk=1, since=now - timedelta(days=1), until=now)
+        Node.objects.update(last_report_at=now - timedelta(hours=1))
         with pytest.raises(SpecError, match="no node can build mine 1: alpha does not report; start its"):
             request_builds(who, target_of(who))
 

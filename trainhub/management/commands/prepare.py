@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
 from trainhub import installation
-from trainhub.checks import INSTALLATION
 from trainhub.files import write_secret
+from trainhub.management.hub_command import HubCommand
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
@@ -23,8 +23,7 @@ from workspaces.models import ApiToken, User
 VISITOR = "demo visitor"
 
 
-class Command(BaseCommand):
-    requires_system_checks = [INSTALLATION]
+class Command(HubCommand):
     help = (
         "Certificate, migrations, first owner and this machine's enrolment. Prints one line of JSON; "
         "`manage.py up` runs it."

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 
+from trainhub.management.hub_command import HubCommand
 from workspaces.audit_trail import chain
 
 BROKEN = 1
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "The audit trail: `audit verify` checks that no event was changed or deleted after it was sealed; "
         "it exits with 1 if one was."

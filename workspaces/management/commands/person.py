@@ -2,9 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
 
+from trainhub.management.hub_command import HubCommand
 from workspaces.administration import accounts, active_work, password_links
 from workspaces.administration.errors import AdministrationError, require_person
 from workspaces.authentication.factors.removal import reset_factors
@@ -14,7 +15,7 @@ from workspaces.models import User
 WHO = "command line"
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "The accounts of this installation: `person list`, `person link NAME` (prints a link for a new "
         "password, also for the first owner), `person operator NAME [--off]`, `person deactivate NAME "

@@ -3,8 +3,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from trainhub.management.hub_command import HubCommand
 from workspaces.access import membership_principal
 from workspaces.models import Secret, User, Workspace
 from workspaces.secrets import keyring, rotation, store
@@ -15,7 +16,7 @@ BROKEN = 1
 WHO = "command line"
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "The secrets of this installation: `secrets list`, `secrets set NAME --user USER` (the value comes "
         "on standard input), `secrets check`, `secrets rotate`, `secrets new-keyring`."

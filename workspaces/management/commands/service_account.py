@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from trainhub.management.hub_command import HubCommand
 from workspaces.models import User, Workspace
 from workspaces.service_accounts import accounts
 from workspaces.service_accounts.errors import ServiceAccountError
@@ -13,7 +14,7 @@ from workspaces.states import Role
 WHO = "command line"
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Service accounts, for CI and cron: `service_account list [--workspace SLUG]`, "
         "`service_account create SLUG NAME [--role ROLE]`, `service_account disable NAME`, "

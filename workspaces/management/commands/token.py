@@ -3,8 +3,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from trainhub.management.hub_command import HubCommand
 from workspaces import audit, tokens
 from workspaces.access import membership_principal
 from workspaces.models import User, Workspace
@@ -13,7 +14,7 @@ from workspaces.states import TokenScope
 LONGEST_DAYS = 3650
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "API tokens: `token create USER [--name NAME] [--workspace SLUG] [--scope SCOPE] [--days DAYS]` "
         "prints a new one, this one time."

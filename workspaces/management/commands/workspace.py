@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
+from trainhub.management.hub_command import HubCommand
 from workspaces.administration import workspace_changes
 from workspaces.administration.errors import AdministrationError
 from workspaces.mail import invitation_links
@@ -15,7 +16,7 @@ from workspaces.states import Role
 WHO = "command line"
 
 
-class Command(BaseCommand):
+class Command(HubCommand):
     help = (
         "Workspaces: `workspace list`, `workspace create NAME --owner USER [--slug SLUG]`, `workspace rename "
         "SLUG NAME`, `workspace archive SLUG`, `workspace restore SLUG`, `workspace invite SLUG [--role "

@@ -1,0 +1,14 @@
+"""The base of all commands of TrainHub."""
+
+from __future__ import annotations
+
+from django.core.management.base import BaseCommand
+
+from trainhub.checks import INSTALLATION
+
+
+class HubCommand(BaseCommand):
+    """A command before which only the installation is checked. Django's other checks load every page and API
+    view, which takes three times as long as most commands; the web server loads them, too."""
+
+    requires_system_checks = [INSTALLATION]
