@@ -1,4 +1,4 @@
-"""The tests with axe-core find faults of one width or theme, and texts that only resemble others that pass."""
+"""The tests with axe-core find faults of one width or theme, and texts that only resemble some that pass."""
 
 from __future__ import annotations
 
