@@ -5,27 +5,31 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 # Rules that axe leaves out unless they are named.
 EXTRA_RULES = ("target-size", "label-content-name-mismatch")
-# All that a theme can change.
-COLOR_RULES = ("color-contrast", "link-in-text-block")
+# All that a theme can change, but "color-contrast", which has a script of its own.
+COLOR_RULES = ("link-in-text-block",)
 MAX_SHOWN = 6
 RUN = """async (options) => {
-  const { violations } = await axe.run(document, { ...options, resultTypes: ["violations"] });
-  return violations.map(({ id, impact, help, nodes }) => ({
-    id, impact, help,
-    nodes: nodes.map(({ html, target, failureSummary }) => ({
-      html, target: String(target), summary: failureSummary,
-    })),
-  }));
+  // Frames have no axe, and each would be waited for.
+  const { violations } = await axe.run(document, { ...options, resultTypes: ["violations"], iframes: false });
+  return violations;
 }"""
+_passed: set[int] = set()
+"""Looks of texts that have passed the rule of contrast; contrast.js describes them."""
 
 
 @cache
 def _source() -> str:
     return files("axe_playwright_python").joinpath("axe.min.js").read_text()
+
+
+@cache
+def _contrast_script() -> str:
+    return Path(__file__).with_name("contrast.js").read_text()
 
 
 def faults(page: Any, *, colors_only: bool = False) -> list[str]:
@@ -36,14 +40,18 @@ def faults(page: Any, *, colors_only: bool = False) -> list[str]:
     if colors_only:
         options: dict[str, Any] = {"runOnly": {"type": "rule", "values": list(COLOR_RULES)}}
     else:
-        options = {"rules": {rule: {"enabled": True} for rule in EXTRA_RULES}}
-    return [_text(violation) for violation in page.evaluate(RUN, options)]
+        rules = {rule: {"enabled": True} for rule in EXTRA_RULES}
+        options = {"rules": {**rules, "color-contrast": {"enabled": False}}}
+    violations = page.evaluate(RUN, options)
+    contrast = page.evaluate(_contrast_script(), list(_passed))
+    _passed.update(contrast["hashes"])
+    return [_text(violation) for violation in violations + contrast["violations"]]
 
 
 def _text(violation: dict[str, Any]) -> str:
     nodes = violation["nodes"]
     shown = [
-        f"    {node['target']}\n      {node['html'][:200]}\n      {_reason(node['summary'])}"
+        f"    {', '.join(map(str, node['target']))}\n      {node['html'][:200]}\n      {_reason(node)}"
         for node in nodes[:MAX_SHOWN]
     ]
     return f"{violation['id']} ({violation['impact']}, {len(nodes)}): {violation['help']}\n" + "\n".join(
@@ -51,6 +59,6 @@ def _text(violation: dict[str, Any]) -> str:
     )
 
 
-def _reason(summary: str) -> str:
+def _reason(node: dict[str, Any]) -> str:
     """Returns what is wrong with an element, without the sentence that introduces it."""
-    return " ".join(summary.split("\n")[1:]).strip()[:300]
+    return " ".join(node["failureSummary"].split("\n")[1:]).strip()[:300]

@@ -21,6 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from clusters.charts import chart_config
 from clusters.models import Gpu
+from tests.hub import eventually
 from tests.pages.serving import served
 from trainhub.static_files import HubStatic
 
@@ -60,6 +61,11 @@ class FakeHub:
     sockets: list[WebSocket] = field(default_factory=list)
     loop: asyncio.AbstractEventLoop | None = None
     address: str = ""
+
+    def reset(self, **facts: Any) -> None:
+        """Makes it new for the next test, at the same address."""
+        eventually(lambda: not self.sockets, what="the pages of the last test have closed")
+        vars(self).update(vars(FakeHub(address=self.address, **facts)))
 
     def say(self, message: dict[str, Any]) -> None:
         """To every page that listens."""

@@ -11,24 +11,40 @@ import pytest
 
 from tests.hub import eventually
 from tests.pages.charts.chart_page import FakeHub, fake_hub, usual
+from tests.pages.charts.conftest import WINDOW
 
 pytestmark = pytest.mark.browser
 DRAWN = ".ch-panel:not([hidden]) .ch-drawing .main-svg"
 
 
-@pytest.fixture
-def hub() -> Iterator[FakeHub]:
-    with fake_hub(gpus=4) as found:
-        yield found
+@pytest.fixture(scope="module")
+def served_hub() -> Iterator[FakeHub]:
+    with fake_hub() as served:
+        yield served
 
 
 @pytest.fixture
-def tab(browser: Any) -> Iterator[Any]:
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+def hub(served_hub: FakeHub) -> FakeHub:
+    """The same for all tests: a new one compresses the scripts anew, and the browser asks for them again."""
+    served_hub.reset(gpus=4)
+    return served_hub
+
+
+@pytest.fixture(scope="module")
+def window(browser: Any) -> Iterator[Any]:
+    made = browser.new_context(viewport=WINDOW)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tab(window: Any) -> Iterator[Any]:
+    page = window.new_page()
     page.errors = []
     page.on("pageerror", lambda error: page.errors.append(str(error)))
     yield page
     assert page.errors == []
+    page.evaluate("localStorage.clear()")
     page.close()
 
 
@@ -128,14 +144,13 @@ class TestDrawing:
         tab.goto(hub.address)
         tab.wait_for_selector(".ch-note:text('must lie before')")
 
-    def test_sixteen_gpus_stay_apart(self, browser: Any) -> None:
-        with fake_hub(gpus=16) as hub:
-            tab = opened(browser.new_page(viewport={"width": 1440, "height": 900}), hub)
-            assert tab.locator(".ch-chip").count() == 16
-            code = "all => all.map((mark) => mark.className + mark.style.cssText)"
-            looks = tab.locator(".ch-chip .ch-swatch").evaluate_all(code)
-            assert len(set(looks)) == 16
-            tab.close()
+    def test_sixteen_gpus_stay_apart(self, tab: Any, hub: FakeHub) -> None:
+        hub.reset(gpus=16)
+        opened(tab, hub)
+        assert tab.locator(".ch-chip").count() == 16
+        code = "all => all.map((mark) => mark.className + mark.style.cssText)"
+        looks = tab.locator(".ch-chip .ch-swatch").evaluate_all(code)
+        assert len(set(looks)) == 16
 
 
 class TestLegend:
