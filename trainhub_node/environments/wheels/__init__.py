@@ -1,0 +1,1 @@
+"""The wheels that a node keeps as files."""
