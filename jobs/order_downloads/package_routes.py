@@ -22,23 +22,21 @@ from workspaces.stored_files import blobs
 from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
 
 JSON = "application/vnd.pypi.simple.v1+json"
-METADATA, WHEEL = ".metadata", ".whl"
+METADATA = ".metadata"
 NO_SNIFFING = {"X-Content-Type-Options": "nosniff", **PRIVATE}
 
 
 @problem_responses
 async def prepare(request: Request) -> Response:
-    """Fetches the files of the lock from their indexes, and says how many the hub has, and which wheels of
-    them a usual node installs."""
+    """Fetches the files of the lock from their indexes, and says how many the hub has."""
     files = await _files(request)
-    progress, wheels = await in_thread(_prepare, files)
+    progress = await in_thread(_prepare, files)
     failures = [{"file": file, "reason": reason} for file, reason in progress.failures]
     body = {
         "files": progress.files,
         "ready": progress.ready,
         "bytes": progress.bytes,
         "failures": failures,
-        "wheels": wheels,
     }
     return JSONResponse(body, headers=PRIVATE)
 
@@ -96,14 +94,8 @@ async def _fetch(row: LockedFile) -> None:
         raise Problem(502, "Not fetched", f"The hub could not get {row.filename}: {error}.") from error
 
 
-def _prepare(files: OrderFiles) -> tuple[package_store.PackageProgress, list[dict[str, Any]]]:
-    rows = [*files.rows.filter(is_preferred=True)]
-    wheels = [
-        {"filename": row.filename, "sha256": row.sha256, "size": row.size_bytes}
-        for row in rows
-        if row.filename.endswith(WHEEL) and not row.is_conda
-    ]
-    return package_store.prepare_files(rows), wheels
+def _prepare(files: OrderFiles) -> package_store.PackageProgress:
+    return package_store.prepare_files([*files.rows.filter(is_preferred=True)])
 
 
 def _files_of_project(files: OrderFiles, name: str) -> list[LockedFile]:

@@ -66,10 +66,9 @@ def without_indexes(lock: str) -> str:
     )
 
 
-def wait_for_files(gang: Gang, write: Callable[[str], None]) -> list[Any]:
-    """Lets the hub fetch what it lacks of the lock. Returns what it says about the wheels that a usual node
-    installs; an earlier hub says nothing. Raises PreparationFailed with the file that it cannot get and the
-    reason, and StopRequested."""
+def wait_for_files(gang: Gang, write: Callable[[str], None]) -> None:
+    """Lets the hub fetch what it lacks of the lock. Raises PreparationFailed with the file that it cannot get
+    and the reason, and StopRequested."""
     next_line_at, outage_since, last = time.monotonic() + LOG_INTERVAL_S, 0.0, ""
     while True:
         now = time.monotonic()
@@ -85,7 +84,7 @@ def wait_for_files(gang: Gang, write: Callable[[str], None]) -> list[Any]:
         if answer["failures"]:
             raise PreparationFailed("environment", _failure_text(answer["failures"]))
         if answer["ready"] >= answer["files"]:
-            return list(answer["wheels"])
+            return
         sentence = f"The hub fetches the packages: {answer['ready']} of {answer['files']} are there."
         if now > next_line_at and sentence != last and not answer.get("is_outage"):
             write(f"== {sentence}")
@@ -153,15 +152,7 @@ def _ask(gang: Gang) -> dict[str, Any]:
     with opener.open(request.Request(url, b"", headers), timeout=TIMEOUT_S) as answer:  # noqa: S310
         try:
             data: dict[str, Any] = json.loads(answer.read(MAX_ANSWER_BYTES))
-            wheels = data.get("wheels", [])
-            if not isinstance(wheels, list):
-                raise TypeError
-            return {
-                "files": int(data["files"]),
-                "ready": int(data["ready"]),
-                "failures": data["failures"],
-                "wheels": wheels,
-            }
+            return {"files": int(data["files"]), "ready": int(data["ready"]), "failures": data["failures"]}
         except (ValueError, KeyError, TypeError) as error:
             raise OSError("its answer is invalid") from error
 

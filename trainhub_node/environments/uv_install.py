@@ -17,7 +17,6 @@ from trainhub_node.environments import bytecode, hub_index, interpreter, late_mo
 from trainhub_node.environments.build_process import FULL_DISK, NO_SPACE, BuildProcess
 from trainhub_node.environments.builder_account import INSTALLER
 from trainhub_node.environments.uv_progress import UvProgress
-from trainhub_node.environments.wheels.wheel_download import WheelDownload, wheels_of_lock
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.untrusted import removal
 
@@ -56,8 +55,8 @@ def install(gang: Gang, spec: dict[str, Any], python: str, folder: str, *, is_fo
         os.mkdir(path, 0o755)
         if account is not None:
             os.chown(path, account, account)
-    with _cache(gang, scratch, account) as cache, _wheel_folder(gang, scratch, account) as wheels:
-        installation = _Installation(gang, folder, scratch, cache, wheels, account)
+    with _cache(gang, scratch, account) as cache:
+        installation = _Installation(gang, folder, scratch, cache, account)
         installation.run(spec, python)
         mode = bytecode.ALL if interpreter.is_build_order(gang) else bytecode.STORED
         is_left = is_for_runs and installation.compile(python, mode)
@@ -83,13 +82,10 @@ def compile_rest(gang: Gang, folder: str) -> None:
 
 
 class _Installation:
-    def __init__(  # noqa: PLR0917 - the folders of one installation
-        self, gang: Gang, folder: str, scratch: str, cache: str, wheels: str, account: int | None
-    ) -> None:
+    def __init__(self, gang: Gang, folder: str, scratch: str, cache: str, account: int | None) -> None:
         self._gang = gang
         self._folder = folder
         self._cache = cache
-        self._wheels = wheels
         self._process = BuildProcess(gang, folder, scratch, builder=account)
 
     def run(self, spec: dict[str, Any], python: str) -> None:
@@ -111,11 +107,7 @@ class _Installation:
         code = 1
         for source in hub_index.package_sources(self._gang, self._process.write):
             if source.is_hub:
-                files = hub_index.wait_for_files(self._gang, self._process.write)
-                wheels = wheels_of_lock(files, spec["lock"])
-                # Folders of wheels that the operator names come first, and uv has to look into them.
-                if "UV_FIND_LINKS" not in source.uv and self._install_downloaded(wheels, install, needed):
-                    return
+                hub_index.wait_for_files(self._gang, self._process.write)
             code = self._process.call(install, self._variables() | dict(source.uv), UvProgress(needed))
             if code == 0:
                 return
@@ -127,20 +119,6 @@ class _Installation:
         raise PreparationFailed(
             "environment", f"The locked packages of {spec['name']} could not be installed: {reason}"
         )
-
-    def _install_downloaded(self, wheels: dict[str, str], install: list[str], needed: set[str]) -> bool:
-        """Downloads the wheels and installs them without any index. Returns whether that worked; if not, uv
-        downloads them itself, and says what does not work."""
-        if not wheels:
-            return False
-        download = WheelDownload(self._gang, self._wheels, wheels, self._process.write)
-        if not download.run():
-            return False
-        offline = {"UV_OFFLINE": "1", "UV_NO_INDEX": "1", "UV_FIND_LINKS": self._wheels}
-        if self._process.call(install, self._variables() | offline, UvProgress(needed)) == 0:
-            return True
-        download.forget()
-        return False
 
     def compile(self, python: str, mode: str) -> bool:
         """Compiles its modules, or takes those that are kept compiled. Returns whether some are left."""
@@ -168,37 +146,17 @@ def _cache(gang: Gang, scratch: str, account: int | None) -> Iterator[str]:
     if account is None and not gang.terms.get("isolation"):
         yield scratch
         return
-    uid = os.geteuid() if account is None else account
-    with _kept_folder(gang, str(uid), 0o700, (uid, os.getegid() if account is None else account)) as folder:
-        yield folder
-
-
-@contextmanager
-def _wheel_folder(gang: Gang, scratch: str, account: int | None) -> Iterator[str]:
-    """Yields the folder of downloaded wheels, which the account that installs can read, and only this one
-    write. It is kept and shared as the cache is."""
-    if account is None and not gang.terms.get("isolation"):
-        yield f"{scratch}/wheels"
-        return
-    uid, group = os.geteuid(), os.getegid() if account is None else account
-    with _kept_folder(gang, f"{uid}-wheels", 0o750, (uid, group)) as folder:
-        yield folder
-
-
-@contextmanager
-def _kept_folder(gang: Gang, name: str, mode: int, owner: tuple[int, int]) -> Iterator[str]:
-    """Yields a folder of this node's packages, which nothing removes meanwhile."""
     packages = gang.terms["packages"]
     os.makedirs(packages, mode=0o711, exist_ok=True)
     os.chmod(packages, 0o711)  # noqa: S103 - the installer passes through
-    folder = f"{packages}/{name}"
+    folder = f"{packages}/{os.geteuid() if account is None else account}"
     lock = os.open(f"{folder}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_SH)
         if not os.path.isdir(folder):
             os.mkdir(folder, 0o700)
-            os.chown(folder, *owner)
-            os.chmod(folder, mode)
+            if account is not None:
+                os.chown(folder, account, account)
         # The cache of the node removes what was used least recently.
         os.utime(lock)
         yield folder

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -33,13 +32,11 @@ TICKET = "thk_ticket-of-the-tests"
 
 
 class OrderIndex(PackageIndex):
-    """The hub's index of one order. `failures`: files that it cannot get, with the reason. `wheels`: what it
-    says about them, which is nothing as of an earlier hub unless `list_wheel` was called."""
+    """The hub's index of one order. `failures`: files that it cannot get, with the reason."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.failures: dict[str, str] = {}
-        self.wheels: list[dict[str, str | int]] = []
 
     @property
     def order_url(self) -> str:
@@ -53,17 +50,9 @@ class OrderIndex(PackageIndex):
         copy.parent.mkdir()
         copy.write_bytes(data)
 
-    def list_wheel(self, name: str) -> Path:
-        """Serves the wheel below its hash, too, and lists it. Returns the file that is served."""
-        path = self.folder / f"{name}-1.0-py3-none-any.whl"
-        self.take(path)
-        self.wheels.append({"filename": path.name, "sha256": self.sha256(path.name), "size": 1})
-        return self.folder / self.sha256(path.name) / path.name
-
     def answer_post(self) -> bytes:
         failures = [{"file": name, "reason": reason} for name, reason in self.failures.items()]
-        body = {"files": 1, "ready": 1, "bytes": 0, "failures": failures, "wheels": self.wheels}
-        return json.dumps(body).encode()
+        return json.dumps({"files": 1, "ready": 1, "bytes": 0, "failures": failures}).encode()
 
 
 @pytest.fixture
@@ -150,45 +139,6 @@ class TestInstall:
         assert fact.error_kind == "environment"
         assert "could not be installed: " in fact.error
         assert "tinylib" in fact.error
-
-    def test_downloads_listed_wheels_once_and_installs_them_without_an_index(
-        self, hub: FakeHub, start_agent: Callable[..., Agent], index: OrderIndex, open_folder: Path
-    ) -> None:
-        run_as = nobody_account() if os.geteuid() == 0 else None
-        python = "/usr/bin/python3" if run_as else sys.executable
-        agent = start_agent(settings(hub, open_folder, run_as=run_as, python=python))
-        for name in ("tinylib", "base"):
-            index.add(name)
-            index.list_wheel(name)
-        for names in (("tinylib",), ("tinylib", "base")):
-            key = hub.give(ordered(hub, index, locked(index, *names)))
-            fact = hub.wait_done(key, 60)
-            assert hub.log(key).startswith(b"1.0 "), (fact, hub.log(key, ENVIRONMENT_LOG))
-        assert not [path for path in index.requests if path.startswith("/simple")]
-        # A wheel of the list that the lock does not name stays where it is, and none is downloaded twice.
-        files = [path.rpartition("/")[2] for path in index.requests if path.startswith("/files")]
-        assert files == ["tinylib-1.0-py3-none-any.whl", "base-1.0-py3-none-any.whl"]
-        if run_as:
-            (wheel,) = agent.settings.packages.glob("0-wheels/tinylib*.whl")
-            assert wheel.stat().st_uid == wheel.parent.stat().st_uid == 0
-            assert wheel.stat().st_mode & 0o222 == wheel.parent.stat().st_mode & 0o027 == 0
-            assert wheel.parent in cache.trim(replace(agent.settings, cache_bytes=1))
-
-    def test_refuses_a_listed_wheel_with_other_bytes_and_keeps_nothing_of_it(
-        self, hub: FakeHub, agent: Agent, index: OrderIndex
-    ) -> None:
-        index.add("tinylib")
-        spec = locked(index, "tinylib")
-        served = index.list_wheel("tinylib")
-        for path in (served, index.folder / served.name):
-            path.write_bytes(path.read_bytes() + b"more")
-        key = hub.give(ordered(hub, index, spec))
-        fact = hub.wait_done(key, 60)
-        assert "could not be installed: " in fact.error
-        assert b"the hash of tinylib-1.0-py3-none-any.whl is not that of the lock" in hub.log(
-            key, ENVIRONMENT_LOG
-        )
-        assert not [path for path in agent.settings.packages.rglob("*") if path.suffix == ".whl"]
 
     def test_asks_an_index_of_the_nodes_operator_first(
         self,

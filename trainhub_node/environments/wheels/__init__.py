@@ -1,1 +1,0 @@
-"""The wheels that a node keeps as files."""
