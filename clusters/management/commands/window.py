@@ -9,8 +9,8 @@ from django.utils.dateparse import parse_datetime
 from clusters.management.lookups import EXIT_REFUSED, cluster_named, operator_named
 from clusters.models import NodeReservation
 from clusters.windows import node_windows
-from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
+from workspaces.management.hub_command import HubCommand
 
 
 class Command(HubCommand):

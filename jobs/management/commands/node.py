@@ -10,8 +10,8 @@ from clusters.enrolment.join_instructions import instructions, reaches_only_this
 from clusters.enrolment.node_tokens import revoke_node
 from clusters.models import Node
 from clusters.node_reports.heartbeat import status
-from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
+from workspaces.management.hub_command import HubCommand
 
 REFUSED = 2
 

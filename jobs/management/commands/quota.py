@@ -10,8 +10,8 @@ from jobs.display.text import bytesize
 from jobs.quotas import quota_admin
 from jobs.quotas.quota_admin import QuotaRow
 from jobs.quotas.quota_check import PEOPLE, PERSON, WORKSPACE
-from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import Workspace
 
 

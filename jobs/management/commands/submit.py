@@ -17,13 +17,13 @@ from jobs.models import Run
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
 from jobs.states import RunState
-from trainhub.management.hub_command import HubCommand
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import check_text
 from trainhub_launch.findings import Finding
 from trainhub_launch.json_types import JsonValue
 from trainhub_launch.spec_reader import read_spec
 from workspaces.access import Principal, membership_principal
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import User, Workspace
 
 EXIT_CODES = {RunState.COMPLETED: 0, RunState.FAILED: 1, RunState.CANCELED: 130}

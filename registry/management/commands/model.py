@@ -16,8 +16,8 @@ from registry.verifying.trainhub_verify import (
     summary_lines,
     verify,
 )
-from trainhub.management.hub_command import HubCommand
 from workspaces import audit
+from workspaces.management.hub_command import HubCommand
 
 
 class Command(HubCommand):

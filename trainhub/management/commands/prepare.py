@@ -14,10 +14,10 @@ from django.core.management.base import CommandError, CommandParser
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
 from trainhub import installation
 from trainhub.files import write_secret
-from trainhub.management.hub_command import HubCommand
 from workspaces import set_aside, tokens
 from workspaces.access import membership_principal
 from workspaces.bootstrap import OWNER, ensure_owner
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import ApiToken, User
 
 VISITOR = "demo visitor"

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from trainhub.management.hub_command import HubCommand
 from workspaces.audit_trail import chain
+from workspaces.management.hub_command import HubCommand
 
 BROKEN = 1
 

@@ -5,10 +5,10 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.db import transaction
 
-from trainhub.management.hub_command import HubCommand
 from workspaces.administration import accounts, active_work, password_links
 from workspaces.administration.errors import AdministrationError, require_person
 from workspaces.authentication.factors.removal import reset_factors
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import User
 
 # The name under which the audit trail has what was done here.

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from trainhub.management.hub_command import HubCommand
 from workspaces.access import membership_principal
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import Secret, User, Workspace
 from workspaces.secrets import keyring, rotation, store
 from workspaces.secrets.errors import SecretError, SecretsUnavailable

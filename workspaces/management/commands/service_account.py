@@ -4,7 +4,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from trainhub.management.hub_command import HubCommand
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import User, Workspace
 from workspaces.service_accounts import accounts
 from workspaces.service_accounts.errors import ServiceAccountError

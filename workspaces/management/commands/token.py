@@ -5,9 +5,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from trainhub.management.hub_command import HubCommand
 from workspaces import audit, tokens
 from workspaces.access import membership_principal
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import User, Workspace
 from workspaces.states import TokenScope
 

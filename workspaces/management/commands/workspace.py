@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from trainhub.management.hub_command import HubCommand
 from workspaces.administration import workspace_changes
 from workspaces.administration.errors import AdministrationError
 from workspaces.mail import invitation_links
 from workspaces.mail.errors import MailError
+from workspaces.management.hub_command import HubCommand
 from workspaces.models import User, Workspace
 from workspaces.states import Role
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand
 
-from trainhub.checks import INSTALLATION
+# The tag of checks of what may be wrong with an installation, as opposed to the code.
+INSTALLATION = "installation"
 
 
 class HubCommand(BaseCommand):
