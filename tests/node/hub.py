@@ -27,6 +27,10 @@ Key = tuple[str, int]
 SLOWNESS = float(os.environ.get("TRAINHUB_TEST_SLOWNESS", "1"))
 
 
+# In a variable of an order: the hub puts one of the ports there that the claim offers.
+OFFERED_PORT = "an offered port"
+
+
 class FakeHub:
     """`available` False: every request is answered 503, as by a proxy whose hub restarts. `finals`: the
     second answer to the claim of an order without leave to start; until it is here, a node that is ready is
@@ -141,7 +145,8 @@ class FakeHub:
             }
         self.offered.discard(key)
         if self.orders[key].go or not self.is_ready(key):
-            return 200, self.orders[key].to_json()
+            text = json.dumps(self.orders[key].to_json())
+            return 200, json.loads(text.replace(OFFERED_PORT, str(requests["ports"][0])))
         if key not in self.finals:
             return 503, {"title": "Later", "status": 503, "detail": "Not every node of the run is ready."}
         return 200, self.finals[key].to_json()

@@ -39,11 +39,9 @@ from tests.node.conftest import end_children
 from tests.node.containers import images, place
 from tests.node.containers.docker import private_docker
 from tests.node.containers.rootless import private_rootless_podman
-from tests.node.hub import FakeHub, Key
+from tests.node.hub import OFFERED_PORT, FakeHub, Key
 from trainhub_launch.states import StopReason
 from trainhub_node import proc
-from trainhub_node.machine import ports
-from trainhub_node.machine.port_locks import PortLocks
 
 pytestmark = [
     pytest.mark.slow,
@@ -132,11 +130,7 @@ class Scene:
     def start_victim(self) -> dict[str, object]:
         """Starts the other run. Returns the names that the attempts know."""
         argv = ("python", "train.py", "the-victim")
-        # The agent offers the same ports in the same order, unless other agents take so many meanwhile.
-        locks = PortLocks()
-        *_, port = ports.find_free((), ports.MAX_PORTS // 2, acquire=locks.acquire)
-        locks.close()
-        planned = process(0, argv, SECRET=attempts.MARK, ABSTRACT=self.abstract, MASTER_PORT=str(port))
+        planned = process(0, argv, SECRET=attempts.MARK, ABSTRACT=self.abstract, MASTER_PORT=OFFERED_PORT)
         key = self.hub.give(order(self.hub, {"train.py": attempts.VICTIM}, planned, person="ada"))
         self.hub.wait_log(key, b"up", timeout_s=60)
         self.hub.wait(lambda: self.hub.facts[key].members[0].pid)
