@@ -57,7 +57,7 @@ def run(folder: str) -> NoReturn:
         # The engine needs to see its own processes end.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD, signal.SIGUSR1))
         code = _Namespaces(records.read(f"{folder}/{REQUEST}")).run()
-    except (OSError, EngineError, ValueError) as error:
+    except (OSError, EngineError, ValueError, subprocess.TimeoutExpired) as error:
         reason = f"{error.filename}: {error.strerror}" if getattr(error, "filename", None) else error
         sys.stderr.write(f"Error: {reason}\n")
         sys.stderr.flush()
@@ -110,23 +110,29 @@ class _Namespaces:
                 self._variables[name] = f"{self._own}/{name}"
         home = self._variables.get("HOME", "/")
         if os.path.isdir(f"{home}/{CONFIGURATION}"):
-            shutil.copytree(f"{home}/{CONFIGURATION}", f"{source}/home/{CONFIGURATION}", dirs_exist_ok=True)
-        logins = [
+            # The login belongs in memory.
+            ignored = shutil.ignore_patterns("auth.json")
+            shutil.copytree(f"{home}/{CONFIGURATION}", f"{source}/home/{CONFIGURATION}", ignore=ignored)
+        self._bring_login(home)
+        # Stores are named by options.
+        self._variables.pop("CONTAINERS_STORAGE_CONF", None)
+        self._variables |= {"HOME": f"{self._own}/home", "XDG_RUNTIME_DIR": f"{self._run_folder}/{RUNTIME}"}
+
+    def _bring_login(self, home: str) -> None:
+        """Lets the build's account read the login of the order, or else that of the agent's account."""
+        login = f"{self._run_folder}/{LOGIN_FILE}"
+        places = [
             self._variables.get("REGISTRY_AUTH_FILE", ""),
             *(f"{folder}/containers/auth.json" for folder in LOGIN_FOLDERS),
-            f"{home}/.docker/config.json",
+            *(f"{home}/{name}" for name in (f"{CONFIGURATION}/auth.json", ".docker/config.json")),
         ]
-        login = f"{self._run_folder}/{LOGIN_FILE}"
-        given = next((path for path in logins if path and os.path.exists(path)), "")
-        if given and not os.path.exists(login):
-            shutil.copyfile(given, login)
+        agents = next((path for path in places if path and os.path.exists(path)), "")
+        if agents and not os.path.exists(login):
+            shutil.copyfile(agents, login)
         if os.path.exists(login):
             os.chmod(login, 0o600)
             os.chown(login, FIRST_UID, FIRST_UID)
             self._variables["REGISTRY_AUTH_FILE"] = login
-        # Stores are named by options.
-        self._variables.pop("CONTAINERS_STORAGE_CONF", None)
-        self._variables |= {"HOME": f"{self._own}/home", "XDG_RUNTIME_DIR": f"{self._run_folder}/{RUNTIME}"}
 
     def _start_holder(self) -> int:
         """Returns the process id of the container in whose user namespace podman will be."""
