@@ -1,5 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial FOLDER`: the processes between the agent
-and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build FOLDER`: the processes between
+the agent and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -33,6 +33,11 @@ if ROLE == "container-trial":
     from trainhub_node.containers import trial as container_trial
 
     container_trial.run(FOLDER)
+
+if ROLE == "image-build":
+    from trainhub_node.environments.making import build_namespaces
+
+    build_namespaces.run(FOLDER)
 
 from trainhub_node.supervisor import child
 

@@ -21,8 +21,8 @@ _LACKING = {
         "is wrong"
     ),
     IMAGE_BUILDS: (
-        "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed, "
-        "and upgrade it"
+        "cannot build images from Dockerfiles: run its agent as root, with podman and catatonit installed "
+        "and user namespaces allowed (sysctl user.max_user_namespaces above 0), and upgrade it"
     ),
     WHEEL_BUILDS: (
         "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)"

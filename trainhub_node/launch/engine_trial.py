@@ -26,6 +26,8 @@ TIMEOUT_S = 120
 VERSION_TIMEOUT_S = 20
 MAX_REASON = 700
 PREFIX = ".container-trial-"
+# How many there may be; a kernel without any has no such file.
+USER_NAMESPACES = Path("/proc/sys/user/max_user_namespaces")
 # Folders that engines want to find in an image.
 IMAGE_FOLDERS = ("dev", "etc", "proc", "run", "sys", "tmp", "var", "var/tmp")
 INSTALL = "install podman, runc and catatonit there (or docker.io and catatonit)"
@@ -89,8 +91,9 @@ def try_engine(settings: NodeSettings, previous: EngineStatus) -> EngineStatus:
 
 
 def engine_capabilities(status: EngineStatus) -> tuple[str, ...]:
-    """Returns what the engine adds to the capabilities of this node. Images are built with podman, by root:
-    only root can give a build mounts that end with it; and for x86-64, which the images of runs are for."""
+    """Returns what the engine adds to the capabilities of this node. Images are built with podman in a user
+    namespace, by root: only root can give a build mounts that end with it; and for x86-64, which the images
+    of runs are for."""
     if not status.works:
         return ()
     can_build = (
@@ -98,8 +101,13 @@ def engine_capabilities(status: EngineStatus) -> tuple[str, ...]:
         and os.geteuid() == 0
         and platform.machine() == "x86_64"
         and os.access(UNSHARE, os.X_OK)
+        and _allows_user_namespaces()
     )
     return (CONTAINERS, IMAGE_BUILDS) if can_build else (CONTAINERS,)
+
+
+def _allows_user_namespaces() -> bool:
+    return USER_NAMESPACES.exists() and int(USER_NAMESPACES.read_text()) > 0
 
 
 def _lack(settings: NodeSettings) -> str:

@@ -21,6 +21,7 @@ from tests.hub import Hub, eventually
 from tests.node.containers.images import NAME, Podman, has_podman, make_root, private_podman
 from tests.node.processes import remaining_processes
 from tests.runs import submit
+from trainhub_node.environments.making.build_namespaces import FIRST_UID
 
 pytestmark = [
     pytest.mark.slow,
@@ -117,6 +118,14 @@ def sleeping() -> list[str]:
     ).stdout.split()
 
 
+def is_no_account(pid: str) -> bool:
+    """Whether the process has only ids that belong to no account of the machine, also as root of its
+    container."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    ids = {int(word) for line in lines if line.startswith(("Uid:", "Gid:")) for word in line.split()[1:]}
+    return ids == {FIRST_UID}
+
+
 def test_a_dockerfile_is_built_on_a_node_and_pulled_from_the_hub(
     hub: Hub, base: str, registry: ImageRegistry, podman: Podman
 ) -> None:
@@ -164,6 +173,9 @@ def test_a_failed_a_canceled_and_a_killed_build_leave_nothing(
     made(hub, "hanging", f"FROM {base}\nRUN exec sleep 4321\n")
     eventually(sleeping, 60, "the RUN line runs")
     build = only_build(hub, "hanging", "building")
+    for pid in sleeping():
+        assert is_no_account(pid)
+        assert Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
     with hub.client() as client:
         client.post(f"{ADDRESS}hanging/versions/1/builds/{build['id']}/cancel/").raise_for_status()
     assert "canceled" in ended_version(hub, "hanging")["failure"]

@@ -21,6 +21,7 @@ from trainhub_node.containers.engine import DOCKER, PODMAN
 from trainhub_node.containers.engine import NAMES as ENGINES
 from trainhub_node.containers.gpus import docker_has_cdi, gpu_options
 from trainhub_node.environments.images import pull_failure
+from trainhub_node.launch import engine_trial
 from trainhub_node.launch.engine_trial import NOT_TRIED, engine_capabilities, try_engine
 
 TROUBLES = {PODMAN: "not a directory", DOCKER: "start its service, docker"}
@@ -85,6 +86,9 @@ class TestTrial:
         assert working.works, working
         assert str(working).startswith(f"{in_container.name} ")
         assert (IMAGE_BUILDS in engine_capabilities(working)) == (in_container.name == PODMAN)
+        (tmp_path / "none").write_text("0\n")
+        monkeypatch.setattr(engine_trial, "USER_NAMESPACES", tmp_path / "none")
+        assert IMAGE_BUILDS not in engine_capabilities(working)
         assert not broken.works
         assert "--help" not in broken.trouble
         assert TROUBLES[in_container.name] in broken.trouble
