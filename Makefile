@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo test test-quick test-cgroup2 lint bench fuzz lock audit sbom
+.PHONY: up demo test test-quick test-cgroup2 test-curated lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 
 up: .venv/ready
@@ -23,6 +23,11 @@ IN_MACHINE = PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(PY) -B -m pytest -v -c .ci/virtu
 test-cgroup2: .venv/ready-dev
 	@.ci/virtual-machine --seconds 3600 env $(IN_MACHINE) $(or $(PYTEST),tests/node/test_cgroup_place.py tests/node/supervisor/test_limits.py)
 	@$(if $(PYTEST),,.ci/virtual-machine --systemd --seconds 3600 env $(IN_MACHINE) tests/node/test_systemd_unit.py)
+
+# Every curated environment: GBs to download, and Horovod to compile. `make test` leaves most of them out.
+test-curated: .venv/ready-dev
+	@.ci/system-packages
+	@TRAINHUB_TEST_CURATED=1 exec $(PY) -m pytest -v tests/examples/test_every_curated.py $(PYTEST)
 
 lint: .venv/ready-dev
 	@$(PY) -m ruff check --quiet .

@@ -26,12 +26,14 @@ class Training:
         """For a node whose own interpreter `python` is of the frameworks environment."""
         return self.curated_spec(python, cluster) | {"environment": {"name": "system", "version": ""}}
 
-    def curated_spec(self, python: str, cluster: str = "local") -> dict[str, Any]:
-        """In the curated environment of the example; what the frameworks environment has compiled is used."""
+    def curated_spec(self, python: str = "", cluster: str = "local") -> dict[str, Any]:
+        """In the curated environment of the example. What the frameworks environment of `python` has compiled
+        is used, if one is named."""
         spec = example_spec(self.example)
-        # Compiled once for that environment, not once for every run.
-        extensions = {"TORCH_EXTENSIONS_DIR": str(Path(python).parent.parent / "torch_extensions")}
-        spec["environment_variables"] = {**spec.get("environment_variables", {}), **extensions}
+        if python:
+            # Compiled once for that environment, not once for every run.
+            extensions = {"TORCH_EXTENSIONS_DIR": str(Path(python).parent.parent / "torch_extensions")}
+            spec["environment_variables"] = {**spec.get("environment_variables", {}), **extensions}
         for name, value in self.changes.items():
             spec[name] = {**spec.get(name, {}), **value} if isinstance(value, dict) else value
         spec["resources"] = {**spec.get("resources", {}), "cluster": cluster}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.examples.checks import check_trained
 from tests.examples.table import CURATED, ONE_MACHINE, Training
 from tests.journeys.runs import ENVIRONMENT_BUILD_S, Runs
 
@@ -28,17 +29,3 @@ def test_trains_in_its_curated_environment(runs: Runs, training: Training, frame
     assert version["state"] == "locked"
     assert f"{training.example.partition('-')[0]}==" in version["lock"]
     assert training.example.partition("-")[0] in installed
-
-
-def check_trained(runs: Runs, run: str, training: Training, seconds: int) -> None:
-    ended = runs.ended(run, seconds)
-    logs = {
-        name: runs.log(run, name).decode(errors="replace")
-        for name in runs.logs(run)
-        if name.startswith("70_")
-    }
-    assert ended["state"] == "Completed", (ended["sentence"], logs)
-    assert sorted(logs) == sorted(training.logs)
-    for name, words in training.logs.items():
-        assert [word for word in words if word not in logs[name]] == [], logs[name]
-    assert any(path.endswith(training.output) for path in runs.outputs(run)), runs.outputs(run)
