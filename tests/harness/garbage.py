@@ -8,7 +8,7 @@ import gc
 import pytest
 
 # So many new objects lead to a collection of the youngest ones, and so many of these to one of older ones.
-THRESHOLDS = (50_000, 20, 50)
+THRESHOLDS = (20_000, 10, 10)
 
 # What is imported and collected from here on stays until the end.
 gc.disable()

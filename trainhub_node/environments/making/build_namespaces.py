@@ -58,8 +58,7 @@ def run(folder: str) -> NoReturn:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGCHLD, signal.SIGUSR1))
         code = _Namespaces(records.read(f"{folder}/{REQUEST}")).run()
     except (OSError, EngineError, ValueError, subprocess.TimeoutExpired) as error:
-        reason = f"{error.filename}: {error.strerror}" if getattr(error, "filename", None) else error
-        sys.stderr.write(f"Error: {reason}\n")
+        sys.stderr.write(f"Error: {error}\n")
         sys.stderr.flush()
     os._exit(code)
 
@@ -71,7 +70,7 @@ class _Namespaces:
         self._folder = str(request["folder"])
         self._run_folder = str(request["run_folder"])
         self._own = f"{self._run_folder}/{OWN}"
-        self._variables = {**self._engine.variables, **request["variables"]}
+        self._variables: dict[str, str] = {**self._engine.variables, **request["variables"]}
 
     def run(self) -> int:
         self._prepare_folders()
