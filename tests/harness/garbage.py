@@ -15,6 +15,7 @@ gc.disable()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)
     gc.enable()
