@@ -161,8 +161,8 @@ class TestPalette:
         tab.goto("/")
         find(tab, "sign out")
         tab.keyboard.press("Enter")
-        # Not `wait_for_url`: the page's socket notices the end of the session, too, and which of the two leads
-        # to the door first is open.
+        # Not `wait_for_url`: the socket of the page notices the end of the session, too; either may lead
+        # to the door first.
         tab.locator("input[name=username]").wait_for()
         assert "/sign-in/" in tab.url
         context.close()
