@@ -30,6 +30,8 @@ OURS = re.compile(
 )
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
+# Between two questions of `eventually`; so much later than at once it may notice an answer.
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.03, 0.2
 T = TypeVar("T")
 
 
@@ -45,7 +47,7 @@ def eventually(condition: Callable[[], T | None], seconds: float = 20, what: str
             return answer
         waited = time.monotonic() - start
         assert waited < seconds, f"not within {seconds} s: {what or condition}"
-        time.sleep(min(0.03 + waited / 20, 0.2))
+        time.sleep(min(SHORTEST_PAUSE_S + waited / 20, LONGEST_PAUSE_S))
 
 
 def free_port() -> int:

@@ -59,9 +59,9 @@ def resize(tab: Any, size: tuple[int, int]) -> None:
 
 def faults_in_both_themes(tab: Any) -> list[str]:
     tab.emulate_media(color_scheme="light")
-    found = faults(tab)
+    problems = faults(tab)
     tab.emulate_media(color_scheme="dark")
-    return found + [f"dark: {fault}" for fault in faults(tab, colors_only=True)]
+    return problems + [f"dark: {fault}" for fault in faults(tab, colors_only=True)]
 
 
 def open_page(tab: Any, address: str) -> None:
@@ -78,10 +78,10 @@ def test_a_page_is_open_to_everybody(address: str, tab: Any, populated: Populate
     # Opened once: no script lays out a page by the width that it has at first.
     resize(tab, WIDE)
     open_page(tab, address.format(**populated.names))
-    found = [f"{WIDE[0]} px: {fault}" for fault in faults_in_both_themes(tab)]
+    problems = [f"{WIDE[0]} px: {fault}" for fault in faults_in_both_themes(tab)]
     resize(tab, PHONE)
-    found += [f"{PHONE[0]} px: {fault}" for fault in faults_in_both_themes(tab)]
-    assert not found, "\n".join(found)
+    problems += [f"{PHONE[0]} px: {fault}" for fault in faults_in_both_themes(tab)]
+    assert not problems, "\n".join(problems)
 
 
 def submit_nonsense(tab: Any) -> None:
@@ -136,26 +136,26 @@ def test_what_a_page_shows_on_demand_is_open_to_everybody(
     state: str, confirmed_tab: Any, populated: PopulatedHub
 ) -> None:
     address, reach = STATES[state]
-    found = []
+    problems = []
     for size in (WIDE, PHONE):
         resize(confirmed_tab, size)
         open_page(confirmed_tab, address.format(**populated.names))
         reach(confirmed_tab)
-        found += faults_in_both_themes(confirmed_tab)
-    assert not found, "\n".join(found)
+        problems += faults_in_both_themes(confirmed_tab)
+    assert not problems, "\n".join(problems)
 
 
 def test_the_page_for_signing_in_is_open_to_everybody(browser: Any, populated: PopulatedHub) -> None:
     tab = tab_of(browser, populated, None)
-    found = []
+    problems = []
     for size in (WIDE, PHONE):
         resize(tab, size)
         tab.goto("/sign-in/")
-        found += faults_in_both_themes(tab)
+        problems += faults_in_both_themes(tab)
         tab.fill("input[name=username]", "nobody")
         tab.fill("input[name=password]", "wrong")
         tab.press("input[name=password]", "Enter")
         tab.get_by_role("alert").first.wait_for()
-        found += faults_in_both_themes(tab)
+        problems += faults_in_both_themes(tab)
     tab.context.close()
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)
