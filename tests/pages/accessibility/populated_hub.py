@@ -54,7 +54,9 @@ class PopulatedHub:
         (folder / "index").mkdir()
         self.index = PackageIndex(folder / "index")
         pip = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": self.index.url}
-        self.hub = Hub(folder / "data", ALERT_LASTING_SECONDS="2", **pip, **environment(folder / "scenario"))
+        # No disk has so much free: an alert of the node, beside that of the GPU.
+        alerts = {"ALERT_LASTING_SECONDS": "2", "ALERT_DISK_FREE_BYTES": str(2**60)}
+        self.hub = Hub(folder / "data", **alerts, **pip, **environment(folder / "scenario"))
         self.hub.is_recorded = True
         self.names: dict[str, str] = {}
 
@@ -70,7 +72,9 @@ class PopulatedHub:
         self._add_people()
         self._add_drafts()
         self._add_environments()
-        eventually(lambda: self._get("alerts/?state=firing")["results"], 60, "an alert fires")
+        eventually(
+            lambda: len(self._get("alerts/?state=firing")["results"]) > 1, 60, "the alerts of GPU and node fire"
+        )
         return self
 
     def stop(self) -> None:
