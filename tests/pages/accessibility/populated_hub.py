@@ -72,9 +72,7 @@ class PopulatedHub:
         self._add_people()
         self._add_drafts()
         self._add_environments()
-        eventually(
-            lambda: len(self._get("alerts/?state=firing")["results"]) > 1, 60, "the alerts of GPU and node fire"
-        )
+        eventually(lambda: len(self._get("alerts/?state=firing")["results"]) > 1, 60, "both alerts fire")
         return self
 
     def stop(self) -> None:
