@@ -86,8 +86,10 @@ class Machine:
         assert self._outer is not None
         assert self._outer.poll() is None, f"{self.name} did not boot"
         for child in processes.children(self._outer.pid):
-            if b"sigwait" in (Path(f"/proc/{child}/cmdline").read_bytes()):
-                return child
+            # A program of the boot script may have ended meanwhile.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if b"sigwait" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return child
         return 0
 
     @property
