@@ -12,6 +12,7 @@ from jobs.builds.models import EnvironmentBuild as EnvironmentBuild  # noqa: PLC
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
+from jobs.sources.models import FetchedCommit as FetchedCommit  # noqa: PLC0414  # exported
 from jobs.states import MemberState, Reason, RunKind, RunState
 from jobs.version_builds.models import BuildFile as BuildFile  # noqa: PLC0414  # exported
 from workspaces.models import User, Workspace

@@ -32,7 +32,26 @@ class ExampleSource:
     type: str = "example"
 
 
-Source = SnapshotSource | ExampleSource
+@dataclass(frozen=True)
+class GitSource:
+    """A folder of a git repository. `url`: its https:// address, in which `${NAME}` stands for a secret;
+    `ref`: a tag, a branch or a whole commit, "" for the default branch; `path`: the folder, "" for all of it.
+
+    When the run is submitted the hub fetches it, and sets `commit` and `id`, the snapshot of its files."""
+
+    url: str
+    ref: str = ""
+    path: str = ""
+    commit: str = ""
+    id: str = ""
+    type: str = "git"
+
+    @property
+    def is_fetched(self) -> bool:
+        return bool(self.id)
+
+
+Source = SnapshotSource | ExampleSource | GitSource
 
 
 @dataclass(frozen=True)
@@ -102,6 +121,11 @@ class RunSpec:
         requested = self.resources.node_count
         return (requested or 1) if self.distribution is None else self.distribution.nodes(requested)
 
+    @property
+    def snapshot(self) -> str:
+        """The id of the source's snapshot, "" if the hub makes it only when the run is submitted."""
+        return "" if isinstance(self.source, ExampleSource) else self.source.id
+
     def with_source(self, source: Source) -> RunSpec:
         return replace(self, source=source)
 
@@ -110,7 +134,8 @@ class RunSpec:
             "version": VERSION,
             "experiment": self.experiment,
             "display_name": self.display_name,
-            "source": dict(vars(self.source)),
+            # Without what is not set, such as the commit of a repository that is not fetched yet.
+            "source": {name: value for name, value in vars(self.source).items() if value},
             "script": self.script,
             "arguments": list(self.arguments),
             "command": list(self.command),

@@ -18,6 +18,7 @@ from trainhub_launch.spec import (
     VERSION,
     EnvironmentRef,
     ExampleSource,
+    GitSource,
     Limits,
     Resources,
     RunSpec,
@@ -29,6 +30,7 @@ from trainhub_launch.spec import (
 LEAST_MEMORY, MOST_MEMORY = 64 * 2**20, 64 * 2**40
 LEAST_DISK, MOST_DISK = 64 * 2**20, 2**50
 LEAST_CPUS, MOST_CPUS = 0.1, 4096
+MOST_URL_LENGTH, MOST_REF_LENGTH = 1000, 200
 
 
 def read_spec(data: Any) -> RunSpec:
@@ -70,9 +72,31 @@ def _read_source(fields: Fields) -> Source:
         out = SnapshotSource(id=source.text("id", required=True))
     elif kind == "example":
         out = ExampleSource(name=source.text("name", required=True))
+    elif kind == "git":
+        out = read_git_source(source)
     else:
-        raise SpecError("source.type", f"{kind!r} is not a kind of source; use 'snapshot' or 'example'")
+        raise SpecError(
+            "source.type", f"{kind!r} is not a kind of source; use 'snapshot', 'git' or 'example'"
+        )
     source.finish()
+    return out
+
+
+def read_git_source(source: Fields) -> GitSource:
+    """Returns the source that the fields of a JSON object describe. Raises SpecError."""
+    out = GitSource(
+        url=source.text("url", required=True, longest=MOST_URL_LENGTH).strip(),
+        ref=source.text("ref", longest=MOST_REF_LENGTH).strip(),
+        path=source.text("path", longest=MOST_URL_LENGTH).strip().strip("/"),
+        commit=source.text("commit", longest=MOST_REF_LENGTH),
+        id=source.text("id", longest=MOST_REF_LENGTH),
+    )
+    if bool(out.commit) != bool(out.id):
+        missing, given = ("id", "commit") if out.commit else ("commit", "id")
+        raise SpecError(
+            f"source.{given}",
+            f"stands without {missing}: the hub sets both; to run a certain commit, name it as ref",
+        )
     return out
 
 

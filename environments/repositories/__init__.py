@@ -1,2 +1,2 @@
-"""Packages that come from a git repository: their addresses, and how the hub fetches the files of one commit
-without running anything of them."""
+"""Git repositories, from which packages and the code of runs come: their addresses, and how the hub fetches
+the files of one commit without running anything of them."""

@@ -1,5 +1,5 @@
 """Runs git on the hub for one repository: apart from all settings and helpers of the machine, over HTTP
-alone, with limits of time, memory and output. Nothing of a repository is checked out or run."""
+alone, with limits of time, memory and output. Nothing of a repository is run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,12 @@ IDENTITY = {
 
 
 class RepositoryFailed(Exception):
-    """A repository could not be fetched; the message is a sentence that says why and what to do."""
+    """A repository could not be fetched; the message is a sentence that says why and what to do. `part`: what
+    of its address is wrong: "url", "ref" or "path"."""
+
+    def __init__(self, message: str, part: str = "url") -> None:
+        super().__init__(message)
+        self.part = part
 
 
 class GitFailed(Exception):
@@ -53,20 +58,22 @@ class GitFailed(Exception):
 
 
 class GitFolder:
-    """A repository of its own in `folder`, which is empty, for what is fetched from `url`. Raises
-    RepositoryFailed if the hub may not connect to that, or has no git."""
+    """A repository of its own in `folder`, which is empty, for what is fetched from `url`. `seconds`: for all
+    its commands together. Raises RepositoryFailed if the hub may not connect to that, or has no git."""
 
-    def __init__(self, folder: Path, url: str, login: IndexCredentials | None) -> None:
+    def __init__(
+        self, folder: Path, url: str, login: IndexCredentials | None, *, seconds: float = MAX_S
+    ) -> None:
         program = shutil.which("git", path=PATH)
         if program is None:
             raise RepositoryFailed(
                 "The hub's machine has no git, with which it fetches repositories. An operator installs it "
-                "there (Debian: apt-get install git); then make the version again."
+                "there (Debian: apt-get install git); then try again."
             )
         self._program = program
         self._folder = folder
         self._environ = _environ(folder)
-        self._deadline = time.monotonic() + MAX_S
+        self._deadline = time.monotonic() + seconds
         lines = _configuration(url, login)
         self.run("init", "--quiet", "--bare", "--template=", str(folder / "git"))
         with (folder / "git/config").open("a") as file:
@@ -76,13 +83,13 @@ class GitFolder:
         # A repository's own attributes could leave files out, or ask for a program that changes them.
         (information / "attributes").write_text("* -export-ignore -export-subst -filter -ident\n")
 
-    def run(self, *arguments: str) -> str:
-        """Returns what the command writes. Raises GitFailed."""
+    def run(self, *arguments: str, most_bytes: int = MAX_MESSAGE_BYTES) -> str:
+        """Returns the first `most_bytes` of what the command writes. Raises GitFailed."""
         log = self._folder / "git.log"
         seconds = max(self._deadline - time.monotonic(), 0.0)
         limits = ProcessLimits(seconds, MAX_CPU_S, MAX_MEMORY_BYTES, MAX_FILE_BYTES)
         code = run_limited([self._program, *arguments], self._environ, log, limits)
-        text = read_start(log, MAX_MESSAGE_BYTES)
+        text = read_start(log, most_bytes)
         if code != 0:
             raise GitFailed(text, is_timeout=code is None)
         return text.strip()
@@ -138,8 +145,8 @@ def _resolved(host: str, port: int) -> str:
     listed = settings.PACKAGE_INDEX_HOSTS
     if listed and host not in listed:
         raise RepositoryFailed(
-            f"{host} is not one of the hosts from which this installation takes packages; choose one of "
-            f"{', '.join(listed)}, or ask an operator to add it (PACKAGE_INDEX_HOSTS)."
+            f"{host} is not one of the hosts from which this installation takes packages and code; choose "
+            f"one of {', '.join(listed)}, or ask an operator to add it (PACKAGE_INDEX_HOSTS)."
         )
     try:
         addresses = permitted_addresses(host, port, listed)

@@ -23,8 +23,8 @@ _NAMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[^\]]*\])?\s*@\s*(?P<url>\S+)
 @dataclass(frozen=True)
 class Repository:
     """`url`: its https:// address without a login. `ref`: the tag, branch or whole commit, or "HEAD".
-    `subdirectory`: the folder that has the package, "" for the repository's own. `credentials`: the secrets
-    with which the hub signs in, or None."""
+    `subdirectory`: the folder of it that is meant, "" for all of it. `credentials`: the secrets with which
+    the hub signs in, or None."""
 
     url: str
     ref: str
@@ -66,15 +66,34 @@ def read_repository(address: str) -> Repository:
     scheme, separator, rest = text.partition("://")
     place, slash, path = rest.partition("/")
     path, at, ref = path.rpartition("@") if "@" in path else (path, "", "")
-    url, credentials = read_index_address(f"{scheme}{separator}{place}{slash}{path}", "a repository")
+    url, credentials = read_repository_url(f"{scheme}{separator}{place}{slash}{path}", EXAMPLE)
+    if at:
+        check_ref(ref)
+    return Repository(url, ref or DEFAULT_BRANCH, subdirectory, credentials)
+
+
+def read_repository_url(text: str, example: str) -> tuple[str, IndexCredentials | None]:
+    """Returns the address of a repository without a login, and the login that stands in it. `example`: how it
+    is written. Raises ValueError with a sentence."""
+    url, credentials = read_index_address(text, "a repository")
     parts = urlsplit(url)
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         raise ValueError("a repository must have an https:// address; http:// is for this machine alone")
     if not parts.path.strip("/") or parts.query:
-        raise ValueError(f"the address of a repository names its path and no '?'; write {EXAMPLE}")
-    if at and (not _REF.match(ref) or ".." in ref or "//" in ref):
-        raise ValueError(f"{ref!r:.60} is no tag, branch or commit; write one after the '@', as in {EXAMPLE}")
-    return Repository(url, ref or DEFAULT_BRANCH, subdirectory, credentials)
+        raise ValueError(f"the address of a repository names its path and no '?'; write {example}")
+    return url, credentials
+
+
+def check_ref(ref: str) -> None:
+    """Raises ValueError with a sentence for what cannot name a tag, a branch or a commit."""
+    if not _REF.match(ref) or ".." in ref or "//" in ref:
+        raise ValueError(f"{ref!r:.60} is no tag, branch or commit; write one as in v1.0 or main")
+
+
+def check_subdirectory(path: str) -> None:
+    """Raises ValueError with a sentence for what cannot be a folder of a repository."""
+    if not _FOLDER.match(path):
+        raise ValueError(f"{path!r:.60} is no folder of a repository; write it as in python/package")
 
 
 def _read_fragment(fragment: str) -> str:
@@ -85,6 +104,6 @@ def _read_fragment(fragment: str) -> str:
         raise ValueError(
             f"'#{next(iter(fields)):.40}=' has no meaning here; there are subdirectory= and egg="
         )
-    if subdirectory and not _FOLDER.match(subdirectory):
-        raise ValueError(f"{subdirectory!r:.60} is no folder of a repository; write it as in python/package")
+    if subdirectory:
+        check_subdirectory(subdirectory)
     return subdirectory

@@ -16,14 +16,19 @@ from jobs.api.base import JobsView
 from jobs.api.catalog_serializers import (
     EnvironmentSerializer,
     ExampleSerializer,
+    FetchedCommitSerializer,
+    GitSourceSerializer,
     SnapshotSerializer,
     SnapshotUploadSerializer,
 )
 from jobs.api.environment_serializers import EnvironmentVersionSerializer, NewVersionSerializer
 from jobs.api.environments import create
 from jobs.api.zip_body import FORM_BYTES, WindowsZipParser, ZipParser, too_large
-from jobs.sources import snapshots
+from jobs.sources import git_sources, snapshots
 from jobs.sources.own_environments import own_environments
+from trainhub_launch.errors import SpecError
+from trainhub_launch.fields import Fields
+from trainhub_launch.spec_reader import read_git_source
 from workspaces.api.problems import ApiProblem
 from workspaces.models import Workspace
 
@@ -54,6 +59,26 @@ class SnapshotList(JobsView):
             raise ApiProblem(400, f"file: {message}", [("file", message)])
         snapshot = snapshots.from_zip(file, self.principal(request))
         return Response(SnapshotSerializer(snapshot).data, status=201)
+
+
+class GitSnapshotList(JobsView):
+    @extend_schema(request=GitSourceSerializer, responses={201: FetchedCommitSerializer})
+    def post(self, request: Request) -> Response:
+        """Fetch a folder of a git repository now and store it as a snapshot. The answer's `source` is that of
+        a spec: a run of it gets exactly these files."""
+        fields = Fields(request.data)
+        fields.text("type", "git")
+        source = read_git_source(fields)
+        fields.finish()
+        if source.is_fetched:
+            raise SpecError("commit", "is set by the hub; leave commit and id out, and name a commit as ref")
+        who = self.principal(request)
+        try:
+            source = git_sources.fetch(source, who)
+        except SpecError as error:
+            raise SpecError(error.field.removeprefix("source."), error.message) from error
+        commit = git_sources.fetched(source, who.workspace)
+        return Response(FetchedCommitSerializer(commit).data, status=201)
 
 
 class EnvironmentList(JobsView):

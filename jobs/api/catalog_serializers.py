@@ -28,6 +28,41 @@ class SnapshotUploadSerializer(serializers.Serializer[object]):
     file = serializers.FileField(help_text="The source folder as a zip file.")
 
 
+class GitSourceSerializer(serializers.Serializer[object]):
+    url = serializers.CharField(
+        help_text=(
+            "The repository's address, as in https://host/owner/name. For a private one store a token as a "
+            "secret NAME, and write https://${NAME}@host/owner/name."
+        )
+    )
+    ref = serializers.CharField(
+        required=False, help_text="A tag, a branch or a whole commit; by default the repository's branch."
+    )
+    path = serializers.CharField(required=False, help_text="A folder of it; by default all of it.")
+
+
+class FetchedCommitSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField(source="snapshot.sha256", help_text="The snapshot's id.")
+    commit = serializers.CharField()
+    branch = serializers.CharField(help_text="Empty if ref is a tag or a commit.")
+    files = serializers.SerializerMethodField(help_text="The number of files in the snapshot.")
+    size_bytes = serializers.IntegerField(source="snapshot.size_bytes")
+    warnings = serializers.SerializerMethodField(help_text="What of the commit is not in the snapshot.")
+    source = serializers.SerializerMethodField(  # type: ignore[assignment]  # no keyword of the class
+        help_text="The field `source` of a spec with these files."
+    )
+
+    def get_files(self, row: Any) -> int:
+        return len(row.snapshot.manifest)
+
+    def get_warnings(self, row: Any) -> list[str]:
+        return [*row.warnings, *row.snapshot.warnings]
+
+    def get_source(self, row: Any) -> dict[str, str]:
+        names = ("url", "ref", "path", "commit")
+        return {"type": "git", "id": row.snapshot.sha256} | {name: getattr(row, name) for name in names}
+
+
 class EnvironmentSerializer(serializers.Serializer[object]):
     name = serializers.CharField()
     version = serializers.CharField()

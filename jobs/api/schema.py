@@ -27,6 +27,26 @@ _SOURCE = {
             "properties": {"type": {"type": "string", "enum": ["example"]}, "name": {"type": "string"}},
             "required": ["type", "name"],
         },
+        {
+            "type": "object",
+            "description": "A folder of a git repository. The hub fetches it when the run is submitted.",
+            "properties": {
+                "type": {"type": "string", "enum": ["git"]},
+                "url": {
+                    "type": "string",
+                    "description": "As in https://host/owner/name; with https://${NAME}@host/… the hub signs "
+                    "in by the secret NAME.",
+                },
+                "ref": {
+                    "type": "string",
+                    "description": "A tag, a branch or a whole commit; by default the repository's branch.",
+                },
+                "path": {"type": "string", "description": "A folder of the repository."},
+                "commit": {"type": "string", "description": "Set by the hub, with `id`."},
+                "id": {"type": "string", "description": "Set by the hub: the snapshot of the files."},
+            },
+            "required": ["type", "url"],
+        },
     ],
 }
 _SPEC: dict[str, object] = {

@@ -18,6 +18,7 @@ from jobs.quotas.api import Quotas
 urlpatterns = [
     path("quotas/", Quotas.as_view()),
     path("snapshots/", catalog.SnapshotList.as_view()),
+    path("snapshots/git/", catalog.GitSnapshotList.as_view()),
     path("environments/", catalog.EnvironmentList.as_view()),
     path("environments/<str:name>/", environments.EnvironmentDetail.as_view()),
     path("environments/<str:name>/clone/", environments.EnvironmentClone.as_view()),

@@ -42,7 +42,7 @@ def script_imports(spec: RunSpec, workspace: Workspace) -> SourceImports | None:
         return None
     if isinstance(spec.source, ExampleSource):
         return _of_folder(example(spec.source.name).folder, entry)
-    snapshot = Snapshot.objects.filter(workspace=workspace, sha256=spec.source.id).first()
+    snapshot = Snapshot.objects.filter(workspace=workspace, sha256=spec.snapshot).first()
     if snapshot is None or entry not in snapshot.paths:
         return None
     key = f"{VERSION}:{entry}"

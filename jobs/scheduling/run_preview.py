@@ -21,7 +21,7 @@ from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters, nodes_python
 from jobs.scheduling.queue_order import longest_s
-from jobs.sources import examples
+from jobs.sources import examples, git_sources
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.findings.scaling_up import scaling_up
@@ -30,7 +30,7 @@ from trainhub_launch.planner.draft import DraftPlan, draft_plan
 from trainhub_launch.planner.validation import sort_findings, validate
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.quotas import quota_refusal, waiting_refusal
-from trainhub_launch.spec import ExampleSource, RunSpec
+from trainhub_launch.spec import ExampleSource, GitSource, RunSpec
 from workspaces.access import Principal, may_operate
 from workspaces.models import Workspace
 from workspaces.secrets import store as secrets
@@ -106,6 +106,8 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
             return examples.paths(spec.source.name), []
         except SpecError as error:
             return None, [Finding("error", error.field, error.message)]
+    if isinstance(spec.source, GitSource):
+        return _git_source(spec.source, principal)
     snapshot = Snapshot.objects.filter(workspace=principal.workspace, sha256=spec.source.id).first()
     if snapshot is None:
         message = (
@@ -113,6 +115,33 @@ def _source(spec: RunSpec, principal: Principal) -> tuple[tuple[str, ...] | None
         )
         return None, [Finding("error", "source.id", message)]
     return snapshot.paths, [Finding("hint", "source", warning) for warning in snapshot.warnings]
+
+
+def _git_source(source: GitSource, principal: Principal) -> tuple[tuple[str, ...] | None, list[Finding]]:
+    try:
+        git_sources.read_git_source(source)
+    except SpecError as error:
+        return None, [Finding("error", error.field, error.message)]
+    if not source.is_fetched:
+        return None, [
+            Finding(
+                "hint",
+                "source.url",
+                "is fetched when the run is submitted; to have its files checked before, send the source to "
+                "/api/v1/snapshots/git/ and use its answer",
+            )
+        ]
+    commit = git_sources.fetched(source, principal.workspace)
+    if commit is None:
+        message = (
+            "this hub has not fetched that commit for this workspace; leave commit and id out, and name the "
+            "commit as ref"
+        )
+        return None, [Finding("error", "source.commit", message)]
+    warnings = [Finding("warning", "source", text) for text in commit.warnings]
+    return commit.snapshot.paths, warnings + [
+        Finding("hint", "source", text) for text in commit.snapshot.warnings
+    ]
 
 
 def _environment(spec: RunSpec, workspace: Workspace) -> Iterator[Finding]:

@@ -15,13 +15,13 @@ from jobs.models import Experiment, Run, RunEvent, Snapshot
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.run_preview import Preview, preview
-from jobs.sources import snapshots
+from jobs.sources import git_sources, snapshots
 from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import launch_run_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.scheduler.quotas import waiting_refusal
-from trainhub_launch.spec import ExampleSource, RunSpec, SnapshotSource
+from trainhub_launch.spec import ExampleSource, GitSource, RunSpec, SnapshotSource
 from trainhub_launch.spec_reader import read_spec
 from workspaces import audit
 from workspaces.access import Principal, archived, lacking
@@ -83,17 +83,19 @@ def submit_with_findings(
     existing = _existing_run(principal.workspace, idempotency_key, spec, principal)
     if existing is not None:
         return Submission(existing, is_repeat=True)
-    spec = with_version(with_cluster(spec, principal), principal.workspace)
+    request = with_version(with_cluster(spec, principal), principal.workspace)
+    # Outside the transaction: it copies files, and asks a git server. Should the rest fail, the snapshot is
+    # collected as unused.
+    spec = _fetch_source(request, principal)
     reviewed = preview(spec, principal)
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
-    # Outside the transaction: it may copy files. Should the rest fail, the snapshot is collected as unused.
     frozen = _freeze_source(spec, principal)
     with transaction.atomic():
         # The lock keeps numbers without gaps, and makes a second request with the same key find the first
         # run.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
-        existing = _existing_run(workspace, idempotency_key, frozen, principal)
+        existing = _existing_run(workspace, idempotency_key, request, principal)
         if existing is not None:
             return Submission(existing, is_repeat=True)
         if workspace.archived_at is not None:
@@ -121,6 +123,16 @@ def default_name(spec: RunSpec, number: int) -> str:
     """Returns the name of a run that was submitted without one: its script or program, and its number."""
     started = spec.script or (spec.command[0] if spec.command else "run")
     return f"{PurePosixPath(started).stem[:150] or 'run'} {number}"
+
+
+def _fetch_source(spec: RunSpec, principal: Principal) -> RunSpec:
+    """Returns the spec with the commit that its repository has now. Raises SubmitRefused."""
+    if not isinstance(spec.source, GitSource) or spec.source.is_fetched:
+        return spec
+    try:
+        return spec.with_source(git_sources.fetch(spec.source, principal))
+    except SpecError as error:
+        raise SubmitRefused((Finding("error", error.field, error.message),)) from error
 
 
 def _freeze_source(spec: RunSpec, principal: Principal) -> RunSpec:
@@ -154,8 +166,12 @@ def _differs(stored: RunSpec, repeated: RunSpec) -> bool:
         environment = stored.environment
     cluster = repeated.resources.cluster or stored.resources.cluster
     resources = replace(repeated.resources, cluster=cluster)
+    # A branch may have moved on since: what was asked for is still the same.
+    source = repeated.source
+    if isinstance(source, GitSource) and not source.is_fetched and isinstance(stored.source, GitSource):
+        source = replace(source, commit=stored.source.commit, id=stored.source.id)
     return replace(stored, display_name="") != replace(
-        repeated, display_name="", resources=resources, environment=environment
+        repeated, display_name="", resources=resources, environment=environment, source=source
     )
 
 
@@ -167,7 +183,7 @@ def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:
             f"{spec.experiment!r} is deleted; restore it at /runs/deleted/, or choose another name",
         )
     snapshots_there = Snapshot.objects.filter(workspace=experiment.workspace)
-    if isinstance(spec.source, SnapshotSource) and not snapshots_there.filter(sha256=spec.source.id).exists():
+    if not snapshots_there.filter(sha256=spec.snapshot).exists():
         raise SpecError("source", "is no longer kept; upload it again")
 
 
@@ -206,7 +222,7 @@ def _create(
         at=run.created_at,
     )
     audit.record(principal.user, "run.submit", str(run), workspace, name=named.display_name[:100])
-    tags.set_tags(run, named.tags)
+    tags.set_tags(run, {**git_sources.mlflow_tags(named.source, workspace), **named.tags})
     lifecycle.publish_change(run, RunState.QUEUED, Reason.NONE)
     launch_run_soon(run.pk)
     return run

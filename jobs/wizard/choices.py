@@ -18,12 +18,13 @@ from jobs.models import Experiment, Run, Snapshot
 from jobs.sources import examples
 from jobs.sources.examples import Example
 from jobs.sources.first_use import FirstUse, first_uses, own_first_uses
+from jobs.sources.git_sources import fetched
 from jobs.sources.own_environments import OwnRow, own_environments, packages_of
 from jobs.states import RunKind
 from trainhub_launch.errors import SpecError
 from trainhub_launch.frameworks import FRAMEWORKS
 from trainhub_launch.scheduler.capacity import FreeNode, words
-from trainhub_launch.spec import ExampleSource, Source
+from trainhub_launch.spec import ExampleSource, GitSource, Source
 from workspaces.access import Principal
 from workspaces.models import Workspace
 
@@ -232,6 +233,8 @@ def source_facts(source: Source | None, who: Principal) -> SourceFacts | None:
         return None
     if isinstance(source, ExampleSource):
         return _example_facts(source.name)
+    if isinstance(source, GitSource):
+        return _repository_facts(source, who)
     snapshot = Snapshot.objects.filter(workspace=who.workspace, sha256=source.id).first()
     if snapshot is None:
         return SourceFacts(
@@ -243,6 +246,21 @@ def source_facts(source: Source | None, who: Principal) -> SourceFacts | None:
         f"{count} file{'' if count == 1 else 's'}, frozen when it was uploaded.",
         snapshot.paths,
         snapshot.size_bytes,
+    )
+
+
+def _repository_facts(source: GitSource, who: Principal) -> SourceFacts:
+    commit = fetched(source, who.workspace)
+    if commit is None:
+        return SourceFacts(source.url, "Its files are not here; fetch them.", (), is_missing=True)
+    branch = f" of {commit.branch}" if commit.branch else ""
+    count = len(commit.snapshot.paths)
+    return SourceFacts(
+        source.url,
+        f"Commit {commit.commit[:10]}{branch}, {count} file{'' if count == 1 else 's'}"
+        f"{f' of the folder {source.path}' if source.path else ''}.",
+        commit.snapshot.paths,
+        commit.snapshot.size_bytes,
     )
 
 

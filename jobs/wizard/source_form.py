@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django import forms
@@ -9,19 +10,26 @@ from django import forms
 from jobs.wizard.forms import Raw, StepForm
 from jobs.wizard.parts import SourcePart
 from jobs.wizard.text_values import join_arguments, split_arguments
-from trainhub_launch.spec import ExampleSource, SnapshotSource, Source
+from trainhub_launch.errors import SpecError
+from trainhub_launch.fields import Fields
+from trainhub_launch.spec import ExampleSource, GitSource, SnapshotSource, Source
+from trainhub_launch.spec_reader import read_git_source
 
 REQUIREMENTS = {
-    "source": "Choose what to run: upload your code, or take an example.",
+    "source": "Choose what to run: upload your code, name a git repository, or take an example.",
     "script": "Name the script to run, for example train.py.",
     "command": "Write the command to run, for example python train.py.",
 }
 
 
+# Those of the form for a repository -> the fields of a GitSource.
+REPOSITORY_FIELDS = {"repository": "url", "repository_ref": "ref", "repository_path": "path"}
+
+
 # No field is required by itself: which of them must be filled in depends on `runs`, see `clean`.
 class SourceForm(StepForm[SourcePart]):
     template = "jobs/wizard/_source.html"
-    unvalidated_fields = frozenset({"source"})
+    unvalidated_fields = frozenset({"source", *REPOSITORY_FIELDS})
 
     source = forms.CharField(label="Source", required=False, widget=forms.HiddenInput)
     runs = forms.ChoiceField(label="What starts", choices=[("script", "A script"), ("command", "A command")])
@@ -111,6 +119,16 @@ class SourceForm(StepForm[SourcePart]):
         }
 
     @property
+    def repository(self) -> dict[str, str]:
+        """Returns what was typed last for a repository, otherwise the address of the chosen one, by field."""
+        source = read_source((self.typed.get("source") or [""])[0])
+        chosen = source if isinstance(source, GitSource) else GitSource("")
+        return {
+            name: (self.typed.get(name) or [getattr(chosen, attribute)])[0]
+            for name, attribute in REPOSITORY_FIELDS.items()
+        }
+
+    @property
     def paths(self) -> dict[str, str]:
         return {"source": "source", "script": "script", "arguments": "arguments", "command": "command"}
 
@@ -119,13 +137,25 @@ def read_source(text: str) -> Source | None:
     kind, _, name = text.partition(":")
     if not name:
         return None
+    if kind == "git":
+        return _read_repository(name)
     return ExampleSource(name) if kind == "example" else SnapshotSource(name)
 
 
 def write_source(source: Source | None) -> str:
     if source is None:
         return ""
+    if isinstance(source, GitSource):
+        return f"git:{json.dumps(vars(source))}"
     return f"example:{source.name}" if isinstance(source, ExampleSource) else f"snapshot:{source.id}"
+
+
+def _read_repository(text: str) -> GitSource | None:
+    # A browser may send anything.
+    try:
+        return read_git_source(Fields(json.loads(text)))
+    except (ValueError, RecursionError, SpecError):
+        return None
 
 
 def _split(label: str, text: str) -> tuple[str, ...]:

@@ -1,8 +1,10 @@
-"""The ways to start a draft: empty, from an example, by an upload, or by continuing an open draft."""
+"""The ways to start a draft: empty, from an example, by an upload, from a git repository, or by continuing an
+open draft."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 
 from django.contrib import messages
 from django.core.files.uploadedfile import UploadedFile
@@ -13,15 +15,20 @@ from django.views.decorators.http import require_GET, require_POST
 
 from environments.catalog import environment_names
 from jobs.models import Draft
-from jobs.sources import examples, snapshots
+from jobs.sources import examples, git_sources, snapshots
 from jobs.wizard import choices, drafts, steps
 from jobs.wizard.environment_form import MAX_ENVIRONMENT_LENGTH, read_environment
-from jobs.wizard.source_form import write_source
+from jobs.wizard.source_form import REPOSITORY_FIELDS, write_source
 from trainhub_launch.errors import SpecError
-from trainhub_launch.spec import SnapshotSource
-from trainhub_launch.spec_reader import read_spec
+from trainhub_launch.fields import Fields
+from trainhub_launch.spec import SnapshotSource, Source
+from trainhub_launch.spec_reader import read_git_source, read_spec
 from workspaces.access import WorkspaceRequest, needs
 from workspaces.states import Role
+
+REPOSITORY_LABELS = {"url": "Repository", "ref": "Branch, tag or commit", "path": "Folder"}
+# A wrong address is kept for its correction, but not a megabyte of it.
+MAX_REPOSITORY_TEXT = 1000
 
 
 @require_GET
@@ -83,13 +90,37 @@ def upload(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> Http
         return _refused(request, draft, f"The source was not taken: {error.message}.")
     # Created after the zip was accepted, so that a rejected upload leaves no empty draft.
     draft = draft or drafts.start(request.principal)
-    changed = {"source": write_source(SnapshotSource(snapshot.sha256))}
-    script = draft.steps.get("source", {}).get("script", [""])[0]
-    # A script that the user has chosen is not replaced, even if the new source does not contain it.
-    if not script:
-        changed["script"] = choices.likely_script(snapshot.paths)
-    drafts.put(draft, "source", **changed)
+    _put_source(draft, SnapshotSource(snapshot.sha256), snapshot.paths)
     return _went_well(request, draft)
+
+
+@require_POST
+@needs(Role.CONTRIBUTOR)
+def from_repository(request: WorkspaceRequest, draft_id: uuid.UUID | None = None) -> HttpResponse:
+    """Makes a folder of a git repository, fetched now, the source of the draft, or of a new draft. What was
+    typed is kept in the draft, also if it is refused."""
+    draft = drafts.find(request.principal, draft_id) if draft_id else None
+    typed = {name: request.POST.get(name, "").strip() for name in REPOSITORY_FIELDS}
+    try:
+        address = read_git_source(Fields({REPOSITORY_FIELDS[name]: text for name, text in typed.items()}))
+        source = git_sources.fetch(address, request.principal)
+    except SpecError as error:
+        draft = draft or drafts.start(request.principal)
+        drafts.put(draft, "source", **{name: text[:MAX_REPOSITORY_TEXT] for name, text in typed.items()})
+        name = error.field.removeprefix("source.")
+        return _refused(request, draft, f"{REPOSITORY_LABELS.get(name, 'Repository')}: {error.message}.")
+    draft = draft or drafts.start(request.principal)
+    commit = git_sources.fetched(source, request.principal.workspace)
+    _put_source(draft, source, commit.snapshot.paths if commit else (), **typed)
+    return _went_well(request, draft)
+
+
+def _put_source(draft: Draft, source: Source, paths: Iterable[str], **changed: str) -> None:
+    changed["source"] = write_source(source)
+    # A script that the user has chosen is not replaced, even if the new source does not contain it.
+    if not draft.steps.get("source", {}).get("script", [""])[0]:
+        changed["script"] = choices.likely_script(paths)
+    drafts.put(draft, "source", **changed)
 
 
 def _went_well(request: WorkspaceRequest, draft: Draft) -> HttpResponse:

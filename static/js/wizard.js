@@ -1,4 +1,4 @@
-// The wizard's pages: timestamps for autosave, rows that can be added, uploads of a folder or a zip, a single submit.
+// The wizard's pages: timestamps for autosave, rows that can be added, uploads of a folder or a zip, a single submit, a repository that is being fetched.
 import { mount } from "./app.js";
 import { folderToZip, filesFromDrop } from "./wizard-zip.js";
 
@@ -21,7 +21,12 @@ mount("wizard-cluster", (group) => {
 });
 
 mount("wizard-once", (form) => {
-  form.addEventListener("submit", () => (form.querySelector("button").disabled = true));
+  form.addEventListener("submit", () => {
+    const button = form.querySelector("button");
+    button.disabled = true;
+    // What may take many seconds says that it goes on.
+    if (button.dataset.busy) button.textContent = button.dataset.busy;
+  });
   // After the Back button the browser may restore this page with its button disabled.
   addEventListener("pageshow", (event) => event.persisted && location.reload());
 });

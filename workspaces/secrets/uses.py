@@ -13,7 +13,7 @@ from workspaces.models import Secret, SecretUse, User, Workspace
 from workspaces.secrets import store
 from workspaces.secrets.errors import SecretsUnavailable
 
-RUN, WEBHOOK, ENVIRONMENT = "run", "webhook", "environment"
+RUN, WEBHOOK, ENVIRONMENT, SOURCE = "run", "webhook", "environment", "source"
 
 
 class MissingSecret(SecretsUnavailable):

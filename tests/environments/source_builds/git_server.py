@@ -37,21 +37,26 @@ class GitServer:
     def url(self, name: str) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/{name}.git"
 
-    def commit(self, name: str, files: Mapping[str, str], tag: str = "") -> str:
-        """Adds a commit with the files to the branch `main` of the repository, and returns its name."""
+    def commit(self, name: str, files: Mapping[str, str], tag: str = "", executable: str = "") -> str:
+        """Adds a commit with the files, and with what has changed in the folder NAME-tree, to the branch
+        `main` of the repository, and returns its name. Without a change it returns the last one's."""
         tree = self.folder / f"{name}-tree"
         if not tree.exists():
-            _git(self.folder, "init", "-q", "-b", "main", str(tree))
-            _git(self.folder, "init", "-q", "--bare", "-b", "main", f"{name}.git")
+            git_in(self.folder, "init", "-q", "-b", "main", str(tree))
+            git_in(self.folder, "init", "-q", "--bare", "-b", "main", f"{name}.git")
         for path, text in files.items():
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
             (tree / path).write_text(text)
-        _git(tree, "add", "-A")
-        _git(tree, "commit", "-q", "-m", "Change")
+        if executable:
+            (tree / executable).chmod(0o755)
+        git_in(tree, "add", "-A")
+        if not git_in(tree, "status", "--porcelain"):
+            return git_in(tree, "rev-parse", "HEAD")
+        git_in(tree, "commit", "-q", "-m", "Change")
         if tag:
-            _git(tree, "tag", "-a", "-m", tag, tag)
-        _git(tree, "push", "-q", "--follow-tags", str(self.folder / f"{name}.git"), "main")
-        return _git(tree, "rev-parse", "HEAD")
+            git_in(tree, "tag", "-a", "-m", tag, tag)
+        git_in(tree, "push", "-q", "--follow-tags", str(self.folder / f"{name}.git"), "main")
+        return git_in(tree, "rev-parse", "HEAD")
 
     @contextmanager
     def serving(self) -> Iterator[GitServer]:
@@ -118,7 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def _git(folder: Path, *arguments: str) -> str:
+def git_in(folder: Path, *arguments: str) -> str:
+    """Runs git in the folder, apart from the settings of this machine, and returns what it writes."""
     environ = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", **PERSON}
     done = subprocess.run(
         ["git", *arguments], cwd=folder, env=environ, check=True, capture_output=True, text=True
