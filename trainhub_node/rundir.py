@@ -94,6 +94,11 @@ class RunDir:
         return f"{self.path}/notices"
 
     @property
+    def stop_notice(self) -> str:
+        """The file that announces any stop to the ranks; its path is in their environment."""
+        return f"{self.notices}/stop.json"
+
+    @property
     def preemption(self) -> str:
         """The file that announces a preemption to the ranks; its path is in their environment."""
         return f"{self.notices}/preemption.json"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from environments.indexes.index_address import IndexCredentials
+from environments.indexes.index_secrets import mask_credentials
 from environments.repositories.commit_fetch import fetch_commit, own_commit, shortened
 from environments.repositories.git_process import GitFailed, GitFolder, RepositoryFailed
 from environments.repositories.repository_address import DEFAULT_BRANCH, Repository
@@ -53,8 +54,9 @@ def open_commit_folder(repository: Repository, login: IndexCredentials | None) -
             files.mkdir()
             git.run(f"--work-tree={files}", "checkout", "--quiet", "--force", own, "--", ".")
         except GitFailed as error:
+            message = mask_credentials(str(error), [login] if login is not None else [])
             raise RepositoryFailed(
-                f"The files of {repository.url} could not be read: {shortened(str(error))}"
+                f"The files of {repository.url} could not be read: {shortened(message)}"
             ) from error
         yield CommitFolder(commit, branch, files, submodules, _pointers(files, small))
 

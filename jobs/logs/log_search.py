@@ -83,6 +83,8 @@ class LogSearch:
         self._logs = sorted(logs, key=lambda log: log.order)
         self._pattern, self._limit = pattern, limit
         self._seconds, self._deadline = seconds, 0.0
+        # A page on a busy machine may find its time over before it has begun: each gets further nevertheless.
+        self._has_progress = False
         self._buffer = bytearray(window_bytes(pattern))
         self._page = LogSearchPage()
 
@@ -132,7 +134,7 @@ class LogSearch:
                 rest = self._in_sequence(moment, until)
             if rest is not None:
                 return rest
-            cursor, is_first = LogCursor(until), False
+            cursor, is_first, self._has_progress = LogCursor(until), False, True
             is_quick = time.monotonic() - began_at < FAST_SLICE_S
             budget = min(2 * budget, MAX_SLICE_BYTES) if is_quick else max(budget // 2, smallest)
         return None
@@ -181,6 +183,7 @@ class LogSearch:
                     if self._is_over():
                         return LogCursor(begin_ms, log.name, *scan.place)
                     matches = scan.search_window(self._limit - len(self._page.hits))
+                    self._has_progress = True
                     if matches is None:
                         break
                     self._page.hits += [_hit(log, descriptor, item) for item in matches]
@@ -227,7 +230,8 @@ class LogSearch:
         return LogScan(descriptor, log.size, begin, end, pattern=self._pattern, buffer=self._buffer)
 
     def _is_over(self) -> bool:
-        return len(self._page.hits) >= self._limit or time.monotonic() > self._deadline
+        is_late = self._has_progress and time.monotonic() > self._deadline
+        return is_late or len(self._page.hits) >= self._limit
 
 
 def load_log(run_id: str, attempt: int, name: str, rank: int | None) -> SearchedLog | None:

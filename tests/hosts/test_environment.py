@@ -57,10 +57,11 @@ ADDED = {
     "LC_CTYPE",
     "TRAINHUB_CA_FILE",
     "MLFLOW_TRACKING_SERVER_CERT_PATH",
+    "TRAINHUB_STOP_FILE",
     "TRAINHUB_PREEMPTION_FILE",
 }
 """What a process has besides the plan: the node's base, the environment's folder, what Python itself sets,
-and where on this node the authority of a hub with a certificate of its own, and the notice of a preemption,
+and where on this node the authority of a hub with a certificate of its own, and the notices of a stop,
 lie."""
 MPI_OWN = re.compile(r"(OMPI|PMIX|PMI|PRTE|ORTE|OPAL|PRRTE|HWLOC)_|OPAL|IPATH_NO_BACKTRACE|HFI_NO_BACKTRACE")
 

@@ -12,7 +12,7 @@ from trainhub_launch.json_types import JsonValue
 from trainhub_node import proc, records
 from trainhub_node.environments import interpreter
 from trainhub_node.rundir import RunDir
-from trainhub_node.supervisor import preemption_notice, rank, variables
+from trainhub_node.supervisor import rank, stop_notices, variables
 from trainhub_node.supervisor.gang import Gang
 
 TYPE_CHECKING = False
@@ -74,7 +74,7 @@ def _lock_or_exit(folder: RunDir) -> int:
 
 def _prepare_environment(gang: Gang) -> None:
     gang.check_stop()
-    preemption_notice.make_folder(gang.folder)
+    stop_notices.make_folder(gang.folder)
     gang.python = interpreter.prepare_interpreter(gang)
 
 

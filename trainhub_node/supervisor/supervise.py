@@ -12,7 +12,7 @@ from trainhub_launch.log_names import LAUNCHER_LOG
 from trainhub_node import proc, records
 from trainhub_node.attempts import termination
 from trainhub_node.isolation import syscalls
-from trainhub_node.supervisor import limit_report, preemption_notice, rank
+from trainhub_node.supervisor import limit_report, rank, stop_notices
 from trainhub_node.supervisor.child import SIGNALS
 from trainhub_node.supervisor.gang import Gang
 from trainhub_node.supervisor.package_record import PackageRecord
@@ -172,8 +172,7 @@ class _Supervisor:
         self.gang.state["stopping_at"] = time.time()
         self.gang.save()
         self.kill_at = time.monotonic() + grace_s
-        if reason == "preempted":
-            preemption_notice.write_notice(self.gang, grace_s)
+        stop_notices.write_notices(self.gang, reason, grace_s)
         wrappers, groups = self._living_wrappers()
         self.signalled |= set(wrappers.values())
         termination.send_signal(set(wrappers), signal.SIGTERM)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 
 from trainhub_launch.json_types import JsonValue
-from trainhub_node.supervisor import preemption_notice
+from trainhub_node.supervisor import stop_notices
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
@@ -98,7 +98,8 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     for name, value in planned.items():
         env[name] = value if isinstance(value, str) else _resolve(name, value, values)
     env |= _ca_variables(gang.terms.get("ca", ""), planned)
-    env[preemption_notice.VARIABLE] = gang.folder.preemption
+    env[stop_notices.STOP_VARIABLE] = gang.folder.stop_notice
+    env[stop_notices.PREEMPTION_VARIABLE] = gang.folder.preemption
     python_path = planned.get("PYTHONPATH")
     if isinstance(python_path, str):
         env["PYTHONPATH"] = f"{sites}:{python_path}" if python_path else sites

@@ -108,14 +108,20 @@ class TestTimes:
 
 
 class TestPages:
-    def test_a_page_without_time_left_goes_on_where_it_stopped(self, attempt: Attempt) -> None:
-        search = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10, seconds=0)
-        page = search.by_time(None)
-        assert page.hits == []
-        rest = LogSearch(attempt.logs(), compile_pattern("x ", regex=False, case=False), 10).by_time(
-            page.next
-        )
-        assert len(rest.hits) == 7
+    @pytest.mark.parametrize("order", ["by_rank", "by_time"])
+    def test_pages_without_any_time_get_further_and_find_everything_once(
+        self, order: str, attempt: Attempt
+    ) -> None:
+        hits, cursor, pattern = [], None, compile_pattern("x ", regex=False, case=False)
+        for _ in range(100):
+            page = getattr(LogSearch(attempt.logs(), pattern, 10, seconds=0), order)(cursor)
+            hits += page.hits
+            assert page.next is None or page.next != cursor
+            cursor = page.next
+            if cursor is None:
+                break
+        assert cursor is None
+        assert len(hits) == len({(hit.log.name, hit.match.offset) for hit in hits}) == 7
 
     def test_while_others_search_one_waits_for_a_turn_and_is_told_to_come_again(
         self, attempt: Attempt

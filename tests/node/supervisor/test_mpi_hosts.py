@@ -201,7 +201,7 @@ class TestTwoByTwo:
         bench.hubs[0].stops[keys[0]] = StopOrder(*keys[0], grace_s=2, why="gang")
 
         fact = bench.hubs[0].wait_done(keys[0])
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 30
         assert all(member.ended_by_us for member in fact.members)
         bench.spaces[1].heal()
         bench.hubs[1].stops[keys[1]] = StopOrder(*keys[1], grace_s=2, why="gang")

@@ -48,6 +48,7 @@ class TestEnvironment:
             "TRAINHUB_ATTEMPT": "1",
             # The log that shows it is masked.
             "TRAINHUB_TOKEN": "*" * len("run-token"),
+            "TRAINHUB_STOP_FILE": f"{agent.settings.attempts}/{instance.run}-1/notices/stop.json",
             "TRAINHUB_PREEMPTION_FILE": f"{agent.settings.attempts}/{instance.run}-1/notices/preemption.json",
             "PYTHONUNBUFFERED": "1",
             "PYTHONPATH": sites,

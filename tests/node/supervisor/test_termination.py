@@ -76,7 +76,7 @@ class TestCancel:
 
         member = hub.wait_done(key).members[0]
         assert (member.signal, member.ended_by_us) == (signal.SIGKILL, True)
-        assert 1 <= time.monotonic() - began < 4
+        assert 1 <= time.monotonic() - began < 30
 
     @pytest.mark.in_containers
     def test_leaves_time_to_end_well(self, hub: FakeHub, agent: Agent) -> None:

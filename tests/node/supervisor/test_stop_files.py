@@ -1,4 +1,4 @@
-"""The file that announces a preemption, as ranks see it under their own account, also without the signal."""
+"""The files that announce a stop, as ranks see them under their own account, also without the signal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,17 +32,19 @@ sys.exit(worker.wait())
 WORKER = """
 import os, pathlib, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-notice = pathlib.Path(os.environ['TRAINHUB_PREEMPTION_FILE'])
+notice = pathlib.Path(os.environ['TRAINHUB_STOP_FILE'])
 print('present' if notice.exists() else 'absent', flush=True)
 while not notice.exists():
     time.sleep(0.005)
 print(os.getuid(), notice.read_text(), end='', flush=True)
 """
-# When the signal comes, the file is there already.
+# When the signal comes, the files are there already.
 HANDLES = """
 import os, signal, sys, time
 def save(number, frame):
-    print(os.path.exists(os.environ['TRAINHUB_PREEMPTION_FILE']), flush=True)
+    for name in ('TRAINHUB_STOP_FILE', 'TRAINHUB_PREEMPTION_FILE'):
+        path = os.environ[name]
+        print(open(path).read().strip() if os.path.exists(path) else 'absent')
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
 print('up', flush=True)
@@ -64,36 +67,60 @@ def preempt(hub: FakeHub, key: Key, why: str = StopReason.PREEMPTED) -> None:
     hub.stops[key] = StopOrder(*key, grace_s=15, why=why)
 
 
-def check_notice(line: str) -> None:
+def check_notice(line: str, reason: str = "preempted", seconds: float = 15.0) -> None:
     notice = json.loads(line)
     at = datetime.strptime(notice.pop("at"), "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     assert abs(datetime.now(UTC) - at) < timedelta(minutes=2)
-    assert notice == {"reason": "preempted", "seconds_left": 15.0}
+    assert notice == {"reason": reason, "seconds_left": seconds}
 
 
-def test_is_there_before_the_signal(hub: FakeHub, agent: Agent) -> None:
+def test_both_are_there_before_the_signal_of_a_preemption(hub: FakeHub, agent: Agent) -> None:
     key = hub.give(script(hub, HANDLES))
     hub.wait_log(key, b"up")
     preempt(hub, key)
     fact = hub.wait_done(key)
     assert fact.stopping == StopReason.PREEMPTED
-    assert hub.log(key).decode().splitlines() == ["up", "True"]
+    _, stop, preemption = hub.log(key).decode().splitlines()
+    check_notice(stop)
+    assert stop == preemption
 
 
-def test_is_absent_for_another_stop(hub: FakeHub, agent: Agent) -> None:
+def test_another_stop_has_only_the_one_for_every_stop(hub: FakeHub, agent: Agent) -> None:
     key = hub.give(script(hub, HANDLES))
     hub.wait_log(key, b"up")
     preempt(hub, key, StopReason.CANCELED)
     hub.wait_done(key)
-    assert hub.log(key).decode().splitlines() == ["up", "False"]
+    _, stop, preemption = hub.log(key).decode().splitlines()
+    check_notice(stop, "canceled")
+    assert preemption == "absent"
+
+
+def test_a_time_limit_is_announced(hub: FakeHub, agent: Agent) -> None:
+    key = hub.give(replace(script(hub, HANDLES), timeout_s=1, grace_s=20))
+    assert hub.wait_done(key).stopping == StopReason.TIMEOUT
+    check_notice(hub.log(key).decode().splitlines()[1], "timeout", 20.0)
+
+
+def test_the_failure_of_another_rank_is_announced(hub: FakeHub, agent: Agent) -> None:
+    fails = "import time\ntime.sleep(2)\nraise SystemExit(3)\n"
+    ranks = [process(0, ("python", "fails.py"), of=2), process(1, ("python", "train.py"), of=2)]
+    key = hub.give(order(hub, {"fails.py": fails, "train.py": HANDLES}, *ranks, grace_s=20))
+    assert [member.exit_code for member in hub.wait_done(key).members] == [3, 0]
+    check_notice(hub.log(key, "70_driver_log_1.txt").decode().splitlines()[1], "failed", 20.0)
+
+
+def test_a_stop_without_a_grace_has_none(hub: FakeHub, agent: Agent) -> None:
+    key = hub.give(script(hub, HANDLES))
+    hub.wait_log(key, b"up")
+    hub.stops[key] = StopOrder(*key, grace_s=0, why=StopReason.CANCELED)
+    hub.wait_done(key)
+    assert not any((agent.settings.attempts / f"{key[0]}-1" / "notices").iterdir())
 
 
 def test_the_example_in_the_documents_saves_its_work(hub: FakeHub, agent: Agent) -> None:
-    _, _, text = DOCUMENT.read_text().partition("### The file that announces it")
+    _, _, text = DOCUMENT.read_text().partition("### The files that announce a stop")
     example = text.partition("```python\n")[2].partition("```")[0]
-    # Without the signal, so that only the file can have told it.
-    ignore = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('up', flush=True)\n"
-    key = hub.give(script(hub, ignore + example))
+    key = hub.give(script(hub, example.replace("for step", "print('up', flush=True)\nfor step")))
     hub.wait_log(key, b"up")
     preempt(hub, key)
     assert hub.wait_done(key).members[0].exit_code == 0, hub.log(key)
