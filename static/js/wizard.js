@@ -1,4 +1,5 @@
-// The wizard's pages: timestamps for autosave, rows that can be added, uploads of a folder or a zip, a single submit, a repository that is being fetched.
+// The wizard's pages: timestamps for autosave, rows that can be added, uploads of a folder or a zip, forms that
+// are sent once.
 import { mount } from "./app.js";
 import { folderToZip, filesFromDrop } from "./wizard-zip.js";
 
