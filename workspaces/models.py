@@ -212,7 +212,8 @@ class Secret(models.Model):
 
 class SecretUse(models.Model):
     """That one run on one node, one webhook, or the hub for a version of an environment, got the value of a
-    secret. `subject`: the run's id, the channel's name, or the environment and its version."""
+    secret, or the hub for the source of a run. `subject`: the run's id, the channel's name, the environment
+    and its version, or the address of the source."""
 
     secret = models.ForeignKey(Secret, models.CASCADE, related_name="uses")
     kind = models.CharField(max_length=16)

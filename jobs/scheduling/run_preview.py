@@ -128,7 +128,7 @@ def _git_source(source: GitSource, principal: Principal) -> tuple[tuple[str, ...
                 "hint",
                 "source.url",
                 "is fetched when the run is submitted; to have its files checked before, send the source to "
-                "/api/v1/snapshots/git/ and use its answer",
+                "/api/v1/snapshots/git/ and use the source in its answer",
             )
         ]
     commit = git_sources.fetched(source, principal.workspace)

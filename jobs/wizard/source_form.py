@@ -22,7 +22,7 @@ REQUIREMENTS = {
 }
 
 
-# Those of the form for a repository -> the fields of a GitSource.
+# Field of the form for a repository -> field of a GitSource.
 REPOSITORY_FIELDS = {"repository": "url", "repository_ref": "ref", "repository_path": "path"}
 
 

@@ -3,6 +3,7 @@ open draft."""
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable
 
@@ -29,6 +30,8 @@ from workspaces.states import Role
 REPOSITORY_LABELS = {"url": "Repository", "ref": "Branch, tag or commit", "path": "Folder"}
 # A wrong address is kept for its correction, but not a megabyte of it.
 MAX_REPOSITORY_TEXT = 1000
+# What stands before a host and is not the name of a secret.
+PLAIN_LOGIN = re.compile(r"://(?!([^/@:]*:)?\$\{[^/@}]+\}@)[^/]*@")
 
 
 @require_GET
@@ -106,13 +109,18 @@ def from_repository(request: WorkspaceRequest, draft_id: uuid.UUID | None = None
         source = git_sources.fetch(address, request.principal)
     except SpecError as error:
         draft = draft or drafts.start(request.principal)
-        drafts.put(draft, "source", **{name: text[:MAX_REPOSITORY_TEXT] for name, text in typed.items()})
+        drafts.put(draft, "source", **{name: _kept(text) for name, text in typed.items()})
         name = error.field.removeprefix("source.")
         return _refused(request, draft, f"{REPOSITORY_LABELS.get(name, 'Repository')}: {error.message}.")
     draft = draft or drafts.start(request.principal)
     commit = git_sources.fetched(source, request.principal.workspace)
     _put_source(draft, source, commit.snapshot.paths if commit else (), **typed)
     return _went_well(request, draft)
+
+
+def _kept(text: str) -> str:
+    """Returns what a draft keeps of a refused field: no login that somebody has typed in plain text."""
+    return PLAIN_LOGIN.sub("://", text.replace("\x00", ""))[:MAX_REPOSITORY_TEXT]
 
 
 def _put_source(draft: Draft, source: Source, paths: Iterable[str], **changed: str) -> None:

@@ -81,6 +81,16 @@ class TestPages:
     ) -> None:
         assert words in unescape(fetch(client, "/runs/new/", **fields))
 
+    def test_a_password_in_the_address_is_not_kept(self, client: Client, who: Principal) -> None:
+        page = fetch(client, "/runs/new/", **{"": "https://me:hunter@2@github.com/o/n"})
+        assert "must not hold a password" in page
+        assert 'value="https://github.com/o/n"' in page
+        assert "hunter" not in str(Draft.objects.get().steps)
+        page = unescape(
+            fetch(client, "/runs/new/", **{"": "https://me:${TOKEN}@github.com/o/n", "_ref": "a..b"})
+        )
+        assert 'value="https://me:${TOKEN}@github.com/o/n"' in page
+
     def test_a_script_that_is_not_in_it_is_said_under_the_script(
         self, client: Client, who: Principal, git: GitServer, ready: Node
     ) -> None:
