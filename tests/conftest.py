@@ -49,9 +49,20 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What takes longest first, so that no process waits for it in the end. Browser tests last: Playwright's
     loop stays in its thread, where async tests want their own and Django allows no queries. A file stays
-    together, as whole files are given to processes."""
+    together, as whole files are given to processes.
+
+    One file that needs the environment of the frameworks comes first, the others after the slow ones that do
+    not: on a new machine one process makes it for a quarter of an hour, and the others need not wait."""
     with_browser = {item.path for item in items if _has("browser", item)}
-    items.sort(key=lambda item: (item.path in with_browser, not _has("hosts", item), not _has("slow", item)))
+    with_frameworks = {item.path for item in items if "frameworks_python" in _fixtures(item)}
+    maker = next((item.path for item in items if item.path in with_frameworks and _has("hosts", item)), None)
+
+    def rank(item: pytest.Item) -> tuple[bool, ...]:
+        is_slow = _has("hosts", item) or _has("slow", item)
+        waits = item.path in with_frameworks and item.path != maker
+        return item.path in with_browser, not is_slow, waits, item.path != maker, not _has("hosts", item)
+
+    items.sort(key=rank)
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
         # Another database concerns those alone that use one.
         others = [item for item in items if not _uses_database(item)]
@@ -69,10 +80,11 @@ def _has(marker: str, item: pytest.Item) -> bool:
 
 
 def _uses_database(item: pytest.Item) -> bool:
-    fixtures = getattr(item, "fixturenames", ())
-    return item.get_closest_marker("django_db") is not None or bool(
-        {"db", "transactional_db"} & set(fixtures)
-    )
+    return _has("django_db", item) or bool({"db", "transactional_db"} & _fixtures(item))
+
+
+def _fixtures(item: pytest.Item) -> set[str]:
+    return set(getattr(item, "fixturenames", ()))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -31,7 +31,7 @@ OURS = re.compile(
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
 # Between two questions of `eventually`; so much later than at once it may notice an answer.
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.03, 0.2
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.03, 1.0
 T = TypeVar("T")
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -19,9 +18,6 @@ ClientRunner = Callable[..., dict[str, Any]]
 @pytest.fixture(scope="session")
 def mlflow_python() -> str:
     """The interpreter of the cached environment with the MLflow client; built on first use."""
-    configured = os.environ.get("TRAINHUB_TEST_MLFLOW_PYTHON")
-    if configured:
-        return configured
     process = subprocess.run([PROJECT / ".ci" / "mlflow-env"], stdout=subprocess.PIPE, text=True, check=True)
     return process.stdout.strip().splitlines()[-1]
 
