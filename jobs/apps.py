@@ -19,6 +19,15 @@ class JobsConfig(AppConfig):
         blob_gc.add(
             self.get_model("BuildFile"), workspace="build__workspace", person="build__own_version__created_by"
         )
+        blob_gc.add(
+            self.get_model("CheckpointFile"),
+            workspace="checkpoint__run__workspace",
+            person="checkpoint__run__created_by",
+        )
+        RUN_TABLES.append(RunTable(self.get_model("CheckpointFile"), "checkpoint__run"))
+        RUN_TABLES.append(RunTable(self.get_model("CheckpointPart"), "checkpoint__run"))
+        RUN_TABLES.append(RunTable(self.get_model("FinalFolder"), "part__attempt__run"))
+        RUN_TABLES.append(RunTable(self.get_model("Checkpoint")))
         of_run = ("Artifact", "RunTag", "RunEvent")
         of_attempt = ("Member", "AttemptNode")
         RUN_TABLES.extend(RunTable(self.get_model(name)) for name in of_run)

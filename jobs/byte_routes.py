@@ -8,6 +8,8 @@ from __future__ import annotations
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.routing import Route
 
+from jobs.checkpoints import node_routes as checkpoint_routes
+from jobs.checkpoints.node_routes import ADDRESS as CHECKPOINTS
 from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import package_routes
@@ -40,6 +42,9 @@ routes = [
     Route(f"{PACKAGES}/", package_routes.prepare, methods=["POST"]),
     Route(f"{PACKAGES}/simple/{{name:str}}/", package_routes.project, methods=["GET"]),
     Route(f"{PACKAGES}/files/{{sha256:str}}/{{filename:str}}", package_routes.file, methods=["GET"]),
+    Route(f"{CHECKPOINTS}/", checkpoint_routes.announce, methods=["POST"]),
+    Route(f"{CHECKPOINTS}/{{number:int}}/", checkpoint_routes.deliver, methods=["POST"]),
+    Route(f"{CHECKPOINTS}/files/{{sha256:str}}", checkpoint_routes.file, methods=["GET"]),
     Route("/api/v1/snapshots/{sha256:str}", downloads.snapshot, methods=["GET"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.progress, methods=["HEAD"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.put, methods=["PUT"]),

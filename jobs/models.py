@@ -9,6 +9,10 @@ from django.utils import timezone
 
 from clusters.models import Node
 from jobs.builds.models import EnvironmentBuild as EnvironmentBuild  # noqa: PLC0414  # exported
+from jobs.checkpoints.models import Checkpoint as Checkpoint  # noqa: PLC0414  # exported
+from jobs.checkpoints.models import CheckpointFile as CheckpointFile  # noqa: PLC0414  # exported
+from jobs.checkpoints.models import CheckpointPart as CheckpointPart  # noqa: PLC0414  # exported
+from jobs.checkpoints.models import FinalFolder as FinalFolder  # noqa: PLC0414  # exported
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
@@ -147,7 +151,8 @@ class RunTag(models.Model):
 
 class Attempt(models.Model):
     """One attempt of a run. `plan`: the plan that ran, stored with the claim. `token_digest`: emptied when
-    the attempt ends."""
+    the attempt ends. `restores`: the checkpoint with which it began; `wanted_checkpoints`: [number, name] of
+    those that are being collected from its nodes."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -167,6 +172,8 @@ class Attempt(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     preempted_by = models.CharField(max_length=100, blank=True, db_default="", default="")
+    restores = models.ForeignKey(Checkpoint, models.SET_NULL, null=True, related_name="restored_by")
+    wanted_checkpoints = models.JSONField(default=list, db_default=[])
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

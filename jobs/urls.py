@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
+from jobs.checkpoints import pages as checkpoints
 from jobs.environment_pages import build_pages as builds
 from jobs.environment_pages import hub_files, life, run_packages
 from jobs.environment_pages import views as own
@@ -9,6 +10,7 @@ from jobs.prometheus.page import MetricsPage
 from jobs.quotas import views as quotas
 from jobs.views import actions, catalog, dashboard, deleted, environments, lanes, queue, run, search, tabs
 
+tabs.register("checkpoints", checkpoints.TAB, after="gpus")
 tabs.register("packages", run_packages.TAB, after="plan")
 
 urlpatterns = [
@@ -30,6 +32,16 @@ urlpatterns = [
     path("runs/<int:number>/clone/", actions.clone, name="run-clone"),
     path("runs/<int:number>/delete/", actions.delete, name="run-delete"),
     path("runs/<int:number>/lanes/", lanes.live, name="run-lanes"),
+    path(
+        "runs/<int:number>/checkpoints/<int:checkpoint>/resume/",
+        checkpoints.resume,
+        name="run-checkpoint-resume",
+    ),
+    path(
+        "runs/<int:number>/checkpoints/<int:checkpoint>/clone/",
+        checkpoints.clone,
+        name="run-checkpoint-clone",
+    ),
     path(
         "runs/<int:number>/packages/requirements.txt",
         run_packages.download_requirements,

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from trainhub_launch.checkpoints import CheckpointOrder
 from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
@@ -125,7 +126,8 @@ class NodeOrder:
     environment's lock, "" if it has none; `package_ticket`: what opens it. `image_registry`: None = the node
     pulls `environment.image["pull"]`. `make`: of an order to build whose environment is of kind `make`: what
     the node is to make instead of an environment: {"kind": the name of that work, "upload": the address below
-    which the result goes to the hub, "ticket": what opens that, …}."""
+    which the result goes to the hub, "ticket": what opens that, …}. `checkpoint`: None = an older hub, which
+    keeps none."""
 
     run: str
     attempt: int
@@ -148,6 +150,7 @@ class NodeOrder:
     kind: str = OrderKind.RUN
     image_registry: ImageRegistry | None = None
     make: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: CheckpointOrder | None = None
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -159,6 +162,7 @@ class NodeOrder:
             **(packages if self.package_index else {}),
             "image_registry": asdict(self.image_registry) if self.image_registry else None,
             "make": dict(self.make) or None,
+            "checkpoint": self.checkpoint.to_json() if self.checkpoint else None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -208,6 +212,7 @@ class NodeOrder:
             kind=data.get("kind", OrderKind.RUN),
             image_registry=_image_registry(data.get("image_registry")),
             make=dict(data.get("make") or {}),
+            checkpoint=CheckpointOrder.from_json(data["checkpoint"]) if data.get("checkpoint") else None,
         )
 
 

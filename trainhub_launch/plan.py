@@ -28,7 +28,8 @@ class Reference:
     """A value that the plan leaves open. `kind` is `secret` (the secret `name`) or `launch` (assigned when
     the run is launched).
 
-    Names of the kind `launch`: run_id, attempt, url, token, port, work_dir, node_dir."""
+    Names of the kind `launch`: run_id, attempt, url, token, port, work_dir, node_dir,
+    checkpoint_dir."""
 
     kind: str
     name: str

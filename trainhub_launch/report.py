@@ -188,7 +188,8 @@ class Ack:
     the node may forget and later delete them. `interval_s`: seconds until the next report if nothing happens.
     `buckets_until`: every bucket that ends at or before this moment (Unix seconds by the node's clock) is
     stored and need not be sent again; `events_until`: the same for events, by serial number. `is_watched`:
-    somebody looks at this node at present."""
+    somebody looks at this node at present. `checkpoints`: (run, attempt, number, name) of each checkpoint of
+    which the hub waits for this node's part."""
 
     offsets: tuple[tuple[str, int, str, int], ...] = ()
     start: tuple[tuple[str, int], ...] = ()
@@ -199,6 +200,7 @@ class Ack:
     buckets_until: int = 0
     events_until: int = 0
     is_watched: bool = False
+    checkpoints: tuple[tuple[str, int, int, str], ...] = ()
 
     def to_wire(self) -> dict[str, Any]:
         return {"version": VERSION, **asdict(self)}
@@ -218,6 +220,8 @@ class Ack:
                 buckets_until=int(data["buckets_until"]),
                 events_until=int(data["events_until"]),
                 is_watched=bool(data["is_watched"]),
+                # Absent in the answers of older hubs.
+                checkpoints=tuple((r, a, int(n), str(name)) for r, a, n, name in data.get("checkpoints", ())),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise WireError(f"not an ack: {error!r}") from error

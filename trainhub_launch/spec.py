@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainhub_launch import checkpoints
 from trainhub_launch.distribution import Distribution
 
 VERSION = 1
@@ -99,6 +100,25 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Checkpoints:
+    """What happens to the run's checkpoints. `keep`: how many complete ones the hub keeps; `path`: the folder
+    below the working folder in which the script writes them.
+
+    `resume_from`: the id of a run of the workspace whose newest complete checkpoint, or the one with this
+    `number`, is in that folder when the ranks start."""
+
+    keep: int = 3
+    path: str = checkpoints.FOLDER
+    resume_from: str = ""
+    number: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        # Without what is not set: specs that say nothing of checkpoints look as they did before.
+        default = Checkpoints()
+        return {name: value for name, value in vars(self).items() if value != getattr(default, name)}
+
+
+@dataclass(frozen=True)
 class RunSpec:
     source: Source
     experiment: str = "default"
@@ -111,6 +131,7 @@ class RunSpec:
     environment: EnvironmentRef = EnvironmentRef()
     environment_variables: Mapping[str, Variable] = field(default_factory=dict)
     limits: Limits = Limits()
+    checkpoint: Checkpoints = Checkpoints()
     priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -130,7 +151,8 @@ class RunSpec:
         return replace(self, source=source)
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        checkpoint = self.checkpoint.to_json()
+        data = {
             "version": VERSION,
             "experiment": self.experiment,
             "display_name": self.display_name,
@@ -150,3 +172,4 @@ class RunSpec:
             "priority": self.priority,
             "tags": dict(self.tags),
         }
+        return data | ({"checkpoint": checkpoint} if checkpoint else {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from trainhub_launch.spec import (
     LOWEST_PRIORITY,
     VARIABLE_NAME,
     VERSION,
+    Checkpoints,
     EnvironmentRef,
     ExampleSource,
     GitSource,
@@ -30,6 +32,8 @@ from trainhub_launch.spec import (
 LEAST_MEMORY, MOST_MEMORY = 64 * 2**20, 64 * 2**40
 LEAST_DISK, MOST_DISK = 64 * 2**20, 2**50
 LEAST_CPUS, MOST_CPUS = 0.1, 4096
+MOST_CHECKPOINTS, MOST_PATH_LENGTH = 100, 200
+RUN_ID = re.compile(r"[0-9a-f]{32}\Z")
 MOST_URL_LENGTH, MOST_REF_LENGTH = 1000, 200
 
 
@@ -54,6 +58,7 @@ def read_spec(data: Any) -> RunSpec:
         environment=_read_environment(fields.nested("environment")),
         environment_variables=_read_variables(fields),
         limits=_read_limits(fields.nested("limits")),
+        checkpoint=_read_checkpoint(fields.nested("checkpoint")),
         priority=fields.integer("priority", 0, least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY),
         tags=_read_tags(fields),
     )
@@ -179,6 +184,30 @@ def _read_limits(part: Fields) -> Limits:
         retries=part.integer("retries", 0, least=0, most=100),
     )
     part.finish()
+    return out
+
+
+def _read_checkpoint(part: Fields) -> Checkpoints:
+    path = part.text("path", Checkpoints().path, longest=MOST_PATH_LENGTH).strip().rstrip("/")
+    names = path.split("/")
+    if any(name in ("", ".", "..") or not name.isprintable() for name in names):
+        raise SpecError(
+            part.path("path"),
+            f"{path!r} is not a folder below the working folder; name one such as 'checkpoints', "
+            "without '..' and without a slash at its beginning",
+        )
+    resume_from = part.text("resume_from")
+    if resume_from and not RUN_ID.match(resume_from):
+        raise SpecError(part.path("resume_from"), "must be the id of a run, 32 hexadecimal digits")
+    out = Checkpoints(
+        keep=part.integer("keep", Checkpoints().keep, least=1, most=MOST_CHECKPOINTS),
+        path=path,
+        resume_from=resume_from,
+        number=part.optional_integer("number", least=0, most=2**31 - 1),
+    )
+    part.finish()
+    if out.number is not None and not out.resume_from:
+        raise SpecError(part.path("number"), "stands without resume_from, the run whose checkpoint is meant")
     return out
 
 

@@ -22,6 +22,7 @@ from trainhub_node.attempts.disk_watch import DiskWatch
 from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.broker.broker_link import local_port
+from trainhub_node.checkpoints.collector import CheckpointCollector
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
@@ -61,7 +62,10 @@ class Agent:
         self._attempts = Attempts(settings)
         self._numbers = NumberLedger(settings.folder / "uids", settings.uids[1:]) if settings.uids else None
         run_secrets = RunSecrets(self._hub)
-        self._uploads = OutputUploads(self._hub, self._attempts, on_change=self._watch.notify)
+        self._checkpoints = CheckpointCollector(self._hub, self._attempts)
+        self._uploads = OutputUploads(
+            self._hub, self._attempts, before=self._checkpoints.finish, on_change=self._watch.notify
+        )
         self._containers = ContainerCleaner(settings, self._attempts)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
@@ -87,6 +91,7 @@ class Agent:
             run_secrets,
             on_change=self._watch.notify,
             request_report=self._uplink.report_now,
+            before_start=self._checkpoints.watch,
             numbers=self._numbers,
         )
         # Without the broker, and until the hub says where it is, reports bring the work.
@@ -105,6 +110,7 @@ class Agent:
         self._sampler.start()
         self._uplink.start()
         self._disk.start()
+        self._checkpoints.start()
         housekeeper = threading.Thread(target=self._housekeeping, name="house", daemon=True)
         housekeeper.start()
         self._listener.start()
@@ -120,6 +126,7 @@ class Agent:
         self._disk.close()
         self._starter.close()
         self._uploads.close()
+        self._checkpoints.close()
         self._containers.close()
         self._modules.close()
         self._attempts.close()
@@ -153,6 +160,9 @@ class Agent:
         if folder is not None and attempt_list.request_stop(folder, order.why, order.grace_s):
             log.info("Run %s, attempt %d is requested to stop: %s", order.run, order.attempt, order.why)
             attempt_list.wake_child(folder)
+
+    def collect(self, key: Key, number: int, name: str) -> None:
+        self._checkpoints.collect(key, number, name)
 
     def settle(self, key: Key) -> None:
         self._attempts.settle(key)

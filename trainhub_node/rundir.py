@@ -23,10 +23,10 @@ def is_key(run: object, attempt: object) -> bool:
 class RunDir:
     """One attempt's folder. Raises InvalidIdentifier for an invalid `run` or `attempt`.
 
-    Writers: the agent writes `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`, `outputs_record`
-    and `settled`; the child writes `child`, `state`, `bin`, `supervisor_ended` and, for the ranks to read,
-    `notices`; rank wrappers and `rsh` write into `ranks`. Under MPI `ranks` belongs to the account of the
-    ranks, so the child writes nothing into it once they run."""
+    Writers: the agent writes `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`, `checkpoints`,
+    `restored`, `outputs_record` and `settled`; the child writes `child`, `state`, `bin`, `supervisor_ended`
+    and, for the ranks to read, `notices`; rank wrappers and `rsh` write into `ranks`. Under MPI `ranks`
+    belongs to the account of the ranks, so the child writes nothing into it once they run."""
 
     __slots__ = ("attempt", "path", "run")
 
@@ -102,6 +102,16 @@ class RunDir:
     def preemption(self) -> str:
         """The file that announces a preemption to the ranks; its path is in their environment."""
         return f"{self.notices}/preemption.json"
+
+    @property
+    def checkpoints(self) -> str:
+        """Which checkpoints the hub has taken, or has given."""
+        return f"{self.path}/checkpoints.json"
+
+    @property
+    def restored(self) -> str:
+        """The folder of downloaded files of the checkpoint from which the attempt goes on."""
+        return f"{self.path}/restored"
 
     @property
     def outputs_record(self) -> str:

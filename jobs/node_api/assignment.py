@@ -17,7 +17,8 @@ Key = tuple[str, int]
 class Assignment(ABC):
     """An unsettled order that a node has, or should have. `run` and `attempt`: its key in orders and reports.
     `claimed_at`: None until the node has asked for the order. `phase`: how far the node is (Phase). `ended`:
-    its outcome is known. `daemon`: argv of the MPI daemon that is wanted here."""
+    its outcome is known. `daemon`: argv of the MPI daemon that is wanted here. `checkpoints`: number and name
+    of each checkpoint of which this node's part is wanted."""
 
     kind: ClassVar[OrderKind]
     run: str
@@ -26,6 +27,7 @@ class Assignment(ABC):
     phase: str
     ended: bool
     daemon: tuple[str, ...] = ()
+    checkpoints: tuple[tuple[int, str], ...] = ()
 
     @property
     def key(self) -> Key:

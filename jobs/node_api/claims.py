@@ -20,6 +20,7 @@ from jobs import lifecycle
 from jobs.attempts import final_plan
 from jobs.attempts.attempt_end import end_attempt
 from jobs.builds.models import is_build_id
+from jobs.checkpoints import restoring
 from jobs.image_registry import tickets
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.node_api.build_claims import claim_build
@@ -125,7 +126,11 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         environment=environment,
         snapshot=snapshot.sha256,
         snapshot_size=snapshot.size_bytes,
-        values=_values(run, attempt, hub_url, token, planned),
+        values={
+            **_values(run, attempt, hub_url, token, planned),
+            # For nodes of the last version; others know the whole path.
+            "launch:checkpoint_dir": spec.checkpoint.path,
+        },
         # The node replaces this text in logs and records, so that a script that prints its environment does
         # not publish the token.
         masked=(token, *filter(None, (ticket, image_registry.token if image_registry else ""))),
@@ -141,6 +146,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         package_index=index,
         package_ticket=ticket,
         image_registry=image_registry,
+        checkpoint=restoring.order_of(part, spec),
     )
 
 

@@ -60,6 +60,7 @@ def _is_quiet(report: Report, assignments: Mapping[Key, Assignment]) -> bool:
         or assignment.phase == Phase.DONE
         or assignment.to_start
         or assignment.needs_daemon
+        or assignment.checkpoints
         or assignment.stop() is not None
         for assignment in assignments.values()
     )

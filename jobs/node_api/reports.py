@@ -73,6 +73,12 @@ def ingest(session: NodeSession, report: Report, now: datetime | None = None) ->
             if assignment.needs_daemon
         ),
         interval_s=report_interval_s(node, assignments),
+        checkpoints=tuple(
+            (*assignment.key, number, name)
+            for assignment in assignments.values()
+            if assignment.claimed_at is not None
+            for number, name in assignment.checkpoints
+        ),
     )
     return complete_ack(node, report, ack, now)
 

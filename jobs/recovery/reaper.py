@@ -18,6 +18,7 @@ from jobs import lifecycle
 from jobs.attempts import readiness
 from jobs.attempts.attempt_end import end_attempt
 from jobs.builds import build_reaper
+from jobs.checkpoints import collecting
 from jobs.logs import log_store
 from jobs.models import AttemptNode, Draft, Run
 from jobs.recovery import node_loss
@@ -50,6 +51,7 @@ def check_runs(now: datetime | None = None) -> None:
             log.exception("Checking run %s failed; the other runs are not affected", run.pk)
     build_reaper.check_builds(now, span)
     progress.advance_waiting()
+    collecting.give_up(now)
     node_loss.settle_removed_nodes(now)
     _delete_old_drafts(now)
 

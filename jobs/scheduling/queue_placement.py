@@ -13,6 +13,7 @@ from clusters import leases, offers
 from clusters.models import Cluster, Node
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
+from jobs.checkpoints import restoring
 from jobs.models import Attempt, AttemptNode, Member, Run
 from jobs.quotas.quota_check import QuotaBook, lock_quotas
 from jobs.scheduling import preemption, queue_order, scaling_messages
@@ -128,6 +129,10 @@ class ClusterQueuePlacement:
             else:
                 _record_why(turn.run, unready.sentence)
             return
+        unsaved = restoring.unsaved_sentence(turn.run)
+        if unsaved:
+            _record_why(turn.run, unsaved)
+            return
         own = self._reserved.get(turn.run.pk)
         refusal = self._workspace_refusal(turn.run)
         if refusal is None:
@@ -231,6 +236,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         placement=[dataclasses.asdict(node) for node in placement.nodes],
         # The token itself is not stored, and is computed again when a node claims.
         token_digest=digest(attempt_token(run.pk, number)),
+        restores=restoring.newest(run),
     )
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
@@ -240,7 +246,10 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     )
     Member.objects.bulk_create(_members(attempt, launch_plan, nodes))
     node_names = ", ".join(node.name for node in placement.nodes)
-    lifecycle.advance(run.pk, RunState.PROVISIONING, message=f"Placed on {node_names}.", attempt=number)
+    message = f"Placed on {node_names}."
+    if attempt.restores is not None:
+        message += f" It goes on from {attempt.restores}."
+    lifecycle.advance(run.pk, RunState.PROVISIONING, message=message, attempt=number)
     for node in nodes.values():
         wake_soon(node, run.pk, number)
 

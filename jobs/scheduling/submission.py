@@ -10,6 +10,7 @@ from django.db import transaction
 
 from environments.catalog import with_version
 from jobs import lifecycle, tags
+from jobs.checkpoints import restoring
 from jobs.errors import Conflict
 from jobs.models import Experiment, Run, RunEvent, Snapshot
 from jobs.quotas.quota_check import QuotaBook
@@ -91,6 +92,7 @@ def submit_with_findings(
     if reviewed.errors:
         raise SubmitRefused(reviewed.findings)
     frozen = _freeze_source(spec, principal)
+    resumed = restoring.source_of(spec, principal.workspace)
     with transaction.atomic():
         # The lock keeps numbers without gaps, and makes a second request with the same key find the first
         # run.
@@ -106,6 +108,8 @@ def submit_with_findings(
         if full is not None:
             raise SubmitRefused((Finding("error", full.field, full.sentence),))
         run = _create(workspace, frozen, reviewed, principal, key=idempotency_key, cloned_from=cloned_from)
+        if resumed is not None:
+            restoring.copy_to(run, resumed)
     return Submission(run, reviewed.findings)
 
 

@@ -28,6 +28,7 @@ def assemble(parts: Parts) -> RunSpec:
             disk=parts.resources.disk,
         ),
         limits=parts.resources.limits,
+        checkpoint=parts.resources.checkpoint,
         priority=parts.resources.priority,
         environment=parts.environment.environment,
         environment_variables=parts.environment.variables,
@@ -56,6 +57,7 @@ def take_apart(spec: RunSpec) -> Parts:
             spec.resources.memory,
             spec.resources.cpus,
             spec.resources.disk,
+            spec.checkpoint,
         ),
         environment=EnvironmentPart(
             spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags

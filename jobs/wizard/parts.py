@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainhub_launch.distribution import Distribution
-from trainhub_launch.spec import EnvironmentRef, Limits, Source, Variable
+from trainhub_launch.spec import Checkpoints, EnvironmentRef, Limits, Source, Variable
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class ResourcesPart:
     memory: int | None = None
     cpus: float | None = None
     disk: int | None = None
+    checkpoint: Checkpoints = field(default_factory=Checkpoints)
 
 
 @dataclass(frozen=True)

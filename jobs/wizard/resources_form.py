@@ -1,4 +1,4 @@
-"""Step 3: cluster, GPUs, limits and priority of the run."""
+"""Step 3: cluster, GPUs, limits, priority and checkpoints of the run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from jobs.wizard.forms import Raw, StepForm, whole_number
 from jobs.wizard.parts import ResourcesPart
 from jobs.wizard.text_values import read_span, write_span
 from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
-from trainhub_launch.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY, Limits
-from trainhub_launch.spec_reader import LEAST_CPUS, MOST_CPUS
+from trainhub_launch.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY, Checkpoints, Limits
+from trainhub_launch.spec_reader import LEAST_CPUS, MOST_CHECKPOINTS, MOST_CPUS, MOST_PATH_LENGTH, RUN_ID
 
 LONGEST_S = 366 * 86400
 
 
 class ResourcesForm(StepForm[ResourcesPart]):
     template = "jobs/wizard/_resources.html"
-    independent_fields = frozenset({"timeout", "grace_s", "retries", "priority", "memory", "cpus", "disk"})
+    independent_fields = frozenset(
+        {
+            "timeout",
+            "grace_s",
+            "retries",
+            "priority",
+            "memory",
+            "cpus",
+            "disk",
+            "keep_checkpoints",
+            "checkpoint_path",
+            "resume_from",
+        }
+    )
 
     # Blank in drafts whose user has chosen none; the page shows the default cluster as chosen.
     cluster = forms.CharField(label="Cluster", required=False, max_length=100)
@@ -45,7 +58,10 @@ class ResourcesForm(StepForm[ResourcesPart]):
         "Retries",
         least=0,
         most=100,
-        help_text="The number of new attempts after a failure. Each attempt starts in a fresh folder.",
+        help_text=(
+            "The number of new attempts after a failure. Each starts in a fresh folder, with the newest "
+            "complete checkpoint in it."
+        ),
     )
     priority = whole_number(
         "Priority",
@@ -85,6 +101,44 @@ class ResourcesForm(StepForm[ResourcesPart]):
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off"}),
     )
 
+    keep_checkpoints = whole_number(
+        "Checkpoints to keep",
+        least=1,
+        most=MOST_CHECKPOINTS,
+        required=False,
+        help_text="How many of the newest complete checkpoints the hub keeps.",
+    )
+    checkpoint_path = forms.CharField(
+        label="Folder of checkpoints",
+        required=False,
+        max_length=MOST_PATH_LENGTH,
+        help_text=(
+            "Where the script saves them, below its working folder. It finds the whole path in "
+            "TRAINHUB_CHECKPOINT_DIR."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": Checkpoints().path, "autocomplete": "off"}),
+    )
+    resume_from = forms.CharField(
+        label="Begin with a checkpoint of",
+        required=False,
+        max_length=60,
+        help_text=(
+            "The id of a run, for its newest complete checkpoint, or with # the number of another one. The "
+            "tab Checkpoints of a run fills it in. Blank: begin anew."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
+    def clean_resume_from(self) -> tuple[str, int | None]:
+        run, sign, number = self.cleaned_data["resume_from"].strip().partition("#")
+        is_number = number.isascii() and number.isdigit() and len(number) < 10
+        if (run or sign) and not (RUN_ID.match(run) and (is_number or not sign)):
+            raise forms.ValidationError(
+                "Begin with a checkpoint of: write the id of a run, 32 hexadecimal digits, or that with "
+                "# and the number of a checkpoint."
+            )
+        return run, int(number) if sign else None
+
     def clean_memory(self) -> int | None:
         return self._size("memory", "64 GiB")
 
@@ -111,6 +165,14 @@ class ResourcesForm(StepForm[ResourcesPart]):
     def part(self) -> ResourcesPart:
         data = self.cleaned_data
         limits = Limits(timeout_s=data["timeout"], grace_s=data["grace_s"], retries=data["retries"])
+        default = Checkpoints()
+        resume_from, number = data["resume_from"]
+        checkpoint = Checkpoints(
+            data["keep_checkpoints"] or default.keep,
+            data["checkpoint_path"].strip() or default.path,
+            resume_from,
+            number,
+        )
         return ResourcesPart(
             data["cluster"],
             data["gpus_per_node"],
@@ -119,6 +181,7 @@ class ResourcesForm(StepForm[ResourcesPart]):
             data["memory"],
             data["cpus"],
             data["disk"],
+            checkpoint,
         )
 
     @classmethod
@@ -133,6 +196,9 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "memory": [_size_text(part.memory)],
             "cpus": ["" if part.cpus is None else f"{part.cpus:g}"],
             "disk": [_size_text(part.disk)],
+            "keep_checkpoints": [str(part.checkpoint.keep)],
+            "checkpoint_path": [part.checkpoint.path],
+            "resume_from": [_resume_text(part.checkpoint)],
         }
 
     @property
@@ -147,7 +213,15 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "limits.grace_s": "grace_s",
             "limits.retries": "retries",
             "priority": "priority",
+            "checkpoint": "resume_from",
+            "checkpoint.keep": "keep_checkpoints",
+            "checkpoint.path": "checkpoint_path",
         }
+
+
+def _resume_text(checkpoint: Checkpoints) -> str:
+    number = "" if checkpoint.number is None else f"#{checkpoint.number}"
+    return f"{checkpoint.resume_from}{number}"
 
 
 def _size_text(size: int | None) -> str:

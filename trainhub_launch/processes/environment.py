@@ -46,6 +46,7 @@ def common(
         "TRAINHUB_ATTEMPT": Reference("launch", "attempt"),
         "TRAINHUB_URL": Reference("launch", "url"),
         "TRAINHUB_TOKEN": Reference("launch", "token"),
+        "TRAINHUB_CHECKPOINT_DIR": Reference("launch", "checkpoint_dir"),
         # Otherwise Python buffers what it writes to a file, and log lines reach the hub late.
         "PYTHONUNBUFFERED": "1",
         # The node's folder holds a sitecustomize that Python imports at the start of every process.

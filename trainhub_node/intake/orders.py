@@ -49,6 +49,7 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_texts("lock", (order.environment.lock,))
     _check_packages(order)
     _check_make(order)
+    _check_checkpoint(order)
     _check_texts("values", (*order.values, *order.values.values()))
     for process in data["command"]["processes"]:
         _check_process(process)
@@ -75,6 +76,17 @@ def _check_make(order: NodeOrder) -> None:
     for name in ("timeout_s", "max_bytes"):
         if type(order.make[name]) not in (int, float) or order.make[name] <= 0:
             raise WireError(f"make.{name} must be a number above 0")
+
+
+def _check_checkpoint(order: NodeOrder) -> None:
+    if order.checkpoint is None:
+        return
+    for path in (order.checkpoint.folder, *(file.path for file in order.checkpoint.files)):
+        if type(path) is not str or "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+            raise WireError(f"checkpoint has {path!r:.100}, which is no path below a folder")
+    for file in order.checkpoint.files:
+        if type(file.sha256) is not str or not SHA256.fullmatch(file.sha256):
+            raise WireError(f"checkpoint has {file.sha256!r:.100}, which is no SHA-256")
 
 
 def _check_build(order: NodeOrder) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import logging
 import os
 import stat
@@ -17,15 +15,8 @@ from trainhub_launch.states import ErrorKind, Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
-from trainhub_node.backoff import Backoff
-from trainhub_node.link.hub_client import (
-    HubClient,
-    HubUnavailable,
-    RequestRejected,
-    TokenRejected,
-    UploadOffsetMismatch,
-    upload_chunks,
-)
+from trainhub_node.link.file_upload import FileUpload, UploadAbandoned, digest_of
+from trainhub_node.link.hub_client import HubClient, RequestRejected
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.beneath import OutsideFolder
@@ -33,18 +24,25 @@ from trainhub_node.untrusted.run_files import open_run_file
 from trainhub_node.untrusted.walk import walk_beneath
 
 log = logging.getLogger(__name__)
-BLOCK = 1024 * 1024
 SAVE_EVERY_S = 0.5
 MAX_PATH = 900
 
 
 class OutputUploads:
-    """Uploads for attempts that are over, a few at a time, in threads of their own."""
+    """Uploads for attempts that are over, a few at a time, in threads of their own. `before` is called first
+    for each, and may take long."""
 
-    def __init__(self, hub: HubClient, attempts: Attempts, *, on_change: Callable[[], None]) -> None:
-        self._hub = hub
-        self._attempts = attempts
+    def __init__(
+        self,
+        hub: HubClient,
+        attempts: Attempts,
+        *,
+        before: Callable[[RunDir], None] = lambda _: None,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._before = before
         self._on_change = on_change
+        self._files = FileUpload(hub, attempts)
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
         self._closing = False
@@ -58,13 +56,15 @@ class OutputUploads:
 
     def close(self) -> None:
         self._closing = True
+        self._files.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, folder: RunDir) -> None:
         try:
+            self._before(folder)
             self._upload(folder)
             attempt_list.update_agent_record(folder, phase=Phase.DONE)
-        except _UploadAbandoned:
+        except UploadAbandoned:
             return
         except Exception as error:
             log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
@@ -112,52 +112,11 @@ class OutputUploads:
         fd = open_run_file(folder.work, path, attempt_list.read_owner(folder))
         try:
             size = os.fstat(fd).st_size
-            sha256 = _digest(fd, size)
-            self._deliver(folder, fd, sha256, size)
+            sha256 = digest_of(fd, size)
+            self._files.deliver(folder, fd, sha256, size)
         finally:
             os.close(fd)
         progress.add(name, size, sha256)
-
-    def _deliver(self, folder: RunDir, fd: int, sha256: str, size: int) -> None:
-        backoff = Backoff(max_s=5.0)
-        rejections = 0
-        while True:
-            try:
-                if self._send(fd, sha256, size):
-                    return
-            except UploadOffsetMismatch:
-                # The next call reads the offset from the hub, so nothing needs to be corrected here.
-                continue
-            except (HubUnavailable, TokenRejected) as error:
-                log.info("Waiting with outputs of run %s: %s", folder.run, error)
-                time.sleep(backoff.next_s())
-            except RequestRejected:
-                # Perhaps an interrupted upload of other content had left bytes there; one retry.
-                rejections += 1
-                if rejections > 1:
-                    raise
-            if self._closing or not self._attempts.is_tracked(folder.key):
-                raise _UploadAbandoned
-
-    def _send(self, fd: int, sha256: str, size: int) -> bool:
-        offset, complete = self._hub.upload_state(sha256)
-        if complete:
-            # The hub has this content already, from another run or before a restart: files are stored by
-            # their SHA-256.
-            return True
-        if size == 0:
-            self._hub.upload(sha256, b"", 0, 0)
-        for start, length in upload_chunks(size, offset):
-            data = os.pread(fd, length, start)
-            # The content has changed since it was hashed, so the hub would refuse all of it at the end.
-            if len(data) < length:
-                raise OSError(errno.EIO, "it became shorter while it was read")
-            self._hub.upload(sha256, data, start, size)
-        return self._hub.upload_state(sha256)[1]
-
-
-class _UploadAbandoned(Exception):
-    """The hub has settled the attempt, or the agent is closing."""
 
 
 class _UploadProgress:
@@ -239,11 +198,3 @@ def _is_link_to_folder(root: int, path: str) -> bool:
 def _warn_unreadable(warn: Callable[[str], None], path: str, error: OSError) -> None:
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         warn(f"What is in the folder {path[:MAX_PATH]!a} is not saved: {error.strerror}.")
-
-
-def _digest(fd: int, size: int) -> str:
-    """Returns the SHA-256 of the first `size` bytes, because a file that grows all the time has no end."""
-    digest = hashlib.sha256()
-    for offset in range(0, size, BLOCK):
-        digest.update(os.pread(fd, min(BLOCK, size - offset), offset))
-    return digest.hexdigest()

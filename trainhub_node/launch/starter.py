@@ -18,6 +18,7 @@ from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
 from trainhub_node.backoff import Backoff
+from trainhub_node.checkpoints import restore
 from trainhub_node.intake import ownership, rejections
 from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import unpack
@@ -28,6 +29,7 @@ from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, InvalidOrder
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
+from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 FAILURE_PAUSE_S = 1.0
@@ -38,7 +40,8 @@ MAX_PENDING = 1000
 class Starter:
     """Runs one step of an attempt at a time, in threads of its own.
 
-    `on_change` is called after each step, `request_report` when the hub wakes an attempt that is tracked."""
+    `on_change` is called after each step, `request_report` when the hub wakes an attempt that is tracked,
+    `before_start` once the files of an attempt are in place."""
 
     def __init__(
         self,
@@ -49,14 +52,17 @@ class Starter:
         *,
         on_change: Callable[[], None],
         request_report: Callable[[], None],
+        before_start: Callable[[RunDir], None] = lambda _: None,
         numbers: NumberLedger | None = None,
     ) -> None:
         self._settings = settings
         self._attempts = attempts
+        self._hub = hub
         self._secrets = run_secrets
         self._snapshots = SnapshotCache(settings, hub)
         self._on_change = on_change
         self._request_report = request_report
+        self._before_start = before_start
         self._busy: set[Key] = set()
         self._postponed: set[Key] = set()
         self._rejected: set[Key] = set()
@@ -205,13 +211,25 @@ class Starter:
         if Path(folder.stop).exists():
             finish_before_start(folder)
             return
+        self._before_start(folder)
         child = start_child(folder, self._secrets.fetch(folder))
         with self._lock:
             self._children[folder.key] = child
 
     def _unpack(self, folder: RunDir, order: NodeOrder) -> None:
         archive = self._snapshots.fetch(order.snapshot)
-        unpack.unpack_snapshot(archive, Path(folder.work), attempt_list.read_account(folder))
+        account, checkpoint = attempt_list.read_account(folder), order.checkpoint
+        if checkpoint is None:
+            unpack.unpack_snapshot(archive, Path(folder.work), account)
+            return
+        restore.download(self._hub, folder, checkpoint)
+        unpack.unpack_snapshot(
+            archive,
+            Path(folder.work),
+            account,
+            add=lambda work: restore.put_in_place(folder, checkpoint, work, account),
+        )
+        removal.remove_tree(folder.restored)
 
     def _until_available(self, folder: RunDir, kind: ErrorKind, step: Callable[[], object]) -> bool:
         """Repeats a step that needs the hub until the hub answers. Returns False if the attempt ends here."""

@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import zipfile
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from trainhub_node.run_account import Account
@@ -19,9 +20,11 @@ class BadSnapshot(Exception):
     """The message is a sentence for the owner of the snapshot."""
 
 
-def unpack_snapshot(archive: Path, work: Path, account: Account | None) -> int:
+def unpack_snapshot(
+    archive: Path, work: Path, account: Account | None, *, add: Callable[[Path], None] | None = None
+) -> int:
     """Fills `work` from `archive` completely or not at all, and gives it to `account`; returns the number of
-    files.
+    files. `add` puts more into the folder that it gets.
 
     Raises BadSnapshot, and OSError. Until the last step the folder belongs to this process and is closed
     to all other accounts, because from then on any name in it may become a link."""
@@ -30,6 +33,10 @@ def unpack_snapshot(archive: Path, work: Path, account: Account | None) -> int:
     aside.mkdir(mode=0o700)
     try:
         count = _fill(archive, aside, account)
+        if add is not None:
+            add(aside)
+        if account is not None:
+            _give_folders(aside, account)
         # A rename is all or nothing: after a crash there is either the whole source or the folder `.part`,
         # which the next try removes.
         aside.rename(work)
@@ -51,8 +58,6 @@ def _fill(archive: Path, folder: Path, account: Account | None) -> int:
     for name in FOLDERS:
         if not (folder / name).exists():
             (folder / name).mkdir(mode=0o700)
-    if account is not None:
-        _give_folders(folder, account)
     return len(entries)
 
 

@@ -31,6 +31,7 @@ CAPABILITIES = "X-TrainHub-Capabilities"
 # This node only reads its queue. An older one also writes to the broker, which its broker account may not
 # permit any more.
 READS_WAKE_UPS = "wake-ups:read-only"
+CHECKPOINTS = "/api/v1/node/checkpoints/"
 UPLOAD_CHUNK_BYTES = 8 * 1024 * 1024
 UPLOAD_OFFSET = "Upload-Offset"
 UPLOAD_COMPLETE = "Upload-Complete"
@@ -126,10 +127,30 @@ class HubClient:
     def download_snapshot(self, sha256: str, to: Path) -> None:
         """Downloads the snapshot to `to`, from the end of a part that an earlier call left there. Raises
         HubError, and OSError of the local disk."""
+        self._download(f"/api/v1/snapshots/{sha256}", to)
+
+    def download_checkpoint_file(self, run: str, attempt: int, sha256: str, to: Path) -> None:
+        """Downloads a file of the checkpoint with which the attempt begins, as `download_snapshot` does."""
+        self._download(f"{CHECKPOINTS}{run}/{attempt}/files/{sha256}", to)
+
+    def announce_checkpoints(self, run: str, attempt: int, announced: JsonObject) -> dict[str, int]:
+        """Tells the hub which checkpoints are here. Returns, by name, the number of each that it takes
+        now."""
+        answer = self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/", json=announced)
+        try:
+            return {str(name): int(number) for name, number in answer.json()["numbers"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise HubUnavailable("the hub's answer about checkpoints is invalid") from error
+
+    def deliver_checkpoint_part(self, run: str, attempt: int, number: int, part: JsonObject) -> None:
+        """Tells the hub which files are this node's part of a checkpoint; they are uploaded already."""
+        self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/{number}/", json=part)
+
+    def _download(self, address: str, to: Path) -> None:
         offset = to.stat().st_size if to.exists() else 0
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         try:
-            with self._client.stream("GET", f"/api/v1/snapshots/{sha256}", headers=headers) as answer:
+            with self._client.stream("GET", address, headers=headers) as answer:
                 # The file is complete already: the requested range would begin at its end.
                 if answer.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
                     return

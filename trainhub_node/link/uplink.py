@@ -42,6 +42,7 @@ class AckHandlers(Protocol):
     def resume(self, run: str, attempt: int) -> None: ...
     def stop(self, order: StopOrder) -> None: ...
     def start_daemon(self, key: Key, argv: tuple[str, ...]) -> None: ...
+    def collect(self, key: Key, number: int, name: str) -> None: ...
     def settle(self, key: Key) -> None: ...
 
 
@@ -220,6 +221,9 @@ class Uplink(threading.Thread):
         for run, attempt, argv in ack.daemons:
             if accepts_key("a request for an MPI daemon from the hub", run, attempt):
                 self._handlers.start_daemon((run, attempt), argv)
+        for run, attempt, number, name in ack.checkpoints:
+            if accepts_key("a request for a checkpoint from the hub", run, attempt):
+                self._handlers.collect((run, attempt), number, name)
         for key in ack.settled:
             if accepts_key("the end of an attempt from the hub", *key):
                 self._handlers.settle(key)

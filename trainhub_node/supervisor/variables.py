@@ -82,6 +82,8 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
         "launch:work_dir": gang.folder.work,
         "launch:node_dir": sites,
     }
+    if checkpoint := gang.order.get("checkpoint"):
+        values["launch:checkpoint_dir"] = f"{gang.folder.work}/{checkpoint['folder']}"
     account, isolation = gang.terms["account"], gang.terms.get("isolation")
     image = gang.image_variables
     env = base_environment(account) if image is None else _image_environment(gang, image)

@@ -1,0 +1,226 @@
+"""Collects the parts of a checkpoint from the nodes of an attempt, and keeps it once it has all of them.
+
+A node announces what it has. The hub gives it a number, and asks every node of the attempt for its part: with
+the answer to the announcement, and to the reports of the others (`Attempt.wanted_checkpoints`). So each node
+looks at its part after the announcement, when all ranks have written theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import transaction
+from django.db.models import Max, Sum
+from django.utils import timezone
+
+from jobs.attempts import attempt_warnings
+from jobs.checkpoints import trimming
+from jobs.checkpoints.states import CheckpointState
+from jobs.models import Attempt, AttemptNode, Checkpoint, CheckpointFile, CheckpointPart, FinalFolder, Run
+from jobs.quotas import disk_quota
+from jobs.transfer import senders
+from live.publish import publish_on_commit
+from live.topics import run_topic
+from trainhub_launch.checkpoints import MAX_FILES, Sign
+from workspaces.stored_files import blobs, paths
+
+# A node does not announce such a version again.
+NOT_TAKEN = 0
+# Of one attempt at the same time. Others are taken when their nodes announce them again.
+MAX_COLLECTING = 4
+# What a node that is away does not deliver for so long is not waited for.
+PATIENCE = timedelta(minutes=15)
+
+
+class Refused(Exception):
+    """The message is a sentence for the node's log."""
+
+
+@dataclass(frozen=True)
+class Announced:
+    """A checkpoint as its node sees it. `version` changes with its files; `wrong`: why it cannot be kept."""
+
+    name: str
+    version: str
+    sign: Sign
+    size: int
+    wrong: str = ""
+
+
+@dataclass(frozen=True)
+class DeliveredFile:
+    path: str
+    sha256: str
+
+
+def announce(part: AttemptNode, entries: Sequence[Announced], names: Sequence[str] | None) -> dict[str, int]:
+    """Returns, by name, the number of each checkpoint of which the hub now expects this node's part, and
+    NOT_TAKEN for what it does not keep; names that are absent are to be announced again later.
+
+    `names`: all that the node has, once no rank lives there any more."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=part.attempt.run_id)
+        attempt = Attempt.objects.get(pk=part.attempt_id)
+        numbers = {}
+        for entry in entries:
+            number = _take(run, attempt, part, entry)
+            if number is not None:
+                numbers[entry.name] = number
+        if names is not None:
+            FinalFolder.objects.update_or_create(part=part, defaults={"names": list(names)})
+            for checkpoint in _collecting(attempt):
+                _finish_if_whole(checkpoint, attempt)
+        _store_wanted(attempt)
+    return numbers
+
+
+def deliver(part: AttemptNode, number: int, files: Sequence[DeliveredFile], torn: str) -> None:
+    """Stores which files are the node's part of a checkpoint. `torn`: why there is none. Raises Refused."""
+    with transaction.atomic():
+        run = Run.objects.select_for_update().get(pk=part.attempt.run_id)
+        attempt = Attempt.objects.get(pk=part.attempt_id)
+        checkpoint = Checkpoint.objects.filter(run=run, attempt=attempt.number, number=number).first()
+        if checkpoint is None:
+            raise Refused("The attempt has no checkpoint of that number.")
+        if checkpoint.state != CheckpointState.COLLECTING:
+            return  # the answer to an earlier delivery was lost
+        if torn:
+            _tear(checkpoint, attempt, torn[:400], actor=f"node {part.node.name}")
+        else:
+            _store_part(run, checkpoint, part, files)
+            _finish_if_whole(checkpoint, attempt)
+        _store_wanted(attempt)
+
+
+def give_up(now: datetime | None = None) -> None:
+    """Gives up what nodes that are gone will not deliver."""
+    now = now or timezone.now()
+    for checkpoint in Checkpoint.objects.filter(state=CheckpointState.COLLECTING).select_related("run"):
+        attempt = Attempt.objects.filter(run=checkpoint.run, number=checkpoint.attempt).first()
+        if attempt is None or attempt.ended_at is None:
+            continue
+        is_settled = not AttemptNode.objects.filter(attempt=attempt, settled_at=None).exists()
+        if is_settled or attempt.ended_at < now - PATIENCE:
+            with transaction.atomic():
+                Run.objects.select_for_update().get(pk=checkpoint.run_id)
+                checkpoint.refresh_from_db()
+                if checkpoint.state == CheckpointState.COLLECTING:
+                    _tear(checkpoint, attempt, "a node ended before it had delivered its part", actor="hub")
+                    _store_wanted(attempt)
+
+
+def _take(run: Run, attempt: Attempt, part: AttemptNode, entry: Announced) -> int | None:
+    if entry.wrong or paths.path_problem(entry.name):
+        why = entry.wrong or paths.path_problem(entry.name)
+        _warn(attempt, f"{paths.display_path(entry.name)} is not kept as a checkpoint: {why}.", part)
+        return NOT_TAKEN
+    latest = Checkpoint.objects.filter(run=run, attempt=attempt.number, name=entry.name).last()
+    known = (
+        CheckpointPart.objects.filter(checkpoint=latest, node_rank=part.node_rank).first() if latest else None
+    )
+    if latest is not None and known is not None and known.version == entry.version and known.is_delivered:
+        return None if latest.state == CheckpointState.COLLECTING else latest.number
+    if latest is not None and latest.state == CheckpointState.COLLECTING:
+        if known is not None and known.version != entry.version:
+            return None  # newer than what is being collected: its turn comes next
+        if entry.sign and not latest.sign:
+            Checkpoint.objects.filter(pk=latest.pk).update(sign=entry.sign)
+        _note_version(latest, part, entry)
+        return latest.number
+    if len(_collecting(attempt)) >= MAX_COLLECTING:
+        return None
+    full = disk_quota.refusal(run.workspace, run.created_by, entry.size)
+    if full:
+        _warn(attempt, f"{paths.display_path(entry.name)} is not kept as a checkpoint: {full}", part)
+        return NOT_TAKEN
+    highest = run.checkpoints.aggregate(highest=Max("number"))["highest"]
+    checkpoint = Checkpoint.objects.create(
+        run=run, attempt=attempt.number, number=(highest or 0) + 1, name=entry.name, sign=entry.sign
+    )
+    _note_version(checkpoint, part, entry)
+    return checkpoint.number
+
+
+def _note_version(checkpoint: Checkpoint, part: AttemptNode, entry: Announced) -> None:
+    CheckpointPart.objects.update_or_create(
+        checkpoint=checkpoint, node_rank=part.node_rank, defaults={"version": entry.version}
+    )
+
+
+def _store_part(run: Run, checkpoint: Checkpoint, part: AttemptNode, files: Sequence[DeliveredFile]) -> None:
+    """Raises Refused for a file that the node may not name, or has not sent."""
+    if len(files) > MAX_FILES:
+        raise Refused(f"A part of a checkpoint may have at most {MAX_FILES:,} files.")
+    allowed = senders.allowed_hashes(part, run.workspace_id, (file.sha256 for file in files))
+    rows = []
+    for file in files:
+        wrong = paths.path_problem(file.path)
+        if wrong:
+            raise Refused(f"{paths.display_path(file.path)} cannot be stored: {wrong}.")
+        if file.sha256 not in allowed or not blobs.hold(file.sha256):
+            raise Refused(f"{paths.display_path(file.path)} has not been uploaded by this node.")
+        size = blobs.path(file.sha256).stat().st_size
+        rows.append(
+            CheckpointFile(
+                checkpoint=checkpoint,
+                node_rank=part.node_rank,
+                path=file.path,
+                size_bytes=size,
+                sha256=file.sha256,
+            )
+        )
+    CheckpointFile.objects.filter(checkpoint=checkpoint, node_rank=part.node_rank).delete()
+    CheckpointFile.objects.bulk_create(rows)
+    CheckpointPart.objects.update_or_create(
+        checkpoint=checkpoint, node_rank=part.node_rank, defaults={"is_delivered": True}
+    )
+
+
+def _finish_if_whole(checkpoint: Checkpoint, attempt: Attempt) -> None:
+    ranks = set(AttemptNode.objects.filter(attempt=attempt).values_list("node_rank", flat=True))
+    delivered = set(checkpoint.parts.filter(is_delivered=True).values_list("node_rank", flat=True))
+    finals = FinalFolder.objects.filter(part__attempt=attempt).select_related("part")
+    without = {final.part.node_rank for final in finals if checkpoint.name not in final.names}
+    if ranks - delivered - without:
+        return
+    files = checkpoint.files.aggregate(size=Sum("size_bytes", default=0))
+    checkpoint.size_bytes, checkpoint.file_count = files["size"], checkpoint.files.count()
+    if not checkpoint.file_count:
+        _tear(checkpoint, attempt, "it was deleted before it was saved", actor="hub")
+        return
+    checkpoint.refresh_from_db(fields=["sign"])
+    checkpoint.state = CheckpointState.COMPLETE if checkpoint.sign else CheckpointState.UNCONFIRMED
+    checkpoint.finished_at = timezone.now()
+    checkpoint.save(update_fields=["state", "size_bytes", "file_count", "finished_at"])
+    publish_on_commit(run_topic(checkpoint.run_id), {"type": "event.added", "run": checkpoint.run_id})
+    # Deletes files, which no rollback would bring back.
+    transaction.on_commit(partial(trimming.trim, checkpoint.run_id))
+
+
+def _tear(checkpoint: Checkpoint, attempt: Attempt, why: str, *, actor: str) -> None:
+    checkpoint.state, checkpoint.detail = CheckpointState.TORN, why
+    checkpoint.finished_at = timezone.now()
+    checkpoint.save(update_fields=["state", "detail", "finished_at"])
+    sentence = f"The checkpoint {paths.display_path(checkpoint.name)} is not kept: {why.rstrip('.')}."
+    attempt_warnings.add(attempt, [sentence], actor=actor)
+    transaction.on_commit(partial(trimming.trim, checkpoint.run_id))
+
+
+def _warn(attempt: Attempt, sentence: str, part: AttemptNode) -> None:
+    attempt_warnings.add(attempt, [sentence], actor=f"node {part.node.name}")
+
+
+def _collecting(attempt: Attempt) -> list[Checkpoint]:
+    return list(
+        Checkpoint.objects.filter(
+            run_id=attempt.run_id, attempt=attempt.number, state=CheckpointState.COLLECTING
+        )
+    )
+
+
+def _store_wanted(attempt: Attempt) -> None:
+    wanted = [[checkpoint.number, checkpoint.name] for checkpoint in _collecting(attempt)]
+    if wanted != attempt.wanted_checkpoints:
+        Attempt.objects.filter(pk=attempt.pk).update(wanted_checkpoints=wanted)

@@ -1,0 +1,40 @@
+"""Deletes the checkpoints that a run no longer keeps. The newest complete one always stays."""
+
+from __future__ import annotations
+
+from django.db.models import Q, QuerySet
+
+from jobs.checkpoints.states import CheckpointState
+from jobs.models import Attempt, Checkpoint, CheckpointFile, Run
+from jobs.retention.run_purge import delete_rows
+from trainhub_launch.spec_reader import read_spec
+
+# Torn ones have no files any more; so many of the newest stay to be read about.
+KEPT_TORN = 5
+
+
+def trim(run_id: str) -> None:
+    """Keeps as many of the newest complete checkpoints as the run's spec says, as many unconfirmed ones that
+    are newer than these, and those with which an attempt that lives began."""
+    run = Run.objects.filter(pk=run_id).first()
+    if run is None:
+        return
+    keep = read_spec(run.spec).checkpoint.keep
+    rows = Checkpoint.objects.filter(run=run)
+    complete = _numbers(rows, CheckpointState.COMPLETE)
+    unconfirmed = _numbers(rows, CheckpointState.UNCONFIRMED)
+    torn = _numbers(rows, CheckpointState.TORN)
+    in_use = Attempt.objects.filter(ended_at=None).exclude(restores=None).values("restores")
+    surplus = rows.filter(Q(number__in=[*complete[keep:], *unconfirmed[keep:], *torn[KEPT_TORN:]])).exclude(
+        pk__in=in_use
+    )
+    gone = CheckpointFile.objects.filter(
+        Q(checkpoint__in=surplus) | Q(checkpoint__run=run, checkpoint__state=CheckpointState.TORN)
+    )
+    delete_rows(gone)
+    surplus.delete()
+
+
+def _numbers(rows: QuerySet[Checkpoint], state: CheckpointState) -> list[int]:
+    """Returns the numbers of those in that state, the newest first."""
+    return list(rows.filter(state=state).order_by("-number").values_list("number", flat=True))

@@ -1,0 +1,77 @@
+"""Uploads this node's part of a checkpoint, and tells the hub which files it is. A part whose files changed
+meanwhile is reported as torn: the hub then keeps nothing of that checkpoint."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from trainhub_launch.checkpoints import CheckpointFile
+from trainhub_node.attempts import attempt_list
+from trainhub_node.checkpoints.entries import Entry, read_entry
+from trainhub_node.link.file_upload import FileUpload, digest_of
+from trainhub_node.link.hub_client import HubClient, RequestRejected
+from trainhub_node.rundir import RunDir
+from trainhub_node.untrusted.beneath import OutsideFolder
+from trainhub_node.untrusted.run_files import open_run_file
+
+
+class _Torn(Exception):
+    """The message says why, as a sentence without its full stop."""
+
+
+def deliver_part(
+    hub: HubClient, uploads: FileUpload, folder: RunDir, place: str, wanted: tuple[int, str]
+) -> None:
+    """Delivers the part that the entry of this name in the folder `place` is; an empty one if there is no
+    such entry. `wanted`: its number and its name. Raises HubError, and UploadAbandoned."""
+    number, name = wanted
+    entry = read_entry(folder.work, place, name)
+    part: dict[str, Any] = {"files": []}
+    if entry is not None:
+        try:
+            part["files"] = [dict(vars(file)) for file in _upload(uploads, folder, place, entry)]
+        except _Torn as error:
+            part["torn"] = f"{error}."
+    hub.deliver_checkpoint_part(folder.run, folder.attempt, number, part)
+
+
+def _upload(uploads: FileUpload, folder: RunDir, place: str, entry: Entry) -> list[CheckpointFile]:
+    """Returns the files of the entry once the hub has all of them. Raises _Torn."""
+    if entry.wrong:
+        raise _Torn(entry.wrong)
+    files = [_upload_file(uploads, folder, place, path) for path in entry.files]
+    after = read_entry(folder.work, place, entry.name)
+    if after is None or after.version != entry.version:
+        raise _Torn("it was changed while it was being saved")
+    return files
+
+
+def _upload_file(uploads: FileUpload, folder: RunDir, place: str, path: str) -> CheckpointFile:
+    try:
+        fd = open_run_file(folder.work, f"{place}/{path}", attempt_list.read_owner(folder))
+    except OutsideFolder as error:
+        raise _Torn(f"{path} is no file of the run") from error
+    except OSError as error:
+        raise _Torn(f"{path} could not be read: {error.strerror}") from error
+    try:
+        before = _version(fd)
+        size = os.fstat(fd).st_size
+        sha256 = digest_of(fd, size)
+        uploads.deliver(folder, fd, sha256, size)
+        # What the ranks read next must not be pushed out of the memory by what nobody reads again.
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        if _version(fd) != before:
+            raise _Torn(f"{path} was changed while it was being saved")
+    except RequestRejected as error:
+        raise _Torn(f"{path}: {error}") from error
+    except OSError as error:
+        raise _Torn(f"{path} could not be read: {error.strerror}") from error
+    finally:
+        os.close(fd)
+    return CheckpointFile(path, size, sha256)
+
+
+def _version(fd: int) -> tuple[int, ...]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,0 +1,59 @@
+"""Puts the checkpoint from which an attempt goes on into its working folder, before any rank lives."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path, PurePosixPath
+
+from trainhub_launch.checkpoints import CheckpointOrder
+from trainhub_node import records
+from trainhub_node.checkpoints.entries import list_entries
+from trainhub_node.link.file_upload import digest_of
+from trainhub_node.link.hub_client import HubClient, HubUnavailable
+from trainhub_node.run_account import Account
+from trainhub_node.rundir import RunDir
+from trainhub_node.untrusted import removal
+
+
+def download(hub: HubClient, folder: RunDir, order: CheckpointOrder) -> None:
+    """Fetches the files into the attempt's own folder, each once and checked; goes on where an earlier call
+    was cut off. Raises HubError, and OSError of the disk."""
+    aside = Path(folder.restored)
+    if order.files:
+        aside.mkdir(exist_ok=True, mode=0o700)
+    for sha256 in dict.fromkeys(file.sha256 for file in order.files):
+        whole = aside / sha256
+        if whole.exists():
+            continue
+        part = aside / f"{sha256}.part"
+        hub.download_checkpoint_file(folder.run, folder.attempt, sha256, part)
+        if _sha256(part) != sha256:
+            part.unlink()
+            raise HubUnavailable("a file of the checkpoint arrived damaged")
+        part.rename(whole)
+
+
+def put_in_place(folder: RunDir, order: CheckpointOrder, work: Path, account: Account | None) -> None:
+    """Makes the folder of checkpoints below `work`, which no other account can enter yet, with the files that
+    `download` has fetched. Records what is in it: that is no news to the hub."""
+    place = work / order.folder
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for file in order.files:
+        target = place.joinpath(*PurePosixPath(file.path).parts)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # What the source brought under this name gives way.
+        if target.is_dir():
+            removal.remove_tree(str(target))
+        target.unlink(missing_ok=True)
+        # Copied and not moved: two paths may have the same content, and a step that fails is repeated.
+        shutil.copyfile(Path(folder.restored) / file.sha256, target)
+        if account is not None:
+            os.chown(target, account.uid, account.gid)
+    entries = list_entries(str(work), order.folder, {})
+    records.write(folder.checkpoints, {"announced": {entry.name: entry.version for entry in entries}})
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return digest_of(file.fileno(), path.stat().st_size)
