@@ -5,6 +5,9 @@ step they average their gradients. The script does not depend on what starts the
 MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK from the environment. TrainHub sets them
 when it starts every process itself; torchrun sets them when it is started once per node.
 
+After each epoch the first process saves a checkpoint into TRAINHUB_CHECKPOINT_DIR. TrainHub keeps it while
+the run runs, and puts it there again, on every node, for a retry, or when the run is resumed.
+
 If MLflow's client is installed, the first process logs with it; the environment contains the address
 and the run.
 """
@@ -25,6 +28,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 GREEN, DIM, BOLD, PLAIN = "\033[32m", "\033[2m", "\033[1m", "\033[0m"
 HELD_OUT = 360
+CHECKPOINT = pathlib.Path(os.environ.get("TRAINHUB_CHECKPOINT_DIR", "checkpoints")) / "last.pt"
 
 
 def read_arguments() -> argparse.Namespace:
@@ -141,6 +145,28 @@ class Log:
             self.mlflow.log_metrics(metrics, step=epoch)
 
 
+def restore(model: DistributedDataParallel, optimizer: torch.optim.Optimizer) -> list[dict[str, float]]:
+    """Loads the checkpoint, if there is one. Returns the figures of the epochs that are done."""
+    if not CHECKPOINT.exists():
+        return []
+    state = torch.load(CHECKPOINT, map_location="cpu", weights_only=True)
+    model.module.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["history"]
+
+
+def save_checkpoint(
+    model: DistributedDataParallel, optimizer: torch.optim.Optimizer, history: list[dict[str, float]]
+) -> None:
+    CHECKPOINT.parent.mkdir(parents=True, exist_ok=True)
+    # Written under another name first: what is there under its own name is whole.
+    aside = CHECKPOINT.with_name(".last.pt")
+    torch.save(
+        {"model": model.module.state_dict(), "optimizer": optimizer.state_dict(), "history": history}, aside
+    )
+    aside.rename(CHECKPOINT)
+
+
 def save(model: DistributedDataParallel, history: list[dict[str, float]]) -> None:
     outputs = pathlib.Path("outputs")
     outputs.mkdir(exist_ok=True)
@@ -169,9 +195,11 @@ def main() -> None:
     )
 
     log = Log(args)
-    history: list[dict[str, float]] = []
-    best = 0.0
-    for epoch in range(1, args.epochs + 1):
+    history = restore(model, optimizer)
+    if history:
+        print(f"rank {rank} goes on after epoch {len(history)}", flush=True)
+    best = max((done["accuracy"] for done in history), default=0.0)
+    for epoch in range(len(history) + 1, args.epochs + 1):
         sampler.set_epoch(epoch)  # without it each process would get the same images in every epoch
         loss = train_epoch(
             model, loader, optimizer, device, Bar(f"epoch {epoch:>2}/{args.epochs}", len(loader))
@@ -180,6 +208,7 @@ def main() -> None:
         history.append({"epoch": epoch, "loss": loss, "accuracy": accuracy})
         log.add(epoch, loss=loss, accuracy=accuracy)
         if rank == 0:
+            save_checkpoint(model, optimizer, history)
             colour = GREEN if accuracy > best else DIM
             best = max(best, accuracy)
             print(

@@ -24,7 +24,8 @@ REMEDIES: dict[str, str] = {
         "node with more memory."
     ),
     Reason.TIMED_OUT: (
-        "Clone the run with a longer time limit, or save checkpoints into outputs/ and continue from them."
+        "Clone the run with a longer time limit. If it has saved checkpoints (TRAINHUB_CHECKPOINT_DIR), the "
+        "tab Checkpoints resumes it from one."
     ),
     Reason.NODE_LOST: (
         "Check that the machine and its agent are running; when the node reports again, clone the run."

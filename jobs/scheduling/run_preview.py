@@ -159,8 +159,8 @@ def _cluster(spec: RunSpec, cluster: Cluster | None, principal: Principal) -> It
             "hint",
             "resources.cluster",
             f"{whose} are low-priority and may be taken away at any time; the run then restarts, up to "
-            f"{MAX_PREEMPTIONS} times without using up a retry: write checkpoints to outputs/ and go on "
-            "from the last one",
+            f"{MAX_PREEMPTIONS} times without using up a retry: save checkpoints in TRAINHUB_CHECKPOINT_DIR, "
+            "where the newest one is when it restarts",
         )
 
 

@@ -69,23 +69,7 @@ FITTING = {
     f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "Epoch 2/2")
     for index in range(2)
 }
-# In curated environments, beside what tests/journeys/test_examples.py itself trains in some. Not in those
-# whose PyTorch or TensorFlow has GBs of CUDA, nor in Horovod's, which takes minutes to compile.
-CURATED = (
-    Training(
-        "lightning-digits",
-        {ALONE: ("rank 0 of 2 on cpu", "rank 1 of 2 on cpu", "epoch 2/2")},
-        "model.ckpt",
-        {"arguments": ["--max_epochs", "2", "--devices", "2", "--num_nodes", "1"]},
-    ),
-    Training(
-        "deepspeed-digits",
-        ranks(2, "rank {rank} of 2, {rank} on its node, gloo"),
-        "model.pt",
-        {"arguments": QUICK},
-    ),
-)
-# Not repeated here: what trains in its curated environment, and second users of one launcher.
+# Of what TWO_HOSTS trains, one for each way to start processes.
 ONE_MACHINE = (
     Training("hello", {ALONE: ("step 10/10",)}, "model.json", {"arguments": ["--seconds", "0.1"]}),
     Training("digits-single", {ALONE: ("epoch  2/2",)}, "model.pt", {"arguments": QUICK}),
@@ -94,12 +78,6 @@ ONE_MACHINE = (
         {ALONE: ("rank 0 of 2 on cpu, gloo", "rank 1 of 2 on cpu, gloo")},
         "model.pt",
         launched(TORCHRUN, 1, 2, *QUICK),
-    ),
-    Training(
-        "transformers-tiny",
-        ranks(2, "rank {rank} of 2 on cpu:0, distributed"),
-        "model/model.safetensors",
-        {"arguments": [*BERT, "--local_rank", "$LOCAL_RANK"]},
     ),
     Training(
         "horovod-digits",
