@@ -8,8 +8,8 @@ from __future__ import annotations
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.routing import Route
 
-from jobs.checkpoints import node_routes as checkpoint_routes
-from jobs.checkpoints.node_routes import ADDRESS as CHECKPOINTS
+from jobs.checkpoint_views import node_routes as checkpoint_routes
+from jobs.checkpoint_views.node_routes import ADDRESS as CHECKPOINTS
 from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import package_routes

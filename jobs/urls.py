@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from jobs.checkpoints import pages as checkpoints
+from jobs.checkpoint_views import pages as checkpoints
 from jobs.environment_pages import build_pages as builds
 from jobs.environment_pages import hub_files, life, run_packages
 from jobs.environment_pages import views as own

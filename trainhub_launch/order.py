@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from trainhub_launch.checkpoints import CheckpointOrder
 from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
@@ -18,6 +17,9 @@ VERSION = 2
 IMAGE = "image"
 # The kind of the environment in an order to make what an environment consists of.
 MAKE = "make"
+# A node's part of a checkpoint may have so many files, and its name so many characters.
+MAX_CHECKPOINT_FILES = 10_000
+MAX_CHECKPOINT_NAME = 200
 
 
 class OrderKind(StrEnum):
@@ -107,6 +109,33 @@ class ImageRegistry:
 
     address: str
     token: str
+
+
+@dataclass(frozen=True)
+class OrderedFile:
+    """A file of a checkpoint. `path`: relative to the folder of checkpoints."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class CheckpointOrder:
+    """What a node is to do about the checkpoints of an attempt. A checkpoint is an entry of a folder that the
+    script writes into: a file, or a folder with everything in it. Its parts may lie on several nodes.
+
+    `folder`: where that is, below the working folder; `files`: what is put there before the ranks start."""
+
+    folder: str
+    files: tuple[OrderedFile, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {"folder": self.folder, "files": [dict(vars(file)) for file in self.files]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CheckpointOrder:
+        return cls(data["folder"], tuple(OrderedFile(**file) for file in data["files"]))
 
 
 @dataclass(frozen=True)

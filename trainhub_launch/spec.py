@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainhub_launch import checkpoints
 from trainhub_launch.distribution import Distribution
 
 VERSION = 1
@@ -108,7 +107,7 @@ class Checkpoints:
     `number`, is in that folder when the ranks start."""
 
     keep: int = 3
-    path: str = checkpoints.FOLDER
+    path: str = "checkpoints"
     resume_from: str = ""
     number: int | None = None
 

@@ -55,3 +55,15 @@ class ErrorKind(StrEnum):
     INTERNAL = "internal"
     DISK_LIMIT = "disk_limit"
     DISK_FULL = "disk_full"
+
+
+class CheckpointSign(StrEnum):
+    """By what a checkpoint shows that it is complete. RENAMED: it got its name when it was whole. METADATA:
+    the file `.metadata`, which torch.distributed.checkpoint writes last. LATEST: DeepSpeed's file `latest`
+    names it. MARKER: a file `.complete` in it. NONE: nothing but that nobody writes to it any more."""
+
+    RENAMED = "renamed"
+    METADATA = "metadata"
+    LATEST = "latest"
+    MARKER = "marker"
+    NONE = ""

@@ -1,5 +1,5 @@
-"""The API for one run: detail, cancel, clone, delete, events, members, logs and outputs. jobs.transfer serves
-the bytes of files."""
+"""The API for one run: detail, cancel, clone, resume, delete, events, members, logs, outputs, checkpoints.
+jobs.transfer serves the bytes of files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,20 @@ from rest_framework.response import Response
 from jobs import outputs
 from jobs.api.base import JobsView
 from jobs.api.log_serializers import LogListSerializer
-from jobs.api.serializers import EventSerializer, MemberSerializer, OutputListSerializer, RunDetailSerializer
+from jobs.api.serializers import (
+    CheckpointSerializer,
+    EventSerializer,
+    MemberSerializer,
+    OutputListSerializer,
+    ResumeSerializer,
+    RunDetailSerializer,
+)
 from jobs.errors import Conflict
 from jobs.logs import log_store
-from jobs.models import Member
+from jobs.models import Checkpoint, Member
 from jobs.scheduling import run_actions
 from jobs.states import RunState
+from trainhub_launch.errors import SpecError
 from workspaces.api.permissions import AtLeast
 from workspaces.states import Role
 
@@ -122,3 +130,24 @@ class RunOutputs(JobsView):
             for artifact in outputs.for_attempt(instance, attempt)
         ]
         return Response({"attempt": attempt, "outputs": listed})
+
+
+class RunCheckpoints(JobsView):
+    @extend_schema(responses=CheckpointSerializer(many=True))
+    def get(self, request: Request, run: str) -> Response:
+        """The checkpoints of the run that the hub keeps or collects, oldest first."""
+        rows = Checkpoint.objects.filter(run=self.run(request, run))
+        return Response(CheckpointSerializer(rows, many=True).data)
+
+
+class RunResume(JobsView):
+    @extend_schema(request=ResumeSerializer, responses={201: RunDetailSerializer})
+    def post(self, request: Request, run: str) -> Response:
+        """Submit the run's spec again, as a new run that begins with a checkpoint of this one."""
+        body = ResumeSerializer(data=request.data)
+        if not body.is_valid():
+            raise SpecError("checkpoint", "must be the number of a checkpoint")
+        origin = self.run(request, run)
+        spec = run_actions.resumed_spec(origin, body.validated_data.get("checkpoint"))
+        resumed = run_actions.submit(spec, self.principal(request), cloned_from=origin)
+        return Response(RunDetailSerializer(resumed).data, status=201)

@@ -10,7 +10,7 @@ from jobs import causes
 from jobs.api.cause_serializers import CauseSerializer
 from jobs.causes.reasons import WITHOUT_CAUSE
 from jobs.environment_findings.failure_remedies import failure_remedy
-from jobs.models import Attempt, Run
+from jobs.models import Attempt, Checkpoint, Run
 from jobs.scheduling import queue_order
 from jobs.scheduling.queue_order import QueueStanding
 from jobs.states import RunKind
@@ -247,6 +247,41 @@ class OutputSerializer(serializers.Serializer[object]):
 class OutputListSerializer(serializers.Serializer[object]):
     attempt = serializers.IntegerField()
     outputs = OutputSerializer(many=True)
+
+
+class CheckpointSerializer(serializers.ModelSerializer[Checkpoint]):
+    files = serializers.IntegerField(source="file_count", help_text="How many files it has.")
+
+    class Meta:
+        model = Checkpoint
+        fields = (
+            "number",
+            "name",
+            "state",
+            "sign",
+            "attempt",
+            "origin",
+            "detail",
+            "size_bytes",
+            "files",
+            "created_at",
+            "finished_at",
+        )
+        extra_kwargs: Mapping[str, Mapping[str, str]] = {
+            "number": {"help_text": "Counts the checkpoints of the run."},
+            "name": {"help_text": "Of the file or folder below the folder of checkpoints."},
+            "attempt": {"help_text": "Which attempt saved it; 0: it comes from another run, `origin`."},
+            "sign": {"help_text": "What showed that it is complete; empty: nothing did."},
+            "detail": {"help_text": "Why it is torn."},
+        }
+
+
+class ResumeSerializer(serializers.Serializer[object]):
+    checkpoint = serializers.IntegerField(
+        required=False,
+        min_value=0,
+        help_text="The number of one; by default the newest complete one.",
+    )
 
 
 def plan_json(plan: Mapping[str, object]) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from jobs.api import (
     run_series,
     run_submission,
 )
-from jobs.checkpoints import api as checkpoints
 from jobs.quotas.api import Quotas
 
 urlpatterns = [
@@ -64,7 +63,7 @@ urlpatterns = [
     path("runs/<str:run>/logs/search/", log_search.RunLogSearch.as_view()),
     path("runs/<str:run>/series/", run_series.RunSeries.as_view()),
     path("runs/<str:run>/outputs/", run_detail.RunOutputs.as_view()),
-    path("runs/<str:run>/checkpoints/", checkpoints.RunCheckpoints.as_view()),
-    path("runs/<str:run>/resume/", checkpoints.RunResume.as_view()),
+    path("runs/<str:run>/checkpoints/", run_detail.RunCheckpoints.as_view()),
+    path("runs/<str:run>/resume/", run_detail.RunResume.as_view()),
     path("runs/<str:run>/packages/", run_packages.RunPackages.as_view()),
 ]

@@ -1,7 +1,7 @@
 """Collects the parts of a checkpoint from the nodes of an attempt, and keeps it once it has all of them.
 
 A node announces what it has. The hub gives it a number, and asks every node of the attempt for its part: with
-the answer to the announcement, and to the reports of the others (`Attempt.wanted_checkpoints`). So each node
+the answer to the announcement, and to the reports of the others (`Attempt.pending_checkpoints`). So each node
 looks at its part after the announcement, when all ranks have written theirs."""
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from jobs.quotas import disk_quota
 from jobs.transfer import senders
 from live.publish import publish_on_commit
 from live.topics import run_topic
-from trainhub_launch.checkpoints import MAX_FILES, Sign
+from trainhub_launch.order import MAX_CHECKPOINT_FILES
+from trainhub_launch.states import CheckpointSign
 from workspaces.stored_files import blobs, paths
 
 # A node does not announce such a version again.
-NOT_TAKEN = 0
+REFUSED = 0
 # Of one attempt at the same time. Others are taken when their nodes announce them again.
 MAX_COLLECTING = 4
 # What a node that is away does not deliver for so long is not waited for.
 PATIENCE = timedelta(minutes=15)
 
 
-class Refused(Exception):
+class CheckpointRefused(Exception):
     """The message is a sentence for the node's log."""
 
 
@@ -44,7 +45,7 @@ class Announced:
 
     name: str
     version: str
-    sign: Sign
+    sign: CheckpointSign
     size: int
     wrong: str = ""
 
@@ -57,7 +58,7 @@ class DeliveredFile:
 
 def announce(part: AttemptNode, entries: Sequence[Announced], names: Sequence[str] | None) -> dict[str, int]:
     """Returns, by name, the number of each checkpoint of which the hub now expects this node's part, and
-    NOT_TAKEN for what it does not keep; names that are absent are to be announced again later.
+    REFUSED for what it does not keep; names that are absent are to be announced again later.
 
     `names`: all that the node has, once no rank lives there any more."""
     with transaction.atomic():
@@ -72,18 +73,19 @@ def announce(part: AttemptNode, entries: Sequence[Announced], names: Sequence[st
             FinalFolder.objects.update_or_create(part=part, defaults={"names": list(names)})
             for checkpoint in _collecting(attempt):
                 _finish_if_whole(checkpoint, attempt)
-        _store_wanted(attempt)
+        _store_pending(attempt)
     return numbers
 
 
 def deliver(part: AttemptNode, number: int, files: Sequence[DeliveredFile], torn: str) -> None:
-    """Stores which files are the node's part of a checkpoint. `torn`: why there is none. Raises Refused."""
+    """Stores which files are the node's part of a checkpoint. `torn`: why there is none. Raises
+    CheckpointRefused."""
     with transaction.atomic():
         run = Run.objects.select_for_update().get(pk=part.attempt.run_id)
         attempt = Attempt.objects.get(pk=part.attempt_id)
         checkpoint = Checkpoint.objects.filter(run=run, attempt=attempt.number, number=number).first()
         if checkpoint is None:
-            raise Refused("The attempt has no checkpoint of that number.")
+            raise CheckpointRefused("The attempt has no checkpoint of that number.")
         if checkpoint.state != CheckpointState.COLLECTING:
             return  # the answer to an earlier delivery was lost
         if torn:
@@ -91,7 +93,7 @@ def deliver(part: AttemptNode, number: int, files: Sequence[DeliveredFile], torn
         else:
             _store_part(run, checkpoint, part, files)
             _finish_if_whole(checkpoint, attempt)
-        _store_wanted(attempt)
+        _store_pending(attempt)
 
 
 def give_up(now: datetime | None = None) -> None:
@@ -108,33 +110,33 @@ def give_up(now: datetime | None = None) -> None:
                 checkpoint.refresh_from_db()
                 if checkpoint.state == CheckpointState.COLLECTING:
                     _tear(checkpoint, attempt, "a node ended before it had delivered its part", actor="hub")
-                    _store_wanted(attempt)
+                    _store_pending(attempt)
 
 
 def _take(run: Run, attempt: Attempt, part: AttemptNode, entry: Announced) -> int | None:
     if entry.wrong or paths.path_problem(entry.name):
         why = entry.wrong or paths.path_problem(entry.name)
         _warn(attempt, f"{paths.display_path(entry.name)} is not kept as a checkpoint: {why}.", part)
-        return NOT_TAKEN
+        return REFUSED
     latest = Checkpoint.objects.filter(run=run, attempt=attempt.number, name=entry.name).last()
-    known = (
-        CheckpointPart.objects.filter(checkpoint=latest, node_rank=part.node_rank).first() if latest else None
-    )
-    if latest is not None and known is not None and known.version == entry.version and known.is_delivered:
-        return None if latest.state == CheckpointState.COLLECTING else latest.number
-    if latest is not None and latest.state == CheckpointState.COLLECTING:
-        if known is not None and known.version != entry.version:
-            return None  # newer than what is being collected: its turn comes next
-        if entry.sign and not latest.sign:
-            Checkpoint.objects.filter(pk=latest.pk).update(sign=entry.sign)
-        _note_version(latest, part, entry)
-        return latest.number
+    if latest is not None:
+        own_part = CheckpointPart.objects.filter(checkpoint=latest, node_rank=part.node_rank).first()
+        is_same = own_part is not None and own_part.version == entry.version
+        if own_part is not None and is_same and own_part.is_delivered:
+            return None if latest.state == CheckpointState.COLLECTING else latest.number
+        if latest.state == CheckpointState.COLLECTING:
+            if own_part is not None and not is_same:
+                return None  # newer than what is being collected: its turn comes next
+            if entry.sign and not latest.sign:
+                Checkpoint.objects.filter(pk=latest.pk).update(sign=entry.sign)
+            _note_version(latest, part, entry)
+            return latest.number
     if len(_collecting(attempt)) >= MAX_COLLECTING:
         return None
     full = disk_quota.refusal(run.workspace, run.created_by, entry.size)
     if full:
         _warn(attempt, f"{paths.display_path(entry.name)} is not kept as a checkpoint: {full}", part)
-        return NOT_TAKEN
+        return REFUSED
     highest = run.checkpoints.aggregate(highest=Max("number"))["highest"]
     checkpoint = Checkpoint.objects.create(
         run=run, attempt=attempt.number, number=(highest or 0) + 1, name=entry.name, sign=entry.sign
@@ -150,17 +152,17 @@ def _note_version(checkpoint: Checkpoint, part: AttemptNode, entry: Announced) -
 
 
 def _store_part(run: Run, checkpoint: Checkpoint, part: AttemptNode, files: Sequence[DeliveredFile]) -> None:
-    """Raises Refused for a file that the node may not name, or has not sent."""
-    if len(files) > MAX_FILES:
-        raise Refused(f"A part of a checkpoint may have at most {MAX_FILES:,} files.")
+    """Raises CheckpointRefused for a file that the node may not name, or has not sent."""
+    if len(files) > MAX_CHECKPOINT_FILES:
+        raise CheckpointRefused(f"A part of a checkpoint may have at most {MAX_CHECKPOINT_FILES:,} files.")
     allowed = senders.allowed_hashes(part, run.workspace_id, (file.sha256 for file in files))
     rows = []
     for file in files:
         wrong = paths.path_problem(file.path)
         if wrong:
-            raise Refused(f"{paths.display_path(file.path)} cannot be stored: {wrong}.")
+            raise CheckpointRefused(f"{paths.display_path(file.path)} cannot be stored: {wrong}.")
         if file.sha256 not in allowed or not blobs.hold(file.sha256):
-            raise Refused(f"{paths.display_path(file.path)} has not been uploaded by this node.")
+            raise CheckpointRefused(f"{paths.display_path(file.path)} has not been uploaded by this node.")
         size = blobs.path(file.sha256).stat().st_size
         rows.append(
             CheckpointFile(
@@ -220,7 +222,7 @@ def _collecting(attempt: Attempt) -> list[Checkpoint]:
     )
 
 
-def _store_wanted(attempt: Attempt) -> None:
-    wanted = [[checkpoint.number, checkpoint.name] for checkpoint in _collecting(attempt)]
-    if wanted != attempt.wanted_checkpoints:
-        Attempt.objects.filter(pk=attempt.pk).update(wanted_checkpoints=wanted)
+def _store_pending(attempt: Attempt) -> None:
+    pending = [[checkpoint.number, checkpoint.name] for checkpoint in _collecting(attempt)]
+    if pending != attempt.pending_checkpoints:
+        Attempt.objects.filter(pk=attempt.pk).update(pending_checkpoints=pending)

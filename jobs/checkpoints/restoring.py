@@ -10,9 +10,8 @@ from clusters.node_reports import heartbeat
 from clusters.states import NodeStatus
 from jobs.checkpoints.states import CheckpointState
 from jobs.models import Attempt, AttemptNode, Checkpoint, CheckpointFile, Run
-from trainhub_launch.checkpoints import CheckpointFile as OrderedFile
-from trainhub_launch.checkpoints import CheckpointOrder
 from trainhub_launch.errors import SpecError
+from trainhub_launch.order import CheckpointOrder, OrderedFile
 from trainhub_launch.spec import RunSpec
 from trainhub_launch.states import Phase
 from workspaces.models import Workspace

@@ -10,7 +10,7 @@ from jobs.retention.run_purge import delete_rows
 from trainhub_launch.spec_reader import read_spec
 
 # Torn ones have no files any more; so many of the newest stay to be read about.
-KEPT_TORN = 5
+MAX_TORN = 5
 
 
 def trim(run_id: str) -> None:
@@ -25,13 +25,13 @@ def trim(run_id: str) -> None:
     unconfirmed = _numbers(rows, CheckpointState.UNCONFIRMED)
     torn = _numbers(rows, CheckpointState.TORN)
     in_use = Attempt.objects.filter(ended_at=None).exclude(restores=None).values("restores")
-    surplus = rows.filter(Q(number__in=[*complete[keep:], *unconfirmed[keep:], *torn[KEPT_TORN:]])).exclude(
+    surplus = rows.filter(Q(number__in=[*complete[keep:], *unconfirmed[keep:], *torn[MAX_TORN:]])).exclude(
         pk__in=in_use
     )
-    gone = CheckpointFile.objects.filter(
+    surplus_files = CheckpointFile.objects.filter(
         Q(checkpoint__in=surplus) | Q(checkpoint__run=run, checkpoint__state=CheckpointState.TORN)
     )
-    delete_rows(gone)
+    delete_rows(surplus_files)
     surplus.delete()
 
 

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name='attempt',
-            name='wanted_checkpoints',
+            name='pending_checkpoints',
             field=models.JSONField(db_default=[], default=list),
         ),
         migrations.CreateModel(

@@ -114,7 +114,7 @@ def run_assignment(part: AttemptNode, planned: bool, previous: Assignment | None
         served=attempt.served,
         daemon=tuple(part.daemon),
         preempted=bool(attempt.preempted_by),
-        checkpoints=tuple((number, name) for number, name in attempt.wanted_checkpoints),
+        checkpoints=tuple((number, name) for number, name in attempt.pending_checkpoints),
     )
 
 

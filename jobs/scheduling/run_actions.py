@@ -13,7 +13,7 @@ from jobs.models import AttemptNode, Run
 from jobs.retention.deletion import archive, delete, restore, unarchive
 from jobs.scheduling import cluster_scaling, queue_placement
 from jobs.scheduling.run_preview import Preview, preview
-from jobs.scheduling.submission import SubmitRefused, clone_spec, submit, submit_with_findings
+from jobs.scheduling.submission import SubmitRefused, clone_spec, resumed_spec, submit, submit_with_findings
 from jobs.states import Reason, RunKind, RunState
 from jobs.task_messages import wake_soon
 from workspaces import audit
@@ -30,6 +30,7 @@ __all__ = [
     "launch_queued",
     "preview",
     "restore",
+    "resumed_spec",
     "submit",
     "submit_with_findings",
     "unarchive",

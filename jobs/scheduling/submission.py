@@ -123,6 +123,13 @@ def clone_spec(run: Run) -> RunSpec:
     return replace(spec, display_name="") if spec.display_name == default_name(spec, run.number) else spec
 
 
+def resumed_spec(run: Run, number: int | None = None) -> RunSpec:
+    """Returns the run's spec for a run that begins with that checkpoint of it, by default with the newest
+    complete one. Raises Conflict for an external run."""
+    spec = clone_spec(run)
+    return replace(spec, checkpoint=replace(spec.checkpoint, resume_from=run.pk, number=number))
+
+
 def default_name(spec: RunSpec, number: int) -> str:
     """Returns the name of a run that was submitted without one: its script or program, and its number."""
     started = spec.script or (spec.command[0] if spec.command else "run")

@@ -1,8 +1,8 @@
 """Examples train in the curated environments that a node builds with pip, and leave a model.
 
 tests/examples/test_every_curated.py trains in all curated environments (`make test-curated`), and
-tests/examples/test_training.py and tests/hosts/test_frameworks.py train every example in an environment that is
-there already.
+tests/examples/test_training.py and tests/hosts/test_frameworks.py train every example in an environment that
+is there already.
 """
 
 from __future__ import annotations

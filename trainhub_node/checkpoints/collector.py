@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainhub_launch.checkpoints import CheckpointOrder, Sign
-from trainhub_launch.states import Phase
+from trainhub_launch.order import CheckpointOrder
+from trainhub_launch.states import CheckpointSign, Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
@@ -33,7 +33,7 @@ RETRY_S = 1.0
 # Threads of the agent that upload take the processor from no rank.
 NICENESS = 10
 # The number of what the hub does not keep, though it was announced.
-NOT_TAKEN = 0
+REFUSED = 0
 
 
 @dataclass
@@ -61,7 +61,7 @@ class _Watched:
     def take(self, number: int) -> bool:
         """Returns whether the caller is the one who delivers that checkpoint."""
         with self.lock:
-            if number == NOT_TAKEN or number in self.delivering or number in self.delivered:
+            if number == REFUSED or number in self.delivering or number in self.delivered:
                 return False
             self.delivering.add(number)
             return True
@@ -239,7 +239,7 @@ def _newest(entries: Iterable[Entry]) -> list[Entry]:
     """Returns the newest entry, and of the others the newest that are complete by a sign: what a script has
     written before it learned to mark its checkpoints is not worth the upload of all of it."""
     ordered = list(entries)
-    signed = [entry for entry in ordered if entry.sign is not Sign.NONE][-3:]
+    signed = [entry for entry in ordered if entry.sign is not CheckpointSign.NONE][-3:]
     return signed if not ordered or ordered[-1] in signed else [*signed, ordered[-1]]
 
 

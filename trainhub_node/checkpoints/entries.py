@@ -9,7 +9,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from trainhub_launch.checkpoints import MAX_FILES, MAX_NAME_LENGTH, Sign
+from trainhub_launch.order import MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_NAME
+from trainhub_launch.states import CheckpointSign
 from trainhub_node.untrusted import beneath
 
 MAX_PATH = 900
@@ -35,7 +36,7 @@ class Entry:
     version: str
     changed_at: float
     size: int
-    sign: Sign = Sign.NONE
+    sign: CheckpointSign = CheckpointSign.NONE
     wrong: str = ""
 
 
@@ -108,9 +109,9 @@ def _read(root: int, folder: str, name: str, renames: Renames) -> Entry | None:
     inode, renamed_at = renames.get(name, (0, 0.0))
     sign = _sign(root, folder, name, {file.path for file in files})
     if is_latest:
-        sign = Sign.LATEST
-    elif sign is Sign.NONE and inode == top.st_ino and changed_at <= renamed_at:
-        sign = Sign.RENAMED
+        sign = CheckpointSign.LATEST
+    elif sign is CheckpointSign.NONE and inode == top.st_ino and changed_at <= renamed_at:
+        sign = CheckpointSign.RENAMED
     versions = sorted(file.version for file in files)
     return Entry(
         name=name,
@@ -149,22 +150,22 @@ def _files(root: int, folder: str, name: str, top: os.stat_result) -> Iterator[_
                     elif stat.S_ISREG(status.st_mode):
                         count += 1
                         yield _File(f"{path}/{entry.name}", status)
-                    if count > MAX_FILES or len(pending) > MAX_FILES:
+                    if count > MAX_CHECKPOINT_FILES or len(pending) > MAX_CHECKPOINT_FILES:
                         return
         finally:
             os.close(fd)
 
 
-def _sign(root: int, folder: str, name: str, paths: set[str]) -> Sign:
+def _sign(root: int, folder: str, name: str, paths: set[str]) -> CheckpointSign:
     if f"{name}/{METADATA}" in paths:
-        return Sign.METADATA
+        return CheckpointSign.METADATA
     if f"{name}/{MARKER}" in paths:
-        return Sign.MARKER
+        return CheckpointSign.MARKER
     # DeepSpeed's own folder, in a folder that the script named.
     named = _latest(root, f"{folder}/{name}") if f"{name}/{LATEST}" in paths else None
     if named is not None and any(path.startswith(f"{name}/{named[0]}/") for path in paths):
-        return Sign.LATEST
-    return Sign.NONE
+        return CheckpointSign.LATEST
+    return CheckpointSign.NONE
 
 
 def _latest(root: int, folder: str) -> tuple[str, _File] | None:
@@ -181,10 +182,10 @@ def _latest(root: int, folder: str) -> tuple[str, _File] | None:
 
 
 def _problem(name: str, files: list[_File]) -> str:
-    if not name.isprintable() or len(name) > MAX_NAME_LENGTH:
-        return f"its name is not plain text of at most {MAX_NAME_LENGTH} characters"
-    if len(files) > MAX_FILES:
-        return f"it has more than {MAX_FILES:,} files"
+    if not name.isprintable() or len(name) > MAX_CHECKPOINT_NAME:
+        return f"its name is not plain text of at most {MAX_CHECKPOINT_NAME} characters"
+    if len(files) > MAX_CHECKPOINT_FILES:
+        return f"it has more than {MAX_CHECKPOINT_FILES:,} files"
     if any(not file.path.isprintable() or len(file.path) > MAX_PATH for file in files):
         return "the name of a file in it is too long or not plain text"
     return ""

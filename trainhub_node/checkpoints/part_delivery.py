@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from trainhub_launch.checkpoints import CheckpointFile
+from trainhub_launch.order import OrderedFile
 from trainhub_node.attempts import attempt_list
 from trainhub_node.checkpoints.entries import Entry, read_entry
 from trainhub_node.link.file_upload import FileUpload, digest_of
@@ -21,11 +21,11 @@ class _Torn(Exception):
 
 
 def deliver_part(
-    hub: HubClient, uploads: FileUpload, folder: RunDir, place: str, wanted: tuple[int, str]
+    hub: HubClient, uploads: FileUpload, folder: RunDir, place: str, request: tuple[int, str]
 ) -> None:
     """Delivers the part that the entry of this name in the folder `place` is; an empty one if there is no
-    such entry. `wanted`: its number and its name. Raises HubError, and UploadAbandoned."""
-    number, name = wanted
+    such entry. `request`: its number and its name. Raises HubError, and UploadAbandoned."""
+    number, name = request
     entry = read_entry(folder.work, place, name)
     part: dict[str, Any] = {"files": []}
     if entry is not None:
@@ -36,7 +36,7 @@ def deliver_part(
     hub.deliver_checkpoint_part(folder.run, folder.attempt, number, part)
 
 
-def _upload(uploads: FileUpload, folder: RunDir, place: str, entry: Entry) -> list[CheckpointFile]:
+def _upload(uploads: FileUpload, folder: RunDir, place: str, entry: Entry) -> list[OrderedFile]:
     """Returns the files of the entry once the hub has all of them. Raises _Torn."""
     if entry.wrong:
         raise _Torn(entry.wrong)
@@ -47,7 +47,7 @@ def _upload(uploads: FileUpload, folder: RunDir, place: str, entry: Entry) -> li
     return files
 
 
-def _upload_file(uploads: FileUpload, folder: RunDir, place: str, path: str) -> CheckpointFile:
+def _upload_file(uploads: FileUpload, folder: RunDir, place: str, path: str) -> OrderedFile:
     try:
         fd = open_run_file(folder.work, f"{place}/{path}", attempt_list.read_owner(folder))
     except OutsideFolder as error:
@@ -69,7 +69,7 @@ def _upload_file(uploads: FileUpload, folder: RunDir, place: str, path: str) -> 
         raise _Torn(f"{path} could not be read: {error.strerror}") from error
     finally:
         os.close(fd)
-    return CheckpointFile(path, size, sha256)
+    return OrderedFile(path, size, sha256)
 
 
 def _version(fd: int) -> tuple[int, ...]:

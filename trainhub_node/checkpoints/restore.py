@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path, PurePosixPath
 
-from trainhub_launch.checkpoints import CheckpointOrder
+from trainhub_launch.order import CheckpointOrder
 from trainhub_node import records
 from trainhub_node.checkpoints.entries import list_entries
 from trainhub_node.link.file_upload import digest_of

@@ -20,6 +20,7 @@ from registry.aliases import set_alias
 from registry.model_metadata import set_tag
 from registry.registration import register
 from tests.attacks.access.accounts import accounts_of
+from tests.attacks.access.checkpoints import checkpoints_of
 from tests.attacks.access.images import ordered_image
 from tests.environments.locks import locked
 from tests.jobs.builders import running
@@ -111,8 +112,10 @@ def build() -> World:
         "pk": 0,
         "experiment": done.experiment_id,
         "deleted_experiment": old.pk,
+        "checkpoint": 1,
     }
     special = _special(who, (active, done, deleted), old)
+    special |= checkpoints_of(active, artifact)
     tokens["order"], of_image = ordered_image(who, active, played.node)
     return World(people, tokens, values, _Prefixes({**special, **of_image}))
 

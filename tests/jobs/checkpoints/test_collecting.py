@@ -3,80 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from clusters.models import Node, Quota
-from jobs.attempts.attempt_end import end_attempt
+from clusters.models import Quota
 from jobs.checkpoints import collecting, restoring
-from jobs.checkpoints.api import resumed_spec
-from jobs.checkpoints.collecting import NOT_TAKEN, Announced, DeliveredFile, Refused
-from jobs.models import Attempt, AttemptNode, Checkpoint, CheckpointFile, Run
+from jobs.checkpoints.collecting import REFUSED, CheckpointRefused, DeliveredFile
+from jobs.models import Attempt, Checkpoint, CheckpointFile
 from jobs.quotas import disk_use
 from jobs.retention import deletion, run_purge
-from jobs.scheduling import run_actions
-from jobs.states import Reason, RunState
-from jobs.transfer import senders
-from tests.jobs.builders import Played, both_running, ended, queued, running, spec
-from trainhub_launch.checkpoints import Sign
-from trainhub_launch.errors import SpecError
+from tests.jobs.builders import both_running, running, spec
+from tests.jobs.checkpoints.saving import WEIGHTS, announce, deliver, part_of, save, states
+from trainhub_launch.states import CheckpointSign
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
 pytestmark = pytest.mark.django_db
-WEIGHTS = b"weights"
-
-
-def part_of(played: Played, run: Run, attempt: int = 1) -> AttemptNode:
-    return AttemptNode.objects.select_related("attempt", "node").get(
-        node=played.node, attempt__run=run, attempt__number=attempt
-    )
-
-
-def send(played: Played, data: bytes) -> str:
-    """Stores a file as if this node had uploaded it."""
-    sha256 = hashlib.sha256(data).hexdigest()
-    part = blobs.part_path()
-    part.write_bytes(data)
-    blobs.publish(part, sha256)
-    senders.record_sent(played.node, sha256)
-    return sha256
-
-
-def announce(
-    played: Played,
-    run: Run,
-    *names: str,
-    version: str = "a1",
-    sign: Sign = Sign.RENAMED,
-    final: Sequence[str] | None = None,
-    **more: object,
-) -> dict[str, int]:
-    entries = [Announced(name, version, sign, len(WEIGHTS), **more) for name in names]  # type: ignore[arg-type]
-    return collecting.announce(part_of(played, run), entries, final)
-
-
-def deliver(
-    played: Played, run: Run, number: int, files: dict[str, bytes] | None = None, torn: str = ""
-) -> None:
-    delivered = [DeliveredFile(path, send(played, data)) for path, data in (files or {}).items()]
-    collecting.deliver(part_of(played, run), number, delivered, torn)
-
-
-def save(played: Played, run: Run, name: str, data: bytes = WEIGHTS, sign: Sign = Sign.RENAMED) -> int:
-    """A whole checkpoint of a run on one node."""
-    version = hashlib.sha256(name.encode() + data).hexdigest()[:32]
-    number = announce(played, run, name, version=version, sign=sign)[name]
-    deliver(played, run, number, {name: data})
-    return number
-
-
-def states(run: Run) -> dict[str, str]:
-    return {row.name: row.state for row in Checkpoint.objects.filter(run=run)}
 
 
 class TestOneNode:
@@ -112,7 +57,7 @@ class TestOneNode:
 
     def test_without_a_sign_it_is_unconfirmed_and_no_attempt_begins_with_it(self, who: Principal) -> None:
         alpha, run = running(who)
-        save(alpha, run, "last.pt", sign=Sign.NONE)
+        save(alpha, run, "last.pt", sign=CheckpointSign.NONE)
         assert states(run) == {"last.pt": "unconfirmed"}
         assert restoring.newest(run) is None
 
@@ -131,7 +76,7 @@ class TestOneNode:
         alpha, run = running(who)
         announce(alpha, run, "last.pt")
         stranger = hashlib.sha256(b"of another workspace").hexdigest()
-        with pytest.raises(Refused, match="not been uploaded"):
+        with pytest.raises(CheckpointRefused, match="not been uploaded"):
             collecting.deliver(part_of(alpha, run), 1, [DeliveredFile("last.pt", stranger)], "")
         assert states(run) == {"last.pt": "collecting"}
 
@@ -139,20 +84,20 @@ class TestOneNode:
     def test_a_path_that_leads_out_is_refused(self, who: Principal, path: str) -> None:
         alpha, run = running(who)
         announce(alpha, run, "last.pt")
-        with pytest.raises(Refused, match="cannot be stored"):
+        with pytest.raises(CheckpointRefused, match="cannot be stored"):
             deliver(alpha, run, 1, {path: WEIGHTS})
 
     def test_what_cannot_be_kept_is_said_once(self, who: Principal) -> None:
         alpha, run = running(who)
-        assert announce(alpha, run, "big", wrong="it has more than 10,000 files") == {"big": NOT_TAKEN}
+        assert announce(alpha, run, "big", wrong="it has more than 10,000 files") == {"big": REFUSED}
         assert "more than 10,000 files" in Attempt.objects.get(run=run).warnings[0]
         assert states(run) == {}
 
     def test_a_full_quota_of_disk_keeps_none(self, who: Principal) -> None:
         alpha, run = running(who)
-        Quota.objects.create(workspace=who.workspace, disk_gib=1e-9)
+        Quota.objects.create(workspace=who.workspace, scope="workspace", disk_gib=1e-9)
         disk_use.measure_disk(who.workspace)
-        assert announce(alpha, run, "last.pt") == {"last.pt": NOT_TAKEN}
+        assert announce(alpha, run, "last.pt") == {"last.pt": REFUSED}
         assert "disk" in Attempt.objects.get(run=run).warnings[0]
 
     def test_only_a_few_are_collected_at_once(self, who: Principal) -> None:
@@ -163,7 +108,7 @@ class TestOneNode:
 class TestSeveralNodes:
     def test_is_complete_once_every_node_has_delivered(self, who: Principal) -> None:
         alpha, beta, run = both_running(who)
-        announce(alpha, run, "step-1", sign=Sign.METADATA)
+        announce(alpha, run, "step-1", sign=CheckpointSign.METADATA)
         deliver(alpha, run, 1, {"step-1/__0_0.distcp": b"0", "step-1/.metadata": b"m"})
         assert states(run) == {"step-1": "collecting"}
         assert beta.report().checkpoints == ((run.pk, 1, 1, "step-1"),)
@@ -186,15 +131,15 @@ class TestSeveralNodes:
 
     def test_a_sign_on_any_node_makes_it_complete(self, who: Principal) -> None:
         alpha, beta, run = both_running(who)
-        announce(beta, run, "step-1", sign=Sign.NONE)
-        announce(alpha, run, "step-1", sign=Sign.METADATA)
+        announce(beta, run, "step-1", sign=CheckpointSign.NONE)
+        announce(alpha, run, "step-1", sign=CheckpointSign.METADATA)
         for played in (alpha, beta):
             deliver(played, run, 1, {f"step-1/{played.node.name}": WEIGHTS})
         row = Checkpoint.objects.get(run=run)
         assert (row.state, row.sign) == ("complete", "metadata")
 
     def test_a_node_that_is_gone_tears_it(self, who: Principal) -> None:
-        alpha, beta, run = both_running(who)
+        alpha, _, run = both_running(who)
         announce(alpha, run, "last.pt")
         deliver(alpha, run, 1, {"last.pt": WEIGHTS})
         collecting.give_up()
@@ -205,7 +150,7 @@ class TestSeveralNodes:
 
     def test_each_node_begins_with_all_files_and_its_own_of_the_same_name(self, who: Principal) -> None:
         alpha, beta, run = both_running(who, limits={"retries": 1})
-        announce(alpha, run, "step-1", sign=Sign.MARKER)
+        announce(alpha, run, "step-1", sign=CheckpointSign.MARKER)
         deliver(alpha, run, 1, {"step-1/own": b"of alpha", "step-1/a": b"a"})
         deliver(beta, run, 1, {"step-1/own": b"of beta", "step-1/b": b"b"})
         Attempt.objects.filter(run=run).update(restores=Checkpoint.objects.get(run=run))
@@ -238,7 +183,7 @@ class TestKeeping:
             save(alpha, run, "good")
         for epoch in range(3):
             with django_capture_on_commit_callbacks(execute=True):
-                save(alpha, run, f"unsure-{epoch}", f"{epoch}".encode(), sign=Sign.NONE)
+                save(alpha, run, f"unsure-{epoch}", f"{epoch}".encode(), sign=CheckpointSign.NONE)
         assert states(run) == {"good": "complete", "unsure-2": "unconfirmed"}
 
     def test_they_are_purged_with_their_run(
@@ -253,85 +198,3 @@ class TestKeeping:
         run_purge.purge_due(lambda _: None)
         assert not Checkpoint.objects.exists()
         assert not blobs.exists(hashlib.sha256(WEIGHTS).hexdigest())
-
-
-class TestContinuing:
-    def test_the_next_attempt_begins_with_the_newest(self, who: Principal) -> None:
-        alpha, run = running(who, limits={"retries": 1})
-        save(alpha, run, "one.pt")
-        save(alpha, run, "two.pt", b"better weights")
-        alpha.finish(run, ended(0, 1))
-        run_actions.launch(run.pk)
-        order = alpha.claim(run, attempt=2)
-        assert order.checkpoint is not None
-        assert [file.path for file in order.checkpoint.files] == ["two.pt"]
-        assert (
-            "goes on from checkpoint 2 (two.pt)"
-            in run.events.get(to_state=RunState.PROVISIONING, attempt=2).message
-        )
-
-    def test_it_waits_for_what_the_last_one_saves(self, who: Principal) -> None:
-        alpha, beta, run = both_running(who, limits={"retries": 1})
-        alpha.tell(run, "uploading", ended(0, 1))
-        beta.finish(run, ended(1))
-        end_attempt(run.pk, 1, Reason.INTERNAL, {"detail": "a test"})
-        run_actions.launch(run.pk)
-        run.refresh_from_db()
-        assert (run.state, run.attempt) == (RunState.QUEUED, 1)
-        assert run.sentence == "Waiting until alpha has ended attempt 1 and saved its files."
-        announce(alpha, run, "last.pt", final=["last.pt"])
-        announce(beta, run, final=[])
-        deliver(alpha, run, 1, {"last.pt": WEIGHTS})
-        alpha.tell(run, "done", ended(0, 1))
-        run_actions.launch(run.pk)
-        run.refresh_from_db()
-        assert run.attempt == 2
-        began_with = Attempt.objects.get(run=run, number=2).restores
-        assert began_with is not None
-        assert began_with.name == "last.pt"
-
-    def test_but_not_for_a_node_that_is_away(self, who: Principal) -> None:
-        alpha, run = running(who, limits={"retries": 1})
-        end_attempt(run.pk, 1, Reason.INTERNAL, {"detail": "a test"})
-        run.refresh_from_db()
-        assert "Waiting until alpha" in restoring.unsaved_sentence(run)
-        Node.objects.filter(pk=alpha.node.pk).update(last_report_at=None)
-        assert restoring.unsaved_sentence(run) == ""
-
-    def test_another_run_begins_with_a_copy_that_outlives_the_first(self, who: Principal) -> None:
-        alpha, run = running(who)
-        save(alpha, run, "last.pt")
-        alpha.finish(run)
-        resumed = run_actions.submit(resumed_spec(run), who, cloned_from=run)
-        copy = Checkpoint.objects.get(run=resumed)
-        assert (copy.attempt, copy.state, copy.origin) == (0, "complete", f"run {run.number}, checkpoint 1")
-        run.refresh_from_db()
-        deletion.delete(run, who.user)
-        run_purge.purge_now(run, who.user)
-        run_purge.purge_due(lambda _: None)
-        run_actions.launch(resumed.pk)
-        order = alpha.claim(resumed)
-        assert order.checkpoint is not None
-        assert [file.path for file in order.checkpoint.files] == ["last.pt"]
-        assert blobs.exists(order.checkpoint.files[0].sha256)
-
-    def test_a_person_may_choose_an_unconfirmed_one(self, who: Principal) -> None:
-        alpha, run = running(who)
-        number = save(alpha, run, "last.pt", sign=Sign.NONE)
-        with pytest.raises(SpecError, match="no complete checkpoint"):
-            run_actions.submit(resumed_spec(run), who)
-        resumed = run_actions.submit(resumed_spec(run, number), who)
-        assert restoring.newest(resumed) is not None
-
-    def test_one_that_is_not_kept_is_refused_with_those_that_are(self, who: Principal) -> None:
-        alpha, run = running(who)
-        save(alpha, run, "last.pt")
-        with pytest.raises(SpecError) as error:
-            run_actions.submit(resumed_spec(run, 7), who)
-        assert error.value.field == "checkpoint.number"
-        assert "it has: 1" in error.value.message
-
-    def test_a_run_of_another_workspace_is_unknown(self, who: Principal) -> None:
-        with pytest.raises(SpecError) as error:
-            queued(who, checkpoint={"resume_from": "0" * 32})
-        assert error.value.field == "checkpoint.resume_from"

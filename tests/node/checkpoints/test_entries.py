@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainhub_launch.checkpoints import Sign
+from trainhub_launch.states import CheckpointSign
 from trainhub_node.checkpoints import entries
 from trainhub_node.checkpoints.entries import Entry, list_entries, read_entry
 from trainhub_node.checkpoints.renames import RenameWatch
@@ -45,20 +45,20 @@ def write(path: Path, text: str = "weights") -> Path:
 class TestSigns:
     def test_a_file_under_its_own_name_has_none(self, place: Path, watch: RenameWatch) -> None:
         write(place / "last.pt")
-        assert listed(place, watch)["last.pt"].sign is Sign.NONE
+        assert listed(place, watch)["last.pt"].sign is CheckpointSign.NONE
 
     def test_a_renamed_file_is_complete(self, place: Path, watch: RenameWatch) -> None:
         write(place / ".new").rename(place / "last.pt")
-        assert listed(place, watch)["last.pt"].sign is Sign.RENAMED
+        assert listed(place, watch)["last.pt"].sign is CheckpointSign.RENAMED
 
     def test_a_file_renamed_from_elsewhere_is_complete(self, place: Path, watch: RenameWatch) -> None:
         write(place.parent / "new").rename(place / "last.pt")
-        assert listed(place, watch)["last.pt"].sign is Sign.RENAMED
+        assert listed(place, watch)["last.pt"].sign is CheckpointSign.RENAMED
 
     def test_not_one_that_is_written_to_afterwards(self, place: Path, watch: RenameWatch) -> None:
         write(place / ".new").rename(place / "last.pt")
         write(place / "last.pt", "more")
-        assert listed(place, watch)["last.pt"].sign is Sign.NONE
+        assert listed(place, watch)["last.pt"].sign is CheckpointSign.NONE
 
     def test_nor_another_file_of_that_name(self, place: Path, watch: RenameWatch) -> None:
         write(place / ".new").rename(place / "last.pt")
@@ -66,14 +66,14 @@ class TestSigns:
         (place / "last.pt").unlink()
         write(place / "last.pt")
         os.utime(place / "last.pt", (0, 0))
-        assert listed(place, watch)["last.pt"].sign is Sign.NONE
+        assert listed(place, watch)["last.pt"].sign is CheckpointSign.NONE
 
     def test_each_rename_counts_anew(self, place: Path, watch: RenameWatch) -> None:
         versions = set()
         for epoch in range(3):
             write(place / ".new", f"epoch {epoch}").rename(place / "last.pt")
             entry = listed(place, watch)["last.pt"]
-            assert entry.sign is Sign.RENAMED
+            assert entry.sign is CheckpointSign.RENAMED
             versions.add(entry.version)
         assert len(versions) == 3
 
@@ -81,7 +81,7 @@ class TestSigns:
         write(place / "tmp-checkpoint-5" / "model" / "weights")
         (place / "tmp-checkpoint-5").rename(place / "checkpoint-5")
         entry = listed(place, watch)["checkpoint-5"]
-        assert (entry.sign, entry.files) == (Sign.RENAMED, ("checkpoint-5/model/weights",))
+        assert (entry.sign, entry.files) == (CheckpointSign.RENAMED, ("checkpoint-5/model/weights",))
 
     def test_a_folder_of_torch_with_its_metadata(self, place: Path) -> None:
         write(place / "step-1" / "__0_0.distcp")
@@ -89,14 +89,14 @@ class TestSigns:
         write(place / "step-2" / "__0_0.distcp")
         write(place / "step-2" / "deeper" / ".metadata")
         assert {name: entry.sign for name, entry in listed(place).items()} == {
-            "step-1": Sign.METADATA,
-            "step-2": Sign.NONE,
+            "step-1": CheckpointSign.METADATA,
+            "step-2": CheckpointSign.NONE,
         }
 
     def test_a_marker(self, place: Path) -> None:
         write(place / "mine" / "weights")
         write(place / "mine" / ".complete", "")
-        assert listed(place)["mine"].sign is Sign.MARKER
+        assert listed(place)["mine"].sign is CheckpointSign.MARKER
 
     def test_what_deepspeed_calls_the_latest(self, place: Path) -> None:
         write(place / "global_step10" / "mp_rank_00_model_states.pt")
@@ -104,16 +104,16 @@ class TestSigns:
         write(place / "latest", "global_step10\n")
         there = listed(place)
         assert set(there) == {"global_step10", "global_step20"}
-        assert there["global_step10"].sign is Sign.LATEST
+        assert there["global_step10"].sign is CheckpointSign.LATEST
         assert there["global_step10"].files == ("global_step10/mp_rank_00_model_states.pt", "latest")
-        assert there["global_step20"].sign is Sign.NONE
+        assert there["global_step20"].sign is CheckpointSign.NONE
 
     def test_deepspeed_in_a_folder_of_its_own(self, place: Path) -> None:
         write(place / "epoch-3" / "global_step10" / "mp_rank_00_model_states.pt")
         write(place / "epoch-3" / "latest", "global_step10")
         write(place / "epoch-4" / "latest", "global_step99")
         there = listed(place)
-        assert (there["epoch-3"].sign, there["epoch-4"].sign) == (Sign.LATEST, Sign.NONE)
+        assert (there["epoch-3"].sign, there["epoch-4"].sign) == (CheckpointSign.LATEST, CheckpointSign.NONE)
 
 
 class TestListing:
@@ -150,7 +150,7 @@ class TestListing:
         assert list_entries(str(tmp_path), "checkpoints", {}) == []
 
     def test_too_many_files_are_said_to_be_wrong(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(entries, "MAX_FILES", 3)
+        monkeypatch.setattr(entries, "MAX_CHECKPOINT_FILES", 3)
         for number in range(5):
             write(place / "many" / str(number))
         assert "more than 3 files" in listed(place)["many"].wrong

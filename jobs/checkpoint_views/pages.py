@@ -7,7 +7,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
 
-from jobs.checkpoints.api import resumed_spec
 from jobs.checkpoints.states import CheckpointState
 from jobs.errors import Conflict
 from jobs.models import Attempt, Checkpoint, Run
@@ -38,8 +37,8 @@ SIGNS = {
 
 def tab_context(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
     """Returns the template context of the tab."""
-    shown = Attempt.objects.filter(run=run, number=attempt)
-    began_with = shown.values_list("restores__number", flat=True).first()
+    attempts = Attempt.objects.filter(run=run, number=attempt)
+    began_with = attempts.values_list("restores__number", flat=True).first()
     rows = [
         (row, WORDS[CheckpointState(row.state)], row.detail or SIGNS.get(row.sign, ""))
         for row in Checkpoint.objects.filter(run=run).order_by("-number")
@@ -68,7 +67,7 @@ def resume(request: WorkspaceRequest, number: int, checkpoint: int) -> HttpRespo
     """Submits the spec of the run again, as a new run that begins with that checkpoint."""
     run = run_numbered(request.principal, number)
     try:
-        spec = resumed_spec(run, checkpoint)
+        spec = run_actions.resumed_spec(run, checkpoint)
         resumed = run_actions.submit(spec, request.principal, cloned_from=run)
     except (Conflict, SpecError) as error:
         messages.error(request, f"Run {number} is not resumed: {error}")
@@ -82,7 +81,7 @@ def clone(request: WorkspaceRequest, number: int, checkpoint: int) -> HttpRespon
     """Opens the review step of the wizard for a new run that begins with that checkpoint."""
     run = run_numbered(request.principal, number)
     try:
-        spec = resumed_spec(run, checkpoint)
+        spec = run_actions.resumed_spec(run, checkpoint)
     except Conflict as error:
         messages.error(request, str(error))
         return redirect("run", number)

@@ -16,7 +16,8 @@ from jobs.checkpoints import collecting
 from jobs.checkpoints.collecting import Announced, DeliveredFile
 from jobs.models import AttemptNode, CheckpointFile
 from jobs.node_api.auth import require_node
-from trainhub_launch.checkpoints import MAX_NAME_LENGTH, Sign
+from trainhub_launch.order import MAX_CHECKPOINT_NAME
+from trainhub_launch.states import CheckpointSign
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread
@@ -52,7 +53,7 @@ async def deliver(request: Request) -> Response:
     files, torn = await _body(request, _delivery)
     try:
         await in_thread(collecting.deliver, part, request.path_params["number"], files, torn)
-    except collecting.Refused as refusal:
+    except collecting.CheckpointRefused as refusal:
         raise Problem(409, "Refused", str(refusal)) from refusal
     return Response(status_code=204)
 
@@ -105,9 +106,9 @@ def _entry(data: Any) -> Announced:
     if not VERSION.match(version):
         raise ValueError("version must be hexadecimal digits")
     return Announced(
-        name=_text(data["name"])[:MAX_NAME_LENGTH],
+        name=_text(data["name"])[:MAX_CHECKPOINT_NAME],
         version=version,
-        sign=Sign(_text(data["sign"])),
+        sign=CheckpointSign(_text(data["sign"])),
         size=min(max(0, int(data["size"])), 2**62),
         wrong=_text(data["wrong"])[:MAX_SENTENCE],
     )
