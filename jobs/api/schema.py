@@ -127,6 +127,16 @@ _SPEC: dict[str, object] = {
                 "retries": {"type": "integer", "minimum": 0, "default": 0},
             },
         },
+        "checkpoint": {
+            "type": "object",
+            "description": "What is kept of the run's checkpoints, and with which one it begins.",
+            "properties": {
+                "keep": {"type": "integer", "minimum": 1, "maximum": 100, "default": 3},
+                "path": {"type": "string", "default": "checkpoints"},
+                "resume_from": {"type": "string", "description": "The id of a run."},
+                "number": COUNT_OR_NULL,
+            },
+        },
         "priority": {
             "type": "integer",
             "minimum": -10,
