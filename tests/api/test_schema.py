@@ -47,12 +47,13 @@ class TestRunSpecSchema:
     SCHEMA: dict[str, Any] = RUN_SPEC["application/json"]
 
     def test_knows_exactly_the_fields_of_a_spec(self) -> None:
-        # Limits are part of a spec only if they are set.
-        limited = {"resources": {"memory": "1GiB", "cpus": 1, "disk": "1GiB"}}
+        # Limits and what differs from the default of checkpoints are part of a spec only if they are set.
+        checkpoint = {"keep": 5, "path": "mine", "resume_from": "0" * 32, "number": 1}
+        limited = {"resources": {"memory": "1GiB", "cpus": 1, "disk": "1GiB"}, "checkpoint": checkpoint}
         source = {"source": {"type": "example", "name": "x"}, "script": "train.py"}
         written = read_spec(source | limited).to_json()
         assert set(self.SCHEMA["properties"]) == set(written)
-        for part in ("resources", "environment", "limits"):
+        for part in ("resources", "environment", "limits", "checkpoint"):
             assert set(self.SCHEMA["properties"][part]["properties"]) == set(written[part])
 
     def test_its_example_is_a_spec(self) -> None:
