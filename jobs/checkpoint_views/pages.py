@@ -11,7 +11,6 @@ from jobs.checkpoints.states import CheckpointState
 from jobs.errors import Conflict
 from jobs.models import Attempt, Checkpoint, Run
 from jobs.scheduling import run_actions
-from jobs.states import FINAL
 from jobs.views.run_lookup import run_numbered
 from jobs.views.tabs import Tab
 from jobs.wizard import drafts
@@ -43,14 +42,11 @@ def tab_context(run: Run, attempt: int, _: HttpRequest) -> dict[str, object]:
         (row, WORDS[CheckpointState(row.state)], row.detail or SIGNS.get(row.sign, ""))
         for row in Checkpoint.objects.filter(run=run).order_by("-number")
     ]
-    checkpoint = read_spec(run.spec).checkpoint
     return {
         "checkpoints": rows,
         "usable": (CheckpointState.COMPLETE, CheckpointState.UNCONFIRMED),
-        "keep": checkpoint.keep,
-        "place": checkpoint.path,
+        "keep": read_spec(run.spec).checkpoint.keep,
         "began_with": began_with,
-        "is_final": run.state in FINAL,
     }
 
 

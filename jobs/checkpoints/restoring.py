@@ -63,7 +63,10 @@ def source_of(spec: RunSpec, workspace: Workspace) -> Checkpoint | None:
         return None
     run = Run.objects.for_workspace(workspace).filter(pk=spec.checkpoint.resume_from).first()
     if run is None:
-        raise SpecError("checkpoint.resume_from", "there is no run with this id in this workspace")
+        raise SpecError(
+            "checkpoint.resume_from",
+            "there is no run with this id in this workspace; leave the field out to begin anew",
+        )
     if spec.checkpoint.number is None:
         checkpoint = newest(run)
         if checkpoint is None:

@@ -39,13 +39,14 @@ REFUSED = 0
 @dataclass
 class _Watched:
     """An attempt with a folder of checkpoints. `announced`: name -> version that the hub took, or that was
-    there before the ranks started. `delivering`: numbers that wait for a thread or have one; `delivered`:
-    those that this agent has delivered."""
+    there before the ranks started. `is_alone`: it is the run's only node. `delivering`: numbers that wait for
+    a thread or have one; `delivered`: those that this agent has delivered."""
 
     folder: RunDir
     place: str
     renames: RenameWatch
     announced: dict[str, str]
+    is_alone: bool
     delivering: set[int] = field(default_factory=set)
     delivered: set[int] = field(default_factory=set)
     # One scan at a time: the thread of the collector, and the one that finishes the attempt.
@@ -88,7 +89,8 @@ class CheckpointCollector(threading.Thread):
                 try:
                     self._look(folder)
                 except HubError as error:
-                    log.info("Checkpoints of run %s are announced later: %s", folder.run, error)
+                    # The next look announces them again, and the uplink logs that the hub is away.
+                    log.debug("Checkpoints of run %s are announced later: %s", folder.run, error)
                 except Exception:
                     log.exception("Checkpoints of run %s, attempt %d", folder.run, folder.attempt)
 
@@ -146,6 +148,8 @@ class CheckpointCollector(threading.Thread):
             with watched.lock:
                 entries = watched.entries()
                 news = watched.news(entries)
+            if watched.is_alone and not entries:
+                return {}  # no other node waits for the word that there is nothing
             try:
                 return self._announce(watched, news, names=[entry.name for entry in entries])
             except RequestRejected as error:
@@ -220,12 +224,14 @@ class CheckpointCollector(threading.Thread):
         with self._lock:
             watched = self._watched.get(folder.key)
             if watched is None:
-                data = (records.read(folder.order) or {}).get("checkpoint")
-                if not data:
+                order = records.read(folder.order) or {}
+                if not order.get("checkpoint"):
                     return None
-                place = CheckpointOrder.from_json(data).folder
+                place = CheckpointOrder.from_json(order["checkpoint"]).folder
                 announced = (records.read(folder.checkpoints) or {}).get("announced", {})
-                watched = _Watched(folder, place, RenameWatch(folder.work, place), dict(announced))
+                watched = _Watched(
+                    folder, place, RenameWatch(folder.work, place), dict(announced), order["go"]
+                )
                 self._watched[folder.key] = watched
             return watched
 
