@@ -16,6 +16,7 @@ from typing import Any
 
 import msgpack
 
+from tests.node.checkpoints.at_hub import CheckpointsAtHub
 from trainhub_launch.machine import Heartbeat
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.report import Ack, AttemptFact, Report, StopOrder
@@ -71,6 +72,8 @@ class FakeHub:
         self.samples: list[Block] = []
         self.buckets: list[Block] = []
         self.events: list[GpuEvent] = []
+        self.checkpoints = CheckpointsAtHub()
+        self.wanted: dict[Key, tuple[tuple[int, str], ...]] = {}
         self._server = _Server((address, 0), _Handler)
         self._server.hub = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
@@ -138,11 +141,7 @@ class FakeHub:
         key = requests["run"], requests["attempt"]
         self.claims.append(requests)
         if key not in self.orders or self.nonces.setdefault(key, requests["nonce"]) != requests["nonce"]:
-            return 409, {
-                "title": "Conflict",
-                "status": 409,
-                "detail": "This attempt is not placed on this node.",
-            }
+            return 409, {"title": "Conflict", "status": 409, "detail": "It is not placed on this node."}
         self.offered.discard(key)
         if self.orders[key].go or not self.is_ready(key):
             text = json.dumps(self.orders[key].to_json())
@@ -190,6 +189,7 @@ class FakeHub:
             settled=tuple(self.settled & living),
             interval_s=self.interval_s,
             is_watched=self.is_watched,
+            checkpoints=tuple((*key, *item) for key, items in self.wanted.items() for item in items),
             buckets_until=max((block.end for block in report.buckets), default=0) if self.confirms else 0,
             events_until=max((event.serial for event in report.events), default=0) if self.confirms else 0,
         )
@@ -219,6 +219,8 @@ class _Handler(BaseHTTPRequestHandler):
             if self.path == "/api/v1/node/claim/":
                 status, answer = self.hub.claim(json.loads(body))
                 self._answer(status, json.dumps(answer).encode())
+            elif self.path.startswith("/api/v1/node/checkpoints/"):
+                self._answer(*self.hub.checkpoints.answer(self.path, body))
             elif self.path == "/api/v1/node/secrets/":
                 status, answer = self.hub.give_secrets(json.loads(body))
                 self._answer(status, json.dumps(answer).encode())

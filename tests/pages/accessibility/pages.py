@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-RUN_TABS = ("", "logs/", "gpus/", "members/", "plan/", "outputs/", "events/", "packages/", "spec/")
+RUN_TABS = (
+    "",
+    "logs/",
+    "gpus/",
+    "members/",
+    "plan/",
+    "checkpoints/",
+    "outputs/",
+    "events/",
+    "packages/",
+    "spec/",
+)
 PAGES = (
     "/",
     "/runs/",

@@ -23,7 +23,11 @@ from tests.tracking.events.files import NAME, curve, event_file, new
 
 TOO_HOT_CELSIUS = 95
 TRAINS = r"""
-import json, pathlib, time
+import json, os, pathlib, time
+checkpoints = pathlib.Path(os.environ["TRAINHUB_CHECKPOINT_DIR"])
+(checkpoints / "unsure.pt").write_bytes(b"weights")
+(checkpoints / ".new").write_bytes(b"weights")
+(checkpoints / ".new").rename(checkpoints / "epoch-1.pt")
 for step in range(30):
     print(f"step {step} \x1b[32mloss={1 / (step + 1):.3f}\x1b[0m", flush=True)
 print("\x1b[33mwarning: no validation data\x1b[0m", flush=True)

@@ -1,0 +1,184 @@
+"""What an agent delivers of the checkpoints of its runs, and with which ones a run begins."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.node.builders import order, process, script
+from tests.node.hub import FakeHub, Key
+from trainhub_launch.errors import WireError
+from trainhub_launch.order import CheckpointOrder, NodeOrder, OrderedFile
+from trainhub_node.agent import Agent
+from trainhub_node.checkpoints import collector
+from trainhub_node.intake import orders
+from trainhub_node.launch import unpack
+
+SAVE = """
+import os, pathlib, time
+folder = pathlib.Path('checkpoints')
+def save(name, data):
+    (folder / '.new').write_bytes(data)
+    (folder / '.new').rename(folder / name)
+def until(name):
+    while not os.path.exists(name): time.sleep(0.01)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "SCAN_S", 0.1)
+
+
+def saving(hub: FakeHub, code: str, **checkpoint: object) -> NodeOrder:
+    return replace(script(hub, SAVE + code), checkpoint=CheckpointOrder("checkpoints", **checkpoint))  # type: ignore[arg-type]
+
+
+def work_of(agent: Agent, key: Key) -> Path:
+    return agent.settings.attempts / f"{key[0]}-{key[1]}" / "work"
+
+
+def bytes_of(hub: FakeHub, number: int) -> dict[str, bytes]:
+    return {file["path"]: hub.blobs[file["sha256"]] for file in hub.checkpoints.parts[number]["files"]}
+
+
+def test_is_delivered_while_the_run_runs(hub: FakeHub, agent: Agent) -> None:
+    key = hub.give(saving(hub, "save('last.pt', b'weights')\nuntil('go')"))
+    hub.wait(lambda: 1 in hub.checkpoints.parts)
+    assert bytes_of(hub, 1) == {"last.pt": b"weights"}
+    assert hub.checkpoints.signs() == {"last.pt": "renamed"}
+    assert hub.facts[key].phase == "running"
+    (work_of(agent, key) / "go").touch()
+    hub.wait_done(key)
+    assert list(hub.checkpoints.parts) == [1]
+
+
+def test_what_is_saved_last_is_delivered_before_the_attempt_is_done(hub: FakeHub, agent: Agent) -> None:
+    key = hub.give(
+        saving(hub, "save('one.pt', b'1')\nsave('two.pt', b'2')\n(folder / 'three.pt').write_bytes(b'3')")
+    )
+    hub.wait_done(key)
+    names = {hub.checkpoints.names[number]: bytes_of(hub, number) for number in hub.checkpoints.parts}
+    assert names["two.pt"] == {"two.pt": b"2"}
+    assert hub.checkpoints.signs()["three.pt"] == ""
+    assert hub.checkpoints.announcements[-1]["names"] == ["one.pt", "two.pt", "three.pt"]
+
+
+def test_a_run_that_saves_none_says_nothing(hub: FakeHub, agent: Agent) -> None:
+    hub.wait_done(hub.give(saving(hub, "print('hello')")))
+    assert hub.checkpoints.announcements == []
+
+
+def test_a_file_that_changes_while_it_is_saved_is_torn(
+    hub: FakeHub, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = hub.give(saving(hub, "save('last.pt', b'weights')\nuntil('go')"))
+    hub.wait(lambda: key in hub.facts and (work_of(agent, key) / "checkpoints" / "last.pt").exists())
+    hub.wait(lambda: 1 in hub.checkpoints.parts)
+    path = work_of(agent, key) / "checkpoints" / "last.pt"
+    original = hub.store
+
+    def store(data: bytes) -> str:
+        # While the hub takes the bytes, the script goes on writing.
+        with path.open("ab") as file:
+            file.write(b"!")
+        return original(data)
+
+    monkeypatch.setattr(hub, "store", store)
+    (path.parent / ".new").write_bytes(b"better weights")
+    (path.parent / ".new").rename(path)
+    hub.wait(lambda: 2 in hub.checkpoints.parts)
+    assert hub.checkpoints.parts[2]["files"] == []
+    assert "was changed while it was being saved" in hub.checkpoints.parts[2]["torn"]
+    monkeypatch.undo()
+    (work_of(agent, key) / "go").touch()
+    hub.wait_done(key)
+
+
+def test_the_part_of_another_nodes_checkpoint_is_delivered_when_the_hub_asks(
+    hub: FakeHub, agent: Agent
+) -> None:
+    key = hub.give(
+        saving(hub, "(folder / 'step-1').mkdir()\n(folder / 'step-1/own').write_text('x')\nuntil('go')")
+    )
+    own = work_of(agent, key) / "checkpoints" / "step-1" / "own"
+    hub.wait(own.exists)
+    hub.wanted[key] = ((7, "step-1"), (8, "unknown"))
+    hub.wait(lambda: {7, 8} <= set(hub.checkpoints.parts))
+    assert bytes_of(hub, 7) == {"step-1/own": b"x"}
+    assert hub.checkpoints.parts[8] == {"files": []}
+    (work_of(agent, key) / "go").touch()
+    hub.wait_done(key)
+
+
+def test_a_hub_that_is_away_gets_it_later(hub: FakeHub, agent: Agent) -> None:
+    key = hub.give(saving(hub, "print('up', flush=True)\nuntil('go')\nsave('last.pt', b'weights')"))
+    hub.wait_log(key, b"up")
+    hub.available = False
+    (work_of(agent, key) / "go").touch()
+    refused = hub.refused
+    hub.wait(lambda: hub.refused > refused + 4)
+    hub.available = True
+    hub.wait_done(key)
+    assert bytes_of(hub, 1) == {"last.pt": b"weights"}
+
+
+def test_a_run_begins_with_the_files_of_its_order(hub: FakeHub, agent: Agent) -> None:
+    files = {"step-1/.metadata": b"all", "step-1/shard": b"shard", "same": b"shard"}
+    ordered = tuple(OrderedFile(path, len(data), hub.store(data)) for path, data in files.items())
+    code = "print(sorted((str(p), p.read_text()) for p in folder.rglob('*') if p.is_file()), flush=True)"
+    key = hub.give(saving(hub, code, files=ordered))
+    hub.wait_done(key)
+    expected = sorted((f"checkpoints/{path}", data.decode()) for path, data in files.items())
+    assert hub.log(key).decode().strip() == str(expected)
+    # They are no news to the hub.
+    assert [entry for body in hub.checkpoints.announcements for entry in body["entries"]] == []
+    assert not (work_of(agent, key).parent / "restored").exists()
+
+
+def test_what_the_source_brought_under_a_name_gives_way(hub: FakeHub, agent: Agent) -> None:
+    ordered = OrderedFile("last.pt", 3, hub.store(b"new"))
+    source = {"train.py": "print(open('checkpoints/last.pt').read())", "checkpoints/last.pt/old": "old"}
+    value = order(hub, source, process(0, ("python", "train.py")))
+    key = hub.give(replace(value, checkpoint=CheckpointOrder("checkpoints", (ordered,))))
+    hub.wait_done(key)
+    assert hub.log(key) == b"new\n"
+
+
+def test_a_file_that_the_hub_no_longer_has_fails_the_attempt(hub: FakeHub, agent: Agent) -> None:
+    missing = OrderedFile("last.pt", 3, hashlib.sha256(b"gone").hexdigest())
+    key = hub.give(saving(hub, "print('never')", files=(missing,)))
+    assert hub.wait_done(key).error != ""
+
+
+def test_a_folder_of_the_scripts_own_is_made_and_watched(hub: FakeHub, agent: Agent) -> None:
+    code = "folder = pathlib.Path('lightning_logs/v0')\nsave('a.ckpt', b'a')"
+    value = replace(script(hub, SAVE + code), checkpoint=CheckpointOrder("lightning_logs/v0"))
+    key = hub.give(value)
+    hub.wait_done(key)
+    assert bytes_of(hub, 1) == {"a.ckpt": b"a"}
+
+
+@pytest.mark.parametrize("path", ["../a", "/etc/passwd", "a//b", "a/../b", "a\0b", ""])
+def test_an_order_that_leads_out_is_refused(hub: FakeHub, path: str) -> None:
+    good = script(hub, "")
+    for checkpoint in (CheckpointOrder(path), CheckpointOrder("c", (OrderedFile(path, 1, "0" * 64),))):
+        bad = replace(good, checkpoint=checkpoint)
+        with pytest.raises(WireError, match="no path below a folder"):
+            orders.parse(bad.to_json(), bad.run, 1)
+
+
+def test_unpacking_that_fails_leaves_nothing(tmp_path: Path, hub: FakeHub) -> None:
+    sha256 = script(hub, "print()").snapshot
+    archive = tmp_path / "source.zip"
+    archive.write_bytes(hub.blobs[sha256])
+
+    def fail(_: Path) -> None:
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        unpack.unpack_snapshot(archive, tmp_path / "work", None, add=fail)
+    assert [path.name for path in tmp_path.iterdir()] == ["source.zip"]
