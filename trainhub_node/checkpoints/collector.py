@@ -30,6 +30,8 @@ SCAN_S = 2.0
 # An entry without a sign is announced after so long a time without a change.
 QUIET_S = 30.0
 RETRY_S = 1.0
+# For so long what the ranks have saved last is announced again and again, while the hub has no number for it.
+FINISH_S = 120.0
 # Threads of the agent that upload take the processor from no rank.
 NICENESS = 10
 # The number of what the hub does not keep, though it was announced.
@@ -119,13 +121,18 @@ class CheckpointCollector(threading.Thread):
         watched = self._watch(folder)
         if watched is None:
             return
-        numbers = self._until_answered(watched)
-        for name, number in numbers.items():
-            if watched.take(number):
-                self._deliver(watched, number, name)
-        while not self._closing.is_set() and watched.delivering:
-            # What the collector's own threads have begun.
-            time.sleep(0.05)
+        until = time.monotonic() + FINISH_S
+        while True:
+            for name, number in self._until_answered(watched).items():
+                if watched.take(number):
+                    self._deliver(watched, number, name)
+            while not self._closing.is_set() and watched.delivering:
+                # What the collector's own threads have begun.
+                time.sleep(0.05)
+            # The hub takes an entry only once it has, or has given up, an earlier version of it.
+            if not _newest(watched.news(watched.entries())) or time.monotonic() > until:
+                return
+            self._closing.wait(RETRY_S)
 
     def _look(self, folder: RunDir) -> None:
         record = attempt_list.read_state(folder)

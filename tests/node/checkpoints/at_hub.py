@@ -18,6 +18,7 @@ class CheckpointsAtHub:
         self.announcements: list[dict[str, Any]] = []
         self.parts: dict[int, dict[str, Any]] = {}
         self.names: dict[int, str] = {}
+        self.is_busy = False
         self._numbers: dict[tuple[str, str], int] = {}
 
     def answer(self, path: str, body: bytes) -> tuple[int, bytes]:
@@ -28,7 +29,7 @@ class CheckpointsAtHub:
             self.parts[int(match[3])] = data
             return 204, b""
         self.announcements.append(data)
-        numbers = {entry["name"]: self._number(entry) for entry in data["entries"]}
+        numbers = {} if self.is_busy else {entry["name"]: self._number(entry) for entry in data["entries"]}
         return 200, json.dumps({"numbers": numbers}).encode()
 
     def _number(self, entry: dict[str, Any]) -> int:

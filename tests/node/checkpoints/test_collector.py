@@ -67,6 +67,16 @@ def test_what_is_saved_last_is_delivered_before_the_attempt_is_done(hub: FakeHub
     assert hub.checkpoints.announcements[-1]["names"] == ["one.pt", "two.pt", "three.pt"]
 
 
+def test_what_the_hub_takes_later_is_announced_again(hub: FakeHub, agent: Agent) -> None:
+    hub.checkpoints.is_busy = True
+    key = hub.give(saving(hub, "save('last.pt', b'weights')"))
+    hub.wait(lambda: len([body for body in hub.checkpoints.announcements if "names" in body]) > 1)
+    assert hub.facts[key].phase == "uploading"
+    hub.checkpoints.is_busy = False
+    hub.wait_done(key)
+    assert bytes_of(hub, 1) == {"last.pt": b"weights"}
+
+
 def test_a_run_that_saves_none_says_nothing(hub: FakeHub, agent: Agent) -> None:
     hub.wait_done(hub.give(saving(hub, "print('hello')")))
     assert hub.checkpoints.announcements == []
