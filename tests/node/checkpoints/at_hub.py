@@ -12,7 +12,7 @@ ADDRESS = re.compile(r"/api/v1/node/checkpoints/([0-9a-f]{32})/(\d+)/(?:(\d+)/)?
 
 class CheckpointsAtHub:
     """`announcements`: all bodies; `parts`: number -> the part that was delivered; `names`: number ->
-    name."""
+    name. `is_busy`: it takes nothing yet."""
 
     def __init__(self) -> None:
         self.announcements: list[dict[str, Any]] = []
