@@ -87,6 +87,7 @@ def _sources(environment: str) -> Iterator[str]:
 
 
 def _fork(mode: str, sources: list[str], store: str) -> int:
+    parent = os.getpid()
     pid = os.fork()
     if pid:
         return pid
@@ -94,6 +95,8 @@ def _fork(mode: str, sources: list[str], store: str) -> int:
     try:
         # If its parent is killed, so is this.
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)  # killed before that
         # A module can be made so that compiling it takes for ever, or all memory.
         resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
