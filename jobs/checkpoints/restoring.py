@@ -9,7 +9,8 @@ from django.utils import timezone
 from clusters.node_reports import heartbeat
 from clusters.states import NodeStatus
 from jobs.checkpoints.states import CheckpointState
-from jobs.models import Attempt, AttemptNode, Checkpoint, CheckpointFile, Run
+from jobs.models import Attempt, AttemptNode, Checkpoint, CheckpointFile, Member, Run
+from jobs.states import MemberState
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import CheckpointOrder, OrderedFile
 from trainhub_launch.spec import RunSpec
@@ -51,10 +52,16 @@ def unsaved_sentence(run: Run) -> str:
     if last is None or last.ended_at is None or last.ended_at < now - PATIENCE:
         return ""
     unsettled = AttemptNode.objects.select_related("node").filter(attempt=last, settled_at=None)
-    for part in unsettled.exclude(claimed_at=None).exclude(phase=Phase.DONE):
-        if heartbeat.status(part.node, now) is NodeStatus.READY:
-            return f"Waiting until {part.node.name} has ended attempt {run.attempt} and saved its files."
-    return ""
+    parts = list(unsettled.exclude(claimed_at=None).exclude(phase=Phase.DONE))
+    # Without the part of a node that is lost, nothing that the others still save becomes complete.
+    is_lost = Member.objects.filter(attempt=last, state=MemberState.LOST).exists()
+    if (
+        not parts
+        or is_lost
+        or any(heartbeat.status(part.node, now) is not NodeStatus.READY for part in parts)
+    ):
+        return ""
+    return f"Waiting until {parts[0].node.name} has ended attempt {run.attempt} and saved its files."
 
 
 def source_of(spec: RunSpec, workspace: Workspace) -> Checkpoint | None:
