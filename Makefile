@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo test coverage test-quick test-cgroup2 test-curated lint bench fuzz lock audit sbom
+.PHONY: up demo test coverage test-quick test-cgroup2 test-postgresql test-curated lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 
 up: .venv/ready
@@ -27,6 +27,11 @@ IN_MACHINE = PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(PY) -B -m pytest -v -c .ci/virtu
 test-cgroup2: .venv/ready-dev
 	@.ci/virtual-machine --seconds 3600 env $(IN_MACHINE) $(or $(PYTEST),tests/node/test_cgroup_place.py tests/node/supervisor/test_limits.py)
 	@$(if $(PYTEST),,.ci/virtual-machine --systemd --seconds 3600 env $(IN_MACHINE) tests/node/test_systemd_unit.py)
+
+# All unit tests on PostgreSQL, a quarter of an hour. `make test` runs those there in which the database matters most.
+test-postgresql: .venv/ready-dev
+	@.ci/system-packages
+	@TRAINHUB_TEST_POSTGRESQL=all exec $(PY) -m pytest -q -n 2 --dist loadfile tests/platform/test_postgresql.py tests/platform/test_postgresql_rest.py tests/platform/test_postgresql_attacks.py $(PYTEST)
 
 # Every curated environment: GBs to download, and Horovod to compile. `make test` leaves most of them out.
 test-curated: .venv/ready-dev

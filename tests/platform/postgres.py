@@ -14,6 +14,8 @@ import pytest
 
 from tests.hub import PROJECT, eventually, free_port
 
+# Whether all unit tests run there, or those that depend on the database most.
+IS_WHOLE = os.environ.get("TRAINHUB_TEST_POSTGRESQL") == "all"
 MARKED = "not slow and not mpi and not frameworks and not browser and not gpu"
 
 
@@ -64,8 +66,10 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         shutil.rmtree(folder)
 
 
-def check_areas(postgresql: str, *areas: str) -> None:
-    """The unit tests of these folders of tests/ hold on that server too."""
+def check_areas(postgresql: str, *areas: str, whole: tuple[str, ...] = ()) -> None:
+    """The unit tests of these folders of tests/ hold on that server too; those of `whole` instead, if all
+    are asked for."""
+    areas = (whole if IS_WHOLE else areas) or areas
     folders = [f"tests/{name}" for name in areas if (PROJECT / "tests" / name).is_dir()]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", MARKED, *folders]
     env = {**os.environ, "TRAINHUB_TEST_DATABASE_URL": postgresql}

@@ -1,4 +1,5 @@
-"""The same code on PostgreSQL: the unit tests run again there, and the whole stack starts on it."""
+"""The same code on PostgreSQL: the unit tests in which the database matters most run again there, all of them
+in `make test-postgresql`, and the whole stack starts on it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_runs_and_their_life_hold_on_postgresql_too(postgresql: str) -> None:  # noqa: F811
-    check_areas(postgresql, "jobs")
+    check_areas(postgresql, "jobs/scheduling", "jobs/retention", "jobs/checkpoints", whole=("jobs",))
 
 
 def test_the_whole_stack_runs_on_postgresql(postgresql: str, tmp_path: Path) -> None:  # noqa: F811

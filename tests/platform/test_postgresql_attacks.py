@@ -1,6 +1,6 @@
 """What attackers try against the hub is refused on PostgreSQL too: those quick tests of `tests/attacks` in
-which the database matters. Those of stored bytes only look their rows up, and who may call a route is
-decided without it."""
+which the database matters most, and more in `make test-postgresql`. Those of stored bytes only look their
+rows up."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ pytestmark = [pytest.mark.slow, pytest.mark.attacks]
 
 
 def test_attacks_fail_on_postgresql_too(postgresql: str) -> None:  # noqa: F811
-    check_areas(postgresql, *(f"attacks/{name}" for name in ("parsers", "people")))
+    check_areas(postgresql, "attacks/parsers", whole=("attacks/parsers", "attacks/people", "attacks/access"))

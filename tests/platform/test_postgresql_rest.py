@@ -11,7 +11,16 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    "areas", [("workspaces", "clusters", "api"), ("tracking", "mlflow", "registry")], ids="-".join
+    ("areas", "whole"),
+    [
+        (("api",), ("workspaces", "clusters", "api")),
+        (("tracking/search", "tracking/history"), ("tracking", "mlflow", "registry")),
+    ],
+    ids=("api", "tracking"),
 )
-def test_they_hold_on_postgresql_too(postgresql: str, areas: tuple[str, ...]) -> None:  # noqa: F811
-    check_areas(postgresql, *areas)
+def test_they_hold_on_postgresql_too(
+    postgresql: str,  # noqa: F811
+    areas: tuple[str, ...],
+    whole: tuple[str, ...],
+) -> None:
+    check_areas(postgresql, *areas, whole=whole)
