@@ -82,8 +82,9 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
         "launch:work_dir": gang.folder.work,
         "launch:node_dir": sites,
     }
-    if checkpoint := gang.order.get("checkpoint"):
-        values["launch:checkpoint_dir"] = f"{gang.folder.work}/{checkpoint['folder']}"
+    # An order that says nothing of checkpoints still has a plan with the folder of them.
+    place = (gang.order.get("checkpoint") or {"folder": "checkpoints"})["folder"]
+    values["launch:checkpoint_dir"] = f"{gang.folder.work}/{place}"
     account, isolation = gang.terms["account"], gang.terms.get("isolation")
     image = gang.image_variables
     env = base_environment(account) if image is None else _image_environment(gang, image)

@@ -71,7 +71,7 @@ class TestExamples:
         text = (example("digits-ddp").folder / "train.py").read_text()
         found = findings(who, text.replace("import torch\n", "import torch\nimport timm\n", 1), PYTORCH)
         assert messages(found) == [
-            f"train.py (line 20) imports timm, which {PYTORCH} lacks; make a version of it with timm"
+            f"train.py (line 23) imports timm, which {PYTORCH} lacks; make a version of it with timm"
         ]
         assert (found[0].level, found[0].action) == ("warning", "Add timm")
         page = client_of(who.user).get(found[0].link).content.decode()

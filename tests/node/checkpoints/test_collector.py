@@ -33,8 +33,8 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "SCAN_S", 0.1)
 
 
-def saving(hub: FakeHub, code: str, **checkpoint: object) -> NodeOrder:
-    return replace(script(hub, SAVE + code), checkpoint=CheckpointOrder("checkpoints", **checkpoint))  # type: ignore[arg-type]
+def saving(hub: FakeHub, code: str, *, files: tuple[OrderedFile, ...] = ()) -> NodeOrder:
+    return replace(script(hub, SAVE + code), checkpoint=CheckpointOrder("checkpoints", files))
 
 
 def work_of(agent: Agent, key: Key) -> Path:

@@ -16,6 +16,7 @@ import pytest
 from tests.node.builders import order, process, script
 from tests.node.hub import FakeHub, Key
 from tests.node.test_range import range_settings
+from trainhub_launch.order import CheckpointOrder
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import StopReason
@@ -120,11 +121,17 @@ def test_a_stop_without_a_grace_has_none(hub: FakeHub, agent: Agent) -> None:
 def test_the_example_in_the_documents_saves_its_work(hub: FakeHub, agent: Agent) -> None:
     _, _, text = DOCUMENT.read_text().partition("### The files that announce a stop")
     example = text.partition("```python\n")[2].partition("```")[0]
-    key = hub.give(script(hub, example.replace("for step", "print('up', flush=True)\nfor step")))
+    text = example.replace("for step", "print('up', flush=True)\nfor step")
+    value = order(
+        hub, {"train.py": text}, process(0, ("python", "train.py"), TRAINHUB_CHECKPOINT_DIR="checkpoints")
+    )
+    key = hub.give(replace(value, checkpoint=CheckpointOrder("checkpoints")))
     hub.wait_log(key, b"up")
     preempt(hub, key)
     assert hub.wait_done(key).members[0].exit_code == 0, hub.log(key)
-    assert hub.output(key, "checkpoint.txt").isdigit()
+    (part,) = hub.checkpoints.parts.values()
+    assert [file["path"] for file in part["files"]] == ["step.txt"]
+    assert hub.blobs[part["files"][0]["sha256"]].isdigit()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can run ranks as another account")
