@@ -203,7 +203,7 @@ def _read_checkpoint(part: Fields) -> Checkpoints:
         keep=part.integer("keep", Checkpoints().keep, least=1, most=MOST_CHECKPOINTS),
         path=path,
         resume_from=resume_from,
-        number=part.optional_integer("number", least=0, most=2**31 - 1),
+        number=part.optional_integer("number", least=1, most=2**31 - 1),
     )
     part.finish()
     if out.number is not None and not out.resume_from:

@@ -279,7 +279,7 @@ class CheckpointSerializer(serializers.ModelSerializer[Checkpoint]):
 class ResumeSerializer(serializers.Serializer[object]):
     checkpoint = serializers.IntegerField(
         required=False,
-        min_value=0,
+        min_value=1,
         help_text="The number of one; by default the newest complete one.",
     )
 

@@ -39,13 +39,15 @@ def put_in_place(folder: RunDir, order: CheckpointOrder, work: Path, account: Ac
     `download` has fetched. Records what is in it: that is no news to the hub."""
     place = work / order.folder
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # What the source brought under these names gives way, whether it is a file or a folder.
+    for name in {PurePosixPath(file.path).parts[0] for file in order.files}:
+        existing = place / name
+        if existing.is_dir():
+            removal.remove_tree(str(existing))
+        existing.unlink(missing_ok=True)
     for file in order.files:
         target = place.joinpath(*PurePosixPath(file.path).parts)
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # What the source brought under this name gives way.
-        if target.is_dir():
-            removal.remove_tree(str(target))
-        target.unlink(missing_ok=True)
         # Copied and not moved: two paths may have the same content, and a step that fails is repeated.
         shutil.copyfile(Path(folder.restored) / file.sha256, target)
         if account is not None:

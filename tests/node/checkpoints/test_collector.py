@@ -158,6 +158,15 @@ def test_what_the_source_brought_under_a_name_gives_way(hub: FakeHub, agent: Age
     assert hub.log(key) == b"new\n"
 
 
+def test_a_file_of_the_source_gives_way_to_a_folder(hub: FakeHub, agent: Agent) -> None:
+    ordered = OrderedFile("step-1/shard", 3, hub.store(b"new"))
+    source = {"train.py": "print(open('checkpoints/step-1/shard').read())", "checkpoints/step-1": "old"}
+    value = order(hub, source, process(0, ("python", "train.py")))
+    key = hub.give(replace(value, checkpoint=CheckpointOrder("checkpoints", (ordered,))))
+    hub.wait_done(key)
+    assert hub.log(key) == b"new\n"
+
+
 def test_a_file_that_the_hub_no_longer_has_fails_the_attempt(hub: FakeHub, agent: Agent) -> None:
     missing = OrderedFile("last.pt", 3, hashlib.sha256(b"gone").hexdigest())
     key = hub.give(saving(hub, "print('never')", files=(missing,)))
