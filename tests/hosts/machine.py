@@ -42,6 +42,7 @@ class Machine:
         self.address = bridge.address(number)
         self.link = bridge.link(number)
         self.folder = folder
+        self._core = str(number % (os.cpu_count() or 1))
         self._visible = visible
         self._outer: subprocess.Popen[bytes] | None = None
         self.init = 0
@@ -97,8 +98,9 @@ class Machine:
         return self._outer is not None and self._outer.poll() is None
 
     def inside(self, *command: str) -> list[str]:
-        """The argv that runs `command` on this machine."""
-        return ["nsenter", "-t", str(self.init), "-a", "--", *command]
+        """The argv that runs `command` on this machine, on the one core that it has of this computer: ranks
+        of several machines with a thread per core of it would spend most of their time waiting."""
+        return ["taskset", "-c", self._core, "nsenter", "-t", str(self.init), "-a", "--", *command]
 
     def run(
         self, *command: str, check: bool = True, timeout: float = 120, env: Mapping[str, str] | None = None
