@@ -8,6 +8,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from clusters.enrolment import node_tokens
+from tests.platform.original_migrations import original_executor
 
 BEFORE = [("jobs", "0014_preempted_by_runs")]
 AFTER = [("jobs", "0015_own_prepared_environments")]
@@ -15,7 +16,7 @@ AFTER = [("jobs", "0015_own_prepared_environments")]
 
 @pytest.mark.django_db(transaction=True)
 def test_existing_rows_are_kept_but_for_curated_environments_without_a_lock() -> None:
-    executor = MigrationExecutor(connection)
+    executor = original_executor(connection)
     executor.migrate(BEFORE)
     try:
         old = executor.loader.project_state(BEFORE).apps.get_model("jobs", "PreparedEnvironment")
