@@ -2,6 +2,8 @@
 PY := .venv/bin/python
 .PHONY: up demo test coverage test-quick test-cgroup2 test-postgresql test-curated lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
+# Where it is set, every process of the tests would translate a thousand files of tests again.
+export PYTHONDONTWRITEBYTECODE :=
 
 up: .venv/ready
 	@exec $(PY) manage.py up

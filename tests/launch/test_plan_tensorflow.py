@@ -10,7 +10,7 @@ from trainhub_launch.errors import SpecError
 from trainhub_launch.plan import LaunchPlan, PlannedProcess
 from trainhub_launch.planner import plan
 from trainhub_launch.scheduler.placement import PlacedNode, Placement
-from trainhub_launch.spec import Resources
+from trainhub_launch.spec import Resources, Variable
 
 
 def config(process: PlannedProcess) -> dict[str, Any]:
@@ -31,6 +31,19 @@ class TestEnvironment:
             assert set(process.env) == ALWAYS | CPU | {"TF_CONFIG"}
         for process in make_dealt(2, 0, 2, gpus=1).processes:
             assert set(process.env) == ALWAYS | SEVERAL_NODES | {"TF_CONFIG"}
+
+    @pytest.mark.parametrize(("cores", "threads"), [(1, "4"), (32, "32")])
+    def test_parameter_servers_get_a_thread_for_each_waiting_task(self, cores: int, threads: str) -> None:
+        spec = make_spec(tensorflow(3, 1), resources=Resources(node_count=1))
+        for process in make_plan(spec, make_placement(cores=cores)).processes:
+            assert process.env["TF_NUM_INTEROP_THREADS"] == threads
+        own = make_spec(
+            tensorflow(3, 1),
+            resources=Resources(node_count=1),
+            environment_variables={"TF_NUM_INTEROP_THREADS": Variable(value="9")},
+        )
+        for process in make_plan(own, make_placement(cores=cores)).processes:
+            assert process.env["TF_NUM_INTEROP_THREADS"] == "9"
 
     def test_keras_is_left_to_the_user(self) -> None:
         assert all("TF_USE_LEGACY_KERAS" not in process.env for process in make_dealt(2, 0, 2).processes)

@@ -43,6 +43,6 @@ def turn_to() -> None:
     # The demo's runs are its own, and its machines are simulated.
     os.environ["RUN_AS"] = "root" if os.geteuid() == 0 else ""
     os.environ["DATA_DIR"] = str(env.folder("DEMO_DIR", BASE_DIR / "data-demo"))
-    # The past of the demo is trained with small matrices. Several threads spend most of their time waiting for
-    # each other: on a busy machine they took twenty times as much CPU time as one.
+    # The past of the demo is trained with small matrices. Several threads would mostly wait for each other:
+    # on a busy machine they took twenty times as much CPU time as one.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trainhub_launch.frameworks.framework import ConfigurationFormat, Framework
+from trainhub_launch.frameworks.framework import ConfigurationFormat, Framework, VariableRules
 from trainhub_launch.frameworks.tensorflow import configuration
 from trainhub_launch.frameworks.tensorflow.card import CARD
 from trainhub_launch.frameworks.tensorflow.findings import findings
-from trainhub_launch.frameworks.tensorflow.planner import demand, plan
+from trainhub_launch.frameworks.tensorflow.planner import INTER_OP_THREADS, demand, plan
 
 FRAMEWORK = Framework(
     name="tensorflow",
@@ -16,5 +16,6 @@ FRAMEWORK = Framework(
     planner=plan,
     demand=demand,
     findings=findings,
+    variables=VariableRules(overridable=frozenset({INTER_OP_THREADS})),
     cards=(CARD,),
 )

@@ -16,6 +16,8 @@ from trainhub_launch.scheduler.capacity import Demand
 from trainhub_launch.scheduler.placement import Placement
 from trainhub_launch.spec import RunSpec
 
+INTER_OP_THREADS = "TF_NUM_INTEROP_THREADS"
+
 
 @dataclass(frozen=True)
 class _Task:
@@ -76,7 +78,12 @@ def _process(
     here = sum(other.node_rank == task.node_rank for other in tasks)
     # The same three keys as in Azure ML's guide to TF_CONFIG.
     config = {"cluster": cluster, "task": {"type": task.role, "index": task.index}, "environment": "cloud"}
-    env = environment.common(placement.nodes[task.node_rank], placement, processes=here, visible=task.gpus)
+    node = placement.nodes[task.node_rank]
+    env = environment.common(node, placement, processes=here, visible=task.gpus)
+    if "ps" in cluster:
+        # TensorFlow would start a thread per core. If those are fewer than the tasks that may wait for each
+        # other, all wait for ever: https://www.tensorflow.org/tutorials/distribute/parameter_server_training
+        env[INTER_OP_THREADS] = str(max(node.cores, len(cluster["worker"]) + 1))
     return PlannedProcess(
         rank=task.rank,
         local_rank=task.local_rank,
