@@ -88,7 +88,6 @@ ONE_MACHINE = (
 )
 BY_PROCESS = {"process_count": 2, "node_count": 2}
 ONE_EACH = {"process_count_per_node": 1, "node_count": 2}
-# All but horovod-tensorflow, for which Horovod would be compiled twice: test_every_curated.py trains that.
 TWO_HOSTS = (
     Training(
         "digits-ddp",
@@ -136,6 +135,12 @@ TWO_HOSTS = (
         "horovod-digits",
         ranks(2, "rank {rank} of 2, 0 on its node, cpu"),
         "model.pt",
+        {"arguments": QUICK, "distribution": ONE_EACH},
+    ),
+    Training(
+        "horovod-tensorflow",
+        ranks(2, "rank {rank} of 2, 0 on its node"),
+        "model.keras",
         {"arguments": QUICK, "distribution": ONE_EACH},
     ),
     Training(
