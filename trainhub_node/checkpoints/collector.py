@@ -19,7 +19,7 @@ from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
 from trainhub_node.checkpoints.entries import Entry, list_entries
-from trainhub_node.checkpoints.part_delivery import deliver_part
+from trainhub_node.checkpoints.part_delivery import PartRequest, deliver_part
 from trainhub_node.checkpoints.renames import RenameWatch
 from trainhub_node.link.file_upload import FileUpload, UploadAbandoned
 from trainhub_node.link.hub_client import HubClient, HubError, HubUnavailable, RequestRejected, TokenRejected
@@ -207,7 +207,8 @@ class CheckpointCollector(threading.Thread):
         try:
             while not self._closing.is_set() and self._attempts.is_tracked(folder.key):
                 try:
-                    deliver_part(self._hub, self._uploads, folder, watched.place, (number, name))
+                    request = PartRequest(number, name, is_whole=watched.is_alone)
+                    deliver_part(self._hub, self._uploads, folder, watched.place, request)
                     watched.delivered.add(number)
                     return
                 except (HubUnavailable, TokenRejected) as error:

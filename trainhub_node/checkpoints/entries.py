@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainhub_launch.order import MAX_CHECKPOINT_FILES, MAX_CHECKPOINT_NAME
@@ -48,6 +48,16 @@ class _File:
     @property
     def version(self) -> tuple[object, ...]:
         return self.path, self.status.st_ino, self.status.st_size, self.status.st_mtime_ns
+
+
+def version_of_file(name: str, status: os.stat_result) -> str:
+    """Returns the version of an entry that is this one file."""
+    return _version([_File(name, status)])
+
+
+def _version(files: Sequence[_File]) -> str:
+    versions = sorted(file.version for file in files)
+    return hashlib.sha256(repr(versions).encode()).hexdigest()[:32]
 
 
 def list_entries(work: str, folder: str, renames: Renames) -> list[Entry]:
@@ -112,11 +122,10 @@ def _read(root: int, folder: str, name: str, renames: Renames) -> Entry | None:
         sign = CheckpointSign.LATEST
     elif sign is CheckpointSign.NONE and inode == top.st_ino and changed_at <= renamed_at:
         sign = CheckpointSign.RENAMED
-    versions = sorted(file.version for file in files)
     return Entry(
         name=name,
         files=tuple(sorted(file.path for file in files)),
-        version=hashlib.sha256(repr(versions).encode()).hexdigest()[:32],
+        version=_version(files),
         changed_at=changed_at,
         size=sum(file.status.st_size for file in files),
         sign=sign,

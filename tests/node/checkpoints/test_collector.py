@@ -108,6 +108,33 @@ def test_a_file_that_changes_while_it_is_saved_is_torn(
     hub.wait_done(key)
 
 
+def test_a_file_whose_name_another_one_gets_meanwhile_is_saved(
+    hub: FakeHub, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script that saves more often than the node can deliver would never have a checkpoint otherwise."""
+    key = hub.give(saving(hub, "save('last.pt', b'step 1')\nuntil('go')"))
+    hub.wait(lambda: 1 in hub.checkpoints.parts)
+    path = work_of(agent, key) / "checkpoints" / "last.pt"
+    original, steps = hub.store, iter(range(3, 100))
+
+    def rename(data: bytes) -> None:
+        (path.parent / ".new").write_bytes(data)
+        (path.parent / ".new").rename(path)
+
+    def store(data: bytes) -> str:
+        rename(b"step %d" % next(steps))
+        return original(data)
+
+    monkeypatch.setattr(hub, "store", store)
+    rename(b"step 2")
+    hub.wait(lambda: 2 in hub.checkpoints.parts)
+    assert bytes_of(hub, 2) == {"last.pt": b"step 2"}
+    monkeypatch.undo()
+    (work_of(agent, key) / "go").touch()
+    hub.wait_done(key)
+    assert bytes_of(hub, max(hub.checkpoints.parts)) == {"last.pt": path.read_bytes()}
+
+
 def test_the_part_of_another_nodes_checkpoint_is_delivered_when_the_hub_asks(
     hub: FakeHub, agent: Agent
 ) -> None:
