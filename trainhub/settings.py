@@ -217,8 +217,9 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_WORKER_CONSUMER = "trainhub.worker.consumer:PatientConsumer"
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # Seconds that a worker waits at its queue per request to Valkey; a message ends the wait at once.
-    "polling_interval": 5,
+    # Seconds that a worker waits at its queue per request to Valkey; a message ends the wait at once. To end, a
+    # worker waits as long.
+    "polling_interval": 1,
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,

@@ -31,8 +31,8 @@ REDIS_OPTIONS = {
     # One queue, not one for each priority.
     "priority_steps": [0],
     # Seconds that one poll of the queue waits at the server. Each costs a message both ways, even
-    # when the queue is empty.
-    "polling_interval": 5,
+    # when the queue is empty; but an agent that ends waits for the answer to its last one.
+    "polling_interval": 1,
 }
 
 
