@@ -100,6 +100,7 @@ AUDIT_HEADS = env.text("AUDIT_HEADS", str(DATA_DIR / "audit-heads.log"))
 WEBHOOK_PROXY = env.secret("WEBHOOK_PROXY")
 WEBHOOK_HOSTS = env.split_words("WEBHOOK_HOSTS")
 PACKAGE_INDEX_HOSTS = env.split_words("PACKAGE_INDEX_HOSTS")
+GIT_KNOWN_HOSTS = env.text("GIT_KNOWN_HOSTS", "/etc/ssh/ssh_known_hosts")
 IMAGE_REGISTRY_HOSTS = env.split_words("IMAGE_REGISTRY_HOSTS")
 IMAGE_REGISTRY = env.image_registry("IMAGE_REGISTRY")
 CONDA_CHANNEL_ALIAS = env.text("CONDA_CHANNEL_ALIAS", "https://conda.anaconda.org")
@@ -217,15 +218,14 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_CHANNEL_ERROR_RETRY = True
 CELERY_WORKER_CONSUMER = "trainhub.worker.consumer:PatientConsumer"
 CELERY_BROKER_TRANSPORT_OPTIONS = {
-    # Seconds that a worker waits at its queue per request to Valkey; a message ends the wait at once. To end, a
-    # worker waits as long.
+    # Seconds of one wait at the queue, which a message ends at once; a worker that is told to end waits, too.
     "polling_interval": 1,
     "socket_timeout": 30,
     "socket_connect_timeout": 5,
     "socket_keepalive": True,
 }
-CELERY_ENABLE_UTC = True
-CELERY_TIMEZONE = "UTC"
+CELERY_ENABLE_UTC = USE_TZ = True
+CELERY_TIMEZONE = TIME_ZONE = "UTC"
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "run" / "beat")
 CELERY_BEAT_SCHEDULE = beat_schedule()
 
@@ -249,8 +249,6 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 LOGIN_URL = LOGOUT_REDIRECT_URL = "/sign-in/"
 LOGIN_REDIRECT_URL = "/"
-TIME_ZONE = "UTC"
-USE_TZ = True
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from environments.indexes.index_address import IndexCredentials
 from environments.repositories.commit_fetch import fetch_commit, own_commit, shortened
 from environments.repositories.git_process import MAX_FILE_BYTES, GitFailed, GitFolder, RepositoryFailed
 from environments.repositories.repository_address import Repository
+from environments.repositories.temporary_folder import open_temporary_folder
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ def open_commit_archive(
 ) -> Iterator[CommitArchive]:
     """Fetches the commit that the repository's tag or branch names now, without its history. `login`: the
     credentials with their values; `name`: of the folder in the archive. Raises RepositoryFailed."""
-    with tempfile.TemporaryDirectory(prefix="trainhub-repository-") as path:
-        folder = Path(path)
+    with open_temporary_folder() as folder:
         git, commit = fetch_commit(folder, repository, login)
         yield CommitArchive(commit, _archive(git, folder, repository, commit, f"{name}-{commit}"))
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
+
+from django.conf import settings
 
 from environments.indexes.index_address import IndexCredentials
 from environments.indexes.index_secrets import mask_credentials
+from environments.repositories import ssh_access
 from environments.repositories.git_process import (
     MAX_FILE_BYTES,
     MAX_S,
@@ -81,12 +85,41 @@ def _reason(repository: Repository, message: str, error: GitFailed) -> str:
     status = _STATUS.search(message)
     if status is not None and status[1].startswith("3"):
         return f"{url} leads to another address; write that one instead, often with .git at its end."
+    sentence = _ssh_reason(repository, message)
+    if sentence:
+        return sentence
     refused = status is not None and status[1] in ("401", "403")
     if refused or "could not read Username" in message or "Authentication failed" in message:
         return _refused_login(repository)
     if "not found" in message:
         return f"There is no repository at {url}, or it wants a password. Check its address. {_login_hint()}"
     return f"The repository at {url} could not be fetched: {shortened(message)}"
+
+
+def _ssh_reason(repository: Repository, message: str) -> str:
+    """Returns what a message of ssh means, "" for any other."""
+    parts = urlsplit(repository.url)
+    if parts.scheme != "ssh":
+        return ""
+    name, place = ssh_access.host_name(parts), settings.GIT_KNOWN_HOSTS
+    if "HOST IDENTIFICATION HAS CHANGED" in message:
+        return (
+            f"The server {name} shows another host key than the one in {place} on the hub's machine. An "
+            "operator finds out whether the server has a new one, or somebody answers in its place, before "
+            f"they remove the old one: ssh-keygen -f {place} -R '{name}'."
+        )
+    if "Host key verification failed" in message or "host key is known" in message:
+        port = f"-p {parts.port} " if parts.port else ""
+        return (
+            f"The hub does not know the host key of {name}. An operator adds it to {place} on the hub's "
+            f"machine (ssh-keyscan {port}{parts.hostname} prints it), once it is the one that the server's "
+            "documentation names; then try again."
+        )
+    if "Permission denied" in message:
+        return _refused_login(repository)
+    if "Connection timed out" in message or "No route to host" in message or "Connection refused" in message:
+        return f"The server {name} cannot be reached over SSH: {shortened(message)}"
+    return ""
 
 
 def _refused_login(repository: Repository) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from environments.indexes.index_secrets import mask_credentials
 from environments.repositories.commit_fetch import fetch_commit, own_commit, shortened
 from environments.repositories.git_process import GitFailed, GitFolder, RepositoryFailed
 from environments.repositories.repository_address import DEFAULT_BRANCH, Repository
+from environments.repositories.temporary_folder import open_temporary_folder
 
 # A request waits for it: less than the time after which proxies give up.
 MAX_S = 45.0
@@ -43,8 +43,7 @@ class CommitFolder:
 def open_commit_folder(repository: Repository, login: IndexCredentials | None) -> Iterator[CommitFolder]:
     """Fetches the commit that the repository's tag or branch names now, without its history, and yields the
     files of its folder. `login`: the credentials with their values. Raises RepositoryFailed."""
-    with tempfile.TemporaryDirectory(prefix="trainhub-repository-") as name:
-        folder = Path(name)
+    with open_temporary_folder() as folder:
         git, commit = fetch_commit(folder, repository, login, seconds=MAX_S)
         try:
             branch = _branch(git, repository)

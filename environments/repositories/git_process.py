@@ -1,5 +1,5 @@
-"""Runs git on the hub for one repository: apart from all settings and helpers of the machine, over HTTP
-alone, with limits of time, memory and output. Nothing of a repository is run."""
+"""Runs git on the hub for one repository: apart from all settings and helpers of the machine, over HTTP or
+SSH alone, with limits of time, memory and output. Nothing of a repository is run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import shutil
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
+from environments.indexes import index_policy
 from environments.indexes.index_address import IndexCredentials
-from environments.indexes.index_policy import PORTS, HostRefused, permitted_addresses
+from environments.indexes.index_policy import HostRefused, permitted_addresses
 from environments.indexes.index_settings import network_variables, read_hub_pip_settings
+from environments.repositories import ssh_access
 from environments.resolving.limited_process import ProcessLimits, read_start, run_limited
 
+PORTS = {**index_policy.PORTS, "ssh": ssh_access.PORT}
 # Of one repository, whatever it does.
 MAX_S = 90
 MAX_CPU_S = 60
@@ -72,9 +75,11 @@ class GitFolder:
             )
         self._program = program
         self._folder = folder
-        self._environ = _environ(folder)
         self._deadline = time.monotonic() + seconds
-        lines = _configuration(url, login)
+        parts = urlsplit(url)
+        addresses = _addresses(parts)
+        self._environ = {**_environ(folder), **_access(folder, parts, addresses, login)}
+        lines = _configuration(parts, addresses, login)
         self.run("init", "--quiet", "--bare", "--template=", str(folder / "git"))
         with (folder / "git/config").open("a") as file:
             file.write("\n".join((*lines, "")))
@@ -108,48 +113,73 @@ def _environ(folder: Path) -> dict[str, str]:
         "GIT_DIR": str(folder / "git"),
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_ALLOW_PROTOCOL": "http:https",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_LFS_SKIP_SMUDGE": "1",
     }
 
 
-def _configuration(url: str, login: IndexCredentials | None) -> list[str]:
+def _access(
+    folder: Path, parts: SplitResult, addresses: list[str], login: IndexCredentials | None
+) -> Mapping[str, str]:
+    """Returns the variables with which git reaches the server."""
+    if parts.scheme != "ssh":
+        return {"GIT_ALLOW_PROTOCOL": "http:https"}
+    if login is None:
+        raise ValueError("a repository is read over SSH by a key alone")
+    try:
+        variables = ssh_access.variables(folder, parts, addresses, login, PATH)
+    except ssh_access.KeyRefused as error:
+        raise RepositoryFailed(
+            f"The deploy key for {parts.hostname} {error}. Store the right one at /settings/secrets/, and "
+            "try again."
+        ) from error
+    except ssh_access.SshMissing as error:
+        raise RepositoryFailed(
+            "The hub's machine has no ssh, with which it fetches ssh:// repositories. An operator installs "
+            "it there (Debian: apt-get install openssh-client); then try again."
+        ) from error
+    return {**variables, "GIT_ALLOW_PROTOCOL": "ssh"}
+
+
+def _configuration(parts: SplitResult, addresses: list[str], login: IndexCredentials | None) -> list[str]:
     """Returns the lines of git's configuration: a file and not arguments, which every account can read."""
-    parts = urlsplit(url)
-    host, port = parts.hostname or "", parts.port or PORTS[parts.scheme]
+    core = {"hooksPath": "/dev/null", "askPass": "", "attributesFile": "/dev/null"}
+    # One file, whose size is limited, and not one for each object.
+    transfer = {"unpackLimit": "1"}
+    lines = [*_section("core", core), *_section("transfer", transfer)]
+    if parts.scheme == "ssh":
+        return lines
     values = {
         # Each address is checked; where a redirect leads is not.
         "followRedirects": "false",
         "lowSpeedLimit": "1000",
         "lowSpeedTime": str(SILENCE_S),
     }
+    host = parts.hostname or ""
     # Asked once: the name may mean another address the next time.
-    resolved = _resolved(host, port)
-    if resolved:
-        values["curloptResolve"] = resolved
+    if host not in addresses:
+        forms = dict.fromkeys(f"[{address}]" if ":" in address else address for address in addresses)
+        values["curloptResolve"] = f"{host}:{parts.port or PORTS[parts.scheme]}:{','.join(forms)}"
     if login is not None:
         pair = base64.b64encode(f"{login.username}:{login.password}".encode()).decode()
         values["extraHeader"] = f"Authorization: Basic {pair}"
-    core = {"hooksPath": "/dev/null", "askPass": "", "attributesFile": "/dev/null"}
-    # One file, whose size is limited, and not one for each object.
-    transfer = {"unpackLimit": "1"}
-    return [*_section("http", values), *_section("core", core), *_section("transfer", transfer)]
+    return [*_section("http", values), *lines]
 
 
 def _section(name: str, values: Mapping[str, str]) -> Iterable[str]:
     return [f"[{name}]", *(f'\t{key} = "{value}"' for key, value in values.items())]
 
 
-def _resolved(host: str, port: int) -> str:
-    listed = settings.PACKAGE_INDEX_HOSTS
+def _addresses(parts: SplitResult) -> list[str]:
+    """Returns the IP addresses of the server, to all of which the hub may connect."""
+    host, listed = parts.hostname or "", settings.PACKAGE_INDEX_HOSTS
     if listed and host not in listed:
         raise RepositoryFailed(
             f"{host} is not one of the hosts from which this installation takes packages and code; choose "
             f"one of {', '.join(listed)}, or ask an operator to add it (PACKAGE_INDEX_HOSTS)."
         )
     try:
-        addresses = permitted_addresses(host, port, listed)
+        return permitted_addresses(host, parts.port or PORTS[parts.scheme], listed)
     except HostRefused as error:
         if error.is_unknown:
             raise RepositoryFailed(
@@ -159,7 +189,3 @@ def _resolved(host: str, port: int) -> str:
             f"The repository at {host} is at an address that the hub does not connect to; an operator can "
             "add a host of this machine with PACKAGE_INDEX_HOSTS."
         ) from error
-    if host in addresses:
-        return ""
-    forms = dict.fromkeys(f"[{address}]" if ":" in address else address for address in addresses)
-    return f"{host}:{port}:{','.join(forms)}"

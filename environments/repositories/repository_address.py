@@ -13,6 +13,10 @@ PREFIX = "git+"
 DEFAULT_BRANCH = "HEAD"
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 EXAMPLE = "name @ git+https://host/owner/name@v1.0"
+SSH_FORM = (
+    "store the deploy key as a secret at /settings/secrets/, and write ssh://${NAME}@host/owner/name with "
+    "the secret's name"
+)
 _OTHER_SCHEMES = re.compile(r"(hg|svn|bzr)\+|ssh://|git://|git@[\w.-]+:|git\+(?!https?://)")
 # As git itself, without what has a meaning in its commands.
 _REF = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/+-]{0,198}[A-Za-z0-9_+-])?\Z")
@@ -22,9 +26,9 @@ _NAMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[^\]]*\])?\s*@\s*(?P<url>\S+)
 
 @dataclass(frozen=True)
 class Repository:
-    """`url`: its https:// address without a login. `ref`: the tag, branch or whole commit, or "HEAD".
-    `subdirectory`: the folder of it that is meant, "" for all of it. `credentials`: the secrets with which
-    the hub signs in, or None."""
+    """`url`: its https:// or ssh:// address without a login. `ref`: the tag, branch or whole commit, or
+    "HEAD". `subdirectory`: the folder of it that is meant, "" for all of it. `credentials`: the secrets with
+    which the hub signs in, or None."""
 
     url: str
     ref: str
@@ -81,6 +85,22 @@ def read_repository_url(text: str, example: str) -> tuple[str, IndexCredentials 
         raise ValueError("a repository must have an https:// address; http:// is for this machine alone")
     if not parts.path.strip("/") or parts.query:
         raise ValueError(f"the address of a repository names its path and no '?'; write {example}")
+    return url, credentials
+
+
+def read_ssh_url(text: str) -> tuple[str, IndexCredentials]:
+    """Returns the ssh:// address of a repository without a login, and the login that stands in it: a user,
+    and as password the secret that has the deploy key. Raises ValueError with a sentence."""
+    user_info, separator, _ = urlsplit(text).netloc.rpartition("@")
+    if not separator or "$" not in user_info:
+        raise ValueError(f"a repository is fetched over SSH with a deploy key alone: {SSH_FORM}")
+    url, credentials = read_index_address(text, "a repository", schemes=("ssh",), remedy=SSH_FORM)
+    parts = urlsplit(url)
+    if credentials is None or not parts.path.strip("/") or parts.query:
+        raise ValueError(f"the address of a repository names its path and no '?'; {SSH_FORM}")
+    if not credentials.password:
+        # The servers of all large hosts know this user alone.
+        return url, IndexCredentials("git", credentials.username)
     return url, credentials
 
 

@@ -32,7 +32,8 @@ class GitSourceSerializer(serializers.Serializer[object]):
     url = serializers.CharField(
         help_text=(
             "The repository's address, as in https://host/owner/name. For a private one store a token as a "
-            "secret NAME, and write https://${NAME}@host/owner/name."
+            "secret NAME, and write https://${NAME}@host/owner/name, or a deploy key, and write "
+            "ssh://${NAME}@host/owner/name."
         )
     )
     ref = serializers.CharField(

@@ -35,7 +35,7 @@ _SOURCE = {
                 "url": {
                     "type": "string",
                     "description": "As in https://host/owner/name; with https://${NAME}@host/… the hub signs "
-                    "in by the secret NAME.",
+                    "in by the secret NAME, with ssh://${NAME}@host/… by the deploy key that this secret is.",
                 },
                 "ref": {
                     "type": "string",

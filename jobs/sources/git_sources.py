@@ -19,6 +19,7 @@ from environments.repositories.repository_address import (
     check_ref,
     check_subdirectory,
     read_repository_url,
+    read_ssh_url,
 )
 from jobs.models import FetchedCommit
 from jobs.sources import snapshots
@@ -87,13 +88,16 @@ def read_git_source(source: GitSource) -> Repository:
     if "://" not in source.url:
         raise SpecError(
             "source.url",
-            f"must begin with https://, as in {EXAMPLE}; for a private repository store a token as a secret "
-            "at /settings/secrets/, and write https://${NAME}@host/owner/name",
+            f"must begin with https:// or ssh://, as in {EXAMPLE}; for a private repository store a token as "
+            "a secret at /settings/secrets/, and write https://${NAME}@host/owner/name, or a deploy key, and "
+            "write ssh://${NAME}@host/owner/name",
         )
     credentials: IndexCredentials | None = None
     field = "source.url"
     try:
-        url, credentials = read_repository_url(source.url.removeprefix("git+"), EXAMPLE)
+        text = source.url.removeprefix("git+")
+        is_ssh = text.startswith("ssh://")
+        url, credentials = read_ssh_url(text) if is_ssh else read_repository_url(text, EXAMPLE)
         field = "source.ref"
         if source.ref:
             check_ref(source.ref)

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.django_db
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"url": "git@github.com:owner/name.git"}, "url", "must begin with https://"),
-        ({"url": "ssh://git@github.com/owner/name"}, "url", "must be an http:// or https:// address"),
+        ({"url": "git@github.com:owner/name.git"}, "url", "must begin with https:// or ssh://"),
+        ({"url": "ssh://git@github.com/owner/name"}, "url", "with a deploy key alone"),
         ({"url": "file:///etc"}, "url", "must be an http:// or https:// address"),
         ({"url": "http://example.org/owner/name"}, "url", "must have an https:// address"),
         ({"url": "https://me:hunter2@example.org/owner/name"}, "url", "must not hold a password"),

@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 
 from clusters.enrolment.node_tokens import enrol_node, name_from_host, node_for_token
+from environments.repositories.temporary_folder import remove_forgotten_folders
 from trainhub import installation
 from trainhub.files import write_secret
 from workspaces import set_aside, tokens
@@ -42,6 +43,7 @@ class Command(HubCommand):
         if certificate is not None and certificate.ca is not None:
             _make_certificate()
         call_command("migrate", interactive=False, verbosity=0)
+        remove_forgotten_folders()
         password = ensure_owner()
         prepared = (
             {"node": _enrol_this_machine()}
