@@ -185,12 +185,17 @@ class TestFolder:
             "PATH": "/bin",
             # Its machines are simulated, and their trainings are its own.
             "RUN_AS": "root",
+            "OPENBLAS_NUM_THREADS": "1",
         }
 
     def test_it_lies_beside_the_real_one_unless_said_otherwise(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "environ", {})
         turn_to()
-        assert os.environ == {"DATA_DIR": str(installation.BASE_DIR / "data-demo"), "RUN_AS": "root"}
+        assert os.environ == {
+            "DATA_DIR": str(installation.BASE_DIR / "data-demo"),
+            "RUN_AS": "root",
+            "OPENBLAS_NUM_THREADS": "1",
+        }
 
 
 @pytest.mark.parametrize("machine", FLEET, ids=lambda machine: machine.name)

@@ -8,6 +8,7 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ RETRY_S = 1.0
 FINISH_S = 120.0
 # Threads of the agent that upload take the processor from no rank.
 NICENESS = 10
+# After so many failures for a reason that nobody has thought of, the hub is told not to wait any more.
+MAX_FAILURES = 3
 # The number of what the hub does not keep, though it was announced.
 REFUSED = 0
 
@@ -42,7 +45,8 @@ REFUSED = 0
 class _Watched:
     """An attempt with a folder of checkpoints. `announced`: name -> version that the hub took, or that was
     there before the ranks started. `is_alone`: it is the run's only node. `delivering`: numbers that wait for
-    a thread or have one; `delivered`: those that this agent has delivered."""
+    a thread or have one; `delivered`: those that this agent has delivered; `failures`: how often delivering
+    each has failed for a reason that nobody has thought of."""
 
     folder: RunDir
     place: str
@@ -51,6 +55,7 @@ class _Watched:
     is_alone: bool
     delivering: set[int] = field(default_factory=set)
     delivered: set[int] = field(default_factory=set)
+    failures: Counter[int] = field(default_factory=Counter)
     # One scan at a time: the thread of the collector, and the one that finishes the attempt.
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -218,14 +223,20 @@ class CheckpointCollector(threading.Thread):
             return
         except RequestRejected as error:
             log.info("Checkpoint %d of run %s is not kept: %s", number, folder.run, error)
-            # Otherwise the hub would wait for it until the attempt ends.
-            with contextlib.suppress(HubError):
-                self._hub.deliver_checkpoint_part(*folder.key, number, {"files": [], "torn": str(error)})
-        except Exception:
+            self._give_up(folder, number, str(error))
+        except Exception as error:
             log.exception("Checkpoint %d of run %s", number, folder.run)
+            watched.failures[number] += 1
+            if watched.failures[number] >= MAX_FAILURES:
+                self._give_up(folder, number, f"its agent failed ({type(error).__name__}), see its log")
         finally:
             with watched.lock:
                 watched.delivering.discard(number)
+
+    def _give_up(self, folder: RunDir, number: int, why: str) -> None:
+        """Tells the hub, which would wait for it until the attempt ends."""
+        with contextlib.suppress(HubError):
+            self._hub.deliver_checkpoint_part(*folder.key, number, {"files": [], "torn": why})
 
     def _watch(self, folder: RunDir) -> _Watched | None:
         """Returns what is known of the attempt; None if its hub keeps no checkpoints."""

@@ -135,6 +135,28 @@ def test_a_file_whose_name_another_one_gets_meanwhile_is_saved(
     assert bytes_of(hub, max(hub.checkpoints.parts)) == {"last.pt": path.read_bytes()}
 
 
+def test_what_fails_for_an_unknown_reason_is_given_up(
+    hub: FakeHub, agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = []
+
+    def fail(*_: object) -> None:
+        failures.append(1)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(collector, "deliver_part", fail)
+    key = hub.give(saving(hub, "save('last.pt', b'weights')\nuntil('go')"))
+    hub.wait(lambda: work_of(agent, key).exists())
+    hub.wanted[key] = ((1, "last.pt"),)
+    hub.wait(lambda: 1 in hub.checkpoints.parts)
+    assert hub.checkpoints.parts[1]["torn"] == "its agent failed (ZeroDivisionError), see its log"
+    assert len(failures) >= collector.MAX_FAILURES
+    monkeypatch.undo()
+    hub.wanted[key] = ()
+    (work_of(agent, key) / "go").touch()
+    hub.wait_done(key)
+
+
 def test_the_part_of_another_nodes_checkpoint_is_delivered_when_the_hub_asks(
     hub: FakeHub, agent: Agent
 ) -> None:
