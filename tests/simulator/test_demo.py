@@ -124,7 +124,7 @@ class TestDemo:
         )
         link = re.search(r"signed in \(once\): (\S+)", demo.said())
         assert link is not None
-        with httpx.Client(base_url=demo.url, follow_redirects=True) as browser:
+        with httpx.Client(base_url=demo.url, follow_redirects=True, timeout=60) as browser:
             path = urlsplit(link[1]).path
             page = browser.get(path).raise_for_status()
             assert page.url.path == "/"
