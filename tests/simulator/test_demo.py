@@ -136,7 +136,7 @@ class TestDemo:
             addresses = re.findall(r'href="([^"]+)"', offered)
             for address in addresses:
                 assert browser.get(unescape(address)).status_code == httpx.codes.OK, address
-            with httpx.Client(base_url=demo.url, follow_redirects=True) as second:
+            with httpx.Client(base_url=demo.url, follow_redirects=True, timeout=60) as second:
                 assert second.get(path).url.path == "/sign-in/"
             token = {"X-CSRFToken": browser.cookies[demo.cookie("csrftoken")], "Referer": demo.url}
             hello = re.search(r'action="([^"]+)"', offered)

@@ -119,7 +119,7 @@ class TestNames:
         """Behind a proxy that speaks TLS; the client here stands in for that proxy."""
         own_hub.settings["PUBLIC_URL"] = "https://hub.example.org"
         own_hub.start()
-        with httpx.Client(base_url=own_hub.url, headers={"Host": "hub.example.org"}) as proxy:
+        with httpx.Client(base_url=own_hub.url, headers={"Host": "hub.example.org"}, timeout=30) as proxy:
             first = proxy.get("/sign-in/")
             token = first.cookies["__Host-csrftoken"]
             form = {"username": "admin", "password": own_hub.password, "csrfmiddlewaretoken": token}
