@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
 
 MAX_URL_LENGTH = 500
-INSTEAD = (
+LOGIN_REMEDY = (
     "store it as a secret of the workspace at /settings/secrets/ and write ${NAME} with the secret's name in "
     "its place, such as https://user:${PASSWORD}@host/path"
 )
@@ -43,7 +43,7 @@ def read_index_address(
     subject: str = "an index",
     *,
     schemes: Collection[str] = ("http", "https"),
-    remedy: str = INSTEAD,
+    remedy: str = LOGIN_REMEDY,
 ) -> tuple[str, IndexCredentials | None]:
     """Returns the address without what stands before its host, and the credentials that stand there, if any.
     `subject`: what is there; `remedy`: what to do with a password. Raises ValueError with a sentence."""
