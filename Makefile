@@ -33,7 +33,7 @@ test-cgroup2: .venv/ready-dev
 # All unit tests on PostgreSQL, a quarter of an hour. `make test` runs those there in which the database matters most.
 test-postgresql: .venv/ready-dev
 	@.ci/system-packages
-	@TRAINHUB_TEST_POSTGRESQL=all exec $(PY) -m pytest -q -n 2 --dist loadfile tests/platform/test_postgresql.py tests/platform/test_postgresql_rest.py tests/platform/test_postgresql_attacks.py $(PYTEST)
+	@TRAINHUB_TEST_POSTGRESQL=all exec $(PY) -m pytest -q -n 2 --dist load tests/platform/test_postgresql.py $(PYTEST)
 
 # Every curated environment: GBs to download, and Horovod to compile. `make test` leaves most of them out.
 test-curated: .venv/ready-dev

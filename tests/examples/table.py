@@ -69,22 +69,10 @@ FITTING = {
     f"70_driver_log_worker_{index}.txt": (f"worker {index}: 2 replicas in step", "Epoch 2/2")
     for index in range(2)
 }
-# Of what TWO_HOSTS trains, one for each way to start processes.
+# Without a launcher: what torchrun and MPI start is trained on two hosts.
 ONE_MACHINE = (
     Training("hello", {ALONE: ("step 10/10",)}, "model.json", {"arguments": ["--seconds", "0.1"]}),
     Training("digits-single", {ALONE: ("epoch  2/2",)}, "model.pt", {"arguments": QUICK}),
-    Training(
-        "digits-torchrun",
-        {ALONE: ("rank 0 of 2 on cpu, gloo", "rank 1 of 2 on cpu, gloo")},
-        "model.pt",
-        launched(TORCHRUN, 1, 2, *QUICK),
-    ),
-    Training(
-        "horovod-digits",
-        ranks(2, "rank {rank} of 2, {rank} on its node, cpu"),
-        "model.pt",
-        {"arguments": QUICK},
-    ),
 )
 BY_PROCESS = {"process_count": 2, "node_count": 2}
 ONE_EACH = {"process_count_per_node": 1, "node_count": 2}

@@ -1,4 +1,4 @@
-"""Every framework trains on two hosts: right world size, each rank's log apart and whole, a model in the
+"""The frameworks train on two hosts: right world size, each rank's log apart and whole, a model in the
 end."""
 
 from __future__ import annotations
@@ -11,8 +11,16 @@ from tests.journeys.runs import sha256
 
 pytestmark = [pytest.mark.hosts, pytest.mark.frameworks, pytest.mark.mpi, pytest.mark.slow]
 TRAINING_S = 240
-# Horovod is compiled for PyTorch alone here; test_every_curated.py trains with the one for TensorFlow, too.
-TRAININGS = [training for training in TWO_HOSTS if training.example != "horovod-tensorflow"]
+ELSEWHERE = {
+    # Would be compiled for many minutes: tests/examples/test_every_curated.py does that.
+    "horovod-digits",
+    "horovod-tensorflow",
+    # digits-torchrun starts in the same way, and transformers-tiny trains the same.
+    "transformers-torchrun",
+    # tests/mlflow/test_frameworks.py trains it.
+    "tf-keras-fit",
+}
+TRAININGS = [training for training in TWO_HOSTS if training.example not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.example)

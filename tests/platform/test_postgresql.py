@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 
 from tests.hub import Hub
-from tests.platform.postgres import check_areas, postgresql  # noqa: F401 - a fixture
+from tests.platform.postgres import IS_WHOLE, check_areas, postgresql  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
+# Folders of tests/, those of an item in one process.
+WHOLE = (
+    ("jobs",),
+    ("workspaces", "clusters", "api"),
+    ("tracking", "mlflow", "registry"),
+    ("attacks/parsers", "attacks/people", "attacks/access"),
+)
+MOST = (("jobs/scheduling", "jobs/retention", "jobs/checkpoints", "tracking/search"),)
 
 
-def test_runs_and_their_life_hold_on_postgresql_too(postgresql: str) -> None:  # noqa: F811
-    check_areas(postgresql, "jobs/scheduling", "jobs/retention", "jobs/checkpoints", whole=("jobs",))
+@pytest.mark.parametrize("areas", WHOLE if IS_WHOLE else MOST, ids=" ".join)
+def test_unit_tests_hold_on_postgresql_too(postgresql: str, areas: tuple[str, ...]) -> None:  # noqa: F811
+    check_areas(postgresql, *areas)
 
 
 def test_the_whole_stack_runs_on_postgresql(postgresql: str, tmp_path: Path) -> None:  # noqa: F811

@@ -110,9 +110,9 @@ class TestTorch:
     def test_finished_ranks_do_not_abort_at_their_exit(
         self, hub: FakeHub, agent: Agent, frameworks_python: str
     ) -> None:
-        ends = [[member.exit_code for member in torch(hub, frameworks_python).members] for _ in range(6)]
+        ends = [[member.exit_code for member in torch(hub, frameworks_python).members] for _ in range(2)]
 
-        assert ends == [[0, 0]] * 6
+        assert ends == [[0, 0]] * 2
 
     def test_an_exception_in_one_rank_ends_the_other_that_waits_for_it(
         self, hub: FakeHub, agent: Agent, frameworks_python: str
