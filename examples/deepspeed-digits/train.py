@@ -66,10 +66,10 @@ engine, _, loader, _ = deepspeed.initialize(
     model=model, model_parameters=model.parameters(), training_data=used, config=settings
 )
 
-checkpoints = os.environ.get("TRAINHUB_CHECKPOINT_DIR", "checkpoints")
+checkpoints = pathlib.Path(os.environ.get("TRAINHUB_CHECKPOINT_DIR", "checkpoints"))
 history = []
-if os.path.exists(os.path.join(checkpoints, "latest")):
-    history = engine.load_checkpoint(checkpoints)[1]["history"]
+if (checkpoints / "latest").exists():
+    history = engine.load_checkpoint(str(checkpoints))[1]["history"]
     print(f"rank {rank} goes on after epoch {len(history)}", flush=True)
 for epoch in range(len(history) + 1, args.epochs + 1):
     loader.data_sampler.set_epoch(epoch)
@@ -86,7 +86,7 @@ for epoch in range(len(history) + 1, args.epochs + 1):
     accuracy = (scores.argmax(1).cpu() == labels[held_out]).float().mean().item()
     history.append({"epoch": epoch, "loss": mean.item() / world, "accuracy": accuracy})
     print(f"epoch {epoch}/{args.epochs}  loss {mean.item() / world:.4f}  accuracy {accuracy:.1%}", flush=True)
-    engine.save_checkpoint(checkpoints, tag=f"epoch-{epoch}", client_state={"history": history})
+    engine.save_checkpoint(str(checkpoints), tag=f"epoch-{epoch}", client_state={"history": history})
 
 # All take part: under stage 3 no process has all the weights until they are gathered.
 with deepspeed.zero.GatheredParameters(list(engine.module.parameters())):
