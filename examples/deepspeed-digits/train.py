@@ -5,7 +5,8 @@ and rendezvous in the environment. ZeRO stage 1 partitions the optimizer's state
 stage 2 also the gradients, stage 3 also the parameters.
 
 After each epoch every process saves its part of a checkpoint into TRAINHUB_CHECKPOINT_DIR. TrainHub keeps the
-parts of all nodes together, and puts them there again, on every node, for a retry, or when the run is resumed.
+parts of all nodes together, and puts them there again, on every node, for a retry, or when the run is
+resumed.
 """
 
 import argparse
