@@ -31,7 +31,7 @@ OURS = re.compile(
 FINAL = ("Completed", "Failed", "Canceled")
 PASSWORD = re.compile(r"admin with the password (\S+)")
 # Between two questions of `eventually`; so much later than at once it may notice an answer.
-SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.03, 1.0
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 T = TypeVar("T")
 
 
@@ -47,7 +47,7 @@ def eventually(condition: Callable[[], T | None], seconds: float = 20, what: str
             return answer
         waited = time.monotonic() - start
         assert waited < seconds, f"not within {seconds} s: {what or condition}"
-        time.sleep(min(SHORTEST_PAUSE_S + waited / 20, LONGEST_PAUSE_S))
+        time.sleep(min(SHORTEST_PAUSE_S + waited / 10, LONGEST_PAUSE_S))
 
 
 def free_port() -> int:

@@ -18,6 +18,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "pytorch": {"type": "pytorch", "communication_backend": "gloo", "process_count": 4, "node_count": 2},
     "mpi": {"type": "mpi", "process_count_per_node": 2, "node_count": 2},
 }
+# What is lost: the host with the head of the run, or the other one.
+LOST = (pytest.param("pytorch", 0, id="pytorch-head"), pytest.param("mpi", 1, id="mpi-other"))
 WAITING = """
 import os, time
 print("here", os.environ["RANK"], flush=True)
@@ -68,8 +70,7 @@ def next_run_starts(hosts: Hosts, kind: str) -> None:
     assert ended["state"] == "Completed", ended["sentence"]
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["head", "other"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "which"), LOST)
 class TestCut:
     def test_a_run_ends_with_the_reason_and_its_host_is_not_given_away_until_it_is_clean(
         self, hosts: Hosts, kind: str, which: int
@@ -97,8 +98,7 @@ class TestCut:
         next_run_starts(hosts, kind)
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["head", "other"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "which"), LOST)
 class TestCrash:
     def test_a_host_that_comes_back_empty_says_so_and_is_used_again(
         self, hosts: Hosts, kind: str, which: int
