@@ -72,36 +72,6 @@ def test_shards_of_both_hosts_are_one_checkpoint(hosts: Hosts) -> None:
     assert [(row["sign"], row["files"]) for row in checkpoints(hosts.runs, run)] == [("metadata", 3)]
 
 
-def test_shards_of_deepspeed_are_resumed(hosts: Hosts) -> None:
-    example = example_spec("deepspeed-digits")
-    spec = example | {
-        "arguments": ["--epochs", "300"],
-        "environment": {"name": "system", "version": ""},
-        "distribution": example["distribution"] | {"process_count_per_node": 1, "node_count": 2},
-        "resources": {"cluster": CLUSTER},
-    }
-    run = hosts.runs.submit(spec)
-    eventually(lambda: checkpoints(hosts.runs, run), 180, "a checkpoint is complete")
-    hosts.runs.client.post(f"/api/v1/runs/{run}/cancel/")
-    assert hosts.runs.ended(run, 60)["state"] == "Canceled"
-    newest = checkpoints(hosts.runs, run)[-1]
-    # The model and a part of the optimizer's state, another part, and what names the newest on each host.
-    assert (newest["sign"], newest["files"]) == ("latest", 5)
-    answer = hosts.runs.client.post(f"/api/v1/runs/{run}/resume/", json={})
-    resumed = answer.raise_for_status().json()["id"]
-    done = newest["name"].removeprefix("epoch-")
-    for rank in range(2):
-        eventually(
-            lambda name=f"70_driver_log_{rank}.txt", rank=rank: (
-                f"rank {rank} goes on after epoch {done}" in hosts.runs.log(resumed, name).decode()
-            ),
-            120,
-            f"rank {rank} goes on",
-        )
-    hosts.runs.client.post(f"/api/v1/runs/{resumed}/cancel/")
-    assert hosts.runs.ended(resumed, 60)["state"] == "Canceled"
-
-
 def test_a_run_whose_host_crashes_ends_on_the_other_one(hosts: Hosts) -> None:
     spec = example_spec("digits-ddp") | {
         "arguments": ["--epochs", str(EPOCHS)],
