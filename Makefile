@@ -2,7 +2,7 @@
 PY := .venv/bin/python
 .PHONY: up demo test system-packages coverage test-quick test-cgroup2 test-postgresql test-curated lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
-# Where it is set, every process of the tests would translate a thousand files of tests again.
+# Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
 
 up: .venv/ready
@@ -11,7 +11,7 @@ up: .venv/ready
 demo: .venv/ready
 	@exec $(PY) manage.py up --demo
 
-# What each of the two needs keeps one processor busy.
+# Installing and checking each keep one processor busy, so they run side by side.
 test:
 	@$(MAKE) --no-print-directory --jobs=2 system-packages lint
 	@exec $(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST)

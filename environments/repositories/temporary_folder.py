@@ -4,6 +4,7 @@ that takes."""
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 import stat
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+log = logging.getLogger(__name__)
 PREFIX = "trainhub-repository-"
 # Between the making of a folder and its lock.
 YOUNG_S = 60.0
@@ -42,6 +44,9 @@ def remove_forgotten_folders() -> None:
                 shutil.rmtree(path)
         except FileNotFoundError:
             continue  # another process has removed it
+        except OSError as error:
+            # No reason for a hub not to start; but credentials may stay there.
+            log.warning("%s, left by a hub that was killed, cannot be removed: %s", path, error)
 
 
 def _is_locked(path: Path) -> bool:

@@ -53,7 +53,7 @@ class TestErrors:
         with broker(hub) as server:
             for command in ("brpop", "sadd", "zadd", "ping"):
                 server.execute_command("ACL SETUSER", "default", f"-{command}")
-                # Its message makes the worker use the other commands; brpop it uses every five seconds.
+                # Its message makes the worker use the other commands; brpop it uses every second.
                 runs.submit(hub, "print('submitted meanwhile')")
                 time.sleep(6)
                 server.execute_command("ACL SETUSER", "default", "+@all")

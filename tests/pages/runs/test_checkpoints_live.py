@@ -33,11 +33,11 @@ def number(hub: Hub) -> int:
 
 def ended_log(hub: Hub, page: Any) -> str:
     """Of the run whose page is open."""
-    shown = re.search(r"/runs/(\d+)/", page.url)
-    assert shown is not None
+    address = re.search(r"/runs/(\d+)/", page.url)
+    assert address is not None
     with hub.client() as client:
         runs = client.get("/api/v1/runs/").raise_for_status().json()["results"]
-    (run,) = [row["id"] for row in runs if row["number"] == int(shown[1])]
+    (run,) = [row["id"] for row in runs if row["number"] == int(address[1])]
     assert wait_for(hub, run)["state"] == "Completed", told(hub, run)
     return log(hub, run).decode()
 
