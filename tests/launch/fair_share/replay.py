@@ -95,13 +95,16 @@ class Replay:
         self._shapes: dict[Demand, int] = defaultdict(int)
         self.result = Result()
 
-    def run(self) -> Result:
+    def run(self, until: float = float("inf")) -> Result:
+        """Replays all jobs to their ends, or what happens before `until`."""
         last = 0.0
         coming = list(reversed(self._jobs))
         while coming or self._ends or self._waiting:
             next_submission = coming[-1].submitted_at if coming else float("inf")
             now = min(next_submission, self._ends[0][0] if self._ends else float("inf"))
             assert now < float("inf"), "jobs wait, and nothing will ever end"
+            if now >= until:
+                break
             self._measure(now - last)
             last = now
             if next_submission <= now:

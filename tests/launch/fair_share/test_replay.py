@@ -1,4 +1,4 @@
-"""A month of 10,000 jobs, replayed in seconds: what holds for every order of submissions and ends."""
+"""Half a month with 5,000 jobs, replayed in seconds: what holds for every order of submissions and ends."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from tests.launch.fair_share.replay import DAY, HOUR, SHARES, Job, Replay, Resul
 # Replays assert at every event that nothing is given twice, that gangs are whole, and that nothing is idle
 # that the first in the queue could use.
 MAX_CPU_S = 60.0
+JOBS = 5000
 
 
 @pytest.fixture(scope="module")
 def result() -> Result:
     before = time.process_time()
-    replay = Replay(month(seed=1)).run()
-    # About 9 s on one core; the limit is for machines that do much else.
+    # Two half-lives of use. The queue grows all the time, so a whole month would take three times as long.
+    replay = Replay(month(seed=1, count=JOBS)).run()
+    # About 12 s on one slow core; the limit is for machines that do much else.
     assert time.process_time() - before < MAX_CPU_S
     return replay
 
@@ -29,9 +31,9 @@ def waits(result: Result) -> list[tuple[float, Job]]:
     return [(at - job.submitted_at, job) for at, job in result.starts if job.priority == 0]
 
 
-class TestMonth:
+class TestHalfMonth:
     def test_every_job_starts(self, result: Result) -> None:
-        assert len({job.run for _, job in result.starts}) == len(result.starts) == 10_000
+        assert len({job.run for _, job in result.starts}) == len(result.starts) == JOBS
 
     def test_shares_are_delivered_while_both_wait(self, result: Result) -> None:
         assert result.backlogged_s > 10 * DAY
@@ -67,7 +69,7 @@ class TestMonth:
     def test_people_of_a_workspace_get_alike(self, result: Result) -> None:
         seconds: dict[str, float] = defaultdict(float)
         for at, job in result.starts:
-            if job.workspace == "vision" and at < 20 * DAY:
+            if job.workspace == "vision" and at < 10 * DAY:
                 seconds[job.person] += job.gpus * job.length_s
         assert max(seconds.values()) < 1.1 * min(seconds.values())
 
@@ -81,14 +83,15 @@ class TestSmaller:
     def test_what_a_workspace_does_not_use_is_lent_and_it_leads_when_it_is_back(self) -> None:
         jobs = month(seed=3, count=2500)
         away = 3 * DAY
+        until = away + 12 * HOUR
         returned = [
             replace(job, submitted_at=max(away, job.submitted_at)) if job.workspace == "vision" else job
             for job in jobs
         ]
-        result = Replay(sorted(returned, key=lambda job: job.submitted_at)).run()
+        result = Replay(sorted(returned, key=lambda job: job.submitted_at)).run(until)
         early = {job.workspace for at, job in result.starts if at < away}
         assert early == {"speech"}
-        soon = [job for at, job in result.starts if away <= at < away + 12 * HOUR]
+        soon = [job for at, job in result.starts if away <= at < until]
         gpu_s = {
             name: sum(job.gpus * job.length_s for job in soon if job.workspace == name) for name in SHARES
         }
