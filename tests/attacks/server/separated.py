@@ -19,7 +19,8 @@ from tests.hub import PROJECT, Hub
 from tests.node.accounts import as_account
 
 HUB_ACCOUNT, RUNS_ACCOUNT = "daemon", "nobody"
-LEFT_OUT = ("test", "site-packages", "__pycache__", "idlelib", "ensurepip", "config-*")
+# Compiled modules are kept: the accounts cannot write any, and each process would compile what it imports.
+LEFT_OUT = ("test", "site-packages", "*.opt-?.pyc", "idlelib", "ensurepip", "config-*")
 OTHERS_MAY_PASS = 0o001
 
 
