@@ -3,6 +3,7 @@ doubled."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,15 @@ print("counted to", number, flush=True)
 """
 
 
-@pytest.fixture
-def own_runs(own_hub: Hub) -> Runs:
-    return Runs(own_hub.start())
+@pytest.fixture(scope="module")
+def own_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    """Runs of a hub that only this file breaks. Each test leaves all parts running, and a hub costs ten
+    seconds of CPU to start."""
+    own = Hub(tmp_path_factory.mktemp("killed") / "data")
+    try:
+        yield Runs(own.start())
+    finally:
+        own.stop()
 
 
 @pytest.mark.parametrize("part", ["web", "worker", "agent", "valkey"])
@@ -46,8 +53,8 @@ def test_a_run_started_while_the_worker_is_dead_starts_when_it_is_back(own_runs:
     assert own_runs.ended(own_runs.script("print('late', flush=True)"))["state"] == "Completed"
 
 
-def test_ctrl_c_leaves_training_running_and_the_next_up_finds_it(own_hub: Hub) -> None:
-    runs = Runs(own_hub.start())
+def test_ctrl_c_leaves_training_running_and_the_next_up_finds_it(own_runs: Runs) -> None:
+    runs, own_hub = own_runs, own_runs.hub
     run = runs.script(COUNTING)
     pid = int(runs.says(run, b"line 50").split()[1])
     written = runs.file_on_node(run)
