@@ -79,5 +79,5 @@ sbom: .venv/ready-dev
 
 .venv/ready-dev: requirements-dev.txt .venv/ready
 	@echo "Installing what the tests need into .venv ..."
-	@$(PY) .ci/pip-install -r requirements-dev.txt
+	@$(PY) .ci/uv pip install --python $(PY) -r requirements-dev.txt
 	@touch $@

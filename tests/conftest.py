@@ -52,7 +52,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     together, as whole files are given to processes.
 
     One file that needs the environment of the frameworks comes first, the others after the slow ones that do
-    not: on a new machine one process makes it for a quarter of an hour, and the others need not wait."""
+    not: on a new machine one process makes it for one or two minutes, and the others need not wait."""
     with_browser = {item.path for item in items if _has("browser", item)}
     with_frameworks = {item.path for item in items if "frameworks_python" in _fixtures(item)}
     maker = next((item.path for item in items if item.path in with_frameworks and _has("hosts", item)), None)

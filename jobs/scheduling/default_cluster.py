@@ -23,7 +23,11 @@ def default_cluster(who: Principal) -> str:
 
     Clusters without a node that takes runs count only if there are no others. Returns "" if the workspace has
     no cluster."""
-    nodes = {cluster.name: offers.nodes_of(cluster, who.workspace) for cluster in clusters_of(who.workspace)}
+    clusters = list(clusters_of(who.workspace))
+    if len(clusters) < 2:
+        # What the nodes offer takes a dozen queries, and decides nothing.
+        return clusters[0].name if clusters else ""
+    nodes = {cluster.name: offers.nodes_of(cluster, who.workspace) for cluster in clusters}
     usable = {name: free for name, free in nodes.items() if any(map(_may_run, free))} or nodes
     if len(usable) < 2:
         return next(iter(usable), "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from tests.journeys.runs import example_spec
@@ -15,25 +14,23 @@ ALONE, FIRST, SECOND = "70_driver_log.txt", "70_driver_log_0.txt", "70_driver_lo
 
 @dataclass(frozen=True)
 class Training:
-    """`changes` to the example's spec, `logs`: name -> what must stand in it, `output`: what it leaves."""
+    """`changes` to the example's spec, `logs`: name -> what must stand in it, `output`: what it leaves,
+    `metrics`: key -> how many values it logs, `child_runs`: how many its MLflow client opens beside it."""
 
     example: str
     logs: Mapping[str, tuple[str, ...]]
     output: str
     changes: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, int] = field(default_factory=dict)
+    child_runs: int = 0
 
-    def spec(self, python: str, cluster: str = "local") -> dict[str, Any]:
-        """For a node whose own interpreter `python` is of the frameworks environment."""
-        return self.curated_spec(python, cluster) | {"environment": {"name": "system", "version": ""}}
+    def spec(self, cluster: str = "local") -> dict[str, Any]:
+        """For a node whose own interpreter is of the frameworks environment."""
+        return self.curated_spec(cluster) | {"environment": {"name": "system", "version": ""}}
 
-    def curated_spec(self, python: str = "", cluster: str = "local") -> dict[str, Any]:
-        """In the curated environment of the example. What the frameworks environment of `python` has compiled
-        is used, if one is named."""
+    def curated_spec(self, cluster: str = "local") -> dict[str, Any]:
+        """In the curated environment of the example."""
         spec = example_spec(self.example)
-        if python:
-            # Compiled once for that environment, not once for every run.
-            extensions = {"TORCH_EXTENSIONS_DIR": str(Path(python).parent.parent / "torch_extensions")}
-            spec["environment_variables"] = {**spec.get("environment_variables", {}), **extensions}
         for name, value in self.changes.items():
             spec[name] = {**spec.get(name, {}), **value} if isinstance(value, dict) else value
         spec["resources"] = {**spec.get("resources", {}), "cluster": cluster}
@@ -100,12 +97,16 @@ TWO_HOSTS = (
             "arguments": ["--max_epochs", "2", "--devices", "2", "--num_nodes", "2"],
             "distribution": {"node_count": 2},
         },
+        metrics={"loss": 2, "accuracy": 2},
     ),
     Training(
         "transformers-tiny",
         ranks(2, "rank {rank} of 2 on cpu:0, distributed"),
         "model/model.safetensors",
         {"arguments": [*BERT, "--local_rank", "$LOCAL_RANK"], "distribution": BY_PROCESS},
+        metrics={"loss": 1},
+        # Its client opens another run for the evaluation: nobody told it of the first one.
+        child_runs=1,
     ),
     Training(
         "transformers-torchrun",
@@ -137,7 +138,13 @@ TWO_HOSTS = (
         "model.pt",
         {"arguments": QUICK, "distribution": ONE_EACH},
     ),
-    Training("tf-multiworker", WORKERS, "model.keras", {"arguments": QUICK, "resources": {"node_count": 2}}),
+    Training(
+        "tf-multiworker",
+        WORKERS,
+        "model.keras",
+        {"arguments": QUICK, "resources": {"node_count": 2}},
+        metrics={"loss": 2, "accuracy": 2},
+    ),
     Training("tf-keras-fit", FITTING, "model.keras", {"arguments": QUICK, "resources": {"node_count": 2}}),
     Training(
         "tf-parameter-server",

@@ -62,7 +62,7 @@ def test_every_one_of_them_is_trained_by_a_test() -> None:
 
 @pytest.mark.parametrize("training", [*ONE_MACHINE, *TWO_HOSTS], ids=lambda training: training.example)
 def test_a_training_is_a_spec_as_the_hub_takes_it(training: Training) -> None:
-    read_spec(training.spec(sys.executable))
+    read_spec(training.spec())
 
 
 def test_hello_needs_nothing_but_python(tmp_path: Path) -> None:

@@ -62,11 +62,9 @@ def page(runs: Runs, browser: Any, address: str) -> str:
 
 
 @pytest.mark.browser
-def test_the_digits_model_becomes_a_version_that_gives_the_same(
-    runs: Runs, browser: Any, frameworks_python: str
-) -> None:
+def test_the_digits_model_becomes_a_version_that_gives_the_same(runs: Runs, browser: Any) -> None:
     training = Training("digits-single", {ALONE: ()}, "model.pt", {"arguments": QUICK})
-    registered(runs, runs.submit(training.spec(frameworks_python)), "model.pt", "digits-onnx")
+    registered(runs, runs.submit(training.spec()), "model.pt", "digits-onnx")
     found = exported(
         runs, "digits-onnx", file="model.pt", factory="model:make_model", inputs=["images: 1x1x8x8 float32"]
     )

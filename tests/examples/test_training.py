@@ -14,6 +14,6 @@ TRAINING_S = 180
 
 
 @pytest.mark.parametrize("training", ONE_MACHINE, ids=lambda training: training.example)
-def test_trains(runs: Runs, training: Training, frameworks_python: str) -> None:
-    run = runs.submit(training.spec(frameworks_python))
+def test_trains(runs: Runs, training: Training) -> None:
+    run = runs.submit(training.spec())
     check_trained(runs, run, training, TRAINING_S)

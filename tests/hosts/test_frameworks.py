@@ -1,5 +1,5 @@
-"""The frameworks train on two hosts: right world size, each rank's log apart and whole, a model in the
-end."""
+"""The frameworks train on two hosts: right world size, each rank's log apart and whole, their metrics in the
+run, a model in the end."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TRAININGS = [training for training in TWO_HOSTS if training.example not in ELSEW
 
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda training: training.example)
-def test_trains(hosts: Hosts, training: Training, frameworks_python: str) -> None:
-    run = hosts.runs.submit(training.spec(frameworks_python, CLUSTER))
+def test_trains(hosts: Hosts, training: Training) -> None:
+    run = hosts.runs.submit(training.spec(CLUSTER))
     ended = hosts.runs.ended(run, TRAINING_S)
     result = [name for name in hosts.runs.logs(run) if name.startswith("70_")]
     logs = {name: hosts.runs.log(run, name).decode(errors="replace") for name in result}
@@ -36,3 +36,9 @@ def test_trains(hosts: Hosts, training: Training, frameworks_python: str) -> Non
         assert [word for word in words if word not in logs[name]] == [], logs[name]
         assert sha256(hosts.runs.log(run, name)) == sha256(hosts.file_on_host(run, name).read_bytes())
     assert any(path.endswith(training.output) for path in hosts.runs.outputs(run)), hosts.runs.outputs(run)
+    counts = {item["key"]: item["count"] for item in hosts.runs.get(f"/runs/{run}/metrics/")["metrics"]}
+    assert training.metrics.items() <= counts.items(), counts
+    children = hosts.runs.get(f"/runs/?parent={run}")["results"]
+    assert [(child["kind"], child["state"]) for child in children] == (
+        [("external", "Completed")] * training.child_runs
+    )

@@ -1,5 +1,5 @@
 """Frameworks that log by MLflow's client or to TensorBoard, unchanged, as runs of two processes: their curves
-grow live."""
+grow live. tests/hosts/test_frameworks.py shows what others log."""
 
 from __future__ import annotations
 
@@ -114,43 +114,6 @@ def moved(result: Watched, key: str) -> bool:
     return any(0 < count < len(result.steps(key)) for count in result.grew)
 
 
-class TestLightning:
-    def test_logs_to_the_run_itself(self, hub: Hub, frameworks_python: str) -> None:
-        size = ("--devices", "2", "--num_nodes", "1")
-        result = example(hub, frameworks_python, "lightning-digits", "loss", "--max_epochs", "4", *size)
-
-        assert moved(result, "loss"), result.grew
-        assert len(result.steps("loss")) == len(result.steps("accuracy")) == 4
-        assert result.params == {"learning_rate": "0.001"}
-        assert result.children == []
-
-
-class TestTransformers:
-    def test_logs_to_the_run_and_later_beside_it_as_a_part_of_it(
-        self, hub: Hub, frameworks_python: str
-    ) -> None:
-        result = example(
-            hub,
-            frameworks_python,
-            "transformers-tiny",
-            "loss",
-            "--output_dir",
-            "outputs/model",
-            "--num_train_epochs",
-            "6",
-            "--local_rank",
-            "$LOCAL_RANK",
-        )
-
-        assert moved(result, "loss"), result.grew
-        assert len(result.steps("loss")) == 6
-        assert result.params["learning_rate"] == "0.001"
-        # Its client opens a second run for the evaluation after the training, and nobody told it of the first
-        # one.
-        (child,) = result.children
-        assert (child["kind"], child["state"]) == ("external", "Completed")
-
-
 class TestKeras:
     def test_logs_by_itself_and_to_tensorboard(self, hub: Hub, frameworks_python: str) -> None:
         result = example(hub, frameworks_python, "tf-keras-fit", "train/epoch_loss", "--epochs", "8")
@@ -162,14 +125,6 @@ class TestKeras:
         assert result.metrics["train/epoch_loss"] == pytest.approx(result.metrics["loss"], rel=1e-4)
         assert result.params["epochs"] == "8"
         assert result.children == []
-
-
-class TestTensorFlow:
-    def test_a_loop_of_its_own_logs_what_it_likes(self, hub: Hub, frameworks_python: str) -> None:
-        result = example(hub, frameworks_python, "tf-multiworker", "loss", "--epochs", "8")
-
-        assert moved(result, "loss"), result.grew
-        assert result.steps("accuracy") == list(range(1, 9))
 
 
 @pytest.fixture(scope="module")
