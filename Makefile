@@ -72,9 +72,11 @@ sbom: .venv/ready-dev
 .venv/bin/python:
 	@python=$$(.ci/find-python $(if $(filter up,$(or $(MAKECMDGOALS),up)),--for-all)) && "$$python" -m venv .venv
 
+# Accounts that may not write here run from it, so its modules are compiled now.
 .venv/ready: requirements.txt | .venv/bin/python
 	@echo "Installing what TrainHub needs into .venv ..."
-	@$(PY) .ci/pip-install -r requirements.txt
+	@grep -E '^(uv|packaging)>' requirements.txt | xargs $(PY) -m pip install --quiet --disable-pip-version-check
+	@$(PY) .ci/uv pip install --compile-bytecode --python $(PY) -r requirements.txt
 	@touch $@
 
 .venv/ready-dev: requirements-dev.txt .venv/ready
