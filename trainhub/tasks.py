@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from celery import shared_task
+from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
 from environments.packages import package_store
 from jobs.builds import build_purge
 from jobs.retention import environment_purge, run_purge
+from jobs.sources import snapshots
 from jobs.transfer import uploads as pieces
 from registry.certificates.certified_environments import certified_environments
 from tracking.artifacts import uploads as parts
@@ -46,7 +49,10 @@ def seal_blobs() -> None:
 
 @shared_task(ignore_result=True)
 def sweep_blobs() -> None:
-    """Deletes stored files that no source, output or model names, and abandoned uploads."""
+    """Deletes sources that nobody submitted, stored files that no source, output or model names, and
+    abandoned uploads."""
+    # At least a day: an upload comes before its run.
+    snapshots.release_abandoned(timezone.now() - timedelta(days=max(1, settings.PURGE_DAYS)))
     package_store.forget_unused()
     removed = blob_gc.sweep()
     if removed:

@@ -6,6 +6,7 @@ import hashlib
 import tempfile
 import zipfile
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +14,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import TextField
 from django.db.models.functions import Cast
+from django.utils import timezone
 
 from jobs.models import Draft, Run, Snapshot
 from jobs.quotas import disk_quota
@@ -27,6 +29,8 @@ from workspaces.stored_files import blob_gc, blob_writer, blobs
 __all__ = ["Example", "SnapshotError", "examples", "from_example", "from_folder", "from_zip"]
 # The earliest date that a zip can store.
 EPOCH = (1980, 1, 1, 0, 0, 0)
+# Snapshots released in one transaction.
+MAX_RELEASED = 500
 
 
 def from_zip(file: IO[bytes], principal: Principal) -> Snapshot:
@@ -68,6 +72,18 @@ def release_unused(used: Iterable[tuple[int, str]]) -> None:
         blob_gc.free(freed)
 
 
+def release_abandoned(until: datetime) -> None:
+    """Deletes snapshots that were last uploaded before `until` and that no run or draft uses: those of
+    reviews and uploads with which nobody went on."""
+    old = Snapshot.objects.filter(created_at__lte=until).order_by()
+    for workspace_id in list(old.values_list("workspace_id", flat=True).distinct()):
+        used = Run.objects.filter(workspace_id=workspace_id).values_list("spec__source__id", flat=True)
+        hashes = set(old.filter(workspace_id=workspace_id).values_list("sha256", flat=True))
+        abandoned = sorted(hashes - set(used.distinct()))
+        for start in range(0, len(abandoned), MAX_RELEASED):
+            release_unused((workspace_id, sha256) for sha256 in abandoned[start : start + MAX_RELEASED])
+
+
 def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
     if not tree.entries:
         raise SnapshotError("there is no file in it; give the folder that holds the script")
@@ -86,7 +102,7 @@ def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
         raise SnapshotError(
             "cannot be stored: the hub's disk is full; have its operator free space below DATA_DIR"
         ) from error
-    snapshot, _ = Snapshot.objects.get_or_create(
+    snapshot, is_new = Snapshot.objects.get_or_create(
         workspace=principal.workspace,
         sha256=sha256,
         defaults={
@@ -96,6 +112,9 @@ def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
             "created_by": principal.user,
         },
     )
+    if not is_new:
+        # Whoever uploads it again is about to use it: it is not abandoned.
+        Snapshot.objects.filter(pk=snapshot.pk).update(created_at=timezone.now())
     return snapshot
 
 

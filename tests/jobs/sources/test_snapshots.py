@@ -3,13 +3,16 @@ from __future__ import annotations
 import os
 import stat
 import zipfile
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.utils import timezone
 
+from jobs.models import Draft, Run, Snapshot
 from jobs.sources import snapshots
 from jobs.sources.snapshots import SnapshotError
-from tests.jobs.builders import snapshot, zipped
+from tests.jobs.builders import queued, snapshot, zipped
 from tests.jobs.sources.refused_zips import refused, with_entry
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
@@ -23,6 +26,21 @@ class TestFreeze:
         second = snapshot(who, {"b/c.py": "2", "a.py": "1"})
         assert first.pk == second.pk
         assert first.paths == ("a.py", "b/c.py")
+
+    def test_one_that_nobody_submits_is_kept_for_a_time(self, who: Principal) -> None:
+        abandoned, again = snapshot(who, {"a.py": "1"}), snapshot(who, {"b.py": "2"})
+        used = Run.objects.get(pk=queued(who).pk).spec["source"]["id"]
+        draft = snapshot(who, {"c.py": "3"})
+        Draft.objects.create(workspace=who.workspace, user=who.user, steps={"source": {"id": draft.sha256}})
+        Snapshot.objects.update(created_at=timezone.now() - timedelta(days=31))
+        os.utime(blobs.path(abandoned.sha256), (0, 0))
+        assert snapshot(who, {"b.py": "2"}).pk == again.pk
+
+        snapshots.release_abandoned(timezone.now() - timedelta(days=30))
+
+        left = set(Snapshot.objects.values_list("sha256", flat=True))
+        assert left == {again.sha256, used, draft.sha256}
+        assert not blobs.path(abandoned.sha256).exists()
 
     def test_what_is_stored_is_named_by_its_hash_and_unpacks_to_the_same(self, who: Principal) -> None:
         made = snapshot(who, {"a.py": "one", "deep/b.bin": b"\x00\xff"})
