@@ -3,6 +3,10 @@
 MPI starts the processes; DeepSpeed's own launcher is not needed. `init_distributed` finds rank, size
 and rendezvous in the environment. ZeRO stage 1 partitions the optimizer's state across the processes,
 stage 2 also the gradients, stage 3 also the parameters.
+
+After each epoch every process saves its part of a checkpoint into TRAINHUB_CHECKPOINT_DIR. TrainHub keeps the
+parts of all nodes together, and puts them there again, on every node, for a retry, or when the run is
+resumed.
 """
 
 import argparse
@@ -55,14 +59,20 @@ settings = {
     # torch_adam: DeepSpeed's own Adam for CPUs would be compiled first, for minutes.
     "optimizer": {"type": "Adam", "params": {"lr": args.learning_rate, "torch_adam": True}},
     "zero_optimization": {"stage": args.stage},
+    # Each node has a folder of its own, and makes it itself.
+    "checkpoint": {"use_node_local_storage": True},
     "steps_per_print": 10**9,
 }
 engine, _, loader, _ = deepspeed.initialize(
     model=model, model_parameters=model.parameters(), training_data=used, config=settings
 )
 
+checkpoints = pathlib.Path(os.environ.get("TRAINHUB_CHECKPOINT_DIR", "checkpoints"))
 history = []
-for epoch in range(1, args.epochs + 1):
+if (checkpoints / "latest").exists():
+    history = engine.load_checkpoint(str(checkpoints))[1]["history"]
+    print(f"rank {rank} goes on after epoch {len(history)}", flush=True)
+for epoch in range(len(history) + 1, args.epochs + 1):
     loader.data_sampler.set_epoch(epoch)
     losses = []
     for batch, targets in loader:
@@ -77,6 +87,7 @@ for epoch in range(1, args.epochs + 1):
     accuracy = (scores.argmax(1).cpu() == labels[held_out]).float().mean().item()
     history.append({"epoch": epoch, "loss": mean.item() / world, "accuracy": accuracy})
     print(f"epoch {epoch}/{args.epochs}  loss {mean.item() / world:.4f}  accuracy {accuracy:.1%}", flush=True)
+    engine.save_checkpoint(str(checkpoints), tag=f"epoch-{epoch}", client_state={"history": history})
 
 # All take part: under stage 3 no process has all the weights until they are gathered.
 with deepspeed.zero.GatheredParameters(list(engine.module.parameters())):

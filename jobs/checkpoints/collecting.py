@@ -26,11 +26,14 @@ from live.topics import run_topic
 from trainhub_launch.order import MAX_CHECKPOINT_FILES
 from trainhub_launch.states import CheckpointSign
 from workspaces.stored_files import blobs, paths
+from workspaces.stored_files.blob_writer import BlobWriter
 
 # A node does not announce such a version again.
 REFUSED = 0
 # Of one attempt at the same time. Others are taken when their nodes announce them again.
 MAX_COLLECTING = 4
+# DeepSpeed's file, in the folder of checkpoints, with the name of the newest complete one.
+LATEST = "latest"
 # What a node that is away does not deliver for so long is not waited for.
 PATIENCE = timedelta(minutes=15)
 
@@ -187,18 +190,34 @@ def _finish_if_whole(checkpoint: Checkpoint, attempt: Attempt) -> None:
     without = {final.part.node_rank for final in finals if checkpoint.name not in final.names}
     if ranks - delivered - without:
         return
-    files = checkpoint.files.aggregate(size=Sum("size_bytes", default=0))
-    checkpoint.size_bytes, checkpoint.file_count = files["size"], checkpoint.files.count()
-    if not checkpoint.file_count:
+    if not checkpoint.files.exists():
         _tear(checkpoint, attempt, "it was deleted before it was saved", actor="hub")
         return
     checkpoint.refresh_from_db(fields=["sign"])
+    if checkpoint.sign == CheckpointSign.LATEST:
+        _add_latest(checkpoint)
+    files = checkpoint.files.aggregate(size=Sum("size_bytes"))
+    checkpoint.size_bytes, checkpoint.file_count = files["size"], checkpoint.files.count()
     checkpoint.state = CheckpointState.COMPLETE if checkpoint.sign else CheckpointState.UNCONFIRMED
     checkpoint.finished_at = timezone.now()
     checkpoint.save(update_fields=["state", "size_bytes", "file_count", "finished_at"])
     publish_on_commit(run_topic(checkpoint.run_id), {"type": "event.added", "run": checkpoint.run_id})
     # Deletes files, which no rollback would bring back.
     transaction.on_commit(partial(trimming.trim, checkpoint.run_id))
+
+
+def _add_latest(checkpoint: Checkpoint) -> None:
+    """Adds the file by which DeepSpeed finds the checkpoint: in the run's folder it may name a newer one by
+    now. One in the checkpoint itself, or from a node of an earlier version, stays."""
+    if checkpoint.files.filter(path__in=(LATEST, f"{checkpoint.name}/{LATEST}")).exists():
+        return
+    with BlobWriter() as writer:
+        writer.write(checkpoint.name.encode())
+        sha256 = writer.finish()
+    node_rank = checkpoint.files.values_list("node_rank", flat=True)[0]
+    CheckpointFile.objects.create(
+        checkpoint=checkpoint, node_rank=node_rank, path=LATEST, size_bytes=writer.size, sha256=sha256
+    )
 
 
 def _tear(checkpoint: Checkpoint, attempt: Attempt, why: str, *, actor: str) -> None:

@@ -17,7 +17,8 @@ MAX_PATH = 900
 MAX_ENTRIES = 1000
 # Names under which programs write what is not complete yet.
 UNFINISHED_STARTS, UNFINISHED_ENDS = (".", "tmp"), (".tmp", ".part", ".incomplete")
-# DeepSpeed writes the name of a checkpoint into it once all ranks have saved theirs.
+# DeepSpeed writes the name of a checkpoint into it once all ranks have saved theirs. It is no part of the
+# checkpoint: by the time that one is delivered, it may name the next. The hub writes it anew.
 LATEST, MAX_LATEST_BYTES = "latest", 4096
 METADATA, MARKER = ".metadata", ".complete"
 
@@ -107,14 +108,11 @@ def _read(root: int, folder: str, name: str, renames: Renames) -> Entry | None:
     try:
         top = _status(root, folder, name)
         files = list(_files(root, folder, name, top))
-        latest = _latest(root, folder) if stat.S_ISDIR(top.st_mode) else None
+        is_latest = stat.S_ISDIR(top.st_mode) and _latest(root, folder) == name
     except OSError:
         return None  # removed or replaced while it was read
     if not files:
         return None
-    is_latest = latest is not None and latest[0] == name
-    if latest is not None and is_latest:
-        files.append(latest[1])
     changed_at = max(file.status.st_mtime for file in files)
     inode, renamed_at = renames.get(name, (0, 0.0))
     sign = _sign(root, folder, name, {file.path for file in files})
@@ -171,21 +169,20 @@ def _sign(root: int, folder: str, name: str, paths: set[str]) -> CheckpointSign:
     if f"{name}/{MARKER}" in paths:
         return CheckpointSign.MARKER
     # DeepSpeed's own folder, in a folder that the script named.
-    named = _latest(root, f"{folder}/{name}") if f"{name}/{LATEST}" in paths else None
-    if named is not None and any(path.startswith(f"{name}/{named[0]}/") for path in paths):
+    named = _latest(root, f"{folder}/{name}") if f"{name}/{LATEST}" in paths else ""
+    if named and any(path.startswith(f"{name}/{named}/") for path in paths):
         return CheckpointSign.LATEST
     return CheckpointSign.NONE
 
 
-def _latest(root: int, folder: str) -> tuple[str, _File] | None:
-    """Returns what DeepSpeed's file in `folder` names, and the file itself."""
+def _latest(root: int, folder: str) -> str:
+    """Returns what DeepSpeed's file in `folder` names; "" if there is none."""
     try:
         fd = beneath.open_regular(root, f"{folder}/{LATEST}")
     except OSError:
-        return None
+        return ""
     try:
-        text = os.pread(fd, MAX_LATEST_BYTES, 0).decode(errors="replace").strip()
-        return text, _File(LATEST, os.fstat(fd))
+        return os.pread(fd, MAX_LATEST_BYTES, 0).decode(errors="replace").strip()
     finally:
         os.close(fd)
 

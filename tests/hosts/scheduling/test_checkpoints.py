@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.examples.table import TWO_HOSTS
 from tests.hosts.bench import CLUSTER, Hosts
 from tests.hub import eventually
 from tests.journeys.runs import Runs, example_spec
@@ -70,6 +71,29 @@ def test_shards_of_both_hosts_are_one_checkpoint(hosts: Hosts) -> None:
     assert "loaded ['step-1'] [1.0, 1.0, 1.0, 1.0]" in logs[0]
     assert "loaded ['step-1'] [2.0, 2.0, 2.0, 2.0]" in logs[1]
     assert [(row["sign"], row["files"]) for row in checkpoints(hosts.runs, run)] == [("metadata", 3)]
+
+
+def test_shards_of_deepspeed_are_resumed(hosts: Hosts) -> None:
+    training = next(item for item in TWO_HOSTS if item.example == "deepspeed-digits")
+    spec = training.spec(CLUSTER)
+    run = hosts.runs.submit(spec | {"arguments": ["--epochs", "1000"]})
+    eventually(lambda: checkpoints(hosts.runs, run), 300, "a checkpoint is complete")
+    hosts.runs.client.post(f"/api/v1/runs/{run}/cancel/")
+    assert hosts.runs.ended(run, 60)["state"] == "Canceled"
+    newest = checkpoints(hosts.runs, run)[-1]
+    # The model and a part of the optimizer's state on one host, another part on the other, and what names it.
+    assert newest["sign"] == "latest"
+    assert newest["files"] >= 4
+    epochs = int(newest["name"].removeprefix("epoch-"))
+    changes = {"arguments": ["--epochs", str(epochs + 2)], "checkpoint": {"resume_from": run}}
+    resumed = hosts.runs.submit(spec | changes)
+    ended = hosts.runs.ended(resumed, 300)
+    logs = {name: hosts.runs.log(resumed, name).decode(errors="replace") for name in training.logs}
+    assert ended["state"] == "Completed", (ended["sentence"], logs)
+    for rank, (name, words) in enumerate(training.logs.items()):
+        expected = (*words, f"rank {rank} goes on after epoch {epochs}", f"epoch {epochs + 1}/{epochs + 2}")
+        assert [word for word in expected if word not in logs[name]] == [], logs[name]
+    assert any(path.endswith(training.output) for path in hosts.runs.outputs(resumed))
 
 
 def test_a_run_whose_host_crashes_ends_on_the_other_one(hosts: Hosts) -> None:

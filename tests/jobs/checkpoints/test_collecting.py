@@ -61,6 +61,22 @@ class TestOneNode:
         assert states(run) == {"last.pt": "unconfirmed"}
         assert restoring.newest(run) is None
 
+    def test_deepspeed_finds_it_by_a_file_that_names_it(self, who: Principal) -> None:
+        alpha, run = running(who)
+        announce(alpha, run, "epoch-1", sign=CheckpointSign.LATEST)
+        deliver(alpha, run, 1, {"epoch-1/shard": WEIGHTS})
+        row = Checkpoint.objects.get(run=run)
+        assert (row.state, row.size_bytes, row.file_count) == ("complete", len(WEIGHTS) + len("epoch-1"), 2)
+        assert blobs.path(row.files.get(path="latest").sha256).read_text() == "epoch-1"
+
+    @pytest.mark.parametrize("path", ["latest", "epoch-1/latest"])
+    def test_unless_it_has_such_a_file_itself(self, who: Principal, path: str) -> None:
+        alpha, run = running(who)
+        announce(alpha, run, "epoch-1", sign=CheckpointSign.LATEST)
+        deliver(alpha, run, 1, {"epoch-1/shard": WEIGHTS, path: b"own"})
+        row = Checkpoint.objects.get(run=run)
+        assert set(row.files.values_list("path", flat=True)) == {"epoch-1/shard", path}
+
     def test_torn_it_is_not_kept_and_said(self, who: Principal) -> None:
         alpha, run = running(who)
         save(alpha, run, "one.pt")

@@ -105,8 +105,11 @@ class TestSigns:
         there = listed(place)
         assert set(there) == {"global_step10", "global_step20"}
         assert there["global_step10"].sign is CheckpointSign.LATEST
-        assert there["global_step10"].files == ("global_step10/mp_rank_00_model_states.pt", "latest")
+        assert there["global_step10"].files == ("global_step10/mp_rank_00_model_states.pt",)
         assert there["global_step20"].sign is CheckpointSign.NONE
+        # The next one is no change of this one, which is still on its way to the hub.
+        write(place / "latest", "global_step20")
+        assert listed(place)["global_step10"].version == there["global_step10"].version
 
     def test_deepspeed_in_a_folder_of_its_own(self, place: Path) -> None:
         write(place / "epoch-3" / "global_step10" / "mp_rank_00_model_states.pt")
