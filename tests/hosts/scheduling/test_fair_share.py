@@ -1,4 +1,5 @@
-"""Two workspaces with the shares 3 : 1 under load on two hosts, and a run that is preempted there."""
+"""Two workspaces with the shares 3 : 1 under load on two hosts, and a run that is preempted there and goes
+on with what it has saved."""
 
 from __future__ import annotations
 
@@ -16,8 +17,14 @@ pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 
 SHORT = "import time; time.sleep(0.2)\n"
 SAVES = """
-import pathlib, signal, sys, time
+import os, pathlib, signal, sys, time
+state = pathlib.Path(os.environ['TRAINHUB_CHECKPOINT_DIR'], 'state')
+if state.exists():
+    print('goes on after', state.read_text(), flush=True)
 def save(number, frame):
+    aside = state.with_name('.state')
+    aside.write_text('step 7')
+    aside.rename(state)
     print('saved', flush=True)
     sys.exit(0)
 signal.signal(signal.SIGTERM, save)
@@ -96,7 +103,7 @@ def test_two_workspaces_settle_within_a_tenth_of_their_shares(hosts: SmallHosts)
             client.post(f"/api/v1/runs/{row['id']}/cancel/")
 
 
-def test_a_preempted_run_saves_its_work_and_starts_again(hosts: SmallHosts) -> None:
+def test_a_preempted_run_saves_its_work_and_goes_on_with_it(hosts: SmallHosts) -> None:
     low = [hosts.script(SAVES, priority=-1) for _ in hosts.hosts]
     for run in low:
         hosts.runs.until(run, "Running", seconds=120)
@@ -110,5 +117,6 @@ def test_a_preempted_run_saves_its_work_and_starts_again(hosts: SmallHosts) -> N
     hosts.runs.until(victim, "Running", seconds=60)
     first = hosts.runs.client.get(f"/api/v1/runs/{victim}/logs/70_driver_log.txt", params={"attempt": 1})
     assert b"saved" in first.content
+    eventually(lambda: b"goes on after step 7" in hosts.runs.log(victim), 30, "it goes on where it was")
     for run in low:
         hosts.runs.client.post(f"/api/v1/runs/{run}/cancel/")
