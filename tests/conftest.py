@@ -14,6 +14,8 @@ import pytest
 import redis
 from channels.layers import channel_layers
 from django.conf import settings
+from django.contrib.contenttypes.management import create_contenttypes
+from django.db.models.signals import post_migrate
 
 from tests import migrated, openmpi
 from tests.harness import guard
@@ -105,6 +107,10 @@ def _guarded_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
 def django_db_keepdb(django_db_modify_db_settings: None) -> bool:
     """Whether Django finds a test database. It does, except on PostgreSQL: a copy of the one that hubs of
     tests begin with. Django then only looks whether a migration is missing."""
+    # After each test with transactions they would write anew what it has deleted, for a tenth of a second.
+    # TrainHub asks neither for permissions of Django nor for content types.
+    post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+    post_migrate.disconnect(create_contenttypes)
     database = settings.DATABASES["default"]
     if database["ENGINE"] != "django.db.backends.sqlite3":
         return False
