@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.environments.package_index import PackageIndex
-from tests.node.builders import environ, script
+from tests.node.builders import environ
 from tests.node.hub import FakeHub, Key
-from tests.node.launch.test_locked_environments import USE, locked
+from tests.node.launch.test_hub_index import TICKET, OrderIndex, index, locked, no_settings, ordered
+from tests.node.launch.test_locked_environments import USE
 from tests.node.processes import agent_process, child_pid, remaining_processes, wait_for_exit
 from trainhub_launch.errors import WireError
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
@@ -27,6 +26,7 @@ from trainhub_launch.states import StopReason
 from trainhub_node.agent import Agent
 from trainhub_node.intake import orders
 
+__all__ = ["index", "no_settings"]
 SYSTEM = EnvironmentSpec("system", "", "system")
 TO_MAKE = EnvironmentSpec("a", "1", MAKE)
 MADE = {
@@ -39,15 +39,8 @@ MADE = {
 }
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> Iterator[PackageIndex]:
-    folder = tmp_path / "index"
-    folder.mkdir()
-    with PackageIndex(folder).serving() as served:
-        yield served
-
-
-def build_order(environment: EnvironmentSpec) -> NodeOrder:
+def build_order(environment: EnvironmentSpec, index: OrderIndex | None = None) -> NodeOrder:
+    """`index`: the hub's, with the packages of the lock."""
     return NodeOrder(
         run=uuid.uuid4().hex,
         attempt=1,
@@ -56,14 +49,17 @@ def build_order(environment: EnvironmentSpec) -> NodeOrder:
         snapshot="",
         snapshot_size=0,
         kind=OrderKind.BUILD,
+        package_index=index.order_url if index else "",
+        package_ticket=TICKET if index else "",
     )
 
 
-def waiting_build(hub: FakeHub, index: PackageIndex) -> tuple[Key, EnvironmentSpec]:
+def waiting_build(hub: FakeHub, index: OrderIndex) -> tuple[Key, EnvironmentSpec]:
     """A build that waits for an index that never answers."""
-    spec = locked(index, index.add("tinylib"))
+    index.add("tinylib")
+    spec = locked(index, "tinylib")
     index.is_silent = True
-    key = hub.give(build_order(spec))
+    key = hub.give(build_order(spec, index))
     hub.wait_log(key, b"--require-hashes", ENVIRONMENT_LOG, 60)
     return key, spec
 
@@ -71,36 +67,37 @@ def waiting_build(hub: FakeHub, index: PackageIndex) -> tuple[Key, EnvironmentSp
 @pytest.mark.slow
 class TestBuild:
     def test_makes_the_environment_and_the_next_run_starts_with_it(
-        self, hub: FakeHub, agent: Agent, index: PackageIndex
+        self, hub: FakeHub, agent: Agent, index: OrderIndex
     ) -> None:
-        spec = locked(index, index.add("tinylib"))
-        key = hub.give(build_order(spec))
+        index.add("tinylib")
+        spec = locked(index, "tinylib")
+        key = hub.give(build_order(spec, index))
         fact = hub.wait_done(key, 120)
         assert (fact.error, fact.members, fact.outputs) == ("", (), ())
         assert list(fact.phase_at) == ["accepted", "preparing", "running", "uploading", "done"]
         assert set(fact.logs) == {ENVIRONMENT_LOG, PREPARATION_LOG}
-        assert b"Successfully installed tinylib-1.0" in hub.log(key, ENVIRONMENT_LOG)
+        assert b"uv pip install" in hub.log(key, ENVIRONMENT_LOG)
         assert not (agent.settings.attempts / f"{key[0]}-1" / "work").exists()
         assert hub.heartbeat is not None
         assert BUILDS in hub.heartbeat.capabilities
 
         # Neither a second order nor a run needs the index again.
         index.is_silent = True
-        again = hub.wait_done(hub.give(build_order(spec)), 30)
+        again = hub.wait_done(hub.give(build_order(spec, index)), 30)
         assert (again.error, set(again.logs)) == ("", set())
-        run = hub.give(script(hub, USE, environment=spec))
+        run = hub.give(ordered(hub, index, spec, USE))
         hub.wait_done(run, 60)
         assert hub.log(run) == b"1.0\n"
 
-    def test_that_fails_says_why(self, hub: FakeHub, agent: Agent, index: PackageIndex) -> None:
+    def test_that_fails_says_why(self, hub: FakeHub, agent: Agent, index: OrderIndex) -> None:
         index.add("tinylib")
-        fact = hub.wait_done(hub.give(build_order(locked(index, "0" * 64))), 120)
+        fact = hub.wait_done(hub.give(build_order(locked(index, "tinylib", sha256="0" * 64), index)), 120)
         assert fact.error_kind == "environment"
         assert "running" not in fact.phase_at
-        assert "its hash differs" in fact.error
+        assert "could not be installed" in fact.error
 
     def test_that_is_canceled_ends_with_all_its_processes(
-        self, hub: FakeHub, agent: Agent, index: PackageIndex
+        self, hub: FakeHub, agent: Agent, index: OrderIndex
     ) -> None:
         key, spec = waiting_build(hub, index)
         hub.stops[key] = StopOrder(*key, grace_s=10, why=StopReason.CANCELED)
@@ -110,7 +107,7 @@ class TestBuild:
         assert not (agent.settings.environments / spec.digest).exists()
 
     def test_whose_agent_and_child_are_killed_is_made_by_the_next(
-        self, hub: FakeHub, tmp_path: Path, index: PackageIndex
+        self, hub: FakeHub, tmp_path: Path, index: OrderIndex
     ) -> None:
         env = environ(hub, tmp_path / "node") | {"PIP_CONFIG_FILE": "/dev/null"}
         attempts = tmp_path / "node" / "attempts"
@@ -126,9 +123,9 @@ class TestBuild:
             assert "was killed" in fact.error
             assert not remaining_processes(key)
             assert not (half_made / "trainhub-complete").exists()
-            next_one = hub.wait_done(hub.give(build_order(spec)), 120)
+            next_one = hub.wait_done(hub.give(build_order(spec, index)), 120)
         assert next_one.error == ""
-        assert b"Successfully installed" in hub.log((next_one.run, 1), ENVIRONMENT_LOG)
+        assert b"uv pip install" in hub.log((next_one.run, 1), ENVIRONMENT_LOG)
 
 
 class TestIntake:
