@@ -6,6 +6,9 @@ nodes with MASTER_ADDR, MASTER_PORT and NODE_RANK, and computes every rank from 
 the two options below fit that case too.
 
 If MLflow's client is installed, Lightning logs with it to this run.
+
+After each epoch Lightning saves a checkpoint into TRAINHUB_CHECKPOINT_DIR. TrainHub keeps it while the run
+goes on, and puts it there again for a retry, or when the run is resumed.
 """
 
 import argparse
@@ -13,6 +16,7 @@ import importlib.util
 import json
 import os
 import pathlib
+from typing import Any
 
 import lightning
 import torch
@@ -22,6 +26,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 HELD_OUT = 360
+CHECKPOINT = pathlib.Path(os.environ.get("TRAINHUB_CHECKPOINT_DIR", "checkpoints")) / "last.ckpt"
 
 
 def read_arguments() -> argparse.Namespace:
@@ -100,6 +105,18 @@ class Digits(lightning.LightningModule):
                 f"accuracy {metrics['accuracy']:.1%}",
                 flush=True,
             )
+        # Saved by all, written by the first. What gets its name by a rename is a whole checkpoint.
+        aside = CHECKPOINT.with_name(".last.ckpt")
+        self.trainer.save_checkpoint(aside)
+        if self.trainer.is_global_zero:
+            aside.rename(CHECKPOINT)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["history"] = self.history
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.history = checkpoint["history"]
+        print(f"rank {self.global_rank} goes on after epoch {len(self.history)}", flush=True)
 
 
 def main() -> None:
@@ -119,7 +136,12 @@ def main() -> None:
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(model, DataLoader(used, args.batch_size, shuffle=True), DataLoader(held_out, 120))
+    trainer.fit(
+        model,
+        DataLoader(used, args.batch_size, shuffle=True),
+        DataLoader(held_out, 120),
+        ckpt_path=str(CHECKPOINT) if CHECKPOINT.exists() else None,
+    )
     trainer.save_checkpoint("outputs/model.ckpt")  # called by all, written by the first
     if trainer.is_global_zero:
         pathlib.Path("outputs/history.json").write_text(json.dumps(model.history, indent=1))

@@ -15,7 +15,8 @@ ALONE, FIRST, SECOND = "70_driver_log.txt", "70_driver_log_0.txt", "70_driver_lo
 @dataclass(frozen=True)
 class Training:
     """`changes` to the example's spec, `logs`: name -> what must stand in it, `output`: what it leaves,
-    `metrics`: key -> how many values it logs, `child_runs`: how many its MLflow client opens beside it."""
+    `metrics`: key -> how many values it logs, `child_runs`: how many its MLflow client opens beside it,
+    `checkpoint`: the name of the one that it saves after each epoch."""
 
     example: str
     logs: Mapping[str, tuple[str, ...]]
@@ -23,6 +24,7 @@ class Training:
     changes: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     child_runs: int = 0
+    checkpoint: str = ""
 
     def spec(self, cluster: str = "local") -> dict[str, Any]:
         """For a node whose own interpreter is of the frameworks environment."""
@@ -79,6 +81,7 @@ TWO_HOSTS = (
         ranks(4, "rank {rank} of 4 on cpu, gloo"),
         "model.pt",
         {"arguments": QUICK, "distribution": {"process_count": 4, "node_count": 2}},
+        checkpoint="last.pt",
     ),
     Training(
         "digits-torchrun",
@@ -98,6 +101,7 @@ TWO_HOSTS = (
             "distribution": {"node_count": 2},
         },
         metrics={"loss": 2, "accuracy": 2},
+        checkpoint="last.ckpt",
     ),
     Training(
         "transformers-tiny",

@@ -1,5 +1,5 @@
-"""The frameworks train on two hosts: right world size, each rank's log apart and whole, their metrics in the
-run, a model in the end."""
+"""The frameworks train on two hosts: right world size, each rank's log apart and whole, their metrics and
+checkpoints in the run, a model in the end."""
 
 from __future__ import annotations
 
@@ -44,3 +44,5 @@ def test_trains(hosts: Hosts, training: Training) -> None:
     assert [(child["kind"], child["state"]) for child in children] == (
         [("external", "Completed")] * training.child_runs
     )
+    saved = {(row["name"], row["state"]) for row in hosts.runs.get(f"/runs/{run}/checkpoints/")}
+    assert not training.checkpoint or (training.checkpoint, "complete") in saved
