@@ -118,7 +118,7 @@ def locked_version(ref: EnvironmentRef, workspace: Workspace | None) -> Environm
     None for an interpreter, and if there is none."""
     if ref.name in BY_NAME:
         return _locked_curated(ref)
-    if workspace is None:
+    if workspace is None or ref.name == SYSTEM:
         return None
     try:
         return own_version(ref, workspace)
@@ -180,7 +180,7 @@ def with_version(spec: RunSpec, workspace: Workspace) -> RunSpec:
     """Returns the spec with the number of the newest locked version, if it names one of the workspace's own
     environments without a version: the run and its clones keep it."""
     ref = spec.environment
-    if ref.version or "\x00" in ref.name:
+    if ref.version or ref.name == SYSTEM or "\x00" in ref.name:
         return spec
     is_own = Environment.objects.filter(workspace=workspace, name=ref.name).exists()
     if not is_own:
