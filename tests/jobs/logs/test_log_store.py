@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import stat
 import uuid
+from pathlib import Path
 
 import pytest
+from pytest_django import Settings
 
 from jobs.logs import log_store
 
@@ -38,7 +40,9 @@ class TestAppend:
         assert refused.value.next_offset == 4
         assert log_store.size(run, 1, NAME) == 4
 
-    def test_files_and_folders_are_the_hubs_alone(self, run: str) -> None:
+    def test_files_and_folders_are_the_hubs_alone(self, run: str, settings: Settings, tmp_path: Path) -> None:
+        # Where no other test has made a folder of runs.
+        settings.DATA_DIR = tmp_path
         log_store.append(run, 1, "logs/deep/er.txt", 0, b"x")
         path = log_store.path(run, 1, "logs/deep/er.txt")
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
