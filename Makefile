@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo test system-packages coverage test-quick test-cgroup2 test-postgresql test-curated lint bench fuzz lock audit sbom
+.PHONY: up demo test system-packages compiled-tests coverage test-quick test-cgroup2 test-postgresql test-curated lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 # Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -11,13 +11,17 @@ up: .venv/ready
 demo: .venv/ready
 	@exec $(PY) manage.py up --demo
 
-# Installing and checking each keep one processor busy, so they run side by side.
+# Each keeps one processor busy, so they run side by side.
 test:
-	@$(MAKE) --no-print-directory --jobs=2 system-packages lint
+	@$(MAKE) --no-print-directory --jobs=2 lint system-packages compiled-tests
 	@exec $(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --reruns 1 $(PYTEST)
 
 system-packages:
 	@.ci/system-packages
+
+# Every process of the tests imports all of their files. What one has compiled before, the others need not.
+compiled-tests: .venv/ready-dev
+	@$(PY) -m pytest -q --collect-only $(PYTEST) >/dev/null
 
 # Everything, and which lines of the product it reaches. Recording takes a quarter more CPU time.
 coverage:

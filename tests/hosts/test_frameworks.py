@@ -17,6 +17,8 @@ ELSEWHERE = {
     "horovod-tensorflow",
     # digits-torchrun starts in the same way, and transformers-tiny trains the same.
     "transformers-torchrun",
+    # The older name of torchrun.
+    "digits-launch",
     # tests/hosts/scheduling/test_checkpoints.py trains it, and resumes it.
     "deepspeed-digits",
     # tests/mlflow/test_frameworks.py trains it.
