@@ -119,9 +119,7 @@ class TestReady:
 
 
 class TestPorts:
-    def test_are_kept_from_ready_on_and_what_is_not_used_is_given_back(
-        self, hub: FakeHub, agent: Agent
-    ) -> None:
+    def test_are_kept_from_ready_on_and_given_back_unused(self, hub: FakeHub, agent: Agent) -> None:
         first = give(hub, FOREVER)
         of_first = hub.wait_phase(first, "ready").ports
         second = give(hub)
@@ -130,15 +128,12 @@ class TestPorts:
 
         say_go(hub, first, of_first[0])
         hub.wait_log(first, b"up")
-        later: list[Key] = []
-
-        # To this node: another one of the same machine, of another test, may be the first to take it.
-        ports: tuple[int, ...] = ()
+        later, ports = list[Key](), tuple[int, ...]()
+        # Another node of the same machine, of another test, may be the first to take it.
         while of_first[1] not in ports and len(later) < MAX_TRIES:
             later.append(give(hub))
             ports = hub.wait_phase(later[-1], "ready").ports
-            assert of_first[0] not in ports
-            assert not set(of_second) & set(ports)
+            assert not {of_first[0], *of_second} & set(ports)
         assert of_first[1] in ports
         for key in (first, second, *later):
             hub.stops[key] = StopOrder(*key, grace_s=2, why="canceled")
