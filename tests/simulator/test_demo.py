@@ -48,23 +48,21 @@ class Demo(Hub):
         return list(told["results"] if isinstance(told, dict) else told)
 
 
-@pytest.fixture(scope="class")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """One for all tests of a class, in their order: the last one removes it."""
-    made = Demo(tmp_path_factory.mktemp("demo") / "demo")
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    made = Demo(tmp_path / "demo")
     try:
-        made.start()
         yield made
     finally:
         made.stop()
 
 
 def inside(folder: Path) -> list[str]:
-    """Processes that still have their working folder in there, also if it is deleted."""
+    """Processes that still have their working folder in there."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if str((process / "cwd").readlink()).startswith(str(folder)):
+            if (process / "cwd").readlink().is_relative_to(folder):
                 found.append((process / "cmdline").read_text().replace("\0", " "))
         except OSError:
             continue
@@ -73,27 +71,8 @@ def inside(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 class TestDemo:
-    def test_it_has_a_past(self, demo: Demo) -> None:
-        past = [run for run in demo.asked("runs/?page_size=100") if run["number"] <= len(PAST)]
-        assert len(past) == len(PAST)
-        states = Counter(run["state"] for run in past)
-        assert states == {
-            "Completed": len(PAST) - 4,
-            "Failed": sum(bool(past_run.breaks_at) for past_run in PAST),
-            "Canceled": 1,
-        }
-        assert min(run["created_at"] for run in past) < _days_ago(DAYS - 2)
-        with demo.client() as client:
-            model = client.get(f"/api/v1/models/{MODEL}/").raise_for_status().json()
-            usage = client.get("/api/v1/usage/?by=user").raise_for_status().json()
-        assert model["aliases"] == {"production": 2, "candidate": 3}
-        assert usage["total"]["runs"] >= len(PAST)
-        assert usage["total"]["measured_gpu_hours"] == pytest.approx(
-            sum(past_run.ranks * past_run.minutes * past_run.steps / STEPS for past_run in PAST) / 60,
-            rel=0.05,
-        )
-
-    def test_machines_with_gpus_train(self, demo: Demo) -> None:
+    def test_machines_with_gpus_train_and_all_ends_with_it(self, demo: Demo) -> None:
+        demo.start()
         said = demo.said()
         assert "its 6 machines and 40 GPUs are simulated" in said
         assert f"Its data is in a separate folder, {demo.data_dir}" in said
@@ -120,8 +99,29 @@ class TestDemo:
         assert {"loss", "accuracy", "lr", "samples_per_s"} <= {item["key"] for item in logged["metrics"]}
         losses = [float(line.split("loss ")[1].split()[0]) for line in log.splitlines() if "loss " in line]
         assert losses[-1] < losses[0] / 2
+        assert demo.stop() == 0
+        assert inside(demo.data_dir) == []
 
-    def test_a_visitor_has_a_way_in_and_out(self, demo: Demo) -> None:
+    def test_it_has_a_past_and_a_way_in_and_out(self, demo: Demo) -> None:
+        demo.start()
+        past = [run for run in demo.asked("runs/?page_size=100") if run["number"] <= len(PAST)]
+        assert len(past) == len(PAST)
+        states = Counter(run["state"] for run in past)
+        assert states == {
+            "Completed": len(PAST) - 4,
+            "Failed": sum(bool(past_run.breaks_at) for past_run in PAST),
+            "Canceled": 1,
+        }
+        assert min(run["created_at"] for run in past) < _days_ago(DAYS - 2)
+        with demo.client() as client:
+            model = client.get(f"/api/v1/models/{MODEL}/").raise_for_status().json()
+            usage = client.get("/api/v1/usage/?by=user").raise_for_status().json()
+        assert model["aliases"] == {"production": 2, "candidate": 3}
+        assert usage["total"]["runs"] >= len(PAST)
+        assert usage["total"]["measured_gpu_hours"] == pytest.approx(
+            sum(past_run.ranks * past_run.minutes * past_run.steps / STEPS for past_run in PAST) / 60,
+            rel=0.05,
+        )
         link = re.search(r"signed in \(once\): (\S+)", demo.said())
         assert link is not None
         with httpx.Client(base_url=demo.url, follow_redirects=True, timeout=60) as browser:
@@ -145,7 +145,6 @@ class TestDemo:
             assert review.url.path.endswith("/review/")
             assert browser.post("/demo/remove/", headers=token).status_code == httpx.codes.OK
         eventually(lambda: not demo.data_dir.exists(), 60, "the folder of the demo is removed")
-        eventually(lambda: not inside(demo.data_dir), 60, "all ends with it")
 
     def test_a_machine_without_a_compiler_is_told_so(self, tmp_path: Path) -> None:
         refused = Demo(tmp_path / "demo", PATH=str(tmp_path))
