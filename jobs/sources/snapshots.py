@@ -51,8 +51,9 @@ def from_example(name: str, principal: Principal) -> Snapshot:
     return from_folder(example(name).folder, principal)
 
 
-def release_unused(used: Iterable[tuple[int, str]]) -> None:
-    """Deletes snapshots of purged runs, given as (workspace id, hash), that no other run or draft uses."""
+def release_unused(used: Iterable[tuple[int, str]], until: datetime | None = None) -> None:
+    """Deletes snapshots, given as (workspace id, hash), that no run or draft uses. `until`: only those that
+    were last uploaded before that time."""
     hashes: dict[int, set[str]] = {}
     for workspace_id, sha256 in used:
         hashes.setdefault(workspace_id, set()).add(sha256)
@@ -67,6 +68,8 @@ def release_unused(used: Iterable[tuple[int, str]]) -> None:
                 sha256 for sha256 in hashes_here - needed if not drafts.filter(text__contains=sha256).exists()
             ]
             rows = Snapshot.objects.filter(workspace_id=workspace_id, sha256__in=unnamed)
+            if until is not None:
+                rows = rows.filter(created_at__lte=until)
             freed = {row.sha256: row.created_at.timestamp() for row in rows}
             rows.delete()
         blob_gc.free(freed)
@@ -81,7 +84,9 @@ def release_abandoned(until: datetime) -> None:
         hashes = set(old.filter(workspace_id=workspace_id).values_list("sha256", flat=True))
         abandoned = sorted(hashes - set(used.distinct()))
         for start in range(0, len(abandoned), MAX_RELEASED):
-            release_unused((workspace_id, sha256) for sha256 in abandoned[start : start + MAX_RELEASED])
+            batch = abandoned[start : start + MAX_RELEASED]
+            # Somebody may upload one again meanwhile.
+            release_unused(((workspace_id, sha256) for sha256 in batch), until)
 
 
 def _freeze(tree: SourceTree, principal: Principal) -> Snapshot:
