@@ -107,14 +107,14 @@ def _send(target: Target, case: Any, role: str) -> None:
     cpu, memory = _cpu_s(process), process.memory_info().rss
     headers = {"Authorization": f"Bearer {target.tokens[role]}"}
     answer = case.call(base_url=target.hub.url, headers=headers, timeout=30, allow_redirects=False)
-    told = f"as {role}, {case.as_curl_command()} answers {answer.status_code}: {answer.text[:500]}"
-    assert answer.status_code < 500, told
+    message = f"as {role}, {case.as_curl_command()} answers {answer.status_code}: {answer.text[:500]}"
+    assert answer.status_code < 500, message
     content_type = answer.headers.get("content-type", [""])[0].partition(";")[0]
     if answer.status_code not in contract.UNDECLARED_STATUSES:
         body = answer.json() if content_type.endswith("json") and answer.content else None
         contract.compare(case.method, _path(answer.request.url), answer.status_code, content_type, body)
-    assert _cpu_s(process) - cpu < MAX_CPU_S, f"too much CPU: {told}"
-    assert process.memory_info().rss - memory < MAX_GROWTH_BYTES, f"too much memory: {told}"
+    assert _cpu_s(process) - cpu < MAX_CPU_S, f"too much CPU: {message}"
+    assert process.memory_info().rss - memory < MAX_GROWTH_BYTES, f"too much memory: {message}"
 
 
 def _cpu_s(process: psutil.Process) -> float:
