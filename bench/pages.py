@@ -7,7 +7,6 @@ their ratio to the content or the readiness of the page for signing in, loaded i
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from bench.charts import fill_telemetry
 from bench.support.limits import Limits, median
 from bench.support.stack import Stack, stack
+from tests.harness import chromium
 
 PLAIN = (
     "/",
@@ -92,20 +92,20 @@ def main() -> None:
     parser.add_argument("--loads", type=int, default=5, help="of each page")
     options = parser.parse_args()
     limits = Limits()
-    with stack() as hub, browser() as chromium:
+    with stack() as hub, browser() as launched:
         fill_telemetry(hub, nodes=1)
         cookie = _prepare(hub)
         _fill_runs(hub, options.runs)
-        bare = _loads(chromium, hub, SIGN_IN, None, options.loads)
+        bare = _loads(launched, hub, SIGN_IN, None, options.loads)
         _show(SIGN_IN, bare)
         for path in (*PLAIN, *WITH_PLOTS):
-            loads = _loads(chromium, hub, path, cookie, options.loads)
+            loads = _loads(launched, hub, path, cookie, options.loads)
             _show(path, loads)
             _judge(limits, path, loads, bare)
         if options.many:
             _fill_runs(hub, options.many - options.runs)
         for path in MANY if options.many else ():
-            loads = _loads(chromium, hub, path, cookie, options.loads)
+            loads = _loads(launched, hub, path, cookie, options.loads)
             _show(path, loads)
             ratio = _ratio(loads, bare, "ready")
             limits.at_most(f"{path} of {options.many:,}: ready, beside signing in", ratio, MAX_READY)
@@ -115,11 +115,9 @@ def main() -> None:
 @contextmanager
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=shutil.which("chromium") or None, args=["--no-sandbox"]
-        )
-        yield chromium
-        chromium.close()
+        launched = chromium.launch(playwright)
+        yield launched
+        launched.close()
 
 
 def _prepare(hub: Stack) -> dict[str, str]:
@@ -151,11 +149,11 @@ analyze()
     hub.shell(code)
 
 
-def _loads(chromium: Browser, hub: Stack, path: str, cookie: dict[str, str] | None, count: int) -> list[Load]:
+def _loads(launched: Browser, hub: Stack, path: str, cookie: dict[str, str] | None, count: int) -> list[Load]:
     loads = []
     for _ in range(count):
         # A context of its own has an empty cache.
-        context = chromium.new_context(viewport={"width": 1440, "height": 900})
+        context = launched.new_context(viewport={"width": 1440, "height": 900})
         if cookie:
             context.add_cookies([cookie])  # type: ignore[list-item]
         loads.append(_load(context, hub.url + path, has_plots=path in WITH_PLOTS))

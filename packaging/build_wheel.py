@@ -21,16 +21,9 @@ def build(to: Path) -> Path:
         for package in PACKAGES:
             shutil.copytree(PROJECT / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
         # With what requirements.txt has brought: nothing is downloaded.
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-        ]
-        subprocess.run([*command, "--no-build-isolation", "--wheel-dir", str(out), str(source)], check=True)
+        command = [sys.executable, "-m", "uv", "build", "--wheel", "--no-config", "--offline", "--quiet"]
+        own = ["--no-build-isolation", "--python", sys.executable, "--out-dir", str(out)]
+        subprocess.run([*command, *own, str(source)], check=True)
         (made,) = out.glob("*.whl")
         to.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy(made, to))

@@ -34,7 +34,6 @@ hypothesis.settings.register_profile(
     "any-speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any-speed")
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -202,16 +201,16 @@ def frameworks_python() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A headless Chromium: the system's, or Playwright's own."""
     from playwright.sync_api import expect, sync_playwright
+
+    from tests.harness import chromium
 
     # As long as Playwright waits for everything else: its 5 s for expectations are too few on a busy machine.
     expect.set_options(timeout=30_000)
-    found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        yield WatchedBrowser(chromium)
-        chromium.close()
+        launched = chromium.launch(playwright)
+        yield WatchedBrowser(launched)
+        launched.close()
 
 
 @pytest.fixture(autouse=True)

@@ -116,6 +116,8 @@ class Agent:
         self._listener.start()
         self._closing.wait()
         self._uplink.join(5)
+        if not self._uplink.is_alive():
+            self._watch.close()
 
     def close(self) -> None:
         """Stops the agent. Training continues, and the next agent takes over."""

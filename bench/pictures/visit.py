@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from playwright.sync_api import Browser, Page, Playwright, StorageState, sync_playwright
+
+from tests.harness import chromium
 
 # Charts draw and fonts settle within this time after the load event.
 SETTLE_MS = 2500
@@ -20,9 +21,7 @@ class Visit:
 
     def __init__(self, playwright: Playwright, url: str, password: str) -> None:
         self.url = url
-        self.browser: Browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium") or None, args=["--no-sandbox"]
-        )
+        self.browser: Browser = chromium.launch(playwright)
         page = self.browser.new_page()
         page.goto(url)
         page.fill("[name=username]", "admin")

@@ -20,7 +20,7 @@ SOURCES = ("packaging", "trainhub_launch", "trainhub_node")
 PATTERN = "trainhub_node-*-py3-none-any.whl"
 BUILD_TIMEOUT_S = 120
 # Delay after the start of the web server, which is busy at first.
-BUILD_AFTER_SECONDS = 15.0
+BUILD_AFTER_SECONDS = 60.0
 _build_lock = threading.Lock()
 
 

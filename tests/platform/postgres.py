@@ -67,7 +67,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def check_areas(postgresql: str, *areas: str) -> None:
-    """The unit tests of these folders of tests/ hold on that server too."""
+    """The unit tests of these folders and files of tests/ hold on that server too."""
     folders = [f"tests/{name}" for name in areas]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", MARKED, *folders]
     env = {**os.environ, "TRAINHUB_TEST_DATABASE_URL": postgresql}

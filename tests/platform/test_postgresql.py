@@ -11,17 +11,23 @@ from tests.hub import Hub
 from tests.platform.postgres import IS_WHOLE, check_areas, postgresql  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.slow
-# Folders of tests/, those of an item in one process.
+# Folders and files of tests/, those of an item in one process.
 WHOLE = (
     ("jobs",),
     ("workspaces", "clusters", "api"),
     ("tracking", "mlflow", "registry"),
     ("attacks/parsers", "attacks/people", "attacks/access"),
 )
-MOST = (("jobs/scheduling", "jobs/retention", "jobs/checkpoints", "tracking/search"),)
+MOST = (
+    (
+        *(f"jobs/scheduling/test_{name}.py" for name in ("queue", "preemption", "run_actions", "submission")),
+        "jobs/retention",
+        "tracking/search",
+    ),
+)
 
 
-@pytest.mark.parametrize("areas", WHOLE if IS_WHOLE else MOST, ids=" ".join)
+@pytest.mark.parametrize("areas", WHOLE if IS_WHOLE else MOST, ids=" ".join if IS_WHOLE else ["most"])
 def test_unit_tests_hold_on_postgresql_too(postgresql: str, areas: tuple[str, ...]) -> None:  # noqa: F811
     check_areas(postgresql, *areas)
 

@@ -8,6 +8,7 @@ import logging
 import os
 import select
 import stat
+import threading
 
 log = logging.getLogger(__name__)
 # From <sys/inotify.h>.
@@ -29,6 +30,9 @@ class FileWatch:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
         self._notification = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        # A number that is closed may be another file's by the time that a thread writes to it.
+        self._lock = threading.Lock()
+        self._is_closed = False
         self._watches: dict[str, int] = {}
         self._unwatched: set[str] = set()
         self._poll = select.poll()
@@ -63,8 +67,10 @@ class FileWatch:
             self._libc.inotify_rm_watch(self._inotify, handle)
 
     def notify(self) -> None:
-        """Ends the present or the next `wait`; may be called from any thread."""
-        os.eventfd_write(self._notification, 1)
+        """Ends the present or the next `wait`; may be called from any thread, also after `close`."""
+        with self._lock:
+            if not self._is_closed:
+                os.eventfd_write(self._notification, 1)
 
     def wait(self, timeout_s: float) -> bool:
         """Returns whether something happened before `timeout_s`."""
@@ -76,9 +82,12 @@ class FileWatch:
         return bool(ready) or bool(self._unwatched)
 
     def close(self) -> None:
-        os.close(self._notification)
-        if self._inotify >= 0:
-            os.close(self._inotify)
+        """May be called when no thread waits any more."""
+        with self._lock:
+            self._is_closed = True
+            os.close(self._notification)
+            if self._inotify >= 0:
+                os.close(self._inotify)
 
 
 def _mode(path: str) -> int:

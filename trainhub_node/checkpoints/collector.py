@@ -105,6 +105,7 @@ class CheckpointCollector(threading.Thread):
         self._closing.set()
         self._uploads.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._forget(self._watched)
 
     def watch(self, folder: RunDir) -> None:
         """Begins to watch the folder of checkpoints of an attempt whose ranks are about to start."""
@@ -257,7 +258,8 @@ class CheckpointCollector(threading.Thread):
     def _forget(self, keys: Iterable[Key]) -> None:
         with self._lock:
             for key in list(keys):
-                self._watched.pop(key).renames.close()
+                if (watched := self._watched.pop(key, None)) is not None:
+                    watched.renames.close()
 
 
 def _newest(entries: Iterable[Entry]) -> list[Entry]:

@@ -7,6 +7,7 @@ import ctypes
 import os
 import stat
 import struct
+import threading
 import time
 
 from trainhub_node.untrusted import beneath
@@ -29,13 +30,26 @@ class RenameWatch:
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._inotify = self._libc.inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
         self._watched = (0, 0)
+        # A descriptor that is closed while another thread reads it may be another file's by then.
+        self._lock = threading.Lock()
         self.renames: dict[str, tuple[int, float]] = {}
 
     def look(self) -> None:
         """Brings `renames` up to date: name -> inode, and the time (Unix seconds) up to which its files may
         have been changed before."""
-        if self._inotify < 0:
-            return
+        with self._lock:
+            if self._inotify >= 0:
+                self._look()
+
+    def close(self) -> None:
+        """Notices nothing from now on. Each watch that stays open is one of the few that an account may
+        have."""
+        with self._lock:
+            if self._inotify >= 0:
+                os.close(self._inotify)
+                self._inotify = -1
+
+    def _look(self) -> None:
         try:
             folder = self._open()
         except OSError:
@@ -52,11 +66,6 @@ class RenameWatch:
                     self._note(folder, name)
         finally:
             os.close(folder)
-
-    def close(self) -> None:
-        if self._inotify >= 0:
-            os.close(self._inotify)
-            self._inotify = -1
 
     def _open(self) -> int:
         root = beneath.open_root(self._work)

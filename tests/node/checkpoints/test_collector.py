@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -250,3 +252,22 @@ def test_unpacking_that_fails_leaves_nothing(tmp_path: Path, hub: FakeHub) -> No
     with pytest.raises(OSError, match="full"):
         unpack.unpack_snapshot(archive, tmp_path / "work", None, add=fail)
     assert [path.name for path in tmp_path.iterdir()] == ["source.zip"]
+
+
+def test_an_agent_that_ends_watches_no_folder(hub: FakeHub, start_agent: Callable[..., Agent]) -> None:
+    before = watches()
+    agent = start_agent()
+    key = hub.give(saving(hub, "until('go')"))
+    hub.wait(lambda: watches() == before + 2)  # its attempts' folders, and this one's checkpoints
+    agent.close()
+    hub.wait(lambda: watches() == before)
+    (work_of(agent, key) / "go").touch()
+
+
+def watches() -> int:
+    """Counts what this process watches by inotify, of which an account may have 128 by default."""
+    found = 0
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found += "inotify" in path.readlink().name
+    return found
