@@ -14,7 +14,7 @@ from tests.hub import Hub, eventually
 from tests.pages.logs.training_log import begin
 from tests.runs import submit, wait_for
 from tests.signing_in import sign_in
-from tests.simulator.test_demo import Demo
+from tests.simulator.test_demo import Demo, processes_inside
 from trainhub.demo.story import PAST
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -44,6 +44,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     try:
         made.start()
         yield made
+        assert made.stop() == 0
+        assert processes_inside(made.data_dir) == []
     finally:
         made.stop()
 

@@ -48,17 +48,18 @@ class Demo(Hub):
         return list(told["results"] if isinstance(told, dict) else told)
 
 
-@pytest.fixture
-def demo(tmp_path: Path) -> Iterator[Demo]:
-    made = Demo(tmp_path / "demo")
+@pytest.fixture(scope="class")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    made = Demo(tmp_path_factory.mktemp("demo") / "data")
     try:
+        made.start()
         yield made
     finally:
         made.stop()
 
 
-def inside(folder: Path) -> list[str]:
-    """Processes that still have their working folder in there."""
+def processes_inside(folder: Path) -> list[str]:
+    """Returns the processes that still have their working folder in there, also if it is deleted."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -71,8 +72,7 @@ def inside(folder: Path) -> list[str]:
 
 @pytest.mark.slow
 class TestDemo:
-    def test_machines_with_gpus_train_and_all_ends_with_it(self, demo: Demo) -> None:
-        demo.start()
+    def test_machines_with_gpus_train(self, demo: Demo) -> None:
         said = demo.said()
         assert "its 6 machines and 40 GPUs are simulated" in said
         assert f"Its data is in a separate folder, {demo.data_dir}" in said
@@ -99,11 +99,8 @@ class TestDemo:
         assert {"loss", "accuracy", "lr", "samples_per_s"} <= {item["key"] for item in logged["metrics"]}
         losses = [float(line.split("loss ")[1].split()[0]) for line in log.splitlines() if "loss " in line]
         assert losses[-1] < losses[0] / 2
-        assert demo.stop() == 0
-        assert inside(demo.data_dir) == []
 
     def test_it_has_a_past_and_a_way_in_and_out(self, demo: Demo) -> None:
-        demo.start()
         past = [run for run in demo.asked("runs/?page_size=100") if run["number"] <= len(PAST)]
         assert len(past) == len(PAST)
         states = Counter(run["state"] for run in past)
@@ -145,6 +142,8 @@ class TestDemo:
             assert review.url.path.endswith("/review/")
             assert browser.post("/demo/remove/", headers=token).status_code == httpx.codes.OK
         eventually(lambda: not demo.data_dir.exists(), 60, "the folder of the demo is removed")
+        assert demo.stop() == 0
+        assert processes_inside(demo.data_dir) == []
 
     def test_a_machine_without_a_compiler_is_told_so(self, tmp_path: Path) -> None:
         refused = Demo(tmp_path / "demo", PATH=str(tmp_path))
