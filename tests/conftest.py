@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     with_browser = {item.path for item in items if _has("browser", item)}
     with_frameworks = {item.path for item in items if "frameworks_python" in _fixtures(item)}
     maker = next((item.path for item in items if item.path in with_frameworks and _has("hosts", item)), None)
+    # The last files of all: the one with the most tests must not be left when the others are done.
+    counts = Counter(item.path for item in items if item.path in with_browser)
 
-    def rank(item: pytest.Item) -> tuple[bool, ...]:
+    def rank(item: pytest.Item) -> tuple[int, ...]:
         is_slow = _has("hosts", item) or _has("slow", item)
         waits = item.path in with_frameworks and item.path != maker
-        return item.path in with_browser, not is_slow, waits, item.path != maker, not _has("hosts", item)
+        is_last = item.path in with_browser
+        return is_last, not is_slow, waits, item.path != maker, not _has("hosts", item), -counts[item.path]
 
     items.sort(key=rank)
     if os.environ.get("TRAINHUB_TEST_DATABASE_URL"):
