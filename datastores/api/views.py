@@ -19,10 +19,12 @@ from workspaces.access import Principal
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
 
+KINDS = f"Where its data lies: {', '.join(DatastoreKind)}."
+
 
 class DatastoreSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
-    kind = serializers.ChoiceField(choices=list(DatastoreKind))
+    kind = serializers.CharField(help_text=KINDS)
     path = serializers.CharField(help_text="The absolute path of the folder on the nodes.")
     description = serializers.CharField()
     created_by = serializers.CharField(allow_null=True)
@@ -38,7 +40,7 @@ class DatastoreChangeSerializer(serializers.Serializer[Any]):
 
 class NewDatastoreSerializer(DatastoreChangeSerializer):
     name = serializers.CharField(max_length=100)
-    kind = serializers.ChoiceField(choices=list(DatastoreKind))
+    kind = serializers.CharField(help_text=KINDS)
     path = serializers.CharField(
         max_length=MAX_LENGTH, help_text="The absolute path of a folder that the nodes have."
     )

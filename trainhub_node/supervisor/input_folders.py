@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 ANSWER_TIMEOUT_S = 30.0
 POLL_S = 1.0
-# From <fcntl.h>: opens what cannot be read, too.
-O_PATH = os.O_PATH
 MAX_ANSWER_BYTES = 65536
 
 
@@ -54,14 +52,15 @@ def _ask(gang: Gang, path: str) -> dict[str, Any]:
     os.close(writing)
     try:
         _wait(gang, reading)
-        answer: dict[str, Any] | None = records.loads(os.read(reading, MAX_ANSWER_BYTES) or b"null")
+        text = os.read(reading, MAX_ANSWER_BYTES)
+        answer: dict[str, Any] = dict(records.loads(text)) if text else {"problem": "could not be looked at"}  # type: ignore[call-overload]
     except TimeoutError:
         answer = {"problem": f"does not answer within {ANSWER_TIMEOUT_S:.0f} s: is its file server there?"}
     finally:
         os.close(reading)
         # One that waits for a file server ends only when that answers.
         os.kill(pid, signal.SIGKILL)
-    return answer or {"problem": "could not be looked at"}
+    return answer
 
 
 def _wait(gang: Gang, descriptor: int) -> None:
@@ -76,7 +75,7 @@ def _wait(gang: Gang, descriptor: int) -> None:
 def _examine(path: str) -> Mapping[str, Any]:
     """`real`: the path without links, of what was opened, so that no link can be changed in between."""
     try:
-        descriptor = os.open(path, O_PATH | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
         facts = os.fstat(descriptor)
         real = os.readlink(f"/proc/self/fd/{descriptor}")
         if os.path.isdir(path):
