@@ -139,7 +139,7 @@ _SPEC: dict[str, object] = {
         },
         "inputs": {
             "type": "object",
-            "description": "The data that the run reads: name of an input -> where it is. Scripts find its path in "
+            "description": "The data that the run reads, by a name. Scripts find its path in "
             "TRAINHUB_INPUT_<NAME>.",
             "additionalProperties": {
                 "type": "object",

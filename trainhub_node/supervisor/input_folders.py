@@ -52,8 +52,8 @@ def _ask(gang: Gang, path: str) -> dict[str, Any]:
     os.close(writing)
     try:
         _wait(gang, reading)
-        text = os.read(reading, MAX_ANSWER_BYTES)
-        answer: dict[str, Any] = dict(records.loads(text)) if text else {"problem": "could not be looked at"}  # type: ignore[call-overload]
+        text = os.read(reading, MAX_ANSWER_BYTES) or b'{"problem": "could not be looked at"}'
+        answer: dict[str, Any] = dict(records.loads(text))  # type: ignore[call-overload]
     except TimeoutError:
         answer = {"problem": f"does not answer within {ANSWER_TIMEOUT_S:.0f} s: is its file server there?"}
     finally:
