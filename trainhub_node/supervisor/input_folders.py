@@ -27,11 +27,11 @@ MAX_ANSWER_BYTES = 65536
 def look_at_inputs(gang: Gang) -> None:
     """Sets `gang.inputs`. Raises PreparationFailed if the ranks would not find their data, and
     StopRequested."""
-    isolation = gang.terms.get("isolation") or {}
+    hidden = gang.terms["hidden"]
     for name, path in sorted(gang.order["inputs"].items()):
         answer = _ask(gang, path)
         real = answer.get("real", path)
-        problem = answer["problem"] or _hidden_problem(gang, real, isolation.get("hidden", ()))
+        problem = answer["problem"] or _hidden_problem(gang, real, hidden)
         if problem:
             raise PreparationFailed("data", f"Input {name}: {path} on node {gang.terms['node']} {problem}.")
         gang.inputs[path] = (real, answer["device"], answer["inode"])

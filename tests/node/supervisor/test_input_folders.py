@@ -153,7 +153,7 @@ class TestProblems:
         monkeypatch.setattr(input_folders, "ANSWER_TIMEOUT_S", 0.1)
         monkeypatch.setattr(input_folders, "POLL_S", 0.05)
         monkeypatch.setattr(input_folders, "_examine", lambda path: time.sleep(60))
-        terms = {"node": "here", "account": None}
+        terms: dict[str, object] = {"node": "here", "account": None, "hidden": []}
         gang = cast(
             "Gang", SimpleNamespace(order={"inputs": {"birds": "/mnt"}}, terms=terms, check_stop=lambda: None)
         )
