@@ -15,8 +15,8 @@ ALONE, FIRST, SECOND = "70_driver_log.txt", "70_driver_log_0.txt", "70_driver_lo
 @dataclass(frozen=True)
 class Training:
     """`changes` to the example's spec, `logs`: name -> what must stand in it, `output`: what it leaves,
-    `metrics`: key -> how many values it logs, `params`: what it logs of them, `child_runs`: how many its MLflow client opens beside it,
-    `checkpoint`: the name of the one that it saves after each epoch."""
+    `metrics`: key -> how many values it logs, `params`: those that it logs, `child_runs`: how many its MLflow
+    client opens beside it, `checkpoint`: the name of the one that it saves after each epoch."""
 
     example: str
     logs: Mapping[str, tuple[str, ...]]
