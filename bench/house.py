@@ -28,6 +28,7 @@ PRODUCT = (
     "workspaces",
     "clusters",
     "environments",
+    "datastores",
     "jobs",
     "tracking",
     "registry",

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.apps import AppConfig
 
 from clusters.alerts import silence_sources
+from datastores import uses
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from workspaces.administration import active_work
 from workspaces.stored_files import blob_gc
@@ -14,6 +15,7 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         silence_sources.RANK_SILENCES.append("jobs.logs.rank_silence.silences")
         active_work.MODULES.append("jobs.scheduling.active_runs")
+        uses.MODULES.append("jobs.scheduling.datastore_use")
         blob_gc.add(self.get_model("Snapshot"), workspace="workspace", person="created_by")
         blob_gc.add(self.get_model("Artifact"), workspace="run__workspace", person="run__created_by")
         blob_gc.add(

@@ -18,6 +18,7 @@ _SUCCEEDED = MemberState.SUCCEEDED
 _ERRORS: dict[str, Reason] = {
     ErrorKind.ENVIRONMENT: Reason.ENVIRONMENT_FAILED,
     ErrorKind.SNAPSHOT: Reason.SNAPSHOT_FAILED,
+    ErrorKind.DATA: Reason.DATA_FAILED,
     ErrorKind.LAUNCH: Reason.LAUNCH_FAILED,
     ErrorKind.UPLOAD: Reason.UPLOAD_FAILED,
     ErrorKind.DISK_LIMIT: Reason.DISK_LIMIT,

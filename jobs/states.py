@@ -75,6 +75,7 @@ class Reason(StrEnum):
     MISMATCH = "mismatch"
     ENVIRONMENT_FAILED = "environment_failed"
     SNAPSHOT_FAILED = "snapshot_failed"
+    DATA_FAILED = "data_failed"
     LAUNCH_FAILED = "launch_failed"
     UPLOAD_FAILED = "upload_failed"
     DOES_NOT_FIT = "does_not_fit"
@@ -116,6 +117,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.MISMATCH: "The nodes of the run have different software: {detail}.",
     Reason.ENVIRONMENT_FAILED: "The environment could not be built on {node}: {detail}",
     Reason.SNAPSHOT_FAILED: "The source could not be unpacked on {node}: {detail}",
+    Reason.DATA_FAILED: "The run's data cannot be read. {detail}",
     Reason.LAUNCH_FAILED: "The processes could not be started on {node}: {detail}",
     Reason.UPLOAD_FAILED: "The outputs could not be saved from {node}: {detail}",
     Reason.DOES_NOT_FIT: "{detail}",

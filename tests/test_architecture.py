@@ -21,6 +21,7 @@ FLOORS = {
     "workspaces": 2,
     "clusters": 3,
     "environments": 4,
+    "datastores": 4,
     "jobs": 5,
     "tracking": 6,
     "registry": 7,

@@ -120,6 +120,7 @@ INSTALLED_APPS = [
     "live",
     "clusters",
     "environments",
+    "datastores",
     "jobs",
     "tracking",
     "registry",

@@ -11,6 +11,7 @@ PAGES = (
     "workspaces.urls",
     "clusters.provisioning.urls",
     "clusters.urls",
+    "datastores.urls",
     "jobs.wizard.urls",
     "jobs.urls",
     "tracking.history.urls",
@@ -24,6 +25,7 @@ PAGES = (
 APIS = (
     "workspaces.api.urls",
     "clusters.api.urls",
+    "datastores.api.urls",
     "tracking.api.urls",
     "jobs.api.urls",
     "registry.exports.api.urls",

@@ -156,7 +156,7 @@ class NodeOrder:
     pulls `environment.image["pull"]`. `make`: of an order to build whose environment is of kind `make`: what
     the node is to make instead of an environment: {"kind": the name of that work, "upload": the address below
     which the result goes to the hub, "ticket": what opens that, …}. `checkpoint`: None = an older hub, which
-    keeps none."""
+    keeps none. `inputs`: the absolute path on the node of each input of the spec, by its name."""
 
     run: str
     attempt: int
@@ -180,6 +180,7 @@ class NodeOrder:
     image_registry: ImageRegistry | None = None
     make: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: CheckpointOrder | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -192,6 +193,7 @@ class NodeOrder:
             "image_registry": asdict(self.image_registry) if self.image_registry else None,
             "make": dict(self.make) or None,
             "checkpoint": self.checkpoint.to_json() if self.checkpoint else None,
+            "inputs": dict(self.inputs) or None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -242,6 +244,7 @@ class NodeOrder:
             image_registry=_image_registry(data.get("image_registry")),
             make=dict(data.get("make") or {}),
             checkpoint=CheckpointOrder.from_json(data["checkpoint"]) if data.get("checkpoint") else None,
+            inputs=dict(data.get("inputs", {})),
         )
 
 

@@ -8,11 +8,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainhub_launch.distribution import Distribution
+from trainhub_launch.machine import INPUTS
 
 VERSION = 1
+# How data reaches a script: at its own place on the node.
+MOUNT = "mount"
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -10, 10
 # `\Z` instead of `$`, which would also accept a newline at the end.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+# It becomes a part of the name of a variable.
+INPUT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,62}\Z")
 EXPERIMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,127}\Z")
 
 
@@ -118,6 +123,20 @@ class Checkpoints:
 
 
 @dataclass(frozen=True)
+class DataInput:
+    """Data that the run reads: the folder or file `path` below a datastore of its workspace, "" for all of
+    it. `mode`: how it reaches the script; `mount`: where it lies on each node."""
+
+    datastore: str
+    path: str = ""
+    mode: str = MOUNT
+
+    def to_json(self) -> dict[str, str]:
+        path = {"path": self.path} if self.path else {}
+        return {"datastore": self.datastore, **path, "mode": self.mode}
+
+
+@dataclass(frozen=True)
 class RunSpec:
     source: Source
     experiment: str = "default"
@@ -131,8 +150,14 @@ class RunSpec:
     environment_variables: Mapping[str, Variable] = field(default_factory=dict)
     limits: Limits = Limits()
     checkpoint: Checkpoints = Checkpoints()
+    inputs: Mapping[str, DataInput] = field(default_factory=dict)
     priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What nodes must be able to do for it, whatever its environment needs."""
+        return frozenset({INPUTS}) if self.inputs else frozenset()
 
     @property
     def node_count(self) -> int:
@@ -171,4 +196,6 @@ class RunSpec:
             "priority": self.priority,
             "tags": dict(self.tags),
         }
-        return data | ({"checkpoint": checkpoint} if checkpoint else {})
+        inputs = {name: data_input.to_json() for name, data_input in self.inputs.items()}
+        later = {"checkpoint": checkpoint, "inputs": inputs}
+        return data | {name: value for name, value in later.items() if value}

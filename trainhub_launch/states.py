@@ -50,6 +50,7 @@ class ErrorKind(StrEnum):
 
     ENVIRONMENT = "environment"
     SNAPSHOT = "snapshot"
+    DATA = "data"
     LAUNCH = "launch"
     UPLOAD = "upload"
     INTERNAL = "internal"

@@ -42,6 +42,10 @@ if ROLE == "image-build":
 from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
+if GANG.order.get("inputs"):
+    from trainhub_node.supervisor import input_folders
+
+    GANG.run_step(input_folders.look_at_inputs)
 if GANG.order.get("make"):
     from trainhub_node.environments.making import making
 

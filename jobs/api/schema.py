@@ -137,6 +137,20 @@ _SPEC: dict[str, object] = {
                 "number": COUNT_OR_NULL,
             },
         },
+        "inputs": {
+            "type": "object",
+            "description": "The data that the run reads, by a name. Scripts find its path in "
+            "TRAINHUB_INPUT_<NAME>.",
+            "additionalProperties": {
+                "type": "object",
+                "required": ["datastore"],
+                "properties": {
+                    "datastore": {"type": "string"},
+                    "path": {"type": "string", "description": "Below the datastore; by default all of it."},
+                    "mode": {"type": "string", "enum": ["mount"], "default": "mount"},
+                },
+            },
+        },
         "priority": {
             "type": "integer",
             "minimum": -10,

@@ -8,6 +8,7 @@ from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 LOG_OF_REASON: dict[str, str] = {
     Reason.ENVIRONMENT_FAILED: ENVIRONMENT_LOG,
     Reason.SNAPSHOT_FAILED: PREPARATION_LOG,
+    Reason.DATA_FAILED: PREPARATION_LOG,
     Reason.LAUNCH_FAILED: PREPARATION_LOG,
 }
 # Reasons that name the rank that failed first by time; the cause may correct the rank.
@@ -48,6 +49,10 @@ REMEDIES: dict[str, str] = {
         "the run."
     ),
     Reason.SNAPSHOT_FAILED: "Check the node's free disk space, then clone the run.",
+    Reason.DATA_FAILED: (
+        "See that the node has the folder of the datastore and that the account of runs may read it, then "
+        "clone the run."
+    ),
     Reason.LAUNCH_FAILED: "The preparation log shows what was tried.",
     Reason.UPLOAD_FAILED: "The logs are complete; the outputs are still in the run's folder on the node.",
     Reason.DOES_NOT_FIT: "Ask for fewer GPUs or processes, or choose another cluster, in a clone of the run.",

@@ -55,7 +55,7 @@ def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
             limit_s=longest_s(spec),
             workspace=run.workspace_id,
             python=pythons.python_of(spec.environment, run.workspace_id),
-            capabilities=environments.capabilities(run),
+            capabilities=environments.capabilities(run) | spec.capabilities,
         )
         yield QueuedRun(run, spec, needs)
 

@@ -18,6 +18,7 @@ from jobs.environment_findings.node_glibc import glibc_findings
 from jobs.models import Snapshot
 from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
+from jobs.scheduling.data_findings import data_findings
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters, nodes_python
 from jobs.scheduling.queue_order import longest_s
@@ -74,6 +75,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
     findings += _disk(principal)
     findings += _secrets(spec, principal)
     findings += _environment(spec, principal.workspace)
+    findings += data_findings(spec, principal.workspace, draft.chosen_nodes)
     findings += check_interpreters(spec, draft.idle, nodes, principal.workspace)
     findings += glibc_findings(draft.demand, nodes)
     findings += package_findings(spec, principal, draft.chosen_nodes)

@@ -18,6 +18,7 @@ def assemble(parts: Parts) -> RunSpec:
         script=parts.source.script,
         arguments=parts.source.arguments,
         command=parts.source.command,
+        inputs=parts.source.inputs,
         distribution=parts.distribution.distribution,
         resources=Resources(
             cluster=parts.resources.cluster,
@@ -47,7 +48,7 @@ def take_apart(spec: RunSpec) -> Parts:
     # In a spec of the API both fields may name the number of nodes; the form has one field for it.
     in_resources = distribution is not None and distribution.nodes_field == "resources.node_count"
     return Parts(
-        source=SourcePart(spec.source, spec.script, spec.arguments, spec.command),
+        source=SourcePart(spec.source, spec.script, spec.arguments, spec.command, spec.inputs),
         distribution=DistributionPart(distribution, spec.resources.node_count if in_resources else None),
         resources=ResourcesPart(
             spec.resources.cluster,

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.forms.boundfield import BoundField
 
+from datastores.input_paths import datastore_names
 from jobs.models import Draft
 from jobs.scheduling.default_cluster import default_cluster
 from jobs.sources.first_use import first_use_of
@@ -144,6 +145,9 @@ def _source(form: SourceForm, who: Principal) -> Context:
         "runs": choices.last_runs(who.workspace, 5),
         "chosen_runs": (form.typed.get("runs") or ["script"])[0],
         "tokens": {name: tokens(form, name) for name in ("arguments", "command")},
+        # Without JavaScript the blank row is the only way to add one; the script clones it.
+        "input_rows": [*form.input_rows(), ("", "", "")],
+        "datastores": datastore_names(who.workspace),
     }
 
 

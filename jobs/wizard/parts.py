@@ -6,17 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainhub_launch.distribution import Distribution
-from trainhub_launch.spec import Checkpoints, EnvironmentRef, Limits, Source, Variable
+from trainhub_launch.spec import Checkpoints, DataInput, EnvironmentRef, Limits, Source, Variable
 
 
 @dataclass(frozen=True)
 class SourcePart:
-    """The source and what is started from it. `source` is None while it is not chosen."""
+    """The source, what is started from it, and the data that it reads. `source` is None while it is not
+    chosen."""
 
     source: Source | None = None
     script: str = ""
     arguments: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    inputs: Mapping[str, DataInput] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""Step 1: the source, and the script or command that is started from it."""
+"""Step 1: the source, the script or command that is started from it, and the data that it reads."""
 
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from typing import Any
 
 from django import forms
@@ -12,7 +13,7 @@ from jobs.wizard.parts import SourcePart
 from jobs.wizard.text_values import join_arguments, split_arguments
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
-from trainhub_launch.spec import ExampleSource, GitSource, SnapshotSource, Source
+from trainhub_launch.spec import DataInput, ExampleSource, GitSource, SnapshotSource, Source
 from trainhub_launch.spec_reader import read_git_source
 
 REQUIREMENTS = {
@@ -28,6 +29,8 @@ REPOSITORY_FIELDS = {"repository": "url", "repository_ref": "ref", "repository_p
 
 # No field is required by itself: which of them must be filled in depends on `runs`, see `clean`.
 class SourceForm(StepForm[SourcePart]):
+    """The form of the step. Inputs are repeated fields: `input_name`, `input_datastore` and `input_path`."""
+
     template = "jobs/wizard/_source.html"
     unvalidated_fields = frozenset({"source", *REPOSITORY_FIELDS})
 
@@ -80,6 +83,9 @@ class SourceForm(StepForm[SourcePart]):
         ),
     )
 
+    # Only a place for labels and errors: the rows are read from the repeated fields.
+    inputs = forms.Field(label="Data", required=False)
+
     def clean(self) -> dict[str, Any]:
         chosen = self.cleaned_data.get("runs", "script")
         for name, sentence in REQUIREMENTS.items():
@@ -89,7 +95,7 @@ class SourceForm(StepForm[SourcePart]):
                 # The code marks the error as a field that is merely not filled in yet.
                 self.add_error(name, forms.ValidationError(sentence, code="required"))
         self.keep_errors_of(
-            {"source", "runs", "script", "arguments"} if chosen == "script" else {"source", "runs", "command"}
+            {"source", "runs", "inputs", *(("script", "arguments") if chosen == "script" else ("command",))}
         )
         return self.cleaned_data
 
@@ -102,11 +108,33 @@ class SourceForm(StepForm[SourcePart]):
     def clean_command(self) -> tuple[str, ...]:
         return _split("The command", self.cleaned_data["command"])
 
+    def clean_inputs(self) -> dict[str, DataInput]:
+        inputs: dict[str, DataInput] = {}
+        for name, datastore, path in self.input_rows():
+            if not name and not path:
+                continue
+            if not name:
+                raise forms.ValidationError(f"Data: give the input with the path '{path}' a name.")
+            if name in inputs:
+                raise forms.ValidationError(f"Data: {name} is given twice; keep one of the two.")
+            if not datastore:
+                raise forms.ValidationError(f"Data: choose a datastore for {name}; the page Data adds one.")
+            inputs[name] = DataInput(datastore, path)
+        return inputs
+
+    def input_rows(self) -> list[tuple[str, str, str]]:
+        """Returns name, datastore and path of each row, as typed but for white space around them."""
+        columns = (self.column(f"input_{column}") for column in ("name", "datastore", "path"))
+        rows = zip_longest(*columns, fillvalue="")
+        return [(name.strip(), datastore.strip(), path.strip()) for name, datastore, path in rows]
+
     def part(self) -> SourcePart:
         data = self.cleaned_data
         if data["runs"] == "command":
-            return SourcePart(data["source"], command=data["command"])
-        return SourcePart(data["source"], script=data["script"], arguments=data["arguments"])
+            return SourcePart(data["source"], command=data["command"], inputs=data["inputs"])
+        return SourcePart(
+            data["source"], script=data["script"], arguments=data["arguments"], inputs=data["inputs"]
+        )
 
     @classmethod
     def raw(cls, part: SourcePart) -> Raw:
@@ -116,6 +144,9 @@ class SourceForm(StepForm[SourcePart]):
             "script": [part.script],
             "arguments": [join_arguments(part.arguments)],
             "command": [join_arguments(part.command)],
+            "input_name": list(part.inputs),
+            "input_datastore": [data_input.datastore for data_input in part.inputs.values()],
+            "input_path": [data_input.path for data_input in part.inputs.values()],
         }
 
     @property
@@ -130,7 +161,7 @@ class SourceForm(StepForm[SourcePart]):
 
     @property
     def paths(self) -> dict[str, str]:
-        return {"source": "source", "script": "script", "arguments": "arguments", "command": "command"}
+        return {name: name for name in ("source", "script", "arguments", "command", "inputs")}
 
 
 def read_source(text: str) -> Source | None:

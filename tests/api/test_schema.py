@@ -47,9 +47,14 @@ class TestRunSpecSchema:
     SCHEMA: dict[str, Any] = RUN_SPEC["application/json"]
 
     def test_knows_exactly_the_fields_of_a_spec(self) -> None:
-        # Limits and what differs from the default of checkpoints are part of a spec only if they are set.
+        # Limits, inputs and what differs from the default of checkpoints stand in a spec only if set.
         checkpoint = {"keep": 5, "path": "mine", "resume_from": "0" * 32, "number": 1}
-        limited = {"resources": {"memory": "1GiB", "cpus": 1, "disk": "1GiB"}, "checkpoint": checkpoint}
+        inputs = {"birds": {"datastore": "images", "path": "birds"}}
+        limited = {
+            "resources": {"memory": "1GiB", "cpus": 1, "disk": "1GiB"},
+            "checkpoint": checkpoint,
+            "inputs": inputs,
+        }
         source = {"source": {"type": "example", "name": "x"}, "script": "train.py"}
         written = read_spec(source | limited).to_json()
         assert set(self.SCHEMA["properties"]) == set(written)

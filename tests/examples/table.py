@@ -15,14 +15,15 @@ ALONE, FIRST, SECOND = "70_driver_log.txt", "70_driver_log_0.txt", "70_driver_lo
 @dataclass(frozen=True)
 class Training:
     """`changes` to the example's spec, `logs`: name -> what must stand in it, `output`: what it leaves,
-    `metrics`: key -> how many values it logs, `child_runs`: how many its MLflow client opens beside it,
-    `checkpoint`: the name of the one that it saves after each epoch."""
+    `metrics`: key -> how many values it logs, `params`: those that it logs, `child_runs`: how many its MLflow
+    client opens beside it, `checkpoint`: the name of the one that it saves after each epoch."""
 
     example: str
     logs: Mapping[str, tuple[str, ...]]
     output: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
     child_runs: int = 0
     checkpoint: str = ""
 
@@ -101,6 +102,7 @@ TWO_HOSTS = (
             "distribution": {"node_count": 2},
         },
         metrics={"loss": 2, "accuracy": 2},
+        params={"learning_rate": "0.001"},
         checkpoint="last.ckpt",
     ),
     Training(
@@ -109,6 +111,7 @@ TWO_HOSTS = (
         "model/model.safetensors",
         {"arguments": [*BERT, "--local_rank", "$LOCAL_RANK"], "distribution": BY_PROCESS},
         metrics={"loss": 1},
+        params={"learning_rate": "0.001"},
         # Its client opens another run for the evaluation: nobody told it of the first one.
         child_runs=1,
     ),

@@ -42,6 +42,11 @@ def test_trains(hosts: Hosts, training: Training) -> None:
     assert any(path.endswith(training.output) for path in hosts.runs.outputs(run)), hosts.runs.outputs(run)
     counts = {item["key"]: item["count"] for item in hosts.runs.get(f"/runs/{run}/metrics/")["metrics"]}
     assert training.metrics.items() <= counts.items(), counts
+    logged = (
+        hosts.runs.client.get("/api/2.0/mlflow/runs/get", params={"run_id": run}).raise_for_status().json()
+    )
+    params = {item["key"]: item["value"] for item in logged["run"]["data"].get("params", ())}
+    assert training.params.items() <= params.items(), params
     children = hosts.runs.get(f"/runs/?parent={run}")["results"]
     assert [(child["kind"], child["state"]) for child in children] == (
         [("external", "Completed")] * training.child_runs

@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from tests.launch.builders import SOURCE, mpi, pytorch, tensorflow
 from trainhub_launch.errors import SpecError
-from trainhub_launch.spec import EnvironmentRef, ExampleSource, Limits, Resources, RunSpec, Variable
+from trainhub_launch.spec import (
+    DataInput,
+    EnvironmentRef,
+    ExampleSource,
+    Limits,
+    Resources,
+    RunSpec,
+    Variable,
+)
 from trainhub_launch.spec_reader import read_spec
 
 MINIMAL: dict[str, Any] = {"source": {"type": "snapshot", "id": "5f" * 32}, "script": "train.py"}
@@ -40,6 +48,10 @@ specs = st.builds(
         names, st.builds(Variable, value=texts) | st.just(Variable(secret="key"))
     ),
     priority=st.integers(-10, 10),
+    inputs=st.dictionaries(
+        st.from_regex(r"[a-z][a-z0-9_]{0,10}", fullmatch=True),
+        st.builds(DataInput, st.just("images"), st.sampled_from(["", "birds", "birds/2024"])),
+    ),
     limits=st.builds(Limits, st.none() | st.integers(1, 9999), st.integers(0, 3600), st.integers(0, 100)),
     tags=st.dictionaries(texts, texts),
 )

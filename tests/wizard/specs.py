@@ -86,6 +86,11 @@ SPECS: dict[str, dict[str, Any]] = {
             "KEY": {"secret": "wandb"},
         },
     },
+    "inputs": {
+        "script": "train.py",
+        "arguments": ["--data", "$TRAINHUB_INPUT_BIRDS"],
+        "inputs": {"birds": {"datastore": "images", "path": "birds/2024"}, "all": {"datastore": "images"}},
+    },
     "named": {
         "script": "train.py",
         "experiment": "vision 2.0",

@@ -59,7 +59,7 @@ def draft_plan(
     imaginary ones. `python`: the Python that the nodes must have, "" = any; `capabilities`: those that its
     environment needs of nodes."""
     framework = framework_of(spec)
-    demand = replace(framework.demand(spec), python=python, capabilities=capabilities)
+    demand = replace(framework.demand(spec), python=python, capabilities=capabilities | spec.capabilities)
     idle = provisional(demand, nodes)
     contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
     # A cluster without nodes still gets a preview, but one that is too small must not: its plan could never

@@ -46,10 +46,18 @@ MAX_ACCOUNT_FILE_BYTES = 1024 * 1024
 
 class ContainerView:
     """`writable`: the paths into which the ranks may write. `account_lines`: a file of accounts -> the line
-    that it gets. `shm_bytes`: the size of /dev/shm, 0 is half of the machine's memory."""
+    that it gets. `shm_bytes`: the size of /dev/shm, 0 is half of the machine's memory. `inputs`: a path ->
+    the device and inode of what the engine must have mounted there."""
 
-    def __init__(self, writable: Iterable[str], account_lines: Mapping[str, str], shm_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        writable: Iterable[str],
+        account_lines: Mapping[str, str],
+        shm_bytes: int = 0,
+        inputs: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
         self.writable = list(writable)
+        self.inputs = dict(inputs or {})
         self.account_lines = dict(account_lines)
         self.shm_bytes = shm_bytes
 
@@ -59,6 +67,8 @@ class ContainerView:
         syscalls.setns(namespace, CLONE_NEWNS)
         syscalls.unshare(CLONE_NEWNS)
         os.chdir("/")
+        for path, identity in self.inputs.items():
+            mounts.check_identity(path, os.stat(path), *identity)
         syscalls.mount(None, "/", None, MS_REC | MS_SLAVE)
         for path, line in self.account_lines.items():
             _append_line(path, line)

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainhub_launch.errors import WireError
 from trainhub_launch.order import MAKE, NodeOrder, OrderKind
+from trainhub_launch.spec import INPUT_NAME
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 LOG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]{0,199}")
@@ -50,6 +51,7 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_packages(order)
     _check_make(order)
     _check_checkpoint(order)
+    _check_inputs(order)
     _check_texts("values", (*order.values, *order.values.values()))
     for process in data["command"]["processes"]:
         _check_process(process)
@@ -87,6 +89,14 @@ def _check_checkpoint(order: NodeOrder) -> None:
     for file in order.checkpoint.files:
         if type(file.sha256) is not str or not SHA256.fullmatch(file.sha256):
             raise WireError(f"checkpoint has {file.sha256!r:.100}, which is no SHA-256")
+
+
+def _check_inputs(order: NodeOrder) -> None:
+    for name, path in order.inputs.items():
+        if not INPUT_NAME.match(name):
+            raise WireError(f"inputs has {name!r:.100}, which is no name of one")
+        if type(path) is not str or "\0" in path or not path.startswith("/"):
+            raise WireError(f"inputs has {path!r:.100}, which is no absolute path")
 
 
 def _check_build(order: NodeOrder) -> None:

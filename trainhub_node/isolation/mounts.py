@@ -23,7 +23,7 @@ from trainhub_node.isolation.syscalls import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - the places that programs use
 NULL = "/dev/null"
@@ -53,8 +53,9 @@ class View:
     """What a run sees. `own`: the folder of its attempt; `temporary`: its /tmp. `hidden`: folders and files
     that look empty. `visible`: what can be read all the same, even where it lies in a hidden folder or below
     /tmp. `writable`: folders and files outside of its own into which it may write although all else is
-    read-only. `files`: a path -> the file that stands in its place. `devices`: see `devices.device_nodes`.
-    `shm_bytes`: the size of /dev/shm."""
+    read-only. `inputs`: the path of data that it reads -> that path without links, and the device and inode
+    that must be there: it is visible also below /tmp, but not in a hidden folder. `files`: a path -> the file
+    that stands in its place. `devices`: see `devices.device_nodes`. `shm_bytes`: the size of /dev/shm."""
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class View:
         hidden: Iterable[str],
         visible: Iterable[str],
         writable: Iterable[str],
+        inputs: Mapping[str, tuple[str, int, int]],
         files: dict[str, str],
         devices: Iterable[str],
         shm_bytes: int,
@@ -74,6 +76,7 @@ class View:
         self.hidden = _existing(hidden)
         self.visible = _existing(visible)
         self.writable = _existing(writable)
+        self.inputs = inputs
         self.files = files
         self.devices = list(devices)
         self.shm_bytes = shm_bytes
@@ -90,6 +93,18 @@ class _Source:
         self.options = os.fstatvfs(self.descriptor).f_flag & LOCKED_OPTIONS
 
 
+def _input_source(path: str, device: int, inode: int) -> _Source:
+    source = _Source(path)
+    check_identity(path, os.fstat(source.descriptor), device, inode)
+    return source
+
+
+def check_identity(path: str, facts: os.stat_result, device: int, inode: int) -> None:
+    """Raises OSError if something else lies at the path by now: a link may lead to what runs must not see."""
+    if (facts.st_dev, facts.st_ino) != (device, inode):
+        raise OSError(errno.ESTALE, f"{path} was replaced while the run was being prepared")
+
+
 def arrange(view: View) -> None:
     """Arranges the mounts of this process's mount namespace, which nobody else may use yet. Raises
     OSError."""
@@ -98,6 +113,7 @@ def arrange(view: View) -> None:
     # Opened before anything is covered: a descriptor leads to what was at the path until now.
     sources = {NULL, view.own, view.temporary, *view.visible, *view.writable, *view.files.values()}
     opened = {path: _Source(path) for path in sources}
+    inputs = {path: _input_source(*facts) for path, facts in view.inputs.items()}
     if view.is_read_only:
         make_all_read_only()
     _mount_devices(view)
@@ -108,6 +124,10 @@ def arrange(view: View) -> None:
     for path in view.visible:
         if _is_below(path, (*covers, *replaced)):
             _bind(opened[path], _make_place(path, opened[path]), MS_NOSUID | MS_RDONLY)
+    for path, data in inputs.items():
+        for place in {path, view.inputs[path][0]}:
+            if _is_below(place, replaced) and not _is_below(place, covers):
+                _bind(data, _make_place(place, data), MS_NOSUID | MS_NODEV | MS_RDONLY)
     for path in view.writable:
         _bind(opened[path], _make_place(path, opened[path]), MS_NOSUID | MS_NODEV)
     own = opened[view.own]
@@ -117,7 +137,7 @@ def arrange(view: View) -> None:
     for path, source in view.files.items():
         _bind(opened[source], path, MS_NOSUID | MS_NODEV | MS_RDONLY)
     hide_control_groups()
-    for origin in opened.values():
+    for origin in (*opened.values(), *inputs.values()):
         os.close(origin.descriptor)
     # The last: the paths of the descriptors above are names in the machine's /proc.
     syscalls.mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)

@@ -30,6 +30,7 @@ def run(folder: str, uid: int) -> NoReturn:
         temporary=own,
         hidden=[folder],
         visible=(),
+        inputs={},
         writable=(),
         files={},
         devices=devices.device_nodes(set())[0],

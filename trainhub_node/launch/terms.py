@@ -62,6 +62,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "pip": pip,
         "account": dataclasses.asdict(account) if account else None,
         "isolation": _isolation(settings, account),
+        "hidden": _hidden(settings, account),
         "cgroup": settings.cgroup.to_terms() if settings.cgroup is not None else None,
         "wrapper": wrapper.wrapper_argv(settings),
         "engine": engine.to_terms() if engine is not None else None,
@@ -93,21 +94,28 @@ def _homes() -> set[str]:
     return homes
 
 
+def _hidden(settings: NodeSettings, account: Account | None) -> list[str]:
+    """Returns the folders and files of which a run sees nothing where it has namespaces, and which are
+    nowhere inputs of one."""
+    hidden = [str(settings.folder), str(settings.cache), *settings.hidden, *SESSIONS]
+    if account is None:
+        # Runs have the agent's own account. Its keys may open this very machine.
+        hidden += [f"{home}/{folder}" for home in _homes() for folder in HOME_FOLDERS]
+    return hidden
+
+
 def _isolation(settings: NodeSettings, account: Account | None) -> dict[str, object] | None:
     """Returns what a child needs to build the namespaces of its attempt; None if it has none, nor an account
     of its own."""
     if account is None and not settings.has_namespaces:
         return None
     visible = [settings.sites, settings.environments, settings.folder / "wrapper"]
-    hidden = [str(settings.folder), str(settings.cache), *settings.hidden, *SESSIONS]
     if account is None:
-        # Runs have the agent's own account. Its keys may open this very machine, and mpirun starts the
-        # wrapper from where the agent is installed.
-        hidden += [f"{home}/{folder}" for home in _homes() for folder in HOME_FOLDERS]
+        # mpirun starts the wrapper from where the agent is installed.
         visible += wrapper.PACKAGES
     return {
         "namespaces": settings.has_namespaces,
-        "hidden": hidden,
+        "hidden": _hidden(settings, account),
         "visible": [str(path) for path in visible],
         "shared": list(settings.shared),
         "own_account": settings.uids is not None,

@@ -84,6 +84,7 @@ def _enter(gang: Gang, container: Container) -> None:
         writable=[mount.target for mount in _mounts(gang) if not mount.is_read_only],
         account_lines=_account_lines(account, gang.folder.home) if account else {},
         shm_bytes=int(gang.order.get("memory_bytes") or 0) // 2,
+        inputs={path: (device, inode) for path, (_, device, inode) in gang.inputs.items()},
     )
     try:
         gang.namespaces = container.make_namespaces(view, is_agents=account is None)
@@ -131,6 +132,7 @@ def _mounts(gang: Gang) -> list[Mount]:
     else:
         mounts.append(Mount(folder.path))
     mounts += [Mount(path) for path in isolation.get("shared", ()) if os.path.exists(path)]
+    mounts += [Mount(real, path, is_read_only=True) for path, (real, _, _) in gang.inputs.items()]
     read_only = [gang.terms["sites"]]
     if gang.uses_mpi:
         # The program that mpirun starts for each rank.

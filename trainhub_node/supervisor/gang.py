@@ -57,6 +57,8 @@ class Gang:
         # The first order of a run on several nodes has no addresses and ports yet: they come with the final
         # order.
         self.is_multi_node = not order["go"]
+        # Path of an input -> its path without links, and the device and inode of what was seen there.
+        self.inputs: dict[str, tuple[str, int, int]] = {}
         self.wrappers: dict[int, int] = {}
         self.launcher: int | None = None
         self.launcher_status: int | None = None

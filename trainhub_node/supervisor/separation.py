@@ -50,6 +50,7 @@ def separate(gang: Gang) -> None:
             *(terms["shared"] if terms["own_account"] or is_agents else ()),
             *(agents_writable(gang) if is_agents else ()),
         ],
+        inputs=gang.inputs,
         files=files,
         devices=names,
         # Half of what the run may have, as the kernel does by itself; 0 is the kernel's half of the machine.
@@ -77,6 +78,7 @@ def separate_build(
         hidden=terms["hidden"],
         visible=[*_installations(gang), *visible],
         writable=[folder],
+        inputs={},
         files={},
         devices=devices.device_nodes(set())[0],
         shm_bytes=0,

@@ -22,6 +22,7 @@ from registry.registration import register
 from tests.attacks.access.accounts import accounts_of
 from tests.attacks.access.checkpoints import checkpoints_of
 from tests.attacks.access.images import ordered_image
+from tests.attacks.access.named_objects import named_objects_of
 from tests.environments.locks import locked
 from tests.jobs.builders import running
 from tests.people import (
@@ -47,7 +48,6 @@ from workspaces.models import (
     InvitationLink,
     Membership,
     Passkey,
-    Secret,
     User,
 )
 from workspaces.states import Role
@@ -205,9 +205,8 @@ def _special(who: Principal, runs: tuple[Run, Run, Run], old: Experiment) -> dic
         "/alerts/": {"pk": alert.pk},
         "/api/v1/alerts/": {"pk": alert.pk},
     }
-    return _Prefixes(
-        {**by_prefix, **accounts_of(who), **_secret(who), **_window(hour), **_named(who, runs, of_run)}
-    )
+    objects = {**accounts_of(who), **named_objects_of(who), **_window(hour)}
+    return _Prefixes({**by_prefix, **objects, **_named(who, runs, of_run)})
 
 
 def _environment(who: Principal) -> dict[str, Values]:
@@ -223,13 +222,6 @@ def _environment(who: Principal) -> dict[str, Values]:
     ]
     paths += ["/api/v1/environments/", "/api/v1/builds/", "/api/v1/node/builds/", "/ws/builds/"]
     return {"/environments/": {"name": "system"}, **dict.fromkeys(paths, values)}
-
-
-def _secret(who: Principal) -> dict[str, Values]:
-    secret = Secret.objects.create(
-        workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
-    )
-    return {"/settings/secrets/": {"pk": secret.pk}, "/api/v1/secrets/": {"name": secret.name}}
 
 
 def _window(begin: datetime) -> dict[str, Values]:

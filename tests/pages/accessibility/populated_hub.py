@@ -158,6 +158,13 @@ class PopulatedHub:
         self._ask("PUT", "secrets/hf-token/", json={"value": "hf_not-for-your-eyes"})
         self._ask("PUT", "secrets/short/", json={"value": "short"})
         self.names["secret"] = re.findall(r'id="secret-(\d+)"', self.person.get("/settings/secrets/").text)[0]
+        datastore = {
+            "name": "images",
+            "kind": "folder",
+            "path": "/mnt/images",
+            "description": "Photos of birds",
+        }
+        self._ask("POST", "datastores/", json=datastore)
         self._submit_form("/settings/service-accounts/create/", name="ci-nightly", role="viewer")
         accounts = self.person.get("/settings/service-accounts/").text
         self.names["service"] = re.findall(r"/settings/service-accounts/(\d+)/", accounts)[0]

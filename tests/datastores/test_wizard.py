@@ -1,0 +1,92 @@
+"""The data of a run in the wizard: chosen from the datastores of the workspace, judged beside its fields."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from clusters.models import Node
+from datastores.models import Datastore
+from jobs.models import Run
+from tests.jobs.builders import node
+from tests.people import client_of, make_contributor, principal_of
+from tests.wizard.builders import address, post, preview, under, with_code
+from trainhub_launch.machine import INPUTS
+from workspaces.access import Principal
+
+pytestmark = pytest.mark.usefixtures("valkey")
+BIRDS = {"input_name": ["birds"], "input_datastore": ["images"], "input_path": ["birds/2024"]}
+
+
+@pytest.fixture
+def who(db: None) -> Principal:
+    return principal_of(make_contributor())
+
+
+@pytest.fixture
+def client(who: Principal) -> Client:
+    return client_of(who.user)
+
+
+@pytest.fixture
+def images(who: Principal) -> Datastore:
+    return Datastore.objects.create(workspace=who.workspace, name="images", path="/mnt/images")
+
+
+@pytest.fixture
+def ready(db: None) -> Node:
+    machine = node()
+    machine.capabilities = INPUTS
+    machine.save(update_fields=["capabilities"])
+    return machine
+
+
+def test_is_chosen_shown_and_submitted(
+    client: Client, who: Principal, ready: Node, images: Datastore
+) -> None:
+    draft = with_code(who)
+    source = draft.steps["source"]["source"][0]
+    page = client.get(address(draft, "source")).content.decode()
+    assert '<option value="images">images</option>' in page
+    post(client, draft, "source", source=source, script="train.py", **BIRDS)
+    typed = client.get(address(draft, "source")).content.decode()
+    assert 'value="birds/2024"' in typed
+    review = client.get(address(draft, "review")).content.decode()
+    assert "Input birds" in review
+    assert "images/birds/2024" in review
+    client.post(f"/runs/new/{draft.pk}/submit/")
+    assert Run.objects.get().spec["inputs"] == {
+        "birds": {"datastore": "images", "path": "birds/2024", "mode": "mount"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"input_name": [""]}, "Data: give the input with the path 'birds/2024' a name."),
+        (
+            {"input_name": ["a", "a"], "input_datastore": ["images"] * 2, "input_path": ["", ""]},
+            "Data: a is given twice; keep one of the two.",
+        ),
+        ({"input_datastore": [""]}, "Data: choose a datastore for birds; the page Data adds one."),
+        (
+            {"input_datastore": ["gone"]},
+            "There is no datastore 'gone' in Default; there are: images. Add one on the page Data.",
+        ),
+        ({"input_name": ["my birds"]}, "is no name of an input"),
+        ({"input_path": ["/etc"]}, "without a slash at its beginning"),
+    ],
+)
+@pytest.mark.usefixtures("ready", "images")
+def test_what_is_wrong_with_it_is_said_there(
+    client: Client, who: Principal, fields: dict[str, list[str]], words: str
+) -> None:
+    draft = with_code(who)
+    source = draft.steps["source"]["source"][0]
+    page = preview(client, draft, "source", source=source, script="train.py", **{**BIRDS, **fields})
+    assert words in under(page, "inputs").replace("&#x27;", "'")
+
+
+def test_without_datastores_nothing_asks_for_them(client: Client, who: Principal, ready: Node) -> None:
+    page = client.get(address(with_code(who), "source")).content.decode()
+    assert "input_datastore" not in page
