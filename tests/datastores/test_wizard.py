@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -15,7 +17,7 @@ from trainhub_launch.machine import INPUTS
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.usefixtures("valkey")
-BIRDS = {"input_name": ["birds"], "input_datastore": ["images"], "input_path": ["birds/2024"]}
+BIRDS: dict[str, Any] = {"input_name": ["birds"], "input_datastore": ["images"], "input_path": ["birds/2024"]}
 
 
 @pytest.fixture
