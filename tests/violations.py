@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.hub import eventually
 
+NAVIGATION_TIMEOUT_MS = 90_000
 RECORD = """addEventListener("securitypolicyviolation", (event) => {
   const { effectiveDirective, blockedURI, sourceFile, lineNumber, sample, documentURI } = event;
   const place = `${documentURI} (${sourceFile}:${lineNumber})`;
@@ -30,6 +31,8 @@ class WatchedBrowser:
         context = self._plain.new_context(**options)
         context.expose_binding("reportPolicyViolation", lambda _, text: self.violations.append(text))
         context.add_init_script(RECORD)
+        # A page of many charts takes long beside others on a busy machine.
+        context.set_default_navigation_timeout(NAVIGATION_TIMEOUT_MS)
         self._contexts.append(context)
         context.on("close", self._forget)
         return context

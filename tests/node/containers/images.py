@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -182,10 +183,18 @@ def remove_podman(podman: Podman) -> None:
     deadline = time.monotonic() + LAST_CALLS_S
     while _are_left(podman.folder) and time.monotonic() < deadline:
         time.sleep(0.05)
-    mount = podman.folder / "store/overlay"
-    while os.path.ismount(mount):
-        subprocess.run(["umount", "-l", str(mount)], check=True)
-    shutil.rmtree(podman.folder)
+    while True:
+        mount = podman.folder / "store/overlay"
+        while os.path.ismount(mount):
+            subprocess.run(["umount", "-l", str(mount)], check=True)
+        try:
+            shutil.rmtree(podman.folder)
+            return
+        except OSError as error:
+            # Such a call has come in between.
+            if error.errno != errno.EBUSY or time.monotonic() > deadline + LAST_CALLS_S:
+                raise
+            time.sleep(0.2)
 
 
 def _are_left(folder: Path) -> bool:
