@@ -57,9 +57,9 @@ def test_is_chosen_shown_and_submitted(
     assert "Input birds" in review
     assert "images/birds/2024" in review
     client.post(f"/runs/new/{draft.pk}/submit/")
-    assert Run.objects.get().spec["inputs"] == {
-        "birds": {"datastore": "images", "path": "birds/2024", "mode": "mount"}
-    }
+    run = Run.objects.get()
+    assert run.spec["inputs"] == {"birds": {"datastore": "images", "path": "birds/2024", "mode": "mount"}}
+    assert "images/birds/2024" in client.get(f"/runs/{run.number}/overview/").content.decode()
 
 
 @pytest.mark.parametrize(
