@@ -152,7 +152,7 @@ class RunTag(models.Model):
 class Attempt(models.Model):
     """One attempt of a run. `plan`: the plan that ran, stored with the claim. `token_digest`: emptied when
     the attempt ends. `restores`: the checkpoint with which it began; `pending_checkpoints`: [number, name] of
-    those that are being collected from its nodes."""
+    those that are being collected from its nodes. `inputs`: absolute paths of the data that it reads."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -174,6 +174,7 @@ class Attempt(models.Model):
     preempted_by = models.CharField(max_length=100, blank=True, db_default="", default="")
     restores = models.ForeignKey(Checkpoint, models.SET_NULL, null=True, related_name="restored_by")
     pending_checkpoints = models.JSONField(default=list, db_default=[])
+    inputs = models.JSONField(default=dict, db_default={})
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from clusters.models import Node
 from clusters.node_reports.inventory import interpreters_of
-from datastores.input_paths import input_paths
 from environments import catalog
 from jobs import lifecycle
 from jobs.attempts import final_plan
@@ -148,7 +147,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         package_ticket=ticket,
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
-        inputs=input_paths(spec, run.workspace),
+        inputs=attempt.inputs,
     )
 
 

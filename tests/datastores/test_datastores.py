@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from datastores import changes
 from datastores.models import Datastore
 from jobs.models import Run
 from jobs.scheduling import run_actions
@@ -124,6 +125,8 @@ class TestRuns:
         run = launched(who, inputs={**BIRDS, "all_images": {"datastore": "images"}})
         order = alpha.claim(run)
         assert order.inputs == {"birds": "/mnt/images/birds/2024", "all_images": "/mnt/images"}
+        changes.change(who, Datastore.objects.get(), path="/mnt/elsewhere")
+        assert alpha.claim(run).inputs == order.inputs, "attempts that have begun keep the path"
 
     def test_wait_for_a_node_that_knows_of_inputs(self, who: Principal) -> None:
         make(who)

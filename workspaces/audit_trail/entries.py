@@ -135,6 +135,7 @@ KINDS = {
     "alert": "Alerts",
     "channel": "Notifications",
     "cluster": "Clusters",
+    "datastore": "Datastores",
     "environment": "Environments",
     "experiment": "Experiments",
     "factor": "Second factors",

@@ -15,6 +15,7 @@ PROJECT = Path(__file__).resolve().parents[3]
 PACKAGES = (
     "clusters",
     "environments",
+    "datastores",
     "jobs",
     "live",
     "registry",
