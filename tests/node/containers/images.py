@@ -184,9 +184,8 @@ def remove_podman(podman: Podman) -> None:
     while _are_left(podman.folder) and time.monotonic() < deadline:
         time.sleep(0.05)
     while True:
-        mount = podman.folder / "store/overlay"
-        while os.path.ismount(mount):
-            subprocess.run(["umount", "-l", str(mount)], check=True)
+        for mount in _mounts_below(podman.folder):
+            subprocess.run(["umount", "-l", mount], check=False, stderr=subprocess.DEVNULL)
         try:
             shutil.rmtree(podman.folder)
             return
@@ -195,6 +194,12 @@ def remove_podman(podman: Podman) -> None:
             if error.errno != errno.EBUSY or time.monotonic() > deadline + LAST_CALLS_S:
                 raise
             time.sleep(0.2)
+
+
+def _mounts_below(folder: Path) -> list[str]:
+    """Returns what is mounted there, inner ones first: the store itself, and /dev/shm of its containers."""
+    places = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return [place for place in reversed(places) if place.startswith(f"{folder}/")]
 
 
 def _are_left(folder: Path) -> bool:
