@@ -45,7 +45,7 @@ GANG = child.prepare_gang(FOLDER)
 if GANG.order.get("inputs"):
     from trainhub_node.supervisor import input_folders
 
-    GANG.run_step(input_folders.look_at_inputs)
+    GANG.run_step(input_folders.check_inputs)
 if GANG.order.get("make"):
     from trainhub_node.environments.making import making
 

@@ -1,4 +1,4 @@
-"""The data that a run reads where it lies on this node: looked at before the ranks start, with the rights of
+"""The data that a run reads where it lies on this node: checked before the ranks start, with the rights of
 their account."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainhub_node.supervisor.gang import PreparationFailed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
     from trainhub_node.supervisor.gang import Gang
 
@@ -24,12 +24,12 @@ POLL_S = 1.0
 MAX_ANSWER_BYTES = 65536
 
 
-def look_at_inputs(gang: Gang) -> None:
+def check_inputs(gang: Gang) -> None:
     """Sets `gang.inputs`. Raises PreparationFailed if the ranks would not find their data, and
     StopRequested."""
     hidden = gang.terms["hidden"]
     for name, path in sorted(gang.order["inputs"].items()):
-        answer = _ask(gang, path)
+        answer = _examine_as_account(gang, path)
         real = answer.get("real", path)
         problem = answer["problem"] or _hidden_problem(gang, real, hidden)
         if problem:
@@ -37,30 +37,42 @@ def look_at_inputs(gang: Gang) -> None:
         gang.inputs[path] = (real, answer["device"], answer["inode"])
 
 
-def _ask(gang: Gang, path: str) -> dict[str, Any]:
+def _examine_as_account(gang: Gang, path: str) -> dict[str, Any]:
     """Returns what a process of the run's account learns about the path. It is another process because a file
-    server that is gone lets nobody go."""
+    server that is gone lets nobody go. Raises StopRequested."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
-        try:
-            os.close(reading)
-            rank.switch_account(gang.terms["account"])
-            os.write(writing, records.dumps(_examine(path)))
-        finally:
-            os._exit(0)
+        _answer(gang, path, writing)
     os.close(writing)
     try:
         _wait(gang, reading)
-        text = os.read(reading, MAX_ANSWER_BYTES) or b'{"problem": "could not be looked at"}'
-        answer: dict[str, Any] = dict(records.loads(text))  # type: ignore[call-overload]
-    except TimeoutError:
-        answer = {"problem": f"does not answer within {ANSWER_TIMEOUT_S:.0f} s: is its file server there?"}
+        text = os.read(reading, MAX_ANSWER_BYTES) or b'{"problem": "could not be examined"}'
+    except BaseException as error:
+        # One that waits for a file server ends only when that answers, and is not waited for.
+        os.kill(pid, signal.SIGKILL)
+        if not isinstance(error, TimeoutError):
+            raise
+        return {"problem": f"does not answer within {ANSWER_TIMEOUT_S:.0f} s: is its file server there?"}
     finally:
         os.close(reading)
-        # One that waits for a file server ends only when that answers.
-        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    answer: dict[str, Any] = dict(records.loads(text))  # type: ignore[call-overload]
     return answer
+
+
+def _answer(gang: Gang, path: str, writing: int) -> NoReturn:
+    """Writes what this process, which ends here, learns about the path."""
+    try:
+        rank.switch_account(gang.terms["account"])
+        result = _examine(path)
+    except Exception as error:
+        result = {"problem": f"could not be examined ({error!r})"}
+    try:
+        os.write(writing, records.dumps(result))
+    finally:
+        # After a fork nothing may return into the code of the parent.
+        os._exit(0)
 
 
 def _wait(gang: Gang, descriptor: int) -> None:

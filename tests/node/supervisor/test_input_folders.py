@@ -158,4 +158,11 @@ class TestProblems:
             "Gang", SimpleNamespace(order={"inputs": {"birds": "/mnt"}}, terms=terms, check_stop=lambda: None)
         )
         with pytest.raises(PreparationFailed, match="does not answer within 0 s: is its file server there"):
-            input_folders.look_at_inputs(gang)
+            input_folders.check_inputs(gang)
+
+    def test_an_unknown_fault_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(input_folders, "_examine", lambda path: path.missing)
+        terms: dict[str, object] = {"node": "here", "account": None, "hidden": []}
+        gang = cast("Gang", SimpleNamespace(order={"inputs": {"birds": "/mnt"}}, terms=terms))
+        with pytest.raises(PreparationFailed, match="here could not be examined"):
+            input_folders.check_inputs(gang)
