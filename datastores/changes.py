@@ -60,12 +60,18 @@ def change(
     """Changes what is not None. Attempts that have begun keep the earlier path. Raises SpecError, and
     PermissionDenied."""
     _require_contributor(principal)
+    # Only these are written: somebody else may be changing the other one.
+    changed = []
     if path is not None:
         datastore.path = check_folder_path(path)
+        changed.append("path")
     if description is not None:
         datastore.description = _check_description(description)
+        changed.append("description")
+    if not changed:
+        return
     with transaction.atomic():
-        datastore.save(update_fields=["path", "description"])
+        datastore.save(update_fields=changed)
         audit.record(
             principal.user, "datastore.change", datastore.name, principal.workspace, path=datastore.path
         )

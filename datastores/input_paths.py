@@ -26,12 +26,12 @@ def look_up(spec: RunSpec, workspace: Workspace) -> tuple[dict[str, str], list[S
     """Returns the absolute paths of the inputs by name, and what is wrong with the others."""
     if not spec.inputs:
         return {}, []
-    wanted = {data_input.datastore for data_input in spec.inputs.values()}
-    found = dict(Datastore.objects.filter(workspace=workspace, name__in=wanted).values_list("name", "path"))
+    names = {data_input.datastore for data_input in spec.inputs.values()}
+    folders = dict(Datastore.objects.filter(workspace=workspace, name__in=names).values_list("name", "path"))
     paths, problems = {}, []
     for name, data_input in spec.inputs.items():
-        if data_input.datastore in found:
-            paths[name] = posixpath.join(found[data_input.datastore], data_input.path).rstrip("/")
+        if data_input.datastore in folders:
+            paths[name] = posixpath.join(folders[data_input.datastore], data_input.path).rstrip("/")
         else:
             problems.append(SpecError(f"inputs.{name}.datastore", _unknown(data_input.datastore, workspace)))
     return paths, problems

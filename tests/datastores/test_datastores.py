@@ -95,6 +95,11 @@ class TestApi:
         assert words in answer.json()["detail"]
         assert Datastore.objects.count() == 1
 
+    def test_an_empty_change_is_none(self, api: Client) -> None:
+        post(api)
+        assert api.patch(f"{API}images/", {}, "application/json").status_code == 200
+        assert not AuditEvent.objects.filter(verb="datastore.change").exists()
+
     def test_a_wrong_change_changes_nothing(self, api: Client) -> None:
         post(api)
         body = {"path": "/proc", "description": "new"}
