@@ -10,8 +10,6 @@ from django.test import Client
 from clusters.models import Node
 from datastores.models import Datastore
 from jobs.models import Run
-from tests.jobs.builders import node
-from tests.people import client_of, make_contributor, principal_of
 from tests.wizard.builders import address, post, preview, under, with_code
 from trainhub_launch.machine import INPUTS
 from workspaces.access import Principal
@@ -21,31 +19,17 @@ BIRDS: dict[str, Any] = {"input_name": ["birds"], "input_datastore": ["images"],
 
 
 @pytest.fixture
-def who(db: None) -> Principal:
-    return principal_of(make_contributor())
-
-
-@pytest.fixture
-def client(who: Principal) -> Client:
-    return client_of(who.user)
-
-
-@pytest.fixture
 def images(who: Principal) -> Datastore:
     return Datastore.objects.create(workspace=who.workspace, name="images", path="/mnt/images")
 
 
-@pytest.fixture
-def ready(db: None) -> Node:
-    machine = node()
-    machine.capabilities = INPUTS
-    machine.save(update_fields=["capabilities"])
-    return machine
+@pytest.fixture(autouse=True)
+def _knows_inputs(ready: Node) -> None:
+    ready.capabilities = INPUTS
+    ready.save(update_fields=["capabilities"])
 
 
-def test_is_chosen_shown_and_submitted(
-    client: Client, who: Principal, ready: Node, images: Datastore
-) -> None:
+def test_is_chosen_shown_and_submitted(client: Client, who: Principal, images: Datastore) -> None:
     draft = with_code(who)
     source = draft.steps["source"]["source"][0]
     page = client.get(address(draft, "source")).content.decode()
@@ -79,7 +63,7 @@ def test_is_chosen_shown_and_submitted(
         ({"input_path": ["/etc"]}, "without a slash at its beginning"),
     ],
 )
-@pytest.mark.usefixtures("ready", "images")
+@pytest.mark.usefixtures("images")
 def test_what_is_wrong_with_it_is_said_there(
     client: Client, who: Principal, fields: dict[str, list[str]], words: str
 ) -> None:
@@ -89,6 +73,6 @@ def test_what_is_wrong_with_it_is_said_there(
     assert words in under(page, "inputs").replace("&#x27;", "'")
 
 
-def test_without_datastores_nothing_asks_for_them(client: Client, who: Principal, ready: Node) -> None:
+def test_without_datastores_nothing_asks_for_them(client: Client, who: Principal) -> None:
     page = client.get(address(with_code(who), "source")).content.decode()
     assert "input_datastore" not in page
