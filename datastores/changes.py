@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
 from datastores import uses
-from datastores.folder_path import check_folder_path
 from datastores.models import Datastore
+from datastores.places import Place, check_place, fields_of
 from datastores.states import DatastoreKind
 from trainhub_launch.errors import SpecError
 from workspaces import audit
 from workspaces.access import Principal, lacking
 from workspaces.models import Workspace
+from workspaces.secrets import store
 from workspaces.states import Role
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
@@ -22,8 +24,11 @@ MAX_DATASTORES = 200
 MAX_DESCRIPTION = 500
 
 
-def create(principal: Principal, name: str, kind: str, path: str, description: str = "") -> Datastore:
-    """Makes a datastore. Raises SpecError, and PermissionDenied."""
+def create(
+    principal: Principal, name: str, kind: str, fields: Mapping[str, str], description: str = ""
+) -> Datastore:
+    """Makes a datastore. `fields`: those of its kind (see datastores.places). Raises SpecError, and
+    PermissionDenied."""
     _require_contributor(principal)
     if not NAME.match(name):
         raise SpecError(
@@ -32,8 +37,9 @@ def create(principal: Principal, name: str, kind: str, path: str, description: s
             "images",
         )
     if kind not in list(DatastoreKind):
-        raise SpecError("kind", f"{kind!r:.50} is no kind of datastore; use {' or '.join(DatastoreKind)}")
-    path, description = check_folder_path(path), _check_description(description)
+        raise SpecError("kind", f"{kind!r:.50} is no kind of datastore; use {', '.join(DatastoreKind)}")
+    place, description = check_place(kind, fields), _check_description(description)
+    _check_secret(principal, place)
     with transaction.atomic():
         # The lock makes two requests with the same name come one after the other.
         Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
@@ -46,35 +52,54 @@ def create(principal: Principal, name: str, kind: str, path: str, description: s
             workspace=principal.workspace,
             name=name,
             kind=kind,
-            path=path,
+            **_columns(place),
             description=description,
             created_by=principal.user,
         )
-        audit.record(principal.user, "datastore.create", name, principal.workspace, kind=kind, path=path)
+        audit.record(
+            principal.user, "datastore.create", name, principal.workspace, kind=kind, path=datastore.place
+        )
     return datastore
 
 
 def change(
-    principal: Principal, datastore: Datastore, *, path: str | None = None, description: str | None = None
+    principal: Principal,
+    datastore: Datastore,
+    fields: Mapping[str, str] | None = None,
+    description: str | None = None,
 ) -> None:
-    """Changes what is not None. Attempts that have begun keep the earlier path. Raises SpecError, and
+    """Changes the fields that are given. Attempts that have begun keep what they were. Raises SpecError, and
     PermissionDenied."""
     _require_contributor(principal)
-    # Only these are written: somebody else may be changing the other one.
-    changed = []
-    if path is not None:
-        datastore.path = check_folder_path(path)
-        changed.append("path")
-    if description is not None:
-        datastore.description = _check_description(description)
-        changed.append("description")
-    if not changed:
+    checked = None if description is None else _check_description(description)
+    if not fields and checked is None:
         return
     with transaction.atomic():
-        datastore.save(update_fields=changed)
+        # What is not given stays as it is now, also if somebody else has just changed it.
+        current = Datastore.objects.select_for_update().get(pk=datastore.pk)
+        if fields:
+            place = check_place(current.kind, {**current_fields(current), **fields})
+            _check_secret(principal, place)
+            for name, value in _columns(place).items():
+                setattr(current, name, value)
+        if checked is not None:
+            current.description = checked
+        current.save()
         audit.record(
-            principal.user, "datastore.change", datastore.name, principal.workspace, path=datastore.path
+            principal.user, "datastore.change", current.name, principal.workspace, path=current.place
         )
+    datastore.refresh_from_db()
+
+
+def current_fields(datastore: Datastore) -> dict[str, str]:
+    """Returns the fields of its kind, as `create` takes them."""
+    values = {
+        **datastore.settings,
+        "path": datastore.path,
+        "sign_in": datastore.sign_in,
+        "secret": datastore.secret,
+    }
+    return {name: values.get(name, "") for name in fields_of(datastore.kind)}
 
 
 def delete(principal: Principal, datastore: Datastore) -> None:
@@ -87,6 +112,26 @@ def delete(principal: Principal, datastore: Datastore) -> None:
             raise SpecError("name", f"{datastore.name} is needed by {use}; delete it when that is over")
         audit.record(principal.user, "datastore.delete", datastore.name, principal.workspace)
         datastore.delete()
+
+
+def _columns(place: Place) -> dict[str, object]:
+    return {
+        "path": place.path,
+        "sign_in": place.sign_in,
+        "secret": place.secret,
+        "settings": dict(place.settings),
+    }
+
+
+def _check_secret(principal: Principal, place: Place) -> None:
+    """Raises SpecError unless the workspace has the secret: never a person's own, because everybody's runs
+    use the datastore."""
+    if place.secret and not store.resolve(principal.workspace, None, [place.secret]):
+        raise SpecError(
+            "secret",
+            f"{principal.workspace} has no secret {place.secret!r:.80} for all its members; an owner stores "
+            "it at /settings/secrets/",
+        )
 
 
 def _require_contributor(principal: Principal) -> None:

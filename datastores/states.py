@@ -2,9 +2,23 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from trainhub_launch.data import stores
+
 
 class DatastoreKind(StrEnum):
     """Where the data of a datastore lies. FOLDER: in a folder that the nodes have, such as one on a shared
-    file system."""
+    file system; the others: in a store from which each node downloads it."""
 
     FOLDER = "folder"
+    S3 = stores.S3
+    AZURE_BLOB = stores.AZURE_BLOB
+    HTTP = stores.HTTP
+
+
+# As pages name them.
+KIND_WORDS = {
+    DatastoreKind.FOLDER: "Folder on the nodes",
+    DatastoreKind.S3: "S3 bucket",
+    DatastoreKind.AZURE_BLOB: "Azure Blob container",
+    DatastoreKind.HTTP: "Web server",
+}

@@ -6,6 +6,6 @@ from datastores import views
 
 urlpatterns = [
     path("data/", views.datastores, name="data"),
-    path("data/datastores/", views.datastore_create, name="datastore-create"),
+    path("data/new/", views.datastore_create, name="datastore-create"),
     path("data/datastores/<str:name>/delete/", views.datastore_delete, name="datastore-delete"),
 ]

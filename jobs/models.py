@@ -152,7 +152,8 @@ class RunTag(models.Model):
 class Attempt(models.Model):
     """One attempt of a run. `plan`: the plan that ran, stored with the claim. `token_digest`: emptied when
     the attempt ends. `restores`: the checkpoint with which it began; `pending_checkpoints`: [number, name] of
-    those that are being collected from its nodes. `inputs`: absolute paths of the data that it reads."""
+    those that are being collected from its nodes. `inputs`: absolute paths of data that lies on its nodes;
+    `downloads`: what they download (DataDownload JSON), by the name of the input."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -175,6 +176,7 @@ class Attempt(models.Model):
     restores = models.ForeignKey(Checkpoint, models.SET_NULL, null=True, related_name="restored_by")
     pending_checkpoints = models.JSONField(default=list, db_default=[])
     inputs = models.JSONField(default=dict, db_default={})
+    downloads = models.JSONField(default=dict, db_default={})
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

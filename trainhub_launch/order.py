@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
@@ -156,7 +157,8 @@ class NodeOrder:
     pulls `environment.image["pull"]`. `make`: of an order to build whose environment is of kind `make`: what
     the node is to make instead of an environment: {"kind": the name of that work, "upload": the address below
     which the result goes to the hub, "ticket": what opens that, …}. `checkpoint`: None = an older hub, which
-    keeps none. `inputs`: the absolute path on the node of each input of the spec, by its name."""
+    keeps none. `inputs`: the absolute path on the node of each input that lies there, by its name;
+    `downloads`: the inputs that the node downloads first."""
 
     run: str
     attempt: int
@@ -181,6 +183,7 @@ class NodeOrder:
     make: Mapping[str, Any] = field(default_factory=dict)
     checkpoint: CheckpointOrder | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
+    downloads: Mapping[str, DataDownload] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -194,6 +197,7 @@ class NodeOrder:
             "make": dict(self.make) or None,
             "checkpoint": self.checkpoint.to_json() if self.checkpoint else None,
             "inputs": dict(self.inputs) or None,
+            "downloads": {name: item.to_json() for name, item in self.downloads.items()} or None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -245,6 +249,9 @@ class NodeOrder:
             make=dict(data.get("make") or {}),
             checkpoint=CheckpointOrder.from_json(data["checkpoint"]) if data.get("checkpoint") else None,
             inputs=dict(data.get("inputs", {})),
+            downloads={
+                name: DataDownload.from_json(item) for name, item in data.get("downloads", {}).items()
+            },
         )
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainhub_launch.distribution import Distribution
-from trainhub_launch.machine import INPUTS
+from trainhub_launch.machine import DOWNLOADS, INPUTS
 
 VERSION = 1
-# How data reaches a script: at its own place on the node.
-MOUNT = "mount"
+# How data reaches a script: at its own place on the node, or downloaded into the node's cache.
+INPUT_MODES = MOUNT, DOWNLOAD = "mount", "download"
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -10, 10
 # `\Z` instead of `$`, which would also accept a newline at the end.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -125,15 +125,16 @@ class Checkpoints:
 @dataclass(frozen=True)
 class DataInput:
     """Data that the run reads: the folder or file `path` below a datastore of its workspace, "" for all of
-    it. `mode`: how it reaches the script; `mount`: where it lies on each node."""
+    it. `mode`: how it reaches the script; `mount`: where it lies on each node; `download`: in the cache of
+    each node; "" as the datastore allows, which the hub decides when the run is submitted."""
 
     datastore: str
     path: str = ""
-    mode: str = MOUNT
+    mode: str = ""
 
     def to_json(self) -> dict[str, str]:
-        path = {"path": self.path} if self.path else {}
-        return {"datastore": self.datastore, **path, "mode": self.mode}
+        later = {"path": self.path, "mode": self.mode}
+        return {"datastore": self.datastore, **{name: value for name, value in later.items() if value}}
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,9 @@ class RunSpec:
     @property
     def capabilities(self) -> frozenset[str]:
         """What nodes must be able to do for it, whatever its environment needs."""
-        return frozenset({INPUTS}) if self.inputs else frozenset()
+        inputs = self.inputs.values()
+        downloads = {DOWNLOADS} if any(item.mode == DOWNLOAD for item in inputs) else set()
+        return frozenset({INPUTS, *downloads}) if inputs else frozenset()
 
     @property
     def node_count(self) -> int:

@@ -14,9 +14,9 @@ from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
 from trainhub_launch.spec import (
     EXPERIMENT_NAME,
     HIGHEST_PRIORITY,
+    INPUT_MODES,
     INPUT_NAME,
     LOWEST_PRIORITY,
-    MOUNT,
     VARIABLE_NAME,
     VERSION,
     Checkpoints,
@@ -248,9 +248,9 @@ def _read_input(part: Fields) -> DataInput:
             f"{path!r} is no path below the datastore; write it without '..' and without a slash at its "
             "beginning, such as 'birds/2024'",
         )
-    mode = part.text("mode", MOUNT)
-    if mode != MOUNT:
-        raise SpecError(part.path("mode"), f"{mode!r} is no mode; use {MOUNT!r}")
+    mode = part.text("mode")
+    if mode and mode not in INPUT_MODES:
+        raise SpecError(part.path("mode"), f"{mode!r} is no mode; use {' or '.join(map(repr, INPUT_MODES))}")
     out = DataInput(part.text("datastore", required=True).strip(), path, mode)
     part.finish()
     return out

@@ -23,6 +23,7 @@ from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.broker.broker_link import local_port
 from trainhub_node.checkpoints.collector import CheckpointCollector
+from trainhub_node.data.node_cache import TreeCleaner
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
@@ -67,6 +68,7 @@ class Agent:
             self._hub, self._attempts, before=self._checkpoints.finish, on_change=self._watch.notify
         )
         self._containers = ContainerCleaner(settings, self._attempts)
+        self._trees = TreeCleaner(settings, self._attempts)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
@@ -130,6 +132,7 @@ class Agent:
         self._uploads.close()
         self._checkpoints.close()
         self._containers.close()
+        self._trees.close()
         self._modules.close()
         self._attempts.close()
         self._gpus.close()
@@ -183,6 +186,7 @@ class Agent:
             self._starter.reap(tracked.rundir)
             self._uploads.submit(tracked.rundir)
             self._containers.submit(tracked.rundir)
+            self._trees.submit(tracked.rundir)
         elif (
             child is not None
             and not proc.is_alive(child["pid"], child["identity"])
@@ -207,6 +211,7 @@ class Agent:
         except OSError:
             log.exception("Unused environments could not be removed; the next start tries again")
         self._containers.sweep()
+        self._trees.sweep()
         self._modules.sweep()
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
@@ -217,6 +222,7 @@ class Agent:
                 cache.trim(self.settings)
                 self._attempts.refresh_rules()
                 self._containers.sweep()
+                self._trees.sweep()
                 self._containers.remove_images(time.time())
                 self._modules.sweep()
                 if self._numbers is not None:

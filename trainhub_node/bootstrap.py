@@ -1,5 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build FOLDER`: the processes between
-the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data FOLDER`: the processes
+between the agent and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -39,6 +39,13 @@ if ROLE == "image-build":
 
     build_namespaces.run(FOLDER)
 
+if ROLE == "data":
+    # The library that downloads is where the agent is installed.
+    sys.path.append(FOLDER)
+    from trainhub_node.data import fetch
+
+    fetch.run()
+
 from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
@@ -46,6 +53,10 @@ if GANG.order.get("inputs"):
     from trainhub_node.supervisor import input_folders
 
     GANG.run_step(input_folders.check_inputs)
+if GANG.order.get("downloads"):
+    from trainhub_node.data import download
+
+    GANG.run_step(download.download_inputs)
 if GANG.order.get("make"):
     from trainhub_node.environments.making import making
 

@@ -38,6 +38,7 @@ class NodeSettings:
     `allows_namespaces`: runs may have namespaces of their own. `allows_metadata`: runs may reach the
     addresses at which a cloud tells this machine its credentials. `engine`: the container engine, "" = podman
     or else docker, "off" = none. `image_days`: after which unused images are removed.
+    `data_cache_bytes`: the size of the cache of data, 0 = a share of its disk.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -66,6 +67,7 @@ class NodeSettings:
     allows_metadata: bool = False
     engine: str = ""
     image_days: int = 30
+    data_cache_bytes: int = 0
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -133,10 +135,11 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         is_per_person=account is not None and account.name == run_account.PERSON,
         people=people,
         refused_accounts=_words(env, "TRAINHUB_NODE_REFUSED_ACCOUNTS"),
-        allows_namespaces=_allows_namespaces(env),
-        allows_metadata=_allows_metadata(env),
+        allows_namespaces=_choice(env, "TRAINHUB_NODE_NAMESPACES", "on", "off") == "on",
+        allows_metadata=_choice(env, "TRAINHUB_NODE_METADATA", "refuse", "allow") == "allow",
         engine=_engine(env),
         image_days=_positive(env, "TRAINHUB_NODE_IMAGE_DAYS", NodeSettings.image_days),
+        data_cache_bytes=_positive(env, "TRAINHUB_NODE_DATA_CACHE_BYTES", NodeSettings.data_cache_bytes),
     )
 
 
@@ -267,22 +270,15 @@ def _account_text(account: Account | None) -> str:
     return "the agent" if account is None else f"the account {account.name}"
 
 
-def _allows_namespaces(env: Mapping[str, str]) -> bool:
-    value = env.get("TRAINHUB_NODE_NAMESPACES", "") or "on"
-    if value not in ("on", "off"):
-        raise SettingsError(f"TRAINHUB_NODE_NAMESPACES={value} must be on or off")
-    return value == "on"
+def _choice(env: Mapping[str, str], name: str, default: str, other: str) -> str:
+    value = env.get(name, "") or default
+    if value not in (default, other):
+        raise SettingsError(f"{name}={value} must be {default} or {other}")
+    return value
 
 
 def _words(env: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(word for word in env.get(name, "").split(":") if word)
-
-
-def _allows_metadata(env: Mapping[str, str]) -> bool:
-    value = env.get("TRAINHUB_NODE_METADATA", "")
-    if value not in ("", "refuse", "allow"):
-        raise SettingsError(f"TRAINHUB_NODE_METADATA={value} must be refuse or allow")
-    return value == "allow"
 
 
 def _engine(env: Mapping[str, str]) -> str:

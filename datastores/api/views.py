@@ -15,6 +15,7 @@ from datastores import changes
 from datastores.folder_path import MAX_LENGTH
 from datastores.models import Datastore
 from datastores.states import DatastoreKind
+from trainhub_launch.data.stores import SignIn
 from workspaces.access import Principal
 from workspaces.api.permissions import AtLeast, PrincipalRequest
 from workspaces.states import Role
@@ -22,28 +23,62 @@ from workspaces.states import Role
 KINDS = f"Where its data lies: {', '.join(DatastoreKind)}."
 
 
-class DatastoreSerializer(serializers.Serializer[Any]):
+def _field(about: str) -> serializers.CharField:
+    return serializers.CharField(required=False, allow_blank=True, max_length=MAX_LENGTH, help_text=about)
+
+
+class PlaceSerializer(serializers.Serializer[Any]):
+    """Where the data lies. Each kind has some of these fields."""
+
+    path = _field(
+        "Of a folder its absolute path on the nodes; otherwise what stands before each path below it."
+    )
+    bucket = _field("Of S3.")
+    endpoint = _field("Of S3 or Azure Blob: the address of another service than that of the provider.")
+    region = _field("Of S3.")
+    access_key_id = _field("Of S3: the public part of the access key.")
+    account = _field("Of Azure Blob: the storage account.")
+    container = _field("Of Azure Blob.")
+    url = _field("Of HTTP: the address of the folder above the files.")
+    sign_in = _field(f"How the store is read: {', '.join(SignIn)}.")
+    secret = _field(
+        "The name of a secret of the workspace: the secret part of an access key; a shared access signature "
+        "or an account key; NAME:PASSWORD or a token of a web server."
+    )
+
+
+class DatastoreSerializer(PlaceSerializer):
     name = serializers.CharField()
     kind = serializers.CharField(help_text=KINDS)
-    path = serializers.CharField(help_text="The absolute path of the folder on the nodes.")
     description = serializers.CharField()
     created_by = serializers.CharField(allow_null=True)
     created_at = serializers.DateTimeField()
 
+    def to_representation(self, instance: Datastore) -> dict[str, Any]:
+        place = changes.current_fields(instance)
+        return {
+            "name": instance.name,
+            "kind": instance.kind,
+            **place,
+            "description": instance.description,
+            "created_by": str(instance.created_by) if instance.created_by else None,
+            "created_at": instance.created_at,
+        }
 
-class DatastoreChangeSerializer(serializers.Serializer[Any]):
-    path = serializers.CharField(
-        required=False, max_length=MAX_LENGTH, help_text="The absolute path of a folder that the nodes have."
-    )
+
+class DatastoreChangeSerializer(PlaceSerializer):
     description = serializers.CharField(required=False, allow_blank=True, max_length=changes.MAX_DESCRIPTION)
+
+    def place(self) -> dict[str, str]:
+        """Returns the fields of the place that were sent."""
+        return {
+            name: value for name, value in self.validated_data.items() if name in PlaceSerializer().fields
+        }
 
 
 class NewDatastoreSerializer(DatastoreChangeSerializer):
     name = serializers.CharField(max_length=100)
     kind = serializers.CharField(help_text=KINDS)
-    path = serializers.CharField(
-        max_length=MAX_LENGTH, help_text="The absolute path of a folder that the nodes have."
-    )
 
 
 class _DatastoreView(APIView):
@@ -66,10 +101,13 @@ class DatastoreList(_DatastoreView):
 
     @extend_schema(request=NewDatastoreSerializer, responses={201: DatastoreSerializer})
     def post(self, request: Request) -> Response:
-        """Name a place for data: a folder that the nodes have, such as one on a shared file system."""
+        """Name a place for data: a folder that the nodes have, or a store from which they download it."""
         body = NewDatastoreSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        datastore = changes.create(self.principal(request), **body.validated_data)
+        data = body.validated_data
+        datastore = changes.create(
+            self.principal(request), data["name"], data["kind"], body.place(), data.get("description", "")
+        )
         return Response(DatastoreSerializer(datastore).data, status=201)
 
 
@@ -81,11 +119,13 @@ class DatastoreDetail(_DatastoreView):
 
     @extend_schema(request=DatastoreChangeSerializer, responses=DatastoreSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Change the path or the description. Attempts that have begun keep the earlier path."""
+        """Change the place or the description. Attempts that have begun keep the earlier place."""
         body = DatastoreChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         datastore = self._datastore(request, name)
-        changes.change(self.principal(request), datastore, **body.validated_data)
+        changes.change(
+            self.principal(request), datastore, body.place(), body.validated_data.get("description")
+        )
         return Response(DatastoreSerializer(datastore).data)
 
     @extend_schema(responses={204: None})

@@ -147,7 +147,11 @@ _SPEC: dict[str, object] = {
                 "properties": {
                     "datastore": {"type": "string"},
                     "path": {"type": "string", "description": "Below the datastore; by default all of it."},
-                    "mode": {"type": "string", "enum": ["mount"], "default": "mount"},
+                    "mode": {
+                        "type": "string",
+                        "enum": ["mount", "download"],
+                        "description": "How it reaches the script; by default as the datastore allows.",
+                    },
                 },
             },
         },

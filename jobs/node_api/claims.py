@@ -29,6 +29,7 @@ from jobs.node_api.refusals import Refused as Refused  # noqa: PLC0414  # export
 from jobs.order_downloads.package_tickets import package_access
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
+from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -148,6 +149,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
+        downloads={name: DataDownload.from_json(item) for name, item in attempt.downloads.items()},
     )
 
 

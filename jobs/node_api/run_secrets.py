@@ -8,10 +8,13 @@ from collections.abc import Mapping
 
 from clusters.models import Node
 from jobs.attempts.attempt_end import end_attempt
-from jobs.models import AttemptNode
+from jobs.models import AttemptNode, Run
 from jobs.node_api.claims import NONCE, Refused
 from jobs.states import Reason, RunState
+from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.stores import SECRET_PREFIX
 from trainhub_launch.spec_reader import read_spec
+from workspaces.models import User
 from workspaces.secrets import masking, store, uses
 from workspaces.secrets.errors import SecretsUnavailable
 
@@ -26,19 +29,33 @@ def take(node: Node, run_id: str, number: int, nonce: str) -> dict[str, str]:
     was restarted, a secret that was deleted meanwhile is not given."""
     part = _claimed_part(node, run_id, number, nonce)
     run = part.attempt.run
-    names = secret_names(run.spec)
-    if not names:
-        return {}
+    names, of_data = secret_names(run.spec), _data_secrets(part)
     has_started = run.state not in WAITING
     if has_started:
         names &= store.resolve(run.workspace, run.created_by, names).keys()
+        of_data &= store.resolve(run.workspace, None, of_data).keys()
     try:
-        return uses.take(run.workspace, run.created_by, names, uses.RUN, run.pk, node.name)
+        values = _take(run, run.created_by, names, node)
+        data_values = _take(run, None, of_data, node)
+        return values | {f"{SECRET_PREFIX}{name}": value for name, value in data_values.items()}
     except SecretsUnavailable as error:
         sentence = f"{error.message[:1].upper()}{error.message[1:]}."
         if not has_started:
             end_attempt(run_id, number, Reason.LAUNCH_FAILED, {"node": node.name, "detail": sentence})
         raise Refused(sentence) from error
+
+
+def _take(run: Run, user: User | None, names: set[str], node: Node) -> dict[str, str]:
+    """`user`: whose own secrets come first; None for the workspace's alone."""
+    if not names:
+        return {}
+    return uses.take(run.workspace, user, names, uses.RUN, run.pk, node.name, actor=run.created_by)
+
+
+def _data_secrets(part: AttemptNode) -> set[str]:
+    """Returns the names of the secrets with which the part's data is downloaded."""
+    downloads = map(DataDownload.from_json, part.attempt.downloads.values())
+    return {download.secret for download in downloads if download.secret_key}
 
 
 def masked_texts(values: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from clusters import leases, offers
 from clusters.models import Cluster, Node
-from datastores.input_paths import input_paths
+from datastores.run_inputs import input_places
 from jobs import lifecycle
 from jobs.attempts.quarantine import quarantined_leases
 from jobs.checkpoints import restoring
@@ -227,7 +227,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
     try:
         launch_plan = plan(spec, placement)
         # Kept with the attempt: all its nodes read the same, whatever becomes of the datastore.
-        inputs = input_paths(spec, run.workspace)
+        inputs = input_places(spec, run.workspace)
     except SpecError as error:
         # The attempt is not made, but the leases were just acquired in the same transaction.
         leases.release(run.pk, number)
@@ -240,7 +240,8 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         # The token itself is not stored, and is computed again when a node claims.
         token_digest=digest(attempt_token(run.pk, number)),
         restores=restoring.newest(run),
-        inputs=inputs,
+        inputs=inputs.paths,
+        downloads={name: download.to_json() for name, download in inputs.downloads.items()},
     )
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")

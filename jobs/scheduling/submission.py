@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
+from datastores.run_inputs import with_modes
 from environments.catalog import with_version
 from jobs import lifecycle, tags
 from jobs.checkpoints import restoring
@@ -84,7 +85,8 @@ def submit_with_findings(
     existing = _existing_run(principal.workspace, idempotency_key, spec, principal)
     if existing is not None:
         return Submission(existing, is_repeat=True)
-    request = with_version(with_cluster(spec, principal), principal.workspace)
+    workspace = principal.workspace
+    request = with_modes(with_version(with_cluster(spec, principal), workspace), workspace)
     # Outside the transaction: it copies files, and asks a git server. Should the rest fail, the snapshot is
     # collected as unused.
     spec = _fetch_source(request, principal)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.forms.boundfield import BoundField
 
-from datastores.input_paths import datastore_names
+from datastores.run_inputs import datastore_names
 from jobs.models import Draft
 from jobs.scheduling.default_cluster import default_cluster
 from jobs.sources.first_use import first_use_of

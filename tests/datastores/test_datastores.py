@@ -130,7 +130,7 @@ class TestRuns:
         run = launched(who, inputs={**BIRDS, "all_images": {"datastore": "images"}})
         order = alpha.claim(run)
         assert order.inputs == {"birds": "/mnt/images/birds/2024", "all_images": "/mnt/images"}
-        changes.change(who, Datastore.objects.get(), path="/mnt/elsewhere")
+        changes.change(who, Datastore.objects.get(), {"path": "/mnt/elsewhere"})
         assert alpha.claim(run).inputs == order.inputs, "attempts that have begun keep the path"
 
     def test_wait_for_a_node_that_knows_of_inputs(self, who: Principal) -> None:
@@ -181,10 +181,8 @@ class TestPage:
         page = client_of(who.user)
         assert "None yet" in page.get("/data/").content.decode()
         fields = {"name": "images", "path": "/mnt/images", "description": "all"}
-        assert (
-            "Runs can read images now" in page.post("/data/datastores/", fields, follow=True).content.decode()
-        )
-        again = page.post("/data/datastores/", fields)
+        assert "Runs can read images now" in page.post("/data/new/", fields, follow=True).content.decode()
+        again = page.post("/data/new/", fields)
         assert again.status_code == 400
         assert "There is a datastore images already; choose another name." in again.content.decode()
         gone = page.post("/data/datastores/images/delete/", follow=True).content.decode()

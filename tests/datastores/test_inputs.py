@@ -51,7 +51,11 @@ def test_a_spec_without_any_looks_as_before() -> None:
         ({"birds": BIRDS, "Birds": BIRDS}, "inputs.Birds", "both become TRAINHUB_INPUT_BIRDS"),
         ({"birds": {}}, "inputs.birds.datastore", "required"),
         ({"birds": "images"}, "inputs.birds", "object"),
-        ({"birds": {**BIRDS, "mode": "download"}}, "inputs.birds.mode", "'download' is no mode"),
+        (
+            {"birds": {**BIRDS, "mode": "copy"}},
+            "inputs.birds.mode",
+            "'copy' is no mode; use 'mount' or 'download'",
+        ),
         ({"birds": {**BIRDS, "kind": "x"}}, "inputs.birds.kind", ""),
         ({"birds": {**BIRDS, "path": "../etc"}}, "inputs.birds.path", "without '..'"),
         ({"birds": {**BIRDS, "path": "/etc"}}, "inputs.birds.path", "without a slash at its beginning"),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainhub_launch.data.stores import STORE_KINDS
 from trainhub_launch.errors import WireError
 from trainhub_launch.order import MAKE, NodeOrder, OrderKind
 from trainhub_launch.spec import INPUT_NAME
@@ -52,6 +53,7 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_make(order)
     _check_checkpoint(order)
     _check_inputs(order)
+    _check_downloads(order)
     _check_texts("values", (*order.values, *order.values.values()))
     for process in data["command"]["processes"]:
         _check_process(process)
@@ -89,6 +91,18 @@ def _check_checkpoint(order: NodeOrder) -> None:
     for file in order.checkpoint.files:
         if type(file.sha256) is not str or not SHA256.fullmatch(file.sha256):
             raise WireError(f"checkpoint has {file.sha256!r:.100}, which is no SHA-256")
+
+
+def _check_downloads(order: NodeOrder) -> None:
+    for name, download in order.downloads.items():
+        if not INPUT_NAME.match(name):
+            raise WireError(f"downloads has {name!r:.100}, which is no name of an input")
+        if download.store.kind not in STORE_KINDS:
+            raise WireError(
+                f"downloads.{name} has a store of kind {download.store.kind!r:.100}; upgrade the agent"
+            )
+        texts = (download.path, download.secret, download.scope, *download.store.settings.values())
+        _check_texts(f"downloads.{name}", texts)
 
 
 def _check_inputs(order: NodeOrder) -> None:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from trainhub_launch.data.downloads import DataDownload
 from trainhub_node import records
 from trainhub_node.attempts.attempt_list import Key
 from trainhub_node.attempts.log_mask import LogMask
@@ -83,13 +84,17 @@ class RunSecrets:
 
 
 def secret_names(order: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the names of the secrets that the plan of an order (as JSON) sets variables to."""
+    """Yields the names of the secrets that an order (as JSON) needs: its plan sets variables to them, or data
+    is downloaded with them."""
     command = order["command"]
     environments = [process["env"] for process in command["processes"]]
     for environment in (*environments, command.get("launcher_env", {})):
         for value in environment.values():
             if isinstance(value, dict) and value.get("kind") == "secret":
                 yield value["name"]
+    for item in order.get("downloads", {}).values():
+        if key := DataDownload.from_json(item).secret_key:
+            yield key
 
 
 def as_file(values: Mapping[str, str]) -> int:

@@ -13,6 +13,7 @@ from trainhub_launch.machine import (
     CGROUP,
     CONDA,
     DISK,
+    DOWNLOADS,
     HUB_CONDA,
     HUB_INDEX,
     INPUTS,
@@ -23,6 +24,7 @@ from trainhub_launch.machine import (
     WHEEL_BUILDS,
 )
 from trainhub_launch.scheduler.capabilities import GLIBC
+from trainhub_node.data.node_cache import find_obstore
 from trainhub_node.isolation import landlock, network_rules
 from trainhub_node.isolation.cgroup_place import find_place
 from trainhub_node.launch import wrapper
@@ -134,6 +136,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (INPUTS, True),
         (NETWORK, settings.network is not None),
         (CONDA, bool(find_rattler())),
+        (DOWNLOADS, bool(find_obstore())),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
     return (*(name for name, can in known if can), *_glibc())

@@ -133,7 +133,7 @@ def _mounts(gang: Gang) -> list[Mount]:
         mounts.append(Mount(folder.path))
     mounts += [Mount(path) for path in isolation.get("shared", ()) if os.path.exists(path)]
     mounts += [Mount(real, path, is_read_only=True) for path, (real, _, _) in gang.inputs.items()]
-    read_only = [gang.terms["sites"]]
+    read_only = [gang.terms["sites"], *filter(None, [gang.data_tree])]
     if gang.uses_mpi:
         # The program that mpirun starts for each rank.
         packages = os.path.dirname(os.path.dirname(gang.terms["wrapper"][-1]))

@@ -59,6 +59,9 @@ class Gang:
         self.is_multi_node = not order["go"]
         # Path of an input -> its path without links, and the device and inode of what was seen there.
         self.inputs: dict[str, tuple[str, int, int]] = {}
+        # Name of an input that was downloaded -> its path; and the folder of all of them, "" without any.
+        self.downloads: dict[str, str] = {}
+        self.data_tree = ""
         self.wrappers: dict[int, int] = {}
         self.launcher: int | None = None
         self.launcher_status: int | None = None

@@ -45,7 +45,12 @@ def separate(gang: Gang) -> None:
         own=gang.folder.work if is_agents else gang.folder.path,
         temporary=gang.folder.temporary,
         hidden=terms["hidden"],
-        visible=[*terms["visible"], *_installations(gang), *(agents_visible(gang) if is_agents else ())],
+        visible=[
+            *terms["visible"],
+            *_installations(gang),
+            *filter(None, [gang.data_tree]),
+            *(agents_visible(gang) if is_agents else ()),
+        ],
         writable=[
             *(terms["shared"] if terms["own_account"] or is_agents else ()),
             *(agents_writable(gang) if is_agents else ()),

@@ -85,7 +85,8 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     # An order that says nothing of checkpoints still has a plan with the folder of them.
     place = (gang.order.get("checkpoint") or {"folder": "checkpoints"})["folder"]
     values["launch:checkpoint_dir"] = f"{gang.folder.work}/{place}"
-    values |= {f"launch:input_{name}": path for name, path in gang.order.get("inputs", {}).items()}
+    inputs = {**gang.order.get("inputs", {}), **gang.downloads}
+    values |= {f"launch:input_{name}": path for name, path in inputs.items()}
     account, isolation = gang.terms["account"], gang.terms.get("isolation")
     image = gang.image_variables
     env = base_environment(account) if image is None else _image_environment(gang, image)

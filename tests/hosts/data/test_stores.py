@@ -1,0 +1,140 @@
+"""Runs on two hosts read object stores: each host downloads what it lacks, with credentials that are nowhere
+else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.hosts.bench import Hosts
+from tests.stores.azurite import ACCOUNT, CONTAINER, azurite, signature
+from tests.stores.s3_server import BUCKET, KEY_ID, PUBLIC, SECRET, S3Server
+
+pytestmark = [pytest.mark.hosts, pytest.mark.slow]
+DISTRIBUTION = {"type": "pytorch", "communication_backend": "gloo", "process_count": 2, "node_count": 2}
+FILES = {f"2024/{number:02d}.bin": os.urandom(20_000) for number in range(30)} | {
+    "2024/large.bin": os.urandom(3_000_000)
+}
+TRAIN = """
+import argparse, hashlib, os, pathlib
+parser = argparse.ArgumentParser()
+parser.add_argument('--data-folder')
+folder = pathlib.Path(parser.parse_args().data_folder)
+files = sorted(path for path in folder.rglob('*') if path.is_file()) if folder.is_dir() else [folder]
+digest = hashlib.sha256(b''.join(path.read_bytes() for path in files)).hexdigest()
+print('rank', os.environ['RANK'], 'reads', len(files), digest, flush=True)
+"""
+LATER, EARLIER = "2090-01-01T00:00:00Z", "2020-01-01T00:00:00Z"
+
+
+@pytest.fixture(scope="module")
+def s3(hosts: Hosts) -> Iterator[S3Server]:
+    server = S3Server(hosts.bridge.hub_address)
+    server.objects[BUCKET] = dict(FILES)
+    server.objects[PUBLIC] = dict(FILES)
+    yield server
+    server.close()
+
+
+def digest(contents: list[bytes]) -> str:
+    return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+WHOLE = digest([FILES[name] for name in sorted(FILES)])
+
+
+def add_secret(hosts: Hosts, name: str, value: str) -> None:
+    body = {"value": value, "scope": "workspace"}
+    answer = hosts.runs.client.put(f"/api/v1/secrets/{name}/", json=body)
+    assert answer.is_success, answer.text
+
+
+def add_datastore(hosts: Hosts, name: str, **body: Any) -> None:
+    answer = hosts.runs.client.post("/api/v1/datastores/", json={"name": name, **body})
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+
+
+def train(hosts: Hosts, datastore: str, path: str = "2024") -> dict[str, Any]:
+    run = hosts.script(
+        TRAIN,
+        arguments=["--data-folder", "$TRAINHUB_INPUT_BIRDS"],
+        inputs={"birds": {"datastore": datastore, "path": path}},
+        distribution=DISTRIBUTION,
+    )
+    ended = hosts.runs.ended(run, 180)
+    logs = [hosts.runs.log(run, f"70_driver_log_{rank}.txt").decode() for rank in range(2)]
+    return ended | {"logs": logs, "number": ended["number"], "run": run}
+
+
+def check_read(ended: dict[str, Any], files: int, content: str) -> None:
+    assert ended["state"] == "Completed", (ended["sentence"], ended["logs"])
+    assert ended["logs"] == [f"rank {rank} reads {files} {content}\n" for rank in range(2)]
+
+
+def test_a_bucket_is_read_with_a_key_and_a_wrong_one_is_refused(hosts: Hosts, s3: S3Server) -> None:
+    add_secret(hosts, "s3-key", SECRET)
+    place = {"kind": "s3", "bucket": BUCKET, "endpoint": s3.url, "access_key_id": KEY_ID}
+    add_datastore(hosts, "bucket", **place, secret="s3-key")
+    check_read(train(hosts, "bucket"), len(FILES), WHOLE)
+    sent = s3.sent
+    check_read(train(hosts, "bucket"), len(FILES), WHOLE)
+    assert s3.sent == sent, "the second run downloads nothing"
+
+    add_secret(hosts, "wrong-key", "not-the-secret-part-of-it")
+    add_datastore(hosts, "wrong", **place, secret="wrong-key")
+    ended = train(hosts, "wrong")
+    assert ended["state"] == "Failed"
+    assert "The bucket birds refuses these credentials" in ended["sentence"]
+    check_nowhere(hosts, SECRET)
+
+
+def test_a_container_is_read_with_a_signature_and_a_wrong_one_is_refused(
+    hosts: Hosts, tmp_path: Path
+) -> None:
+    with azurite(tmp_path, hosts.bridge.hub_address, FILES) as endpoint:
+        place = {"kind": "azure_blob", "account": ACCOUNT, "container": CONTAINER, "endpoint": endpoint}
+        right, other = signature(LATER), signature(LATER, key="b3RoZXI=")
+        add_secret(hosts, "sas", right)
+        add_secret(hosts, "other-sas", other)
+        add_secret(hosts, "old-sas", signature(EARLIER))
+        for name, secret in (("container", "sas"), ("other", "other-sas"), ("old", "old-sas")):
+            add_datastore(hosts, name, **place, secret=secret)
+        check_read(train(hosts, "container"), len(FILES), WHOLE)
+        ended = train(hosts, "other")
+        assert ended["state"] == "Failed"
+        assert "refuses these credentials" in ended["sentence"]
+        assert "may read and list it" in ended["sentence"]
+        spec = {
+            "inputs": {"birds": {"datastore": "old"}},
+            "source": {"type": "example", "name": "digits-single"},
+        }
+        answer = hosts.runs.client.post("/api/v1/runs/", json=spec | {"script": "train.py"})
+        assert answer.status_code == httpx.codes.BAD_REQUEST
+        assert f"the shared access signature in old-sas ended on {EARLIER}" in answer.text
+        check_nowhere(hosts, right.rpartition("sig=")[2])
+
+
+def test_a_file_of_a_web_server_is_read(hosts: Hosts, s3: S3Server) -> None:
+    add_datastore(hosts, "web", kind="http", url=f"{s3.url}/{PUBLIC}/")
+    check_read(train(hosts, "web", "2024/large.bin"), 1, digest([FILES["2024/large.bin"]]))
+    ended = train(hosts, "web", "2024/missing.bin")
+    assert ended["state"] == "Failed"
+    assert "has no 2024/missing.bin" in ended["sentence"]
+
+
+def check_nowhere(hosts: Hosts, secret: str) -> None:
+    """Asserts that no file of a node or of the hub, database included, contains the value."""
+    folders = [*(host.folder for host in hosts.hosts), hosts.hub.data_dir]
+    found = [
+        str(path)
+        for folder in folders
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink() and secret.encode() in path.read_bytes()
+    ]
+    assert found == []

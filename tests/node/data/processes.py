@@ -1,0 +1,79 @@
+"""The process that downloads, as the child of an attempt starts it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from trainhub_launch.data.stores import S3, SignIn, Store
+from trainhub_node.data.data_cache import DataCache
+from trainhub_node.data.node_cache import find_obstore
+from trainhub_node.launch.wrapper import AGENT_WRAPPER
+
+AGENT = "agent"
+ATTEMPT = f"{'a1' * 16}-1"
+
+
+def bucket(server: S3Server, name: str = BUCKET) -> Store:
+    settings = {"bucket": name, "endpoint": server.url, "access_key_id": KEY_ID}
+    return Store(S3, SignIn.SECRET, settings)
+
+
+class Fetch:
+    """A download of everything below `path` into the cache in `folder`."""
+
+    def __init__(self, folder: Path, store: Store, path: str = "", **changes: Any) -> None:
+        self.cache = DataCache(str(folder), AGENT)
+        request = {
+            "store": store.to_json(),
+            "path": path,
+            "secret": SECRET,
+            "scope": "workspace 1",
+            "input": "birds",
+            "attempt": ATTEMPT,
+            "cache": str(folder),
+            "agent": AGENT,
+            "limit": 10**12,
+            "copies": False,
+            "group": None,
+            **changes,
+        }
+        self.tree = Path(self.cache.tree(request["attempt"])) / "birds"
+        self.process = subprocess.Popen(
+            [sys.executable, *AGENT_WRAPPER[1:], "data", find_obstore()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={},
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(request))
+        self.process.stdin.close()
+
+    def result(self) -> dict[str, Any]:
+        """Waits for its end; the last line that it wrote."""
+        assert self.process.stdout is not None
+        lines = [json.loads(line) for line in self.process.stdout]
+        assert self.process.wait(60) == 0
+        last: dict[str, Any] = lines[-1]
+        return last
+
+    def done(self) -> dict[str, Any]:
+        result = self.result()
+        assert "done" in result, result
+        done: dict[str, Any] = result["done"]
+        return done
+
+    def error(self) -> str:
+        return str(self.result()["error"])
+
+    def files(self) -> dict[str, bytes]:
+        return {
+            str(path.relative_to(self.tree)): path.read_bytes()
+            for path in self.tree.rglob("*")
+            if path.is_file()
+        }

@@ -1,0 +1,94 @@
+"""Ranks read data that their node has downloaded: in namespaces and in containers."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.hub import eventually
+from tests.node.builders import order, process
+from tests.node.data.processes import bucket
+from tests.node.hub import FakeHub, Key
+from tests.node.test_range import range_settings
+from tests.stores.s3_server import BUCKET, SECRET, S3Server
+from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.order import NodeOrder
+from trainhub_launch.plan import Reference
+from trainhub_launch.states import ErrorKind
+from trainhub_node.agent import Agent
+from trainhub_node.containers.engine import DOCKER, PODMAN
+from trainhub_node.settings import NodeSettings
+
+READ = """
+import os, sys
+folder = sys.argv[1]
+assert folder == os.environ['TRAINHUB_INPUT_BIRDS']
+print(open(folder + '/labels.txt').read())
+for path in (folder + '/labels.txt', folder + '/new.txt'):
+    try:
+        open(path, 'a')
+    except OSError as error:
+        print('not written')
+cache = folder.split('/trees/')[0]
+try:
+    print(os.listdir(cache + '/objects'))
+except OSError as error:
+    print('cache not seen')
+"""
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder for the node that other accounts can reach, as pytest's own folders cannot be."""
+    folder = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
+    folder.chmod(0o711)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def server() -> Iterator[S3Server]:
+    server = S3Server()
+    server.objects[BUCKET] = {"2024/labels.txt": b"sparrow"}
+    yield server
+    server.close()
+
+
+def downloading(hub: FakeHub, server: S3Server) -> NodeOrder:
+    birds = Reference("launch", "input_birds")
+    rank = process(0, ("python", "train.py", "$TRAINHUB_INPUT_BIRDS"), TRAINHUB_INPUT_BIRDS=birds)
+    download = DataDownload(bucket(server), "2024", "s3-key", "workspace 1")
+    return replace(order(hub, {"train.py": READ}, rank), downloads={"birds": download})
+
+
+@pytest.mark.in_containers(PODMAN, DOCKER)
+def test_ranks_read_what_was_downloaded_and_cannot_change_it(
+    hub: FakeHub, start_agent: Callable[..., Agent], place: Path, server: S3Server
+) -> None:
+    hub.secrets = {"datastore:s3-key": SECRET}
+    settings: NodeSettings = range_settings(hub, place)
+    start_agent(settings)
+    key: Key = hub.give(downloading(hub, server))
+    fact = hub.wait_done(key)
+    assert not fact.error
+    assert hub.log(key).decode().splitlines() == ["sparrow", "not written", "not written", "cache not seen"]
+    trees = settings.cache / "data" / "trees"
+    eventually(lambda: not list(trees.glob("*/*")), 30, "what the run has seen of the cache stays in use")
+    assert [path.read_bytes() for path in (settings.cache / "data" / "objects").rglob("*/*")] == [b"sparrow"]
+
+
+def test_wrong_credentials_end_the_run_before_its_ranks_start(
+    hub: FakeHub, start_agent: Callable[..., Agent], place: Path, server: S3Server
+) -> None:
+    hub.secrets = {"datastore:s3-key": "wrong"}
+    start_agent(range_settings(hub, place))
+    fact = hub.wait_done(hub.give(downloading(hub, server)))
+    assert fact.error_kind == ErrorKind.DATA
+    assert "Input birds on node here: The bucket birds refuses these credentials" in fact.error

@@ -1,0 +1,192 @@
+"""A small server of S3's protocol: lists and sends objects, checks signatures, and does what a test wants to
+go wrong. Everything of the bucket PUBLIC is also there without credentials, as on a web server."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import threading
+import time
+from collections import deque
+from email.utils import formatdate
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+BUCKET, PUBLIC = "birds", "public"
+KEY_ID, SECRET = "AKIATEST", "the-secret-part-of-the-key"
+REGION = "us-east-1"
+PAGE = 1000
+BLOCK = 65536
+MODIFIED_AT = 1_790_000_000
+NAMES = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+
+
+class S3Server(ThreadingHTTPServer):
+    """`objects`: bucket -> key -> content. `statuses`: answers to the next GETs of objects, in their order.
+    `rate`: bytes a second that all answers together get. `stalls`: GETs of objects send nothing. `sent`:
+    bytes of objects that were sent."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        super().__init__((address, 0), _Handler)
+        self.objects: dict[str, dict[str, bytes]] = {BUCKET: {}, PUBLIC: {}}
+        self.statuses: deque[int] = deque()
+        self.rate: float | None = None
+        self.stalls = threading.Event()
+        self.sent = 0
+        self.requests: list[str] = []
+        self._lock = threading.Lock()
+        self._free_at = 0.0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.server_address[0]!s}:{self.server_address[1]}"
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+    def account(self, count: int) -> None:
+        """Counts bytes before they are sent, and waits as the rate asks."""
+        with self._lock:
+            self.sent += count
+            if self.rate is None:
+                return
+            self._free_at = max(self._free_at, time.monotonic()) + count / self.rate
+            wait_s = self._free_at - time.monotonic()
+        time.sleep(max(0.0, wait_s))
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: S3Server
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+    def _answer(self) -> None:
+        parts = urlsplit(self.path)
+        bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
+        self.server.requests.append(f"{self.command} {unquote(parts.path)}")
+        if bucket not in self.server.objects:
+            self._fail(HTTPStatus.NOT_FOUND, "NoSuchBucket")
+        elif bucket != PUBLIC and (code := self._wrong_signature()):
+            self._fail(HTTPStatus.FORBIDDEN, code)
+        elif not key:
+            self._list(self.server.objects[bucket], dict(parse_qsl(parts.query)))
+        elif key not in self.server.objects[bucket]:
+            self._fail(HTTPStatus.NOT_FOUND, "NoSuchKey")
+        elif self.command == "GET" and self.server.statuses:
+            self._fail(self.server.statuses.popleft(), "SlowDown")
+        else:
+            self._send(self.server.objects[bucket][key])
+
+    def _list(self, objects: dict[str, bytes], query: dict[str, str]) -> None:
+        after, prefix = query.get("continuation-token", ""), query.get("prefix", "")
+        keys = [key for key in sorted(objects) if key.startswith(prefix) and key > after]
+        page = keys[:PAGE]
+        rows = "".join(
+            f"<Contents><Key>{escape(key)}</Key><Size>{len(objects[key])}</Size>"
+            f"<ETag>{escape(_etag(objects[key]))}</ETag>"
+            "<LastModified>2026-09-21T14:13:20.000Z</LastModified></Contents>"
+            for key in page
+        )
+        more = (
+            f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if len(keys) > PAGE else ""
+        )
+        is_cut = "true" if more else "false"
+        self._body(
+            f"<ListBucketResult{NAMES}><IsTruncated>{is_cut}</IsTruncated>{more}{rows}</ListBucketResult>"
+        )
+
+    def _send(self, content: bytes) -> None:
+        etag = _etag(content)
+        if self.headers.get("If-Match", etag) != etag:
+            self._fail(HTTPStatus.PRECONDITION_FAILED, "PreconditionFailed")
+            return
+        start, end, status = 0, len(content), HTTPStatus.OK
+        if text := self.headers.get("Range", ""):
+            first, _, last = text.removeprefix("bytes=").partition("-")
+            start, end = int(first), min(int(last) + 1, len(content)) if last else len(content)
+            status = HTTPStatus.PARTIAL_CONTENT
+        self.send_response(status)
+        if status == HTTPStatus.PARTIAL_CONTENT:
+            self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
+        self.send_header("Content-Length", str(end - start))
+        self.send_header("ETag", etag)
+        self.send_header("Last-Modified", formatdate(MODIFIED_AT, usegmt=True))
+        self.end_headers()
+        if self.command == "HEAD":
+            return
+        for offset in range(start, end, BLOCK):
+            while self.server.stalls.is_set():
+                time.sleep(0.05)
+            block = content[offset : min(offset + BLOCK, end)]
+            self.server.account(len(block))
+            try:
+                self.wfile.write(block)
+            except (BrokenPipeError, ConnectionResetError):
+                # A test has killed the other side.
+                self.close_connection = True
+                return
+
+    def _fail(self, status: int, code: str) -> None:
+        self._body(f"<Error><Code>{code}</Code><Message>no</Message></Error>", status)
+
+    def _body(self, text: str, status: int = HTTPStatus.OK) -> None:
+        data = f'<?xml version="1.0" encoding="UTF-8"?>{text}'.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/xml")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def _wrong_signature(self) -> str:
+        """Returns the code of the error, "" for a right signature of version 4."""
+        words = self.headers.get("Authorization", "").replace(",", " ").split()
+        fields = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        key_id, _, scope = fields.get("Credential", "").partition("/")
+        if key_id != KEY_ID:
+            return "InvalidAccessKeyId" if key_id else "AccessDenied"
+        parts, names = urlsplit(self.path), fields["SignedHeaders"].split(";")
+        query = sorted(
+            (quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in _query(parts.query)
+        )
+        canonical = "\n".join(
+            [
+                self.command,
+                parts.path,
+                "&".join(f"{name}={value}" for name, value in query),
+                *(f"{name}:{' '.join(self.headers[name].split())}" for name in names),
+                "",
+                ";".join(names),
+                self.headers["x-amz-content-sha256"],
+            ]
+        )
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        text = "\n".join(["AWS4-HMAC-SHA256", self.headers["x-amz-date"], scope, digest])
+        key = f"AWS4{SECRET}".encode()
+        for part in scope.split("/"):
+            key = hmac.digest(key, part.encode(), "sha256")
+        right = hmac.new(key, text.encode(), "sha256").hexdigest()
+        return "" if hmac.compare_digest(right, fields["Signature"]) else "SignatureDoesNotMatch"
+
+
+def _query(text: str) -> list[tuple[str, str]]:
+    return parse_qsl(text, keep_blank_values=True)
+
+
+def _etag(content: bytes) -> str:
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'

@@ -1,0 +1,1 @@
+"""Data that runs read, as the hub and the nodes name it."""

@@ -1,0 +1,83 @@
+"""Says what is wrong when a store cannot be read, as a sentence with the remedy."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from trainhub_launch.data.stores import AZURE_BLOB, S3, SignIn, Store, is_sas, sas_end
+
+# The classes of obstore's errors, by name: this package does not import it.
+REFUSED = ("PermissionDeniedError", "UnauthenticatedError", "PermissionError")
+MISSING, CHANGED = ("NotFoundError", "FileNotFoundError"), "PreconditionError"
+NO_STORE = ("NoSuchBucket", "ContainerNotFound")
+WRONG_KEY = ("InvalidAccessKeyId", "SignatureDoesNotMatch")
+# Of a text that should be an account's key.
+NO_KEY = "Invalid Access Key"
+# What servers answer, in XML.
+CODE = re.compile(r"<Code>([A-Za-z]{1,80})</Code>")
+# The end of a chain of causes says what happened: `… source: …`, or a line of its own.
+CAUSE = re.compile(
+    r"(dns error|[Cc]onnection refused|timed out|certificate[^\"\n]{0,120}|[Nn]etwork is unreachable)"
+)
+MAX_TEXT = 300
+# Shorter ones are parts of ordinary words.
+MIN_MASKED = 4
+
+
+def explain(error: BaseException, store: Store, path: str, secret: str = "") -> str:
+    """Returns a sentence about an error of obstore. `secret`: the value with which the store was read, for
+    what it says about itself; it is not in the sentence."""
+    name, text = type(error).__name__, str(error)
+    code = match[1] if (match := CODE.search(text)) else ""
+    if code in NO_STORE:
+        return f"There is no {str(store).removeprefix('the ')}: check its name and the endpoint."
+    if name in MISSING:
+        return f"{subject(store)} has no {path or 'such file'}: check the path and its capital letters."
+    if name == CHANGED:
+        return f"{subject(store)} has another {path} by now: it was changed meanwhile. Start the run again."
+    if name in REFUSED or code in WRONG_KEY:
+        return _refused(store, code, secret)
+    if NO_KEY in text:
+        return f"The value of the secret is neither a shared access signature nor a key of {store}."
+    cause = match[1] if (match := CAUSE.search(text)) else code or _first_line(text, secret)
+    return f"{subject(store)} cannot be read: {cause}. Check its address, and that this machine reaches it."
+
+
+def subject(store: Store) -> str:
+    """Returns the store as the beginning of a sentence."""
+    text = str(store)
+    return f"T{text[1:]}" if text.startswith("the ") else text
+
+
+def _refused(store: Store, code: str, secret: str) -> str:
+    detail = f" ({code})" if code else ""
+    sentence = f"{subject(store)} refuses these credentials{detail}"
+    if store.sign_in == SignIn.NODE:
+        return f"{sentence}: give the role of this machine the right to list and read it."
+    if store.sign_in == SignIn.NONE:
+        return f"{subject(store)} is not public{detail}: name a secret with credentials in the datastore."
+    if store.kind == AZURE_BLOB and is_sas(secret):
+        return f"{sentence}: {_about_sas(secret)}"
+    if store.kind == S3:
+        return (
+            f"{sentence}: check the id and the secret part of the access key, and that it may list and read."
+        )
+    return f"{sentence}: check the value of the secret."
+
+
+def _about_sas(secret: str) -> str:
+    end = sas_end(secret)
+    remedy = "make a new one with the rights to read and list, and store it under the same secret."
+    try:
+        is_over = datetime.fromisoformat(end) < datetime.now(UTC)
+    except (ValueError, TypeError):
+        is_over = False
+    if is_over:
+        return f"the shared access signature ended on {end}; {remedy}"
+    return f"the shared access signature must be for this container, and may read and list it; {remedy}"
+
+
+def _first_line(text: str, secret: str) -> str:
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
+    return (line.replace(secret, "…") if len(secret) >= MIN_MASKED else line)[:MAX_TEXT]

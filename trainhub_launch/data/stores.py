@@ -1,0 +1,148 @@
+"""Stores from which nodes download data, and the client with which they are read.
+
+The hub and the nodes make that client with obstore, which this package does not import: it has the standard
+library only."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from trainhub_launch.json_types import JsonObject
+
+STORE_KINDS = S3, AZURE_BLOB, HTTP = "s3", "azure_blob", "http"
+# The name under which a node gets the credentials of a store among the secrets of an attempt: this, and the
+# name of the secret, which has no colon.
+SECRET_PREFIX = "datastore:"  # noqa: S105 - a name
+DEFAULT_REGION = "us-east-1"
+# A store that answers 503 or not at all is asked again for so long.
+RETRY_S, READ_S, CONNECT_S = 120, 60, 15
+
+
+class SignIn(StrEnum):
+    """How a store is read. SECRET: with a secret of the workspace; NODE: with what the machine may read by
+    itself, such as the role of a virtual machine; NONE: without credentials."""
+
+    SECRET = "secret"  # noqa: S105 - a word
+    NODE = "node"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Store:
+    """A bucket, a container or a web server. `settings`, all of them texts: of S3 `bucket`, `endpoint` (none
+    for AWS), `region` and `access_key_id`; of Azure Blob `account`, `container` and `endpoint` (none for
+    Azure); of HTTP `url`."""
+
+    kind: str
+    sign_in: str = SignIn.NONE
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """Which bytes a path means, whatever the credentials are."""
+        settings = {name: value for name, value in self.settings.items() if name not in CREDENTIALS}
+        return "\n".join([self.kind, *(f"{name}={settings[name]}" for name in sorted(settings))])
+
+    def __str__(self) -> str:
+        settings = self.settings
+        if self.kind == S3:
+            return f"the bucket {settings['bucket']}"
+        if self.kind == AZURE_BLOB:
+            return f"the container {settings['container']} of {settings['account']}"
+        return str(urlsplit(settings["url"]).hostname)
+
+    def to_json(self) -> JsonObject:
+        return {"kind": self.kind, "sign_in": str(self.sign_in), "settings": dict(self.settings)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Store:
+        return cls(data["kind"], data["sign_in"], dict(data["settings"]))
+
+
+CREDENTIALS = ("access_key_id",)
+
+
+@dataclass(frozen=True)
+class Client:
+    """How obstore makes the client of a store: the name of a class in `obstore.store`, and the arguments."""
+
+    class_name: str
+    arguments: tuple[str, ...]
+    options: Mapping[str, Any]
+
+
+def client_of(store: Store, secret: str) -> Client:
+    """Returns how the client of a store is made. `secret`: the value of its secret, "" without one."""
+    build = {S3: _s3, AZURE_BLOB: _azure_blob, HTTP: _http}[store.kind]
+    return build(store, secret if store.sign_in == SignIn.SECRET else "")
+
+
+def is_sas(secret: str) -> bool:
+    """Returns whether the secret of an Azure store is a shared access signature, and not an account's key."""
+    return "sig=" in secret
+
+
+def sas_end(secret: str) -> str:
+    """Returns the end of a shared access signature as it says it, such as 2026-12-31T00:00:00Z, "" if it says
+    none."""
+    return parse_qs(secret.lstrip("?")).get("se", [""])[0] if is_sas(secret) else ""
+
+
+def _s3(store: Store, secret: str) -> Client:
+    settings = store.settings
+    options: dict[str, Any] = {"region": settings.get("region") or DEFAULT_REGION}
+    if endpoint := settings.get("endpoint", ""):
+        # Other servers than AWS seldom have a name of its own for each bucket.
+        options |= {"endpoint": endpoint, "virtual_hosted_style_request": False}
+    if store.sign_in == SignIn.SECRET:
+        options |= {"access_key_id": settings["access_key_id"], "secret_access_key": secret.strip()}
+    elif store.sign_in == SignIn.NONE:
+        options["skip_signature"] = True
+    return Client("S3Store", (settings["bucket"],), options | _common(settings.get("endpoint", "")))
+
+
+def _azure_blob(store: Store, secret: str) -> Client:
+    settings = store.settings
+    options: dict[str, Any] = {"account_name": settings["account"]}
+    if endpoint := settings.get("endpoint", ""):
+        options["endpoint"] = endpoint
+    if store.sign_in == SignIn.SECRET:
+        secret = secret.strip()
+        options |= {"sas_key": secret.lstrip("?")} if is_sas(secret) else {"account_key": secret}
+    elif store.sign_in == SignIn.NONE:
+        options["skip_signature"] = True
+    return Client("AzureStore", (settings["container"],), options | _common(settings.get("endpoint", "")))
+
+
+def _http(store: Store, secret: str) -> Client:
+    url = store.settings["url"].rstrip("/")
+    options = _common(url)
+    if store.sign_in == SignIn.SECRET:
+        options["client_options"] |= {"default_headers": {"authorization": _authorization(secret.strip())}}
+    return Client("HTTPStore", (url,), options)
+
+
+def _authorization(secret: str) -> str:
+    """Returns the header for a secret: `NAME:PASSWORD`, or a token."""
+    if ":" in secret:
+        return f"Basic {base64.b64encode(secret.encode()).decode()}"
+    return f"Bearer {quote(secret, safe='!#$&*+-./=^_`|~')}"
+
+
+def _common(url: str) -> dict[str, Any]:
+    return {
+        "client_options": {
+            "allow_http": url.startswith("http://"),
+            "connect_timeout": f"{CONNECT_S}s",
+            # Of each read: a large file may take long as a whole.
+            "read_timeout": f"{READ_S}s",
+            "timeout": "7 days",
+        },
+        "retry_config": {"max_retries": 10, "retry_timeout": timedelta(seconds=RETRY_S)},
+    }

@@ -1,0 +1,61 @@
+"""The folder in which a node keeps downloaded data, each content once.
+
+    objects/ab/SHA256      a file, by its content
+    names/ab/IDENTITY      the same file, by where it was read (see RemoteFile.identity): a hard link
+    parts/BOOT/IDENTITY    a file that is being downloaded; IDENTITY.pieces says what has arrived of it
+    trees/AGENT/RUN-ATTEMPT/INPUT    what a run sees: hard links to the files, or copies
+    reserved/RUN-ATTEMPT   the bytes that a download still needs, locked while it goes on
+
+Only the agent's account can enter the first three. What stands under `names` is complete, and was written to
+the disk before it got that name."""
+
+from __future__ import annotations
+
+import os
+
+from trainhub_node import proc
+
+PRIVATE = ("objects", "names", "parts", "reserved")
+TREES = "trees"
+# Entered by the accounts of runs, which know the way to what is theirs and cannot list anything.
+PASSAGE = 0o711
+
+
+class DataCache:
+    """`agent`: the name of the agent's own folder of trees: agents of one machine may share a cache."""
+
+    def __init__(self, folder: str, agent: str) -> None:
+        self.folder = folder
+        self.parts = f"{folder}/parts/{proc.boot_id()}"
+        self.names = f"{folder}/names"
+        self.objects = f"{folder}/objects"
+        self.reserved = f"{folder}/reserved"
+        self.trees = f"{folder}/{TREES}/{agent}"
+
+    def make(self) -> None:
+        """Makes the folders that are missing."""
+        for path, mode in (
+            (self.folder, PASSAGE),
+            (f"{self.folder}/{TREES}", PASSAGE),
+            (self.trees, PASSAGE),
+            *((f"{self.folder}/{name}", 0o700) for name in PRIVATE),
+            (self.parts, 0o700),
+        ):
+            os.makedirs(path, mode=0o700, exist_ok=True)
+            os.chmod(path, mode)
+
+    def name(self, identity: str) -> str:
+        return f"{self.names}/{identity[:2]}/{identity}"
+
+    def content(self, sha256: str) -> str:
+        return f"{self.objects}/{sha256[:2]}/{sha256}"
+
+    def part(self, identity: str) -> str:
+        return f"{self.parts}/{identity}"
+
+    def pieces(self, identity: str) -> str:
+        return f"{self.parts}/{identity}.pieces"
+
+    def tree(self, attempt: str) -> str:
+        """`attempt`: the name of its folder, RUN-ATTEMPT."""
+        return f"{self.trees}/{attempt}"

@@ -1,0 +1,144 @@
+"""Downloads one input of a run into the node's cache, and makes the folder that the run sees.
+
+A process of its own, which the child of an attempt starts: the library starts threads, and the credentials
+are in no other process. Reads a request (JSON) from standard input, and writes lines of JSON: how far it is,
+and at the end `done`, or `error` with a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any, NoReturn
+
+import obstore.store
+
+from trainhub_launch.data.store_errors import explain
+from trainhub_launch.data.stores import HTTP, Store, client_of
+from trainhub_launch.json_types import JsonValue
+from trainhub_node import records
+from trainhub_node.data import listing, space, trees
+from trainhub_node.data.data_cache import DataCache
+from trainhub_node.data.errors import DataError
+from trainhub_node.data.remote_file import RemoteFile
+from trainhub_node.data.transfer import Transfer, TransferFailed, WrongSize
+from trainhub_node.environments.builder_account import end_with_parent
+
+PROGRESS_S = 1.0
+# A store that accepts connections and sends nothing, although each request was repeated.
+STALLED_S = 180.0
+DISK_FULL = (
+    "The disk of this node's cache is full: ask its operator to make room. What has arrived is kept for the "
+    "next run."
+)
+
+
+class _Progress:
+    """Writes how far a transfer is. `total_files` and `total_bytes`: of the whole input."""
+
+    def __init__(self, transfer: Transfer, total_files: int, total_bytes: int) -> None:
+        self._transfer = transfer
+        self._totals = {"total_files": total_files, "total_bytes": total_bytes}
+        # What the cache had before.
+        self._here = (total_files, total_bytes)
+        self._last = (0, 0)
+        self._moved_at = self._line_at = time.monotonic()
+
+    def set_missing(self, files: int, size: int) -> None:
+        self._here = (self._here[0] - files, self._here[1] - size)
+
+    def poll(self) -> None:
+        """Raises DataError if nothing has arrived for too long."""
+        now, state = time.monotonic(), (self._transfer.files, self._transfer.bytes)
+        if state != self._last:
+            self._last, self._moved_at = state, now
+        elif now - self._moved_at > STALLED_S:
+            raise DataError(
+                f"Nothing has arrived for {STALLED_S:.0f} seconds although the store was asked again and "
+                "again: is it overloaded? Start the run again later; what has arrived is kept."
+            )
+        if now - self._line_at >= PROGRESS_S:
+            self._line_at = now
+            _say(files=self._here[0] + state[0], bytes=self._here[1] + state[1], **self._totals)
+
+
+def main() -> None:
+    # The child may be killed: nobody would stop this process then.
+    end_with_parent()
+    os.umask(0o022)
+    request = json.load(sys.stdin)
+    try:
+        _say(done=_fetch(request))
+    except DataError as error:
+        _say(error=str(error))
+    except OSError as error:
+        if error.errno not in records.DISK_FULL:
+            raise
+        _say(error=DISK_FULL)
+
+
+def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
+    began_at = time.monotonic()
+    cache = DataCache(request["cache"], request["agent"])
+    cache.make()
+    store, secret = Store.from_json(request["store"]), request["secret"]
+    client = _client(store, secret)
+    files = listing.list_files(client, store, request["path"], request["scope"], secret)
+    missing = list(
+        {file.identity: file for file in files if not os.path.exists(cache.name(file.identity))}.values()
+    )
+    transfer = Transfer(client, cache, has_pieces=store.kind != HTTP)
+    if missing:
+        needed = sum(file.size for file in missing)
+        progress = _Progress(transfer, len(files), sum(file.size for file in files))
+        progress.set_missing(len(missing), needed)
+        with space.reserve(cache, request["attempt"], needed, request["limit"]):
+            _run(transfer, missing, progress, store, secret)
+    target = f"{cache.tree(request['attempt'])}/{request['input']}"
+    trees.build(cache, target, files, copies=request["copies"], group=request["group"])
+    return {
+        "path": f"{target}/{files[0].path}"
+        if request["path"] and files[0].key == request["path"]
+        else target,
+        "files": len(files),
+        "bytes": sum(file.size for file in files),
+        "downloaded_files": transfer.files,
+        "downloaded_bytes": transfer.bytes,
+        "seconds": time.monotonic() - began_at,
+    }
+
+
+def _run(
+    transfer: Transfer, missing: list[RemoteFile], progress: _Progress, store: Store, secret: str
+) -> None:
+    try:
+        transfer.run(missing, progress.poll)
+    except TransferFailed as error:
+        raise DataError(explain(error.__cause__ or error, store, error.file.key, secret)) from error
+    except WrongSize as error:
+        raise DataError(str(error)) from error
+
+
+def _client(store: Store, secret: str) -> obstore.store.ObjectStore:
+    client = client_of(store, secret)
+    try:
+        make = getattr(obstore.store, client.class_name)
+        make = make.from_url if store.kind == HTTP else make
+        result: obstore.store.ObjectStore = make(*client.arguments, **client.options)
+    except listing.STORE_ERRORS as error:
+        raise DataError(explain(error, store, "", secret)) from error
+    return result
+
+
+def _say(**line: JsonValue) -> None:
+    sys.stdout.write(f"{json.dumps(line)}\n")
+    sys.stdout.flush()
+
+
+def run() -> NoReturn:
+    """Ends this process with the code of `main`."""
+    main()
+    # Threads that still wait for a store hold nobody.
+    sys.stdout.flush()
+    os._exit(0)

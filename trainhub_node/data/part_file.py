@@ -1,0 +1,128 @@
+"""A file of a store while it is being downloaded, in pieces that arrive in any order."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import struct
+import threading
+from collections.abc import Iterator
+
+from trainhub_node.data.data_cache import DataCache
+from trainhub_node.data.remote_file import RemoteFile
+
+PIECE_BYTES = 16 * 1024 * 1024
+READ_BYTES = 1024 * 1024
+NUMBER = struct.Struct("<I")
+
+
+class PartFile:
+    """The unfinished file, which this process alone writes. After the death of a process the next one goes on
+    with the pieces that are recorded: each was written before its number."""
+
+    def __init__(self, cache: DataCache, file: RemoteFile, descriptor: int) -> None:
+        self.file = file
+        self.path = cache.part(file.identity)
+        self.descriptor = descriptor
+        self._record_path = cache.pieces(file.identity)
+        self._record: int | None = None
+        self._lock = threading.Lock()
+        self._count = max(1, -(-file.size // PIECE_BYTES))
+        self._done = self._read_record() if self._count > 1 else set()
+
+    @classmethod
+    def open(cls, cache: DataCache, file: RemoteFile, *, waits: bool) -> PartFile | None:
+        """Returns the part, None while another process downloads it, unless this call `waits` for that."""
+        while True:
+            descriptor = os.open(cache.part(file.identity), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            except BlockingIOError:
+                os.close(descriptor)
+                return None
+            if os.fstat(descriptor).st_nlink:
+                return cls(cache, file, descriptor)
+            # Whoever had it has completed or discarded it.
+            os.close(descriptor)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is downloaded by one request."""
+        return self._count == 1
+
+    @property
+    def bytes_here(self) -> int:
+        """The bytes that have arrived earlier."""
+        return sum(end - start for start, end in map(self._bounds, self._done))
+
+    def missing(self) -> Iterator[tuple[int, int, int]]:
+        """Yields number, first byte and end of each piece that is missing."""
+        for number in range(self._count):
+            if number not in self._done:
+                yield (number, *self._bounds(number))
+
+    def write(self, data: memoryview, offset: int) -> None:
+        while data:
+            written = os.pwrite(self.descriptor, data, offset)
+            data, offset = data[written:], offset + written
+
+    def finish_piece(self, number: int) -> bool:
+        """Records that a piece is there. Returns whether it was the last one."""
+        with self._lock:
+            self._done.add(number)
+            if self._count > 1:
+                if self._record is None:
+                    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                    self._record = os.open(self._record_path, flags, 0o600)
+                os.write(self._record, NUMBER.pack(number))
+            return len(self._done) == self._count
+
+    def start_again(self) -> None:
+        """Forgets all pieces: the store cannot send parts of a file."""
+        with self._lock:
+            self._done.clear()
+            self._remove_record()
+
+    def sha256(self) -> str:
+        """Returns the hash of what is there; cuts off what an earlier version had at its end."""
+        os.ftruncate(self.descriptor, self.file.size)
+        result, offset = hashlib.sha256(), 0
+        while block := os.pread(self.descriptor, READ_BYTES, offset):
+            result.update(block)
+            offset += len(block)
+        return result.hexdigest()
+
+    def discard(self) -> None:
+        """Removes all of it."""
+        os.unlink(self.path)
+        self.close()
+
+    def close(self) -> None:
+        """Releases the file for other processes. Its record is of no use once it has its name."""
+        if not os.path.exists(self.path):
+            self._remove_record()
+        elif self._record is not None:
+            os.close(self._record)
+        os.close(self.descriptor)
+
+    def _bounds(self, number: int) -> tuple[int, int]:
+        start = number * PIECE_BYTES
+        return start, min(start + PIECE_BYTES, self.file.size)
+
+    def _read_record(self) -> set[int]:
+        try:
+            with open(self._record_path, "rb") as record:
+                content = record.read()
+        except FileNotFoundError:
+            return set()
+        # A number that was cut off in the middle belongs to a piece that is downloaded again.
+        whole = content[: len(content) // NUMBER.size * NUMBER.size]
+        return {number for (number,) in NUMBER.iter_unpack(whole) if number < self._count}
+
+    def _remove_record(self) -> None:
+        if self._record is not None:
+            os.close(self._record)
+            self._record = None
+        if os.path.exists(self._record_path):
+            os.unlink(self._record_path)
