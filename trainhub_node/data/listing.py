@@ -78,8 +78,8 @@ def _checked(objects: Iterator[RemoteFile], store: Store, path: str) -> list[Rem
         files[file.path] = file
         if len(files) > MAX_FILES:
             raise DataError(
-                f"{subject(store)} has more than {MAX_FILES:,} files below {path or 'its top'}: name a folder "
-                "below it, or pack them into archives."
+                f"{subject(store)} has more than {MAX_FILES:,} files below {path or 'its top'}: name a "
+                "folder below it, or pack them into archives."
             )
         parent = file.path.rpartition("/")[0]
         while parent and parent not in folders:

@@ -74,6 +74,8 @@ PAGES = (
     "/environments/digits/versions/3/",
     "/environments/digits/builds/{build}/",
     "/data/",
+    "/data/new/",
+    "/data/new/?kind=s3",
     "/usage/",
     "/settings/",
     "/settings/password/",
