@@ -23,7 +23,7 @@ from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.broker.broker_link import local_port
 from trainhub_node.checkpoints.collector import CheckpointCollector
-from trainhub_node.data.node_cache import TreeCleaner
+from trainhub_node.data.node_cache import DataKeeper
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
@@ -68,7 +68,7 @@ class Agent:
             self._hub, self._attempts, before=self._checkpoints.finish, on_change=self._watch.notify
         )
         self._containers = ContainerCleaner(settings, self._attempts)
-        self._trees = TreeCleaner(settings, self._attempts)
+        self._data = DataKeeper(settings, self._attempts)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
@@ -132,7 +132,7 @@ class Agent:
         self._uploads.close()
         self._checkpoints.close()
         self._containers.close()
-        self._trees.close()
+        self._data.close()
         self._modules.close()
         self._attempts.close()
         self._gpus.close()
@@ -180,13 +180,14 @@ class Agent:
         child = state.child()
         if state.is_running:
             self._modules.submit(tracked.rundir.key)
+            self._data.note_start(tracked.rundir)
         if tracked.lacks_secrets:
             self._starter.refetch_secrets(tracked.rundir)
         if state.is_over:
             self._starter.reap(tracked.rundir)
             self._uploads.submit(tracked.rundir)
             self._containers.submit(tracked.rundir)
-            self._trees.submit(tracked.rundir)
+            self._data.note_end(tracked.rundir)
         elif (
             child is not None
             and not proc.is_alive(child["pid"], child["identity"])
@@ -211,7 +212,7 @@ class Agent:
         except OSError:
             log.exception("Unused environments could not be removed; the next start tries again")
         self._containers.sweep()
-        self._trees.sweep()
+        self._data.sweep()
         self._modules.sweep()
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
@@ -222,7 +223,7 @@ class Agent:
                 cache.trim(self.settings)
                 self._attempts.refresh_rules()
                 self._containers.sweep()
-                self._trees.sweep()
+                self._data.sweep()
                 self._containers.remove_images(time.time())
                 self._modules.sweep()
                 if self._numbers is not None:

@@ -25,8 +25,8 @@ NAMES = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
 class S3Server(ThreadingHTTPServer):
     """`objects`: bucket -> key -> content. `statuses`: answers to the next GETs of objects, in their order.
-    `rate`: bytes a second that all answers together get. `stalls`: GETs of objects send nothing. `sent`:
-    bytes of objects that were sent."""
+    `rate`: bytes a second that all answers together get. `hold_from`: bytes of objects from this
+    one on are not sent. `sent`: bytes of objects that were sent."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -36,7 +36,7 @@ class S3Server(ThreadingHTTPServer):
         self.objects: dict[str, dict[str, bytes]] = {BUCKET: {}, PUBLIC: {}}
         self.statuses: deque[int] = deque()
         self.rate: float | None = None
-        self.stalls = threading.Event()
+        self.hold_from: int | None = None
         self.sent = 0
         self.requests: list[str] = []
         self._lock = threading.Lock()
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "HEAD":
             return
         for offset in range(start, end, BLOCK):
-            while self.server.stalls.is_set():
+            while self.server.hold_from is not None and offset >= self.server.hold_from:
                 time.sleep(0.05)
             block = content[offset : min(offset + BLOCK, end)]
             self.server.account(len(block))

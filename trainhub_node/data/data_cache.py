@@ -6,8 +6,8 @@
     trees/AGENT/RUN-ATTEMPT/INPUT    what a run sees: hard links to the files, or copies
     reserved/RUN-ATTEMPT   the bytes that a download still needs, locked while it goes on
 
-Only the agent's account can enter the first three. What stands under `names` is complete, and was written to
-the disk before it got that name."""
+Only the agent's account can enter the first three. What stands under `names` is complete; after a crash of
+the machine see `durability`."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from trainhub_launch.data.store_errors import explain
 from trainhub_launch.data.stores import HTTP, Store, client_of
 from trainhub_launch.json_types import JsonValue
 from trainhub_node import records
-from trainhub_node.data import listing, space, trees
+from trainhub_node.data import durability, listing, space, trees
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
 from trainhub_node.data.remote_file import RemoteFile
@@ -82,21 +82,23 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     began_at = time.monotonic()
     cache = DataCache(request["cache"], request["agent"])
     cache.make()
+    with space.alone(cache):
+        durability.check_after_restart(cache)
     store, secret = Store.from_json(request["store"]), request["secret"]
     client = _client(store, secret)
     files = listing.list_files(client, store, request["path"], request["scope"], secret)
-    missing = list(
-        {file.identity: file for file in files if not os.path.exists(cache.name(file.identity))}.values()
-    )
-    transfer = Transfer(client, cache, has_pieces=store.kind != HTTP)
+    target = f"{cache.tree(request['attempt'])}/{request['input']}"
+    tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"])
+    # First what is here: nothing that makes room removes it any more.
+    missing = [file for file in files if not tree.add(file)]
+    transfer = Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)
     if missing:
         needed = sum(file.size for file in missing)
         progress = _Progress(transfer, len(files), sum(file.size for file in files))
         progress.set_missing(len(missing), needed)
         with space.reserve(cache, request["attempt"], needed, request["limit"]):
             _run(transfer, missing, progress, store, secret)
-    target = f"{cache.tree(request['attempt'])}/{request['input']}"
-    trees.build(cache, target, files, copies=request["copies"], group=request["group"])
+    tree.finish()
     return {
         "path": f"{target}/{files[0].path}"
         if request["path"] and files[0].key == request["path"]

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.data import durability
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.rundir import InvalidIdentifier, RunDir
 from trainhub_node.settings import NodeSettings
@@ -48,24 +49,31 @@ def node_cache(settings: NodeSettings) -> DataCache:
     return DataCache(f"{settings.cache}/data", agent)
 
 
-class TreeCleaner:
-    """Removes what attempts that are over have seen of the cache, in a thread of its own: until then it
-    counts as used."""
+class DataKeeper:
+    """Looks after the cache in a thread of its own: writes it to the disk once a download is over, and
+    removes what attempts that are over have seen of it, which counts as used until then."""
 
     def __init__(self, settings: NodeSettings, attempts: Attempts) -> None:
         self._cache = node_cache(settings)
         self._attempts = attempts
-        self._submitted: set[Key] = set()
+        self._started: set[Key] = set()
+        self._ended: set[Key] = set()
         self._threads = ThreadPoolExecutor(1, "data")
 
-    def submit(self, folder: RunDir) -> None:
-        """Removes what an attempt that is over has seen. Called from one thread only; repeated calls have no
-        effect."""
-        if folder.key not in self._submitted:
-            self._submitted.add(folder.key)
-            path = self._cache.tree(os.path.basename(folder.path))
-            if os.path.exists(path):
-                self._threads.submit(_remove, path)
+    def note_start(self, folder: RunDir) -> None:
+        """To be called when the ranks of an attempt have started. Called from one thread only; repeated calls
+        have no effect."""
+        if folder.key not in self._started:
+            self._started.add(folder.key)
+            if os.path.exists(self._tree(folder)):
+                self._threads.submit(_write_out, self._cache)
+
+    def note_end(self, folder: RunDir) -> None:
+        """To be called when an attempt is over. As `note_start`."""
+        if folder.key not in self._ended:
+            self._ended.add(folder.key)
+            if os.path.exists(self._tree(folder)):
+                self._threads.submit(_remove, self._tree(folder))
 
     def sweep(self) -> None:
         """Removes what attempts have seen that are not tracked: an agent may have ended before it did."""
@@ -74,16 +82,27 @@ class TreeCleaner:
         except FileNotFoundError:
             return
         for name in names:
+            path = self._cache.tree(name)
             try:
-                key = RunDir.at(self._cache.tree(name)).key
+                is_over = not self._attempts.is_tracked(RunDir.at(path).key)
             except InvalidIdentifier:
-                log.warning("%s is no folder of an attempt; it is left alone", self._cache.tree(name))
+                log.warning("%s is no folder of an attempt; it is left alone", path)
                 continue
-            if not self._attempts.is_tracked(key):
-                _remove(self._cache.tree(name))
+            if is_over:
+                _remove(path)
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _tree(self, folder: RunDir) -> str:
+        return self._cache.tree(os.path.basename(folder.path))
+
+
+def _write_out(cache: DataCache) -> None:
+    try:
+        durability.write_out(cache)
+    except OSError as error:
+        log.warning("The cache of data could not be written to the disk: %s", error)
 
 
 def _remove(path: str) -> None:

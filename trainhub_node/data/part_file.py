@@ -8,6 +8,7 @@ import os
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.remote_file import RemoteFile
@@ -41,9 +42,9 @@ class PartFile:
             except BlockingIOError:
                 os.close(descriptor)
                 return None
-            if os.fstat(descriptor).st_nlink:
+            if _inode(cache.part(file.identity)) == os.fstat(descriptor).st_ino:
                 return cls(cache, file, descriptor)
-            # Whoever had it has completed or discarded it.
+            # Whoever had it has completed it: this is the file that runs read by now.
             os.close(descriptor)
 
     @property
@@ -78,15 +79,13 @@ class PartFile:
                 os.write(self._record, NUMBER.pack(number))
             return len(self._done) == self._count
 
-    def start_again(self) -> None:
-        """Forgets all pieces: the store cannot send parts of a file."""
-        with self._lock:
-            self._done.clear()
-            self._remove_record()
+    def cut(self) -> None:
+        """Cuts off what an earlier version had at its end."""
+        os.ftruncate(self.descriptor, self.file.size)
 
     def sha256(self) -> str:
-        """Returns the hash of what is there; cuts off what an earlier version had at its end."""
-        os.ftruncate(self.descriptor, self.file.size)
+        """Returns the hash of the whole file, all of which is here."""
+        self.cut()
         result, offset = hashlib.sha256(), 0
         while block := os.pread(self.descriptor, READ_BYTES, offset):
             result.update(block)
@@ -94,15 +93,11 @@ class PartFile:
         return result.hexdigest()
 
     def discard(self) -> None:
-        """Removes all of it."""
+        """Removes the part, which has its name in the cache or is of no use, and releases its lock."""
+        with suppress(FileNotFoundError):
+            os.unlink(self._record_path)
         os.unlink(self.path)
-        self.close()
-
-    def close(self) -> None:
-        """Releases the file for other processes. Its record is of no use once it has its name."""
-        if not os.path.exists(self.path):
-            self._remove_record()
-        elif self._record is not None:
+        if self._record is not None:
             os.close(self._record)
         os.close(self.descriptor)
 
@@ -120,9 +115,9 @@ class PartFile:
         whole = content[: len(content) // NUMBER.size * NUMBER.size]
         return {number for (number,) in NUMBER.iter_unpack(whole) if number < self._count}
 
-    def _remove_record(self) -> None:
-        if self._record is not None:
-            os.close(self._record)
-            self._record = None
-        if os.path.exists(self._record_path):
-            os.unlink(self._record_path)
+
+def _inode(path: str) -> int:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return 0

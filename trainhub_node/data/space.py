@@ -20,7 +20,7 @@ def reserve(cache: DataCache, attempt: str, needed: int, limit: int) -> Iterator
     """Makes room for `needed` bytes, and counts them as used meanwhile. `limit`: the size of the cache in
     bytes. Raises DataError with the numbers."""
     path = f"{cache.reserved}/{attempt}"
-    with _locked(f"{cache.folder}/space.lock"):
+    with alone(cache):
         _make_room(cache, needed, limit)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         # The kernel releases it when this process ends, however it ends.
@@ -98,8 +98,9 @@ def _reserved(cache: DataCache) -> int:
 
 
 @contextmanager
-def _locked(path: str) -> Iterator[None]:
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def alone(cache: DataCache) -> Iterator[None]:
+    """Of several processes one at a time."""
+    file = os.open(f"{cache.folder}/space.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

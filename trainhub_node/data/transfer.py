@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
+import hashlib
 import os
-import resource
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
 THREADS = 16
 STREAM_BYTES = 1024 * 1024
 READ_ONLY = 0o444
-# Files that are complete and wait for their names keep their descriptors, by which they are locked.
-SPARE_DESCRIPTORS = 100
-MAX_OPEN = 4096
 POLL_S = 0.5
 # What linking a file to one more name may meet: the file was removed to make room, or has as many names as
 # the file system allows.
@@ -48,78 +44,72 @@ class WrongSize(Exception):
 
 
 class Transfer:
-    """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress."""
+    """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress.
+    `on_file` is called, by several threads, with each file once the cache has it. `has_pieces`: the store can
+    send parts of a file."""
 
-    def __init__(self, client: ObjectStore, cache: DataCache, *, has_pieces: bool) -> None:
+    def __init__(
+        self,
+        client: ObjectStore,
+        cache: DataCache,
+        on_file: Callable[[RemoteFile], object],
+        *,
+        has_pieces: bool,
+    ) -> None:
         self.bytes = 0
         self.files = 0
         self._client = client
         self._cache = cache
+        self._on_file = on_file
         self._has_pieces = has_pieces
         self._count = threading.Lock()
         self._choice = threading.Lock()
-        self._busy: deque[RemoteFile] = deque()
-        self._complete: deque[tuple[PartFile, str]] = deque()
-        self._is_something_complete = threading.Event()
         self._stopping = threading.Event()
         self._error: BaseException | None = None
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-        self._open = threading.BoundedSemaphore(max(THREADS * 2, min(MAX_OPEN, most - SPARE_DESCRIPTORS)))
 
     def run(self, files: Sequence[RemoteFile], on_poll: Callable[[], None]) -> None:
         """Returns once the cache has all files. `on_poll` is called meanwhile. Raises TransferFailed,
         WrongSize, OSError, and what `on_poll` raises."""
         work = self._pieces(files)
         threads = [threading.Thread(target=self._work, args=(work,), daemon=True) for _ in range(THREADS)]
-        publisher = threading.Thread(target=self._publish_all, daemon=True)
-        for thread in (*threads, publisher):
+        for thread in threads:
             thread.start()
         try:
             for thread in threads:
-                self._join(thread, on_poll)
+                while thread.is_alive():
+                    thread.join(POLL_S)
+                    on_poll()
         finally:
             self._stopping.set()
-            self._is_something_complete.set()
-        self._join(publisher, on_poll)
         if self._error is not None:
             raise self._error
 
-    def _join(self, thread: threading.Thread, on_poll: Callable[[], None]) -> None:
-        while thread.is_alive():
-            thread.join(POLL_S)
-            on_poll()
-
     def _pieces(self, files: Sequence[RemoteFile]) -> Iterator[tuple[PartFile, int, int, int]]:
         """Yields what is to be downloaded. Called by one thread at a time."""
-        self._busy.extend(files)
-        waits = False
-        while self._busy:
+        busy, waits = deque(files), False
+        while busy:
             put_off: deque[RemoteFile] = deque()
-            for file in self._busy:
-                while not self._open.acquire(timeout=POLL_S):
-                    if self._stopping.is_set():
-                        return
+            for file in busy:
                 part = PartFile.open(self._cache, file, waits=waits)
                 if part is None:
                     # Another run downloads it; the others come first.
-                    self._open.release()
                     put_off.append(file)
                 elif os.path.exists(self._cache.name(file.identity)):
+                    part.discard()
+                    self._on_file(file)
                     self._add(file.size, 1)
-                    self._close(part)
                 else:
                     yield from self._of_part(part)
-            self._busy, waits = put_off, True
+            busy, waits = put_off, True
 
     def _of_part(self, part: PartFile) -> Iterator[tuple[PartFile, int, int, int]]:
-        if not self._has_pieces:
+        if not self._has_pieces or part.is_whole:
             yield (part, 0, 0, part.file.size)
             return
         self._add(part.bytes_here, 0)
         missing = list(part.missing())
         if not missing:
-            self._complete_part(part)
+            self._publish(part, part.sha256())
         for piece in missing:
             yield (part, *piece)
 
@@ -137,16 +127,18 @@ class Transfer:
             self._stopping.set()
 
     def _download(self, part: PartFile, number: int, start: int, end: int) -> None:
-        file = part.file
+        file, is_piece = part.file, self._has_pieces and not part.is_whole
         options: GetOptions = {"if_match": file.etag} if _is_strong(file.etag) else {}
-        if self._has_pieces and not part.is_whole:
+        if is_piece:
             options["range"] = (start, end)
-        offset = start
+        offset, digest = start, hashlib.sha256()
         try:
             answer = obstore.get(self._client, file.key, options=options)
             for block in answer.stream(min_chunk_size=STREAM_BYTES):
                 view = memoryview(block)
                 part.write(view, offset)
+                if not is_piece:
+                    digest.update(view)
                 offset += len(view)
                 self._add(len(view), 0)
                 if self._stopping.is_set():
@@ -158,42 +150,19 @@ class Transfer:
                 f"{file.key} has other bytes than the {file.size:,} that were listed: it was changed "
                 "meanwhile. Start the run again."
             )
-        if not self._has_pieces or part.finish_piece(number):
-            self._complete_part(part)
-
-    def _complete_part(self, part: PartFile) -> None:
-        sha256 = part.sha256()
-        os.utime(part.descriptor, (part.file.modified_at, part.file.modified_at))
-        os.fchmod(part.descriptor, READ_ONLY)
-        self._complete.append((part, sha256))
-        self._is_something_complete.set()
-
-    def _publish_all(self) -> None:
-        """Gives complete files their names, as many at a time as have become complete meanwhile: what they
-        contain must be on the disk before."""
-        try:
-            folder = os.open(self._cache.folder, os.O_RDONLY | os.O_CLOEXEC)
-            libc = ctypes.CDLL(None, use_errno=True)
-            while True:
-                self._is_something_complete.wait()
-                is_last = self._stopping.is_set()
-                self._is_something_complete.clear()
-                batch = [self._complete.popleft() for _ in range(len(self._complete))]
-                if batch and libc.syncfs(folder) != 0:
-                    code = ctypes.get_errno()
-                    raise OSError(code, os.strerror(code))
-                for part, sha256 in batch:
-                    self._publish(part, sha256)
-                if is_last and not self._complete:
-                    return
-        except BaseException as error:
-            self._error = self._error or error
-            self._stopping.set()
+        if not is_piece:
+            part.cut()
+            self._publish(part, digest.hexdigest())
+        elif part.finish_piece(number):
+            self._publish(part, part.sha256())
 
     def _publish(self, part: PartFile, sha256: str) -> None:
+        """Gives a complete file its names. Whether it is on the disk is not waited for: see `durability`."""
+        os.utime(part.descriptor, (part.file.modified_at, part.file.modified_at))
+        os.fchmod(part.descriptor, READ_ONLY)
         name, content = self._cache.name(part.file.identity), self._cache.content(sha256)
-        os.makedirs(os.path.dirname(name), mode=0o700, exist_ok=True)
-        os.makedirs(os.path.dirname(content), mode=0o700, exist_ok=True)
+        for path in (name, content):
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with suppress(FileExistsError):
             os.link(part.path, content)
         try:
@@ -202,13 +171,9 @@ class Transfer:
             if error.errno not in NOT_LINKED:
                 raise
             os.link(part.path, name)
-        os.unlink(part.path)
+        part.discard()
+        self._on_file(part.file)
         self._add(0, 1)
-        self._close(part)
-
-    def _close(self, part: PartFile) -> None:
-        part.close()
-        self._open.release()
 
     def _add(self, count: int, files: int) -> None:
         with self._count:

@@ -1,0 +1,152 @@
+"""Data that a node downloads before the ranks of a run start, beside `rclone copy` of the same files and a
+plain loop with the same library. All from a server on this machine that makes the bytes up."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import obstore
+from obstore.store import S3Store
+
+from bench.support.limits import Limits, median
+from tests.hub import free_port
+from tests.node.data.processes import Fetch
+from trainhub_launch.data.stores import S3, Store
+
+# Files, and the bytes of each.
+SMALL, LARGE = (20_000, 50_000), (4, 1_000_000_000)
+ROUNDS = 3
+THREADS = 16
+# 1 / 0.9: at least 0.9 times the speed of the faster of the two.
+MAX_RATIO = 1 / 0.9
+# What is here already: until the ranks could start, as a part of the download of the same 20,000 files.
+MAX_KNOWN_S, MAX_KNOWN_PART = 1.0, 0.25
+
+
+@contextmanager
+def object_server(count: int, size: int) -> Iterator[str]:
+    port = free_port()
+    argv = [sys.executable, "-m", "bench.support.object_server", str(port), str(count), str(size)]
+    process = subprocess.Popen(argv)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(200):
+            try:
+                with urlopen(f"{url}/birds?list-type=2"):
+                    break
+            except OSError:
+                time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def by_trainhub(url: str, folder: Path) -> None:
+    store = Store(S3, settings={"bucket": "birds", "endpoint": url})
+    Fetch(folder / "cache", store).done()
+
+
+def by_rclone(url: str, folder: Path) -> None:
+    options = {
+        "RCLONE_CONFIG_STORE_TYPE": "s3",
+        "RCLONE_CONFIG_STORE_PROVIDER": "Other",
+        "RCLONE_CONFIG_STORE_ENDPOINT": url,
+        "RCLONE_CONFIG_STORE_ACCESS_KEY_ID": "a",
+        "RCLONE_CONFIG_STORE_SECRET_ACCESS_KEY": "b",
+        "RCLONE_CONFIG": str(folder / "none"),
+        "HOME": str(folder),
+        "PATH": os.environ["PATH"],
+    }
+    command = ["rclone", "copy", "--transfers", str(THREADS), "--checkers", str(THREADS), "store:birds"]
+    subprocess.run([*command, str(folder / "copy")], env=options, check=True, stderr=subprocess.DEVNULL)
+
+
+def by_library(url: str, folder: Path) -> None:
+    """As its documents show: a pool of threads, each file written as it arrives."""
+    client = S3Store(
+        "birds",
+        endpoint=url,
+        region="us-east-1",
+        skip_signature=True,
+        virtual_hosted_style_request=False,
+        client_options={"allow_http": True},
+    )
+    (folder / "copy").mkdir()
+
+    def fetch(key: str) -> None:
+        with (folder / "copy" / key).open("wb") as file:
+            for block in obstore.get(client, key).stream():
+                file.write(block)
+
+    keys = [facts["path"] for chunk in obstore.list(client, chunk_size=1000) for facts in chunk]
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(fetch, keys))
+
+
+def timed(download: Callable[[str, Path], None], url: str, folder: Path) -> float:
+    started_at = time.monotonic()
+    download(url, folder)
+    return time.monotonic() - started_at
+
+
+def measure(url: str, parent: Path, rounds: int) -> tuple[dict[str, list[float]], list[float]]:
+    """Returns the seconds of each way to an empty folder, in turn, and those of a node that has the files."""
+    ways = {"TrainHub": by_trainhub, "rclone": by_rclone, "plain obstore": by_library}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    known = []
+    for number in range(rounds):
+        order = list(ways.items())
+        for name, download in order[number % 3 :] + order[: number % 3]:
+            folder = Path(tempfile.mkdtemp(dir=parent))
+            try:
+                # What the others have left to write is not this one's.
+                os.sync()
+                seconds[name].append(timed(download, url, folder))
+                if name == "TrainHub":
+                    known.append(timed(download, url, folder))
+            finally:
+                shutil.rmtree(folder)
+    return seconds, known
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, help="on the disk to measure; 12 GB are needed")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    options = parser.parse_args()
+    if shutil.which("rclone") is None:
+        parser.error("rclone is not installed: apt-get install rclone")
+    limits = Limits()
+    for count, size in (SMALL, LARGE):
+        what = f"{count:,} files of {size / 1e6:g} MB"
+        with (
+            tempfile.TemporaryDirectory(dir=options.folder) as parent,
+            object_server(count, size) as url,
+        ):
+            seconds, known = measure(url, Path(parent), options.rounds)
+        for name, values in seconds.items():
+            print(f"{what}, {name}: median {median(values):.2f} s of {len(values)}")
+        print(f"{what}, when the node has them: median {median(known):.2f} s")
+        others = min(median(seconds["rclone"]), median(seconds["plain obstore"]))
+        limits.at_most(
+            f"{what}: TrainHub to the faster other", median(seconds["TrainHub"]) / others, MAX_RATIO
+        )
+        part = median(known) / median(seconds["TrainHub"])
+        limits.at_most(f"{what}: known to downloaded", part, MAX_KNOWN_PART)
+    return limits.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

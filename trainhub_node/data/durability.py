@@ -1,0 +1,91 @@
+"""What a crash of the machine may have done to the cache.
+
+A download does not wait until its files are on the disk: for many small ones that would take longer than the
+download. So a power failure may leave names of files whose content is missing. The cache remembers until when
+everything was on the disk; after a restart of the machine, what was used since then is compared with its hash
+before anything is taken from the cache."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+
+from trainhub_node import proc, records
+from trainhub_node.data.data_cache import DataCache
+from trainhub_node.untrusted import removal
+
+log = logging.getLogger(__name__)
+READ_BYTES = 1024 * 1024
+
+
+def write_out(cache: DataCache) -> None:
+    """Writes everything to the disk, and remembers that. Raises OSError."""
+    if not os.path.isdir(cache.folder):
+        return
+    now = time.time()
+    folder = os.open(cache.folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if ctypes.CDLL(None, use_errno=True).syncfs(folder) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+    finally:
+        os.close(folder)
+    if _last(cache)[0] == proc.boot_id():
+        _remember(cache, now)
+
+
+def check_after_restart(cache: DataCache) -> None:
+    """Removes what the machine's last crash has damaged. Does nothing if the machine was not restarted since
+    the last call. One process at a time may call it."""
+    boot, written_at = _last(cache)
+    if boot == proc.boot_id():
+        return
+    for path, sha256 in _used_since(cache.objects, written_at):
+        if _sha256(path) != sha256:
+            log.warning("%s was damaged by a crash of the machine, and is downloaded again", path)
+            os.unlink(path)
+    contents = {os.stat(path).st_ino for path, _ in _used_since(cache.objects, 0.0)}
+    for path, _ in _used_since(cache.names, written_at):
+        if os.stat(path).st_ino not in contents:
+            os.unlink(path)
+    for name in os.listdir(os.path.dirname(cache.parts)):
+        # Of unfinished files nobody knows what is on the disk.
+        if name != os.path.basename(cache.parts):
+            removal.remove_tree(f"{os.path.dirname(cache.parts)}/{name}")
+    _remember(cache, written_at)
+
+
+def _last(cache: DataCache) -> tuple[str, float]:
+    """Returns in which session of the machine the cache was used, and when everything was on the disk."""
+    record = records.read(_record(cache)) or {"boot": "", "at": 0.0}
+    return record["boot"], record["at"]
+
+
+def _remember(cache: DataCache, moment: float) -> None:
+    records.write(_record(cache), {"boot": proc.boot_id(), "at": moment})
+
+
+def _record(cache: DataCache) -> str:
+    return f"{cache.folder}/written.json"
+
+
+def _used_since(top: str, moment: float) -> Iterator[tuple[str, str]]:
+    """Yields path and name of each file whose names have changed since."""
+    with os.scandir(top) as folders:
+        for folder in folders:
+            with os.scandir(folder.path) as entries:
+                for entry in entries:
+                    if entry.stat(follow_symlinks=False).st_ctime >= moment:
+                        yield entry.path, entry.name
+
+
+def _sha256(path: str) -> str:
+    result = hashlib.sha256()
+    with open(path, "rb") as file:
+        while block := file.read(READ_BYTES):
+            result.update(block)
+    return result.hexdigest()
