@@ -2,7 +2,7 @@
 
     objects/ab/SHA256      a file, by its content
     names/ab/IDENTITY      the same file, by where it was read (see RemoteFile.identity): a hard link
-    parts/BOOT/IDENTITY    a file that is being downloaded; IDENTITY.pieces says what has arrived of it
+    parts/BOOT/ab/IDENTITY    a file that is being downloaded; IDENTITY.pieces says what has arrived of it
     trees/AGENT/RUN-ATTEMPT/INPUT    what a run sees: hard links to the files, or copies
     reserved/RUN-ATTEMPT   the bytes that a download still needs, locked while it goes on
 
@@ -17,6 +17,8 @@ from trainhub_node import proc
 
 PRIVATE = ("objects", "names", "parts", "reserved")
 TREES = "trees"
+# Many threads make files at the same time, which a folder takes one after the other.
+SHARDS = [f"{number:02x}" for number in range(256)]
 # Entered by the accounts of runs, which know the way to what is theirs and cannot list anything.
 PASSAGE = 0o711
 
@@ -43,6 +45,11 @@ class DataCache:
         ):
             os.makedirs(path, mode=0o700, exist_ok=True)
             os.chmod(path, mode)
+        # All at once: each file would look for its own otherwise. The last is the sign that all are there.
+        for folder in (self.objects, self.names, self.parts):
+            if not os.path.isdir(f"{folder}/{SHARDS[-1]}"):
+                for shard in SHARDS:
+                    os.makedirs(f"{folder}/{shard}", mode=0o700, exist_ok=True)
 
     def name(self, identity: str) -> str:
         return f"{self.names}/{identity[:2]}/{identity}"
@@ -51,10 +58,10 @@ class DataCache:
         return f"{self.objects}/{sha256[:2]}/{sha256}"
 
     def part(self, identity: str) -> str:
-        return f"{self.parts}/{identity}"
+        return f"{self.parts}/{identity[:2]}/{identity}"
 
     def pieces(self, identity: str) -> str:
-        return f"{self.parts}/{identity}.pieces"
+        return f"{self.part(identity)}.pieces"
 
     def tree(self, attempt: str) -> str:
         """`attempt`: the name of its folder, RUN-ATTEMPT."""

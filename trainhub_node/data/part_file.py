@@ -81,7 +81,8 @@ class PartFile:
 
     def cut(self) -> None:
         """Cuts off what an earlier version had at its end."""
-        os.ftruncate(self.descriptor, self.file.size)
+        if os.fstat(self.descriptor).st_size != self.file.size:
+            os.ftruncate(self.descriptor, self.file.size)
 
     def sha256(self) -> str:
         """Returns the hash of the whole file, all of which is here."""
@@ -92,11 +93,21 @@ class PartFile:
             offset += len(block)
         return result.hexdigest()
 
+    def move(self, path: str) -> None:
+        """Gives the whole file its place. Nobody may write to it any more."""
+        os.rename(self.path, path)
+        self._end()
+
     def discard(self) -> None:
-        """Removes the part, which has its name in the cache or is of no use, and releases its lock."""
-        with suppress(FileNotFoundError):
-            os.unlink(self._record_path)
+        """Removes the part, which is of no use."""
         os.unlink(self.path)
+        self._end()
+
+    def _end(self) -> None:
+        """Releases the lock: others that wait for it see that the part is gone."""
+        if self._count > 1:
+            with suppress(FileNotFoundError):
+                os.unlink(self._record_path)
         if self._record is not None:
             os.close(self._record)
         os.close(self.descriptor)

@@ -8,7 +8,6 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import obstore
@@ -26,8 +25,7 @@ THREADS = 16
 STREAM_BYTES = 1024 * 1024
 READ_ONLY = 0o444
 POLL_S = 0.5
-# What linking a file to one more name may meet: the file was removed to make room, or has as many names as
-# the file system allows.
+# What linking to a known content may meet: it is not known, or has as many names as the file system allows.
 NOT_LINKED = (errno.ENOENT, errno.EMLINK)
 
 
@@ -161,17 +159,19 @@ class Transfer:
         os.utime(part.descriptor, (part.file.modified_at, part.file.modified_at))
         os.fchmod(part.descriptor, READ_ONLY)
         name, content = self._cache.name(part.file.identity), self._cache.content(sha256)
-        for path in (name, content):
-            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with suppress(FileExistsError):
-            os.link(part.path, content)
         try:
             os.link(content, name)
         except OSError as error:
             if error.errno not in NOT_LINKED:
                 raise
+            # Before its name, so that whoever gets the lock next finds that.
             os.link(part.path, name)
-        part.discard()
+            if error.errno == errno.ENOENT:
+                part.move(content)
+            else:
+                part.discard()
+        else:
+            part.discard()
         self._on_file(part.file)
         self._add(0, 1)
 

@@ -48,7 +48,7 @@ def names(cache: DataCache) -> set[str]:
 
 
 def test_a_damaged_file_loses_all_its_names(cache: DataCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    part = Path(cache.part("half"))
+    part = Path(cache.part("aa-half"))
     part.touch()
     path = Path(cache.name("second"))
     path.write_bytes(b"\0" * len(CONTENT["second"]))

@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 def pieces_here(folder: Path) -> int:
     """How many pieces of files have arrived."""
-    return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*.pieces"))
+    return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*/*.pieces"))
 
 
 def inode(path: Path) -> int:
@@ -112,7 +112,7 @@ class TestFaults:
         second.done()
         assert second.files() == server.objects[BUCKET]
         assert server.sent - before <= len(LARGE) - 2 * PIECE_BYTES + sum(map(len, SMALL.values()))
-        assert not list(folder.glob("parts/*/*")), "nothing half-made stays"
+        assert not list(folder.glob("parts/*/*/*")), "nothing half-made stays"
 
     def test_two_runs_at_once_download_each_file_once(self, server: S3Server, folder: Path) -> None:
         server.objects[BUCKET] = {"large.bin": LARGE, **SMALL}
