@@ -13,6 +13,7 @@ from bench.support.limits import Limits
 ROOT = Path(__file__).resolve().parents[1]
 NOT_IN_MAKE_BENCH = {
     "comparison": "needs an older checkout",
+    "data": "needs rclone, and 12 GB of disk",
     "environments": "needs root, and some GB of packages",
     "gpu_truth": "needs an NVIDIA GPU",
     "house": "measures the source, no speed",

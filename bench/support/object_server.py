@@ -40,7 +40,8 @@ class ObjectServer:
         is_cut = begin + PAGE < len(self._keys)
         rows = "".join(
             f"<Contents><Key>{key}</Key><Size>{self._size}</Size><ETag>&quot;{key}&quot;</ETag>"
-            "<LastModified>2026-09-21T14:13:20.000Z</LastModified><StorageClass>STANDARD</StorageClass></Contents>"
+            "<LastModified>2026-09-21T14:13:20.000Z</LastModified>"
+            "<StorageClass>STANDARD</StorageClass></Contents>"
             for key in keys
         )
         last = f"<NextContinuationToken>{keys[-1]}</NextContinuationToken><NextMarker>{keys[-1]}</NextMarker>"

@@ -42,7 +42,8 @@ class WrongSize(Exception):
 
 
 class Transfer:
-    """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress.
+    """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress;
+    `at_disk`: how many files are being hashed, or given to the run.
     `on_file` is called, by several threads, with each file once the cache has it. `has_pieces`: the store can
     send parts of a file."""
 
@@ -56,6 +57,7 @@ class Transfer:
     ) -> None:
         self.bytes = 0
         self.files = 0
+        self.at_disk = 0
         self._client = client
         self._cache = cache
         self._on_file = on_file
@@ -107,7 +109,7 @@ class Transfer:
         self._add(part.bytes_here, 0)
         missing = list(part.missing())
         if not missing:
-            self._publish(part, part.sha256())
+            self._publish(part)
         for piece in missing:
             yield (part, *piece)
 
@@ -152,10 +154,21 @@ class Transfer:
             part.cut()
             self._publish(part, digest.hexdigest())
         elif part.finish_piece(number):
-            self._publish(part, part.sha256())
+            self._publish(part)
 
-    def _publish(self, part: PartFile, sha256: str) -> None:
-        """Gives a complete file its names. Whether it is on the disk is not waited for: see `durability`."""
+    def _publish(self, part: PartFile, sha256: str = "") -> None:
+        """Gives a complete file its names. `sha256`: its hash, if that is known. Whether it is on the disk is
+        not waited for: see `durability`."""
+        with self._count:
+            self.at_disk += 1
+        try:
+            self._give_names(part, sha256 or part.sha256())
+        finally:
+            with self._count:
+                self.at_disk -= 1
+        self._add(0, 1)
+
+    def _give_names(self, part: PartFile, sha256: str) -> None:
         os.utime(part.descriptor, (part.file.modified_at, part.file.modified_at))
         os.fchmod(part.descriptor, READ_ONLY)
         name, content = self._cache.name(part.file.identity), self._cache.content(sha256)
@@ -173,7 +186,6 @@ class Transfer:
         else:
             part.discard()
         self._on_file(part.file)
-        self._add(0, 1)
 
     def _add(self, count: int, files: int) -> None:
         with self._count:

@@ -1,0 +1,1 @@
+"""Downloads of data beside other programs."""
