@@ -18,7 +18,7 @@ from trainhub_node import proc
 PRIVATE = ("objects", "names", "parts", "reserved")
 TREES = "trees"
 # Many threads make files at the same time, which a folder takes one after the other.
-SHARDS = [f"{number:02x}" for number in range(256)]
+SHARDS = {f"{number:02x}" for number in range(256)}
 # Entered by the accounts of runs, which know the way to what is theirs and cannot list anything.
 PASSAGE = 0o711
 
@@ -45,11 +45,10 @@ class DataCache:
         ):
             os.makedirs(path, mode=0o700, exist_ok=True)
             os.chmod(path, mode)
-        # All at once: each file would look for its own otherwise. The last is the sign that all are there.
+        # All at once: each file would look for its own otherwise.
         for folder in (self.objects, self.names, self.parts):
-            if not os.path.isdir(f"{folder}/{SHARDS[-1]}"):
-                for shard in SHARDS:
-                    os.makedirs(f"{folder}/{shard}", mode=0o700, exist_ok=True)
+            for shard in SHARDS - set(os.listdir(folder)):
+                os.makedirs(f"{folder}/{shard}", mode=0o700, exist_ok=True)
 
     def name(self, identity: str) -> str:
         return f"{self.names}/{identity[:2]}/{identity}"

@@ -8,11 +8,13 @@ before anything is taken from the cache."""
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import logging
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from trainhub_node import proc, records
 from trainhub_node.data.data_cache import DataCache
@@ -20,6 +22,7 @@ from trainhub_node.untrusted import removal
 
 log = logging.getLogger(__name__)
 READ_BYTES = 1024 * 1024
+DAY_S = 86400.0
 
 
 def write_out(cache: DataCache) -> None:
@@ -52,11 +55,37 @@ def check_after_restart(cache: DataCache) -> None:
     for path, _ in _used_since(cache.names, written_at):
         if os.stat(path).st_ino not in contents:
             os.unlink(path)
-    for name in os.listdir(os.path.dirname(cache.parts)):
+    boots, current = os.path.split(cache.parts)
+    for name in set(os.listdir(boots)) - {current}:
         # Of unfinished files nobody knows what is on the disk.
-        if name != os.path.basename(cache.parts):
-            removal.remove_tree(f"{os.path.dirname(cache.parts)}/{name}")
+        _remove_unlocked(f"{boots}/{name}")
     _remember(cache, written_at)
+
+
+def _remove_unlocked(folder: str) -> None:
+    """Removes the parts of another session, but those that are locked: containers may see another id of the
+    session, and use the same cache."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if not _is_locked(f"{place}/{name.removesuffix('.pieces')}"):
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{place}/{name}")
+    if time.time() - os.stat(folder).st_mtime > DAY_S:
+        removal.remove_tree(folder)
+
+
+def _is_locked(part: str) -> bool:
+    try:
+        file = os.open(part, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
 
 
 def _last(cache: DataCache) -> tuple[str, float]:
