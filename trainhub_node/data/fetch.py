@@ -51,8 +51,8 @@ class _Progress:
     def poll(self) -> None:
         """Raises DataError if nothing has arrived for too long."""
         now, state = time.monotonic(), (self._transfer.files, self._transfer.bytes)
-        # Hashing a large file takes long, and brings no bytes.
-        if state != self._last or self._transfer.at_disk:
+        # Hashing a large file takes long, and so may another run that downloads what this one waits for.
+        if state != self._last or self._transfer.not_at_store:
             self._last, self._moved_at = state, now
         elif now - self._moved_at > STALLED_S:
             raise DataError(

@@ -8,6 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import obstore
@@ -43,8 +44,8 @@ class WrongSize(Exception):
 
 class Transfer:
     """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress;
-    `at_disk`: how many files are being hashed, or given to the run.
-    `on_file` is called, by several threads, with each file once the cache has it. `has_pieces`: the store can
+    `not_at_store`: how many threads hash a file, give it to the run, or wait for another run that downloads
+    it. `on_file` is called, by several threads, with each file once the cache has it. `has_pieces`: the store can
     send parts of a file."""
 
     def __init__(
@@ -57,7 +58,7 @@ class Transfer:
     ) -> None:
         self.bytes = 0
         self.files = 0
-        self.at_disk = 0
+        self.not_at_store = 0
         self._client = client
         self._cache = cache
         self._on_file = on_file
@@ -90,7 +91,8 @@ class Transfer:
         while busy:
             put_off: deque[RemoteFile] = deque()
             for file in busy:
-                part = PartFile.open(self._cache, file, waits=waits)
+                with self._away_from_store():
+                    part = PartFile.open(self._cache, file, waits=waits)
                 if part is None:
                     # Another run downloads it; the others come first.
                     put_off.append(file)
@@ -159,13 +161,8 @@ class Transfer:
     def _publish(self, part: PartFile, sha256: str = "") -> None:
         """Gives a complete file its names. `sha256`: its hash, if that is known. Whether it is on the disk is
         not waited for: see `durability`."""
-        with self._count:
-            self.at_disk += 1
-        try:
+        with self._away_from_store():
             self._give_names(part, sha256 or part.sha256())
-        finally:
-            with self._count:
-                self.at_disk -= 1
         self._add(0, 1)
 
     def _give_names(self, part: PartFile, sha256: str) -> None:
@@ -186,6 +183,16 @@ class Transfer:
         else:
             part.discard()
         self._on_file(part.file)
+
+    @contextmanager
+    def _away_from_store(self) -> Iterator[None]:
+        with self._count:
+            self.not_at_store += 1
+        try:
+            yield
+        finally:
+            with self._count:
+                self.not_at_store -= 1
 
     def _add(self, count: int, files: int) -> None:
         with self._count:

@@ -1,4 +1,5 @@
-"""A download in which nothing arrives any more ends, but not while a file is being hashed."""
+"""A download in which nothing arrives any more ends, but not while a file is being hashed or another run
+downloads it."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from trainhub_node.data.fetch import _Progress
 from trainhub_node.data.transfer import Transfer
 
 
-def poll(monkeypatch: pytest.MonkeyPatch, at_disk: int) -> None:
+def poll(monkeypatch: pytest.MonkeyPatch, not_at_store: int) -> None:
     """Polls a download that has stood still for longer than is waited."""
-    transfer = SimpleNamespace(bytes=0, files=0, at_disk=at_disk)
+    transfer = SimpleNamespace(bytes=0, files=0, not_at_store=not_at_store)
     progress = _Progress(cast("Transfer", transfer), 1, 1000)
     monkeypatch.setattr(fetch, "STALLED_S", -1.0)
     progress.poll()
@@ -23,8 +24,8 @@ def poll(monkeypatch: pytest.MonkeyPatch, at_disk: int) -> None:
 
 def test_a_store_that_sends_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="Nothing has arrived for"):
-        poll(monkeypatch, at_disk=0)
+        poll(monkeypatch, not_at_store=0)
 
 
-def test_the_hash_of_a_large_file_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    poll(monkeypatch, at_disk=1)
+def test_a_hash_or_another_run_that_downloads_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    poll(monkeypatch, not_at_store=1)
