@@ -62,14 +62,11 @@ def _secrets(places: InputPlaces, workspace: Workspace) -> Iterator[Finding]:
             yield from _about_end(field, download.secret, sas_end(value))
 
 
-def _about_end(field: str, secret: str, end: str) -> Iterator[Finding]:
+def _about_end(field: str, secret: str, moment: datetime | None) -> Iterator[Finding]:
     """A shared access signature says when it ends."""
-    try:
-        moment = datetime.fromisoformat(end)
-    except ValueError:
+    if moment is None:
         return
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    now = timezone.now()
+    now, end = timezone.now(), f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
     remedy = f"make a new one with the rights to read and list, and store it as the secret {secret}"
     if moment <= now:
         yield Finding("error", field, f"the shared access signature in {secret} ended on {end}; {remedy}")

@@ -69,12 +69,8 @@ def _refused(store: Store, code: str, secret: str) -> str:
 def _about_sas(secret: str) -> str:
     end = sas_end(secret)
     remedy = "make a new one with the rights to read and list, and store it under the same secret."
-    try:
-        is_over = datetime.fromisoformat(end) < datetime.now(UTC)
-    except (ValueError, TypeError):
-        is_over = False
-    if is_over:
-        return f"the shared access signature ended on {end}; {remedy}"
+    if end is not None and end < datetime.now(UTC):
+        return f"the shared access signature ended on {end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}; {remedy}"
     return f"the shared access signature must be for this container, and may read and list it; {remedy}"
 
 

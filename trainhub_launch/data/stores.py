@@ -1,17 +1,16 @@
 """Stores from which nodes download data, and the client with which they are read.
 
-The hub and the nodes make that client with obstore, which this package does not import: it has the standard
-library only."""
+Nodes make that client with obstore, which this package does not import: it has the standard library only."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from trainhub_launch.json_types import JsonObject
 
@@ -22,6 +21,8 @@ SECRET_PREFIX = "datastore:"  # noqa: S105 - a name
 DEFAULT_REGION = "us-east-1"
 # A store that answers 503 or not at all is asked again for so long.
 RETRY_S, READ_S, CONNECT_S = 120, 60, 15
+# Settings that say who reads, not what.
+CREDENTIALS = ("access_key_id",)
 
 
 class SignIn(StrEnum):
@@ -65,9 +66,6 @@ class Store:
         return cls(data["kind"], data["sign_in"], dict(data["settings"]))
 
 
-CREDENTIALS = ("access_key_id",)
-
-
 @dataclass(frozen=True)
 class Client:
     """How obstore makes the client of a store: the name of a class in `obstore.store`, and the arguments."""
@@ -85,13 +83,16 @@ def client_of(store: Store, secret: str) -> Client:
 
 def is_sas(secret: str) -> bool:
     """Returns whether the secret of an Azure store is a shared access signature, and not an account's key."""
-    return "sig=" in secret
+    return "sig" in parse_qs(secret.lstrip("?"))
 
 
-def sas_end(secret: str) -> str:
-    """Returns the end of a shared access signature as it says it, such as 2026-12-31T00:00:00Z, "" if it says
-    none."""
-    return parse_qs(secret.lstrip("?")).get("se", [""])[0] if is_sas(secret) else ""
+def sas_end(secret: str) -> datetime | None:
+    """Returns when a shared access signature ends; None if it does not say, or the secret is none."""
+    try:
+        end = datetime.fromisoformat(parse_qs(secret.strip().lstrip("?")).get("se", [""])[0])
+    except ValueError:
+        return None
+    return end if end.tzinfo else end.replace(tzinfo=UTC)
 
 
 def _s3(store: Store, secret: str) -> Client:
@@ -132,7 +133,7 @@ def _authorization(secret: str) -> str:
     """Returns the header for a secret: `NAME:PASSWORD`, or a token."""
     if ":" in secret:
         return f"Basic {base64.b64encode(secret.encode()).decode()}"
-    return f"Bearer {quote(secret, safe='!#$&*+-./=^_`|~')}"
+    return f"Bearer {secret}"
 
 
 def _common(url: str) -> dict[str, Any]:

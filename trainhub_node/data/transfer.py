@@ -45,8 +45,8 @@ class WrongSize(Exception):
 class Transfer:
     """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress;
     `not_at_store`: how many threads hash a file, give it to the run, or wait for another run that downloads
-    it. `on_file` is called, by several threads, with each file once the cache has it. `has_pieces`: the store can
-    send parts of a file."""
+    it. `on_file` is called, by several threads, with each file once the cache has it. `has_pieces`: the store
+    can send parts of a file."""
 
     def __init__(
         self,
