@@ -1,4 +1,5 @@
-"""Names the tests that passed only at their second try: `--reruns` must not hide such a fault."""
+"""Names the tests that passed only at their second try, and shows the first failure of those that failed twice:
+`--reruns` must hide neither."""
 
 from __future__ import annotations
 
@@ -22,11 +23,33 @@ def needed_a_second_try(
     return tests
 
 
+def other_first_failures(
+    rerun: Iterable[pytest.TestReport], failed: Iterable[pytest.TestReport]
+) -> dict[str, str]:
+    """The text of the first failure, by test, of those that failed otherwise at their last try: that one is often
+    only what the first try left behind."""
+    last = {report.nodeid: _reason(report) for report in failed}
+    return {
+        report.nodeid: report.longreprtext
+        for report in rerun
+        if report.nodeid in last and _reason(report) != last[report.nodeid]
+    }
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Where and why it failed, which pytest marks with an E, without the values of variables."""
+    return "\n".join(line for line in report.longreprtext.splitlines() if line.startswith(("E ", ">")))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     if not config.getoption("reruns", None):
         return
     stats = terminalreporter.stats
-    tests = needed_a_second_try(stats.get("rerun", []), [*stats.get("failed", []), *stats.get("error", [])])
+    rerun, failed = stats.get("rerun", []), [*stats.get("failed", []), *stats.get("error", [])]
+    for nodeid, text in sorted(other_first_failures(rerun, failed).items()):
+        terminalreporter.section(f"First try of {nodeid}", sep="_", red=True, bold=True)
+        terminalreporter.write_line(text)
+    tests = needed_a_second_try(rerun, failed)
     if not tests:
         terminalreporter.write_line(f"{TITLE}: no test needed a second try")
         return

@@ -23,6 +23,11 @@ def test_lucky_the_second_time():
 
 def test_hopeless():
     assert False
+
+def test_fails_otherwise_the_second_time():
+    tries.append("another")
+    assert tries.count("another") == 2, "what was first"
+    raise FileExistsError("what is left of it")
 """
 
 
@@ -53,7 +58,15 @@ def test_a_test_that_passes_only_at_its_second_try_is_a_fault_in_a_list(tmp_path
     )
     assert "test_hopeless  (" not in rest
     assert "test_steady  (" not in rest
-    assert rest.strip().splitlines()[-1].count("1 failed, 2 passed, 2 rerun"), text
+    assert rest.strip().splitlines()[-1].count("2 failed, 2 passed, 3 rerun"), text
+
+
+def test_a_test_that_fails_twice_in_two_ways_shows_both(tmp_path: Path) -> None:
+    text = output(tmp_path, "--reruns", "1", "-k", "hopeless or otherwise")
+    assert "First try of test_some.py::test_fails_otherwise_the_second_time" in text
+    assert "AssertionError: what was first" in text
+    assert "FileExistsError: what is left of it" in text
+    assert "First try of test_some.py::test_hopeless" not in text
 
 
 def test_a_run_without_such_a_test_says_so(tmp_path: Path) -> None:

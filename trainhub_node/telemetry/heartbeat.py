@@ -49,8 +49,8 @@ class InventoryThread(threading.Thread):
         self._software_at = float("-inf")
         for warning in address_warnings(settings):
             log.warning("%s", warning)
-        # The first heartbeat already needs the address; the interpreters, which take longer, may follow.
-        self.inventory = self._refresh_network(Inventory())
+        # Already in the first heartbeat: for a node without an address or an interpreter, the hub refuses runs.
+        self.inventory = self._refresh_interpreters(self._refresh_network(Inventory()))
 
     def run(self) -> None:
         while not self._closing.is_set():
@@ -70,10 +70,14 @@ class InventoryThread(threading.Thread):
     def _refresh_software(self, previous: Inventory) -> Inventory:
         if time.monotonic() - self._software_at < INVENTORY_S:
             return previous
+        # A trial of the engine can take two minutes.
         engine = try_engine(self._settings, previous.engine)
-        pythons = interpreters.find_interpreters(self._settings.python, self._settings.run_as)
         self._software_at = time.monotonic()
-        return replace(previous, interpreters=pythons, mpi=mpi_version(), engine=engine)
+        return replace(self._refresh_interpreters(previous), mpi=mpi_version(), engine=engine)
+
+    def _refresh_interpreters(self, previous: Inventory) -> Inventory:
+        pythons = interpreters.find_interpreters(self._settings.python, self._settings.run_as)
+        return replace(previous, interpreters=pythons)
 
 
 class HeartbeatBuilder:

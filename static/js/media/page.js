@@ -49,15 +49,18 @@ mount("media", (root) => {
   };
 
   slider.addEventListener("input", () => show(steps[slider.value]));
-  slider.addEventListener("change", () => {
-    const isLast = Number(slider.value) === steps.length - 1;
-    saveStep(isLast ? null : steps[slider.value]);
-  });
+  const isAtLast = () => Number(slider.value) === steps.length - 1;
+  const save = () => saveStep(isAtLast() ? null : steps[slider.value]);
+  slider.addEventListener("change", save);
 
   const chosen = new URL(location.href).searchParams.get(PARAM);
   if (chosen !== null && Number.isFinite(Number(chosen))) {
     slider.value = Math.max(0, steps.findLastIndex((step) => step <= Number(chosen)));
     show(steps[slider.value]);
+  } else if (!isAtLast()) {
+    // Moved before this script was there to listen.
+    show(steps[slider.value]);
+    save();
   } else {
     // The server has set the addresses of images and sounds.
     showCells(steps.at(-1), places.filter(([element]) => part(element, "bytes").localName === "div"));

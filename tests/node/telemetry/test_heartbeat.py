@@ -55,6 +55,13 @@ def test_a_number_that_cannot_be_read_for_once_stays_as_it_was(settings: NodeSet
     assert "disk_free_bytes" not in after.numbers
 
 
+def test_the_first_one_already_has_the_address_and_the_interpreters(settings: NodeSettings) -> None:
+    """Without them the hub would refuse runs for the first minutes after every start of the agent."""
+    inventory = heartbeat.InventoryThread(settings).inventory
+    assert inventory.address
+    assert inventory.interpreters[0].path == settings.python
+
+
 class TestAddresses:
     def test_are_those_of_the_kernel(self) -> None:
         result = addresses.by_interface()

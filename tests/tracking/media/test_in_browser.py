@@ -93,6 +93,15 @@ def choose(tab: Any, index: int) -> None:
         slider.press("ArrowRight")
 
 
+# Scripts of the page run once all of it is parsed, which is later.
+MOVED_EARLY = """new MutationObserver((changes, observer) => {
+  const slider = document.getElementById("media-step");
+  if (!slider) return;
+  observer.disconnect();
+  slider.value = 1;
+}).observe(document, { childList: true, subtree: true });"""
+
+
 class TestRun:
     def test_shows_the_newest_image_and_by_the_slider_earlier_ones(
         self, tab: Any, runs: list[Logged]
@@ -106,6 +115,14 @@ class TestRun:
         assert tab.get_by_label("Step", exact=True).get_attribute("aria-valuetext") == "10"
         tab.reload()
         eventually(lambda: widths(tab) == [110], 20, "the step is in the address")
+
+    def test_shows_the_step_of_a_slider_that_was_moved_before_the_script_ran(
+        self, tab: Any, runs: list[Logged]
+    ) -> None:
+        tab.add_init_script(MOVED_EARLY)
+        tab.goto(f"/runs/{runs[0].number}/media/")
+        eventually(lambda: widths(tab) == [110], 20)
+        assert tab.url.endswith("media-step=10")
 
     def test_leads_to_the_file(self, tab: Any, runs: list[Logged]) -> None:
         tab.goto(f"/runs/{runs[0].number}/media/?media-step=10")
