@@ -1,5 +1,5 @@
-"""Names the tests that passed only at their second try, and shows the first failure of those that failed twice:
-`--reruns` must hide neither."""
+"""Names the tests that passed only at their second try, and shows the first failure of those that failed
+twice: `--reruns` must hide neither."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def needed_a_second_try(
 def other_first_failures(
     rerun: Iterable[pytest.TestReport], failed: Iterable[pytest.TestReport]
 ) -> dict[str, str]:
-    """The text of the first failure, by test, of those that failed otherwise at their last try: that one is often
-    only what the first try left behind."""
+    """The text of the first failure, by test, of those that failed otherwise at their last try: that one often
+    comes only from what the first try left behind."""
     last = {report.nodeid: _reason(report) for report in failed}
     return {
         report.nodeid: report.longreprtext

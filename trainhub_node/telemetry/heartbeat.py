@@ -49,7 +49,7 @@ class InventoryThread(threading.Thread):
         self._software_at = float("-inf")
         for warning in address_warnings(settings):
             log.warning("%s", warning)
-        # Already in the first heartbeat: for a node without an address or an interpreter, the hub refuses runs.
+        # The first heartbeat already needs both: without, the hub refuses runs.
         self.inventory = self._refresh_interpreters(self._refresh_network(Inventory()))
 
     def run(self) -> None:
