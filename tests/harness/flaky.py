@@ -26,8 +26,8 @@ def needed_a_second_try(
 def other_first_failures(
     rerun: Iterable[pytest.TestReport], failed: Iterable[pytest.TestReport]
 ) -> dict[str, str]:
-    """The text of the first failure, by test, of those that failed otherwise at their last try: that one often
-    comes only from what the first try left behind."""
+    """The text of the first failure, by test, of those that failed otherwise at their last try, which often
+    shows only what the first try left behind."""
     last = {report.nodeid: _reason(report) for report in failed}
     return {
         report.nodeid: report.longreprtext
