@@ -211,3 +211,19 @@ def test_flags_are_added_where_the_arguments_match(tmp_path: Path) -> None:
             check=False,
         )
         assert ("TWO" in done.stderr) == is_added, done.stderr
+
+
+def test_the_cuda_toolkit_is_where_its_headers_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripts, toolkit = tmp_path / "scripts" / "bin", tmp_path / "cuda"
+    for folder in (scripts, toolkit / "bin"):
+        folder.mkdir(parents=True)
+        (folder / "nvcc").write_text("#!/bin/sh\n")
+        (folder / "nvcc").chmod(0o755)
+    monkeypatch.setattr(build_tools, "CUDA_TOOLKIT", str(toolkit))
+    monkeypatch.setenv("PATH", f"{scripts}:{toolkit}/bin:/usr/bin:/bin")
+    assert build_tools.cuda_toolkit() == ""
+    (toolkit / "include").mkdir()
+    (toolkit / "include" / "cuda_runtime.h").touch()
+    assert build_tools.cuda_toolkit() == str(toolkit), "beside a script that only calls its nvcc"
+    (toolkit / "include").rename(scripts.parent / "include")
+    assert build_tools.cuda_toolkit() == str(scripts.parent)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 COMPILER = "c++"
 # A unit of PyTorch's or TensorFlow's headers needs about this.
 BYTES_PER_JOB = 2 * 2**30
+CUDA_TOOLKIT = "/usr/local/cuda"
+# A file of every CUDA toolkit that something can be built with.
+CUDA_HEADER = "include/cuda_runtime.h"
 
 
 def check_programs(package: Mapping[str, Any]) -> None:
@@ -41,7 +44,17 @@ def build_variables(package: Mapping[str, Any], environment: str, work: str) -> 
     result = {"PATH": path, "MAKEFLAGS": flags, "CMAKE_BUILD_PARALLEL_LEVEL": flags[2:], **uv_variables(work)}
     if package["compiler_flags"]:
         result["CXX"] = compiler_path(work, package)
+    if toolkit := cuda_toolkit():
+        result["CUDA_HOME"] = toolkit
     return result | dict(package["variables"])
+
+
+def cuda_toolkit() -> str:
+    """Returns the folder of this node's CUDA toolkit, "" without a whole one. PyTorch takes the folder above
+    that of `nvcc` for it, but there is nothing else where `nvcc` is only a script that calls the real one."""
+    nvcc = _which("nvcc")
+    homes = [os.path.dirname(os.path.dirname(nvcc))] if nvcc else []
+    return next((home for home in (*homes, CUDA_TOOLKIT) if os.path.exists(f"{home}/{CUDA_HEADER}")), "")
 
 
 def uv_variables(work: str) -> dict[str, str]:
