@@ -2,6 +2,15 @@ from __future__ import annotations
 
 from django.apps import AppConfig
 
+from workspaces.stored_files import blob_gc
+
 
 class DatastoresConfig(AppConfig):
     name = "datastores"
+
+    def ready(self) -> None:
+        blob_gc.add(
+            self.get_model("Manifest"),
+            workspace="version__dataset__workspace",
+            person="version__created_by",
+        )

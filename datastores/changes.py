@@ -108,6 +108,10 @@ def delete(principal: Principal, datastore: Datastore) -> None:
     _require_contributor(principal)
     with transaction.atomic():
         Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
+        if dataset := datastore.datasets.first():
+            raise SpecError(
+                "name", f"{datastore.name} has the files of the dataset {dataset}; delete that first"
+            )
         if use := uses.first_use(datastore):
             raise SpecError("name", f"{datastore.name} is needed by {use}; delete it when that is over")
         audit.record(principal.user, "datastore.delete", datastore.name, principal.workspace)

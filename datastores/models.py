@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
+
 from django.db import models
 
-from datastores.states import KIND_WORDS, DatastoreKind
+from datastores.states import KIND_WORDS, DatastoreKind, ListingState
 from trainhub_launch.data.stores import SignIn, Store
 from workspaces.models import User, Workspace
 
@@ -57,3 +59,87 @@ class Datastore(models.Model):
     @property
     def words(self) -> str:
         return KIND_WORDS[DatastoreKind(self.kind)]
+
+
+class Dataset(models.Model):
+    """A name for the files below `path` of a datastore, "" for all of it. Which files these were at a time, a
+    version says."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="datasets")
+    name = models.CharField(max_length=100)
+    datastore = models.ForeignKey(Datastore, models.RESTRICT, related_name="datasets")
+    path = models.CharField(max_length=1024, blank=True)
+    description = models.CharField(max_length=500, blank=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="dataset_name_once")]
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DatasetVersion(models.Model):
+    """Which files a dataset had when they were listed. `files` and `bytes`: how many there are and how
+    large they are together; while they are listed, those up to now. `is_file`: the dataset is one file,
+    and no folder. `failure`: a sentence why there is no list. `begun_at`: since when a worker lists them,
+    `seen_at`: when it said so last; `attempts`: how often one began. `differences`: from the ready
+    version before it, as datastores.datasets.file_list.to_json writes them; empty if there is none."""
+
+    dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    state = models.CharField(
+        max_length=16,
+        default=ListingState.LISTING,
+        choices=[(state.value, state.value) for state in ListingState],
+    )
+    failure = models.TextField(blank=True)
+    files = models.BigIntegerField(default=0)
+    bytes = models.BigIntegerField(default=0)
+    is_file = models.BooleanField(default=False)
+    differences = models.JSONField(default=dict)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    begun_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    attempts = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="dataset_version_once")]
+        ordering = ["-number"]
+        indexes = [
+            models.Index(
+                fields=["created_at"],
+                condition=models.Q(state=ListingState.LISTING.value),
+                name="dataset_version_listing",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.dataset.name} {self.number}"
+
+    @property
+    def full_path(self) -> str:
+        """The path in the store, below which the paths of the files are."""
+        return posixpath.join(self.dataset.datastore.path, self.dataset.path).rstrip("/")
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state == ListingState.READY
+
+
+class Manifest(models.Model):
+    """The list of a version's files (see trainhub_launch.data.manifests). `sha256` names the stored file;
+    `starts`: where its members begin, as integers of 8 bytes."""
+
+    version = models.OneToOneField(DatasetVersion, models.CASCADE, related_name="manifest")
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size_bytes = models.BigIntegerField()
+    starts = models.BinaryField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.sha256

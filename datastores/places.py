@@ -47,6 +47,20 @@ def fields_of(kind: str) -> tuple[str, ...]:
     return _KINDS[DatastoreKind(kind)][1]
 
 
+def check_path(text: str) -> str:
+    """Returns the path of a store, without slashes around it; "" for all of the store. Raises SpecError."""
+    path = text.strip().strip("/")
+    if (
+        len(path) > MAX_LENGTH
+        or not path.isprintable()
+        or any(part in (".", "..") or (path and not part) for part in path.split("/"))
+    ):
+        raise SpecError(
+            "path", f"must be a path with at most {MAX_LENGTH:,} characters, without '..', such as 2024/birds"
+        )
+    return path
+
+
 def _folder(entries: Mapping[str, str]) -> Place:
     return Place(check_folder_path(entries.get("path", "")))
 
@@ -93,15 +107,7 @@ def _http(entries: Mapping[str, str]) -> Place:
 
 
 def _store(entries: Mapping[str, str], sign_in: str, secret: str, settings: Mapping[str, str]) -> Place:
-    path = entries.get("path", "").strip("/")
-    if (
-        len(path) > MAX_LENGTH
-        or not path.isprintable()
-        or any(part in (".", "..") or (path and not part) for part in path.split("/"))
-    ):
-        raise SpecError(
-            "path", f"must be a path with at most {MAX_LENGTH:,} characters, without '..', such as 2024/birds"
-        )
+    path = check_path(entries.get("path", ""))
     return Place(path, sign_in, secret, {name: value for name, value in settings.items() if value})
 
 

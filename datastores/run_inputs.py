@@ -6,7 +6,8 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from datastores.models import Datastore
+from datastores.models import Dataset, DatasetVersion, Datastore
+from datastores.states import ListingState
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import DOWNLOAD, MOUNT, DataInput, RunSpec
@@ -14,6 +15,8 @@ from workspaces.models import Workspace
 
 # So many names an error lists.
 MAX_NAMED = 20
+# So many versions of each dataset a page offers.
+MAX_OFFERED = 5
 
 
 @dataclass(frozen=True)
@@ -42,24 +45,45 @@ def look_up(spec: RunSpec, workspace: Workspace) -> InputPlaces:
     for name, data_input in spec.inputs.items():
         datastore = datastores.get(data_input.datastore)
         try:
-            if datastore is None:
+            if data_input.dataset:
+                _add_version(places, name, data_input, _version(name, data_input, workspace))
+            elif datastore is None:
                 raise SpecError(f"inputs.{name}.datastore", _unknown(data_input.datastore, workspace))
-            _add(places, name, data_input, datastore)
+            else:
+                _add(places, name, data_input, datastore)
         except SpecError as error:
             places.problems.append(error)
     return places
 
 
-def with_modes(spec: RunSpec, workspace: Workspace) -> RunSpec:
-    """Returns the spec in which each input says how it reaches the script: as its datastore allows."""
-    if all(data_input.mode for data_input in spec.inputs.values()):
+def with_choices(spec: RunSpec, workspace: Workspace) -> RunSpec:
+    """Returns the spec in which each input says how it reaches the script, as its datastore allows, and which
+    version of a dataset it is: the newest one, if the dataset has any."""
+    if all(_is_chosen(data_input) for data_input in spec.inputs.values()):
         return spec
     datastores = _datastores(spec, workspace)
     inputs = {
-        name: replace(data_input, mode=data_input.mode or _mode(datastores.get(data_input.datastore)))
+        name: _chosen(data_input, datastores.get(data_input.datastore), workspace)
         for name, data_input in spec.inputs.items()
     }
     return replace(spec, inputs=inputs)
+
+
+def dataset_versions(spec: RunSpec, workspace: Workspace) -> list[DatasetVersion]:
+    """Returns the versions that the inputs name, each once. Raises SpecError for one that is not there."""
+    named = [(name, item) for name, item in spec.inputs.items() if item.dataset]
+    versions = {version.pk: version for version in (_version(*pair, workspace) for pair in named)}
+    return list(versions.values())
+
+
+def dataset_choices(workspace: Workspace) -> list[tuple[str, int | None]]:
+    """Returns (name, number) of the newest versions that runs can read, of each dataset; before them
+    without a number, which is always the newest one."""
+    ready = DatasetVersion.objects.filter(dataset__workspace=workspace, state=ListingState.READY)
+    numbers: dict[str, list[int]] = {}
+    for name, number in ready.order_by("dataset__name", "-number").values_list("dataset__name", "number"):
+        numbers.setdefault(name, []).append(number)
+    return [(name, number) for name, listed in numbers.items() for number in (None, *listed[:MAX_OFFERED])]
 
 
 def datastore_names(workspace: Workspace) -> list[str]:
@@ -69,9 +93,76 @@ def datastore_names(workspace: Workspace) -> list[str]:
 def _datastores(spec: RunSpec, workspace: Workspace) -> Mapping[str, Datastore]:
     if not spec.inputs:
         return {}
-    names = {data_input.datastore for data_input in spec.inputs.values()}
+    names = {data_input.datastore for data_input in spec.inputs.values() if data_input.datastore}
     rows = Datastore.objects.filter(workspace=workspace, name__in=names)
     return {datastore.name: datastore for datastore in rows}
+
+
+def _is_chosen(data_input: DataInput) -> bool:
+    return bool(data_input.mode) and (not data_input.dataset or data_input.version is not None)
+
+
+def _chosen(data_input: DataInput, datastore: Datastore | None, workspace: Workspace) -> DataInput:
+    if not data_input.dataset:
+        return replace(data_input, mode=data_input.mode or _mode(datastore))
+    number = data_input.version or _newest(data_input.dataset, workspace)
+    return replace(data_input, mode=data_input.mode or DOWNLOAD, version=number)
+
+
+def _newest(dataset: str, workspace: Workspace) -> int | None:
+    versions = DatasetVersion.objects.filter(
+        dataset__workspace=workspace, dataset__name=dataset, state=ListingState.READY
+    )
+    return versions.order_by("-number").values_list("number", flat=True).first()
+
+
+def _version(name: str, data_input: DataInput, workspace: Workspace) -> DatasetVersion:
+    """Returns the version that the input names. Raises SpecError unless runs can read it."""
+    dataset = Dataset.objects.filter(workspace=workspace, name=data_input.dataset).first()
+    if dataset is None:
+        listed = Dataset.objects.filter(workspace=workspace).values_list("name", flat=True)
+        there = ", ".join(listed[:MAX_NAMED]) or "none yet"
+        raise SpecError(
+            f"inputs.{name}.dataset",
+            f"there is no dataset {data_input.dataset!r} in {workspace}; there are: {there}. Make one on "
+            "the page Data",
+        )
+    number = data_input.version or _newest(data_input.dataset, workspace)
+    version = (
+        dataset.versions.select_related("dataset__datastore", "manifest").filter(number=number or 0).first()
+    )
+    if version is not None and version.is_ready:
+        return version
+    ready = dataset.versions.filter(state=ListingState.READY).order_by("-number")
+    there = ", ".join(map(str, ready.values_list("number", flat=True)[:MAX_NAMED])) or "none yet"
+    which = (
+        f"version {data_input.version} of {dataset}" if data_input.version else f"any version of {dataset}"
+    )
+    state = "" if version is None else f", which is {version.state}"
+    raise SpecError(
+        f"inputs.{name}.version", f"the hub has no list of {which}{state}; those with a list are: {there}"
+    )
+
+
+def _add_version(places: InputPlaces, name: str, data_input: DataInput, version: DatasetVersion) -> None:
+    if data_input.mode not in ("", DOWNLOAD):
+        raise SpecError(
+            f"inputs.{name}.mode", f"a dataset reaches the script by mode {DOWNLOAD!r}; leave mode out"
+        )
+    datastore = version.dataset.datastore
+    places.downloads[name] = DataDownload(
+        datastore.store,
+        version.full_path,
+        datastore.secret,
+        _scope(datastore),
+        version.manifest.sha256,
+        version.is_file,
+    )
+
+
+def _scope(datastore: Datastore) -> str:
+    """What one workspace has downloaded proves nothing about what another one may read."""
+    return f"workspace {datastore.workspace_id}"
 
 
 def _mode(datastore: Datastore | None) -> str:
@@ -94,9 +185,7 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
             f"must name a file of {datastore.name}: a web server cannot be asked which files it has",
         )
     else:
-        # What one workspace has downloaded proves nothing about what another one may read.
-        scope = f"workspace {datastore.workspace_id}"
-        places.downloads[name] = DataDownload(datastore.store, path, datastore.secret, scope)
+        places.downloads[name] = DataDownload(datastore.store, path, datastore.secret, _scope(datastore))
 
 
 def _unknown(name: str, workspace: Workspace) -> str:

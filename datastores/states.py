@@ -5,6 +5,14 @@ from enum import StrEnum
 from trainhub_launch.data import stores
 
 
+class ListingState(StrEnum):
+    """LISTING: the hub lists its files; READY: the list is there and never changes; FAILED: there is none."""
+
+    LISTING = "listing"
+    READY = "ready"
+    FAILED = "failed"
+
+
 class DatastoreKind(StrEnum):
     """Where the data of a datastore lies. FOLDER: in a folder that the nodes have, such as one on a shared
     file system; the others: in a store from which each node downloads it."""

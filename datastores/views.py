@@ -9,10 +9,11 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from datastores import changes
 from datastores.forms import FORMS
-from datastores.models import Datastore
+from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import KIND_WORDS, DatastoreKind
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
+from workspaces.models import Workspace
 from workspaces.secrets import store
 from workspaces.states import Role
 
@@ -23,10 +24,23 @@ def datastores(request: WorkspaceRequest) -> HttpResponse:
     rows = Datastore.objects.filter(workspace=request.principal.workspace).select_related("created_by")
     context = {
         "datastores": rows,
+        "datasets": _datasets(request.principal.workspace),
         "may_add": request.principal.may(Role.CONTRIBUTOR),
         "principal": request.principal,
     }
     return render(request, "datastores/datastores.html", context)
+
+
+def _datasets(workspace: Workspace) -> list[tuple[Dataset, DatasetVersion | None]]:
+    """Returns each dataset with its newest version that runs can read, else with its newest one."""
+    datasets = Dataset.objects.filter(workspace=workspace).select_related("datastore")
+    versions = DatasetVersion.objects.filter(dataset__workspace=workspace).order_by("number")
+    newest: dict[int, DatasetVersion] = {}
+    for version in versions.defer("differences"):
+        before = newest.get(version.dataset_id)
+        if before is None or version.is_ready or not before.is_ready:
+            newest[version.dataset_id] = version
+    return [(dataset, newest.get(dataset.pk)) for dataset in datasets]
 
 
 @needs(Role.CONTRIBUTOR)

@@ -26,6 +26,7 @@ class JobsConfig(AppConfig):
             workspace="checkpoint__run__workspace",
             person="checkpoint__run__created_by",
         )
+        RUN_TABLES.append(RunTable(self.get_model("DatasetUse")))
         RUN_TABLES.append(RunTable(self.get_model("CheckpointFile"), "checkpoint__run"))
         RUN_TABLES.append(RunTable(self.get_model("CheckpointPart"), "checkpoint__run"))
         RUN_TABLES.append(RunTable(self.get_model("FinalFolder"), "part__attempt__run"))

@@ -14,6 +14,7 @@ from jobs.checkpoints.models import CheckpointFile as CheckpointFile  # noqa: PL
 from jobs.checkpoints.models import CheckpointPart as CheckpointPart  # noqa: PLC0414  # exported
 from jobs.checkpoints.models import FinalFolder as FinalFolder  # noqa: PLC0414  # exported
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
+from jobs.lineage.models import DatasetUse as DatasetUse  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
 from jobs.sources.models import FetchedCommit as FetchedCommit  # noqa: PLC0414  # exported
@@ -49,8 +50,7 @@ class Snapshot(models.Model):
     """The frozen copy of a source folder. `sha256` names its blob; `manifest`: [{path, size}].
 
     `warnings`: sentences about what was left out and what looks like a secret. `scans`: what its scripts
-    import, by script (`jobs.environment_findings.source_scans`).
-    """
+    import, by script (`jobs.environment_findings.source_scans`)."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="snapshots")
     sha256 = models.CharField(max_length=64)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.checkpoint_views import pages as checkpoints
+from jobs.dataset_pages import views as datasets
 from jobs.environment_pages import build_pages as builds
 from jobs.environment_pages import hub_files, life, run_packages
 from jobs.environment_pages import views as own
@@ -15,6 +16,11 @@ tabs.register("packages", run_packages.TAB, after="plan")
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
+    path("data/sets/new/", datasets.dataset_create, name="dataset-create"),
+    path("data/sets/<str:name>/", datasets.dataset, name="dataset"),
+    path("data/sets/<str:name>/refresh/", datasets.dataset_refresh, name="dataset-refresh"),
+    path("data/sets/<str:name>/delete/", datasets.dataset_delete, name="dataset-delete"),
+    path("data/sets/<str:name>/<int:number>/", datasets.dataset_version, name="dataset-version"),
     path("search/", search.search, name="search"),
     path("search/palette/", search.palette, name="palette"),
     path("clusters/<slug:name>/queue/", queue.cluster_queue, name="cluster-queue"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainhub_launch.distribution import Distribution
-from trainhub_launch.machine import DOWNLOADS, INPUTS
+from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS
 
 VERSION = 1
 # How data reaches a script: at its own place on the node, or downloaded into the node's cache.
@@ -124,17 +124,19 @@ class Checkpoints:
 
 @dataclass(frozen=True)
 class DataInput:
-    """Data that the run reads: the folder or file `path` below a datastore of its workspace, "" for all of
-    it. `mode`: how it reaches the script; `mount`: where it lies on each node; `download`: in the cache of
-    each node; "" as the datastore allows, which the hub decides when the run is submitted."""
+    """Data that the run reads: the folder or file `path` below a `datastore` of its workspace, "" for all of
+    it; or a `dataset` of its workspace. `mode`: how it reaches the script; `mount`: where it lies on each
+    node; `download`: in the cache of each node; "" as the datastore allows. `version`: the number of the
+    dataset's version; None = the newest one. The hub decides both when the run is submitted."""
 
-    datastore: str
+    datastore: str = ""
     path: str = ""
     mode: str = ""
+    dataset: str = ""
+    version: int | None = None
 
-    def to_json(self) -> dict[str, str]:
-        later = {"path": self.path, "mode": self.mode}
-        return {"datastore": self.datastore, **{name: value for name, value in later.items() if value}}
+    def to_json(self) -> dict[str, str | int]:
+        return {name: value for name, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True)
@@ -160,7 +162,8 @@ class RunSpec:
         """What nodes must be able to do for it, whatever its environment needs."""
         inputs = self.inputs.values()
         downloads = {DOWNLOADS} if any(item.mode == DOWNLOAD for item in inputs) else set()
-        return frozenset({INPUTS, *downloads}) if inputs else frozenset()
+        datasets = {DATASETS} if any(item.dataset for item in inputs) else set()
+        return frozenset({INPUTS, *downloads, *datasets}) if inputs else frozenset()
 
     @property
     def node_count(self) -> int:

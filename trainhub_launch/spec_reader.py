@@ -38,6 +38,7 @@ LEAST_CPUS, MOST_CPUS = 0.1, 4096
 MOST_CHECKPOINTS, MOST_PATH_LENGTH = 100, 200
 RUN_ID = re.compile(r"[0-9a-f]{32}\Z")
 MOST_INPUTS, LONGEST_INPUT_PATH = 50, 1024
+ONE_SOURCE = 'is required, or dataset instead of it, as in {"dataset": "birds"}; not both'
 MOST_URL_LENGTH, MOST_REF_LENGTH = 1000, 200
 
 
@@ -219,7 +220,9 @@ def _read_checkpoint(part: Fields) -> Checkpoints:
 def _read_inputs(fields: Fields) -> dict[str, DataInput]:
     raw = fields.raw("inputs", {})
     if not isinstance(raw, Mapping):
-        raise SpecError("inputs", 'must be a JSON object of name: {"datastore": …, "path": …}')
+        raise SpecError(
+            "inputs", 'must be a JSON object of name: {"datastore": …, "path": …} or {"dataset": …}'
+        )
     if len(raw) > MOST_INPUTS:
         raise SpecError("inputs", f"has {len(raw)} entries; a run has at most {MOST_INPUTS}")
     out: dict[str, DataInput] = {}
@@ -251,8 +254,20 @@ def _read_input(part: Fields) -> DataInput:
     mode = part.text("mode")
     if mode and mode not in INPUT_MODES:
         raise SpecError(part.path("mode"), f"{mode!r} is no mode; use {' or '.join(map(repr, INPUT_MODES))}")
-    out = DataInput(part.text("datastore", required=True).strip(), path, mode)
+    out = DataInput(
+        part.text("datastore").strip(),
+        path,
+        mode,
+        part.text("dataset").strip(),
+        part.optional_integer("version", least=1, most=2**31 - 1),
+    )
     part.finish()
+    if bool(out.datastore) == bool(out.dataset):
+        raise SpecError(part.path("datastore"), ONE_SOURCE)
+    if out.dataset and out.path:
+        raise SpecError(part.path("path"), "stands beside a dataset, which is read as a whole; leave it out")
+    if out.version is not None and not out.dataset:
+        raise SpecError(part.path("version"), "stands without dataset, whose version is meant")
     return out
 
 

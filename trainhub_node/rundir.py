@@ -113,6 +113,10 @@ class RunDir:
         """The folder of downloaded files of the checkpoint from which the attempt goes on."""
         return f"{self.path}/restored"
 
+    def manifest(self, sha256: str) -> str:
+        """The list of the files of a dataset's version that the attempt reads."""
+        return f"{self.path}/manifests/{sha256}"
+
     @property
     def outputs_record(self) -> str:
         return f"{self.path}/outputs.json"

@@ -15,6 +15,8 @@ class TaskName(StrEnum):
     FORGET_ALERTS = "clusters.tasks.forget_alerts"
     MEND_BROKERS = "clusters.tasks.mend_brokers"
     TEND_MACHINES = "clusters.tasks.tend_machines"
+    LIST_MISSED = "datastores.tasks.list_missed"
+    LIST_VERSION = "datastores.tasks.list_version"
     RESOLVE_ENVIRONMENT = "environments.tasks.resolve_environment"
     RESOLVE_MISSED = "environments.tasks.resolve_missed"
     ADVANCE_VERSION = "jobs.tasks.advance_version"

@@ -143,9 +143,15 @@ _SPEC: dict[str, object] = {
             "TRAINHUB_INPUT_<NAME>.",
             "additionalProperties": {
                 "type": "object",
-                "required": ["datastore"],
+                "oneOf": [{"required": ["datastore"]}, {"required": ["dataset"]}],
                 "properties": {
                     "datastore": {"type": "string"},
+                    "dataset": {"type": "string"},
+                    "version": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "description": "Of the dataset; by default the newest one.",
+                    },
                     "path": {"type": "string", "description": "Below the datastore; by default all of it."},
                     "mode": {
                         "type": "string",

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from clusters.models import Node
 from jobs.checkpoints import collecting
 from jobs.checkpoints.collecting import Announced, DeliveredFile
 from jobs.models import AttemptNode, CheckpointFile
 from jobs.node_api.auth import require_node
+from jobs.transfer.claimed_parts import claimed_part
 from trainhub_launch.order import MAX_CHECKPOINT_NAME
 from trainhub_launch.states import CheckpointSign
 from workspaces.http.problems import Problem, not_found, problem_responses
@@ -39,7 +39,7 @@ _T = TypeVar("_T")
 async def announce(request: Request) -> Response:
     """Takes up what a node has, and returns the numbers of what it is to deliver."""
     node = await require_node(request)
-    part = await in_thread(_part, node, request.path_params["run"], request.path_params["attempt"])
+    part = await in_thread(claimed_part, node, request.path_params)
     entries, names = await _body(request, _announcement)
     numbers = await in_thread(collecting.announce, part, entries, names)
     return JSONResponse({"numbers": numbers})
@@ -49,7 +49,7 @@ async def announce(request: Request) -> Response:
 async def deliver(request: Request) -> Response:
     """Stores which files are a node's part of a checkpoint."""
     node = await require_node(request)
-    part = await in_thread(_part, node, request.path_params["run"], request.path_params["attempt"])
+    part = await in_thread(claimed_part, node, request.path_params)
     files, torn = await _body(request, _delivery)
     try:
         await in_thread(collecting.deliver, part, request.path_params["number"], files, torn)
@@ -62,24 +62,11 @@ async def deliver(request: Request) -> Response:
 async def file(request: Request) -> Response:
     """Serves a file of the checkpoint from which the attempt goes on; supports Range."""
     node = await require_node(request)
-    part = await in_thread(_part, node, request.path_params["run"], request.path_params["attempt"])
+    part = await in_thread(claimed_part, node, request.path_params)
     sha256 = request.path_params["sha256"]
     if not await in_thread(_may_fetch, part, sha256):
         raise not_found("The attempt does not begin with such a file.")
     return StoredFileResponse(blobs.path(sha256), sha256=sha256, headers=PRIVATE)
-
-
-def _part(node: Node, run: str, number: int) -> AttemptNode:
-    """Returns the part of the attempt that the node has. Raises Problem 409 if it has none, or no longer."""
-    part = (
-        AttemptNode.objects.select_related("attempt__run", "node")
-        .filter(node=node, attempt__run_id=run, attempt__number=number, settled_at=None)
-        .exclude(claimed_at=None)
-        .first()
-    )
-    if part is None:
-        raise Problem(409, "Refused", "This node has no part of this attempt.")
-    return part
 
 
 def _may_fetch(part: AttemptNode, sha256: str) -> bool:

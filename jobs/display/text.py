@@ -47,6 +47,7 @@ STATUS_STYLES: dict[str, StatusStyle] = {
     "warning": StatusStyle("preparing", "exclamation-triangle", "Warning"),
     "critical": StatusStyle("failed", "fire", "Critical"),
     "resolving": StatusStyle("running", "arrow-path", "Resolving"),
+    "listing": StatusStyle("running", "arrow-path", "Listing"),
     "locked": StatusStyle("completed", "lock-closed", "Locked"),
     "failed": StatusStyle("failed", "x-circle", "Failed"),
     "queued": StatusStyle("waiting", "clock", "Queued"),

@@ -39,7 +39,8 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
             # It would start a run without processes. The node may have got an older agent since the order.
             raise Refused("This agent takes no orders to build; upgrade it.")
         if not node.interpreters:
-            # A new agent reports before it has looked for them. A later report brings the build again.
+            # An agent of the former release reports before it has looked for them. A later report brings the
+            # build again.
             raise Refused("This node has not reported its interpreters yet.")
         if build.claimed_at is not None and build.nonce != nonce:
             raise Refused("This build has been claimed before.")

@@ -1,8 +1,8 @@
-"""Which runs still need a datastore (see datastores.uses)."""
+"""Which runs need a datastore or a dataset (see datastores.uses)."""
 
 from __future__ import annotations
 
-from datastores.models import Datastore
+from datastores.models import Dataset, Datastore
 from jobs.models import Run
 from jobs.states import FINAL, RunKind
 
@@ -15,3 +15,11 @@ def find_use(datastore: Datastore) -> str:
         if any(data_input.get("datastore") == datastore.name for data_input in inputs.values()):
             return f"run {number}"
     return ""
+
+
+def find_dataset_use(dataset: Dataset) -> str:
+    """Returns the first run that has read the dataset, as a phrase, "" if there is none. One in the list
+    of deleted runs counts: it can come back."""
+    runs = Run.objects.filter(dataset_uses__version__dataset=dataset).order_by("number")
+    number = runs.values_list("number", flat=True).first()
+    return "" if number is None else f"run {number}"

@@ -9,7 +9,7 @@ from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
-from datastores.run_inputs import with_modes
+from datastores.run_inputs import with_choices
 from environments.catalog import environment_names, needed_capabilities
 from environments.succession import environment_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
@@ -58,7 +58,7 @@ class Preview:
 def preview(spec: RunSpec, principal: Principal) -> Preview:
     """Returns the plan that the spec would get at present, on the default cluster if it names none. Reports
     every problem of the spec as a finding and raises nothing for it."""
-    spec = with_modes(with_cluster(spec, principal), principal.workspace)
+    spec = with_choices(with_cluster(spec, principal), principal.workspace)
     cluster = clusters_of(principal.workspace).filter(name=spec.resources.cluster).first()
     # Leases of attempts that are over but not confirmed do not count as free, but as what comes free.
     nodes = offers.nodes_of(cluster, principal.workspace, quarantined_leases()) if cluster else ()

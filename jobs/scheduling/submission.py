@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from datastores.run_inputs import with_modes
+from datastores.run_inputs import dataset_versions, with_choices
 from environments.catalog import with_version
 from jobs import lifecycle, tags
 from jobs.checkpoints import restoring
 from jobs.errors import Conflict
-from jobs.models import Experiment, Run, RunEvent, Snapshot
+from jobs.models import DatasetUse, Experiment, Run, RunEvent, Snapshot
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.run_preview import Preview, preview
@@ -86,7 +86,7 @@ def submit_with_findings(
     if existing is not None:
         return Submission(existing, is_repeat=True)
     workspace = principal.workspace
-    request = with_modes(with_version(with_cluster(spec, principal), workspace), workspace)
+    request = with_choices(with_version(with_cluster(spec, principal), workspace), workspace)
     # Outside the transaction: it copies files, and asks a git server. Should the rest fail, the snapshot is
     # collected as unused.
     spec = _fetch_source(request, principal)
@@ -235,6 +235,8 @@ def _create(
         at=run.created_at,
     )
     audit.record(principal.user, "run.submit", str(run), workspace, name=named.display_name[:100])
+    versions = dataset_versions(spec, workspace)
+    DatasetUse.objects.bulk_create(DatasetUse(run=run, version=version) for version in versions)
     tags.set_tags(run, {**git_sources.mlflow_tags(named.source, workspace), **named.tags})
     lifecycle.publish_change(run, RunState.QUEUED, Reason.NONE)
     launch_run_soon(run.pk)

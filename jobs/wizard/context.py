@@ -8,7 +8,7 @@ from typing import Any
 
 from django.forms.boundfield import BoundField
 
-from datastores.run_inputs import datastore_names
+from datastores.run_inputs import dataset_choices, datastore_names
 from jobs.models import Draft
 from jobs.scheduling.default_cluster import default_cluster
 from jobs.sources.first_use import first_use_of
@@ -19,9 +19,10 @@ from jobs.wizard.environment_form import EnvironmentForm
 from jobs.wizard.evaluation import Evaluation, WizardProblem
 from jobs.wizard.forms import StepForm
 from jobs.wizard.resources_form import ResourcesForm
-from jobs.wizard.source_form import SourceForm, read_source
+from jobs.wizard.source_form import SourceForm, read_source, write_data_source
 from jobs.wizard.text_values import split_arguments
 from trainhub_launch.frameworks.form import FormCard
+from trainhub_launch.spec import DataInput
 from workspaces.access import Principal
 from workspaces.secrets import store as secrets
 
@@ -147,8 +148,26 @@ def _source(form: SourceForm, who: Principal) -> Context:
         "tokens": {name: tokens(form, name) for name in ("arguments", "command")},
         # Without JavaScript the blank row is the only way to add one; the script clones it.
         "input_rows": [*form.input_rows(), ("", "", "")],
-        "datastores": datastore_names(who.workspace),
+        **_data(who),
     }
+
+
+def _data(who: Principal) -> Context:
+    """Returns what the data of a run can be chosen from."""
+    versions = [
+        (write_data_source(DataInput(dataset=name, version=number)), f"{name}, {_version_words(number)}")
+        for name, number in dataset_choices(who.workspace)
+    ]
+    datastores = [(name, name) for name in datastore_names(who.workspace)]
+    groups = [{"label": "Datasets", "options": versions}, {"label": "Datastores", "options": datastores}]
+    return {
+        "data_choices": [group for group in groups if group["options"]],
+        "known_data": {value for value, _ in (*versions, *datastores)},
+    }
+
+
+def _version_words(number: int | None) -> str:
+    return "newest version" if number is None else f"version {number}"
 
 
 def tokens(form: SourceForm, name: str) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ REQUIREMENTS = {
     "command": "Write the command to run, for example python train.py.",
 }
 
+DATASET, MAX_VERSION_DIGITS = "dataset", 9
 
 # Field of the form for a repository -> field of a GitSource.
 REPOSITORY_FIELDS = {"repository": "url", "repository_ref": "ref", "repository_path": "path"}
@@ -119,7 +120,11 @@ class SourceForm(StepForm[SourcePart]):
                 raise forms.ValidationError(f"Data: {name} is given twice; keep one of the two.")
             if not datastore:
                 raise forms.ValidationError(f"Data: choose a datastore for {name}; the page Data adds one.")
-            inputs[name] = DataInput(datastore, path)
+            inputs[name] = read_data_source(datastore, path)
+            if inputs[name].dataset and path:
+                raise forms.ValidationError(
+                    f"Data: {name} is a dataset, which is read as a whole; clear its path."
+                )
         return inputs
 
     def input_rows(self) -> list[tuple[str, str, str]]:
@@ -145,7 +150,7 @@ class SourceForm(StepForm[SourcePart]):
             "arguments": [join_arguments(part.arguments)],
             "command": [join_arguments(part.command)],
             "input_name": list(part.inputs),
-            "input_datastore": [data_input.datastore for data_input in part.inputs.values()],
+            "input_datastore": [write_data_source(data_input) for data_input in part.inputs.values()],
             "input_path": [data_input.path for data_input in part.inputs.values()],
         }
 
@@ -162,6 +167,24 @@ class SourceForm(StepForm[SourcePart]):
     @property
     def paths(self) -> dict[str, str]:
         return {name: name for name in ("source", "script", "arguments", "command", "inputs")}
+
+
+def read_data_source(text: str, path: str) -> DataInput:
+    """Returns the input of a row. `text`: see `write_data_source`."""
+    kind, _, rest = text.partition(":")
+    if kind != DATASET or not rest:
+        return DataInput(text, path)
+    name, _, number = rest.partition(":")
+    is_number = number.isascii() and number.isdecimal() and len(number) <= MAX_VERSION_DIGITS
+    return DataInput(dataset=name, path=path, version=int(number) if is_number and int(number) else None)
+
+
+def write_data_source(data_input: DataInput) -> str:
+    """Returns the value of a choice: the name of a datastore, or `dataset:NAME` or
+    `dataset:NAME:VERSION`. Names of datastores have no colon."""
+    if not data_input.dataset:
+        return data_input.datastore
+    return ":".join(filter(None, (DATASET, data_input.dataset, str(data_input.version or ""))))
 
 
 def read_source(text: str) -> Source | None:

@@ -50,6 +50,11 @@ def test_a_spec_without_any_looks_as_before() -> None:
         ({"b" * 64: BIRDS}, "inputs", "is no name of an input"),
         ({"birds": BIRDS, "Birds": BIRDS}, "inputs.Birds", "both become TRAINHUB_INPUT_BIRDS"),
         ({"birds": {}}, "inputs.birds.datastore", "required"),
+        ({"birds": {**BIRDS, "dataset": "birds"}}, "inputs.birds.datastore", "not both"),
+        ({"birds": {"dataset": "birds", "path": "a"}}, "inputs.birds.path", "is read as a whole"),
+        ({"birds": {**BIRDS, "version": 3}}, "inputs.birds.version", "stands without dataset"),
+        ({"birds": {"dataset": "birds", "version": 0}}, "inputs.birds.version", "between 1"),
+        ({"birds": {"dataset": "birds", "version": "3"}}, "inputs.birds.version", "whole number"),
         ({"birds": "images"}, "inputs.birds", "object"),
         (
             {"birds": {**BIRDS, "mode": "copy"}},

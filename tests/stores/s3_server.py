@@ -26,7 +26,8 @@ NAMES = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 class S3Server(ThreadingHTTPServer):
     """`objects`: bucket -> key -> content. `statuses`: answers to the next GETs of objects, in their order.
     `rate`: bytes a second that all answers together get. `hold_from`: bytes of objects from this
-    one on are not sent. `sent`: bytes of objects that were sent."""
+    one on are not sent. `lists`: while it is not set, nothing is listed. `sent`: bytes of objects that were
+    sent."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -37,6 +38,8 @@ class S3Server(ThreadingHTTPServer):
         self.statuses: deque[int] = deque()
         self.rate: float | None = None
         self.hold_from: int | None = None
+        self.lists = threading.Event()
+        self.lists.set()
         self.sent = 0
         self.requests: list[str] = []
         self._lock = threading.Lock()
@@ -93,12 +96,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.server.objects[bucket][key])
 
     def _list(self, objects: dict[str, bytes], query: dict[str, str]) -> None:
+        self.server.lists.wait()
         after, prefix = query.get("continuation-token", ""), query.get("prefix", "")
         keys = [key for key in sorted(objects) if key.startswith(prefix) and key > after]
         page = keys[:PAGE]
         rows = "".join(
             f"<Contents><Key>{escape(key)}</Key><Size>{len(objects[key])}</Size>"
-            f"<ETag>{escape(_etag(objects[key]))}</ETag>"
+            f"<ETag>{escape(etag(objects[key]))}</ETag>"
             "<LastModified>2026-09-21T14:13:20.000Z</LastModified></Contents>"
             for key in page
         )
@@ -111,8 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _send(self, content: bytes) -> None:
-        etag = _etag(content)
-        if self.headers.get("If-Match", etag) != etag:
+        tag = etag(content)
+        if self.headers.get("If-Match", tag) != tag:
             self._fail(HTTPStatus.PRECONDITION_FAILED, "PreconditionFailed")
             return
         start, end, status = 0, len(content), HTTPStatus.OK
@@ -124,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
         if status == HTTPStatus.PARTIAL_CONTENT:
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(content)}")
         self.send_header("Content-Length", str(end - start))
-        self.send_header("ETag", etag)
+        self.send_header("ETag", tag)
         self.send_header("Last-Modified", formatdate(MODIFIED_AT, usegmt=True))
         self.end_headers()
         if self.command == "HEAD":
@@ -188,5 +192,5 @@ def _query(text: str) -> list[tuple[str, str]]:
     return parse_qsl(text, keep_blank_values=True)
 
 
-def _etag(content: bytes) -> str:
+def etag(content: bytes) -> str:
     return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'

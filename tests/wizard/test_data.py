@@ -10,8 +10,10 @@ from django.test import Client
 from clusters.models import Node
 from datastores.models import Datastore
 from jobs.models import Run
+from tests.datastores.datasets.builders import dataset
+from tests.datastores.datasets.builders import ready as ready_version
 from tests.wizard.builders import address, post, preview, under, with_code
-from trainhub_launch.machine import INPUTS
+from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.usefixtures("valkey")
@@ -25,7 +27,7 @@ def images(who: Principal) -> Datastore:
 
 @pytest.fixture(autouse=True)
 def _knows_inputs(ready: Node) -> None:
-    ready.capabilities = INPUTS
+    ready.capabilities = " ".join((INPUTS, DOWNLOADS, DATASETS))
     ready.save(update_fields=["capabilities"])
 
 
@@ -46,6 +48,24 @@ def test_is_chosen_shown_and_submitted(client: Client, who: Principal, images: D
     assert "images/birds/2024" in client.get(f"/runs/{run.number}/overview/").content.decode()
 
 
+def test_is_chosen_from_the_versions_of_datasets(client: Client, who: Principal) -> None:
+    birds = dataset(who.workspace)
+    ready_version(birds, "a.bin")
+    draft = with_code(who)
+    source = draft.steps["source"]["source"][0]
+    page = client.get(address(draft, "source")).content.decode()
+    assert '<option value="dataset:birds">birds, newest version</option>' in page
+    chosen = {**BIRDS, "input_datastore": ["dataset:birds:1"], "input_path": [""]}
+    post(client, draft, "source", source=source, script="train.py", **chosen)
+    typed = client.get(address(draft, "source")).content.decode()
+    assert '<option value="dataset:birds:1" selected>birds, version 1</option>' in typed
+    assert "birds, version 1" in client.get(address(draft, "review")).content.decode()
+    client.post(f"/runs/new/{draft.pk}/submit/")
+    assert Run.objects.get().spec["inputs"] == {
+        "birds": {"dataset": "birds", "version": 1, "mode": "download"}
+    }
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -58,6 +78,14 @@ def test_is_chosen_shown_and_submitted(client: Client, who: Principal, images: D
         (
             {"input_datastore": ["gone"]},
             "There is no datastore 'gone' in Default; there are: images. Add one on the page Data.",
+        ),
+        (
+            {"input_datastore": ["dataset:birds"]},
+            "Data: birds is a dataset, which is read as a whole; clear its path.",
+        ),
+        (
+            {"input_datastore": ["dataset:gone:x"], "input_path": [""]},
+            "There is no dataset 'gone' in Default; there are: none yet.",
         ),
         ({"input_name": ["my birds"]}, "is no name of an input"),
         ({"input_path": ["/etc"]}, "without a slash at its beginning"),

@@ -26,6 +26,7 @@ PERIODIC_TASKS: dict[str, tuple[TaskName, float]] = {
     "forget-deliveries": (TaskName.FORGET_DELIVERIES, 86400.0),
     "purge": (TaskName.PURGE, 3600.0),
     "resolve-missed-environments": (TaskName.RESOLVE_MISSED, 10.0),
+    "list-missed-datasets": (TaskName.LIST_MISSED, 10.0),
     "fetch-environment-files": (TaskName.FETCH_FILES, 60.0),
     "settle-exports": (TaskName.SETTLE_EXPORTS, 10.0),
     "scan-missed": (TaskName.SCAN_MISSED, 60.0),

@@ -12,12 +12,16 @@ from trainhub_launch.json_types import JsonObject
 class DataDownload:
     """An input that each node downloads before the ranks start. `path`: the file or folder of the store, ""
     for all of it; `secret`: the name of the workspace's secret with which the store is read, "" without one;
-    `scope`: whose runs share what a node has downloaded."""
+    `scope`: whose runs share what a node has downloaded. `manifest`: the SHA-256 of the list of exactly those
+    files that are downloaded (see manifests), which the hub has, "" = all that are there now; `is_file`: the
+    list has one file, which is the one at `path`."""
 
     store: Store
     path: str
     secret: str
     scope: str
+    manifest: str = ""
+    is_file: bool = False
 
     @property
     def secret_key(self) -> str:
@@ -25,13 +29,22 @@ class DataDownload:
         return f"{SECRET_PREFIX}{self.secret}" if self.store.sign_in == SignIn.SECRET else ""
 
     def to_json(self) -> JsonObject:
+        listed: JsonObject = {"manifest": self.manifest, "is_file": self.is_file} if self.manifest else {}
         return {
             "store": self.store.to_json(),
             "path": self.path,
             "secret": self.secret,
             "scope": self.scope,
+            **listed,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> DataDownload:
-        return cls(Store.from_json(data["store"]), data["path"], data["secret"], data["scope"])
+        return cls(
+            Store.from_json(data["store"]),
+            data["path"],
+            data["secret"],
+            data["scope"],
+            data.get("manifest", ""),
+            data.get("is_file", False),
+        )

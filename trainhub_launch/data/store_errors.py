@@ -20,28 +20,40 @@ CODE = re.compile(r"<Code>([A-Za-z]{1,80})</Code>")
 CAUSE = re.compile(
     r"(dns error|[Cc]onnection refused|timed out|certificate[^\"\n]{0,120}|[Nn]etwork is unreachable)"
 )
+REFRESH = "Refresh the dataset, and start the run with its new version."
 MAX_TEXT = 300
 # Shorter ones are parts of ordinary words.
 MIN_MASKED = 4
 
 
-def explain(error: BaseException, store: Store, path: str, secret: str = "") -> str:
+def explain(
+    error: BaseException, store: Store, path: str, secret: str = "", *, is_listed: bool = False
+) -> str:
     """Returns a sentence about an error of obstore. `secret`: the value with which the store was read, for
-    what it says about itself; it is not in the sentence."""
+    what it says about itself; it is not in the sentence. `is_listed`: the file stands in the list of a
+    dataset's version."""
     name, text = type(error).__name__, str(error)
     code = match[1] if (match := CODE.search(text)) else ""
     if code in NO_STORE:
         return f"There is no {str(store).removeprefix('the ')}: check its name and the endpoint."
+    if name in MISSING and is_listed:
+        return f"{subject(store)} has no {path} any more. {REFRESH}"
     if name in MISSING:
         return f"{subject(store)} has no {path or 'such file'}: check the path and its capital letters."
     if name == CHANGED:
-        return f"{subject(store)} has another {path} by now: it was changed meanwhile. Start the run again."
+        return changed(store, path, is_listed=is_listed)
     if name in REFUSED or code in WRONG_KEY:
         return _refused(store, code, secret)
     if NO_KEY in text:
         return f"The value of the secret is neither a shared access signature nor a key of {store}."
     cause = match[1] if (match := CAUSE.search(text)) else code or _first_line(text, secret)
     return f"{subject(store)} cannot be read: {cause}. Check its address, and that this machine reaches it."
+
+
+def changed(store: Store, path: str, *, is_listed: bool) -> str:
+    """Returns a sentence about a file that is not the one that was listed any more."""
+    remedy = REFRESH if is_listed else "Start the run again."
+    return f"{subject(store)} has another {path} than when it was listed: it was changed meanwhile. {remedy}"
 
 
 def subject(store: Store) -> str:

@@ -81,6 +81,16 @@ def client_of(store: Store, secret: str) -> Client:
     return build(store, secret if store.sign_in == SignIn.SECRET else "")
 
 
+def open_store(stores: Any, store: Store, secret: str, options: Mapping[str, Any] | None = None) -> Any:
+    """Returns the store as obstore reads it. `stores`: its module of that name; `options`: further ones
+    of the connections. Raises the errors of obstore."""
+    client = client_of(store, secret)
+    make = getattr(stores, client.class_name)
+    make = make.from_url if store.kind == HTTP else make
+    connections = {**client.options["client_options"], **(options or {})}
+    return make(*client.arguments, **{**client.options, "client_options": connections})
+
+
 def is_sas(secret: str) -> bool:
     """Returns whether the secret of an Azure store is a shared access signature, and not an account's key."""
     return "sig" in parse_qs(secret.lstrip("?"))

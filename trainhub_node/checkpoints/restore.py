@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from trainhub_launch.order import CheckpointOrder
 from trainhub_node import records
 from trainhub_node.checkpoints.entries import list_entries
-from trainhub_node.link.file_upload import digest_of
-from trainhub_node.link.hub_client import HubClient, HubUnavailable
+from trainhub_node.link.checked_download import fetch_file
+from trainhub_node.link.hub_client import HubClient
 from trainhub_node.run_account import Account
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import removal
@@ -23,15 +24,8 @@ def download(hub: HubClient, folder: RunDir, order: CheckpointOrder) -> None:
     if order.files:
         aside.mkdir(exist_ok=True, mode=0o700)
     for sha256 in dict.fromkeys(file.sha256 for file in order.files):
-        whole = aside / sha256
-        if whole.exists():
-            continue
-        part = aside / f"{sha256}.part"
-        hub.download_checkpoint_file(folder.run, folder.attempt, sha256, part)
-        if _sha256(part) != sha256:
-            part.unlink()
-            raise HubUnavailable("a file of the checkpoint arrived damaged")
-        part.rename(whole)
+        download = partial(hub.download_checkpoint_file, folder.run, folder.attempt, sha256)
+        fetch_file(download, aside / sha256, sha256, "a file of the checkpoint")
 
 
 def put_in_place(folder: RunDir, order: CheckpointOrder, work: Path, account: Account | None) -> None:
@@ -54,8 +48,3 @@ def put_in_place(folder: RunDir, order: CheckpointOrder, work: Path, account: Ac
             os.chown(target, account.uid, account.gid)
     entries = list_entries(str(work), order.folder, {})
     records.write(folder.checkpoints, {"announced": {entry.name: entry.version for entry in entries}})
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return digest_of(file.fileno(), path.stat().st_size)

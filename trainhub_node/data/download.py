@@ -88,6 +88,8 @@ class _Download:
         isolation = gang.terms.get("isolation") or {}
         return {
             **self._item,
+            "manifest": self._manifest(),
+            "is_file": self._item.get("is_file", False),
             "secret": gang.secrets.get(DataDownload.from_json(self._item).secret_key, ""),
             "input": self._name,
             "attempt": os.path.basename(gang.folder.path),
@@ -98,6 +100,11 @@ class _Download:
             "copies": account is None and not isolation.get("namespaces") and not gang.uses_image,
             "group": account["gid"] if account is not None else None,
         }
+
+    def _manifest(self) -> str:
+        """Returns where the agent has put the list of the files, "" if there is none."""
+        sha256 = self._item.get("manifest", "")
+        return self._gang.folder.manifest(sha256) if sha256 else ""
 
     def _exec(self, request: int, errors: int) -> NoReturn:
         try:

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 import obstore.store
 
-from trainhub_launch.data.store_errors import explain
-from trainhub_launch.data.stores import HTTP, Store, client_of
+from trainhub_launch.data.store_errors import changed, explain
+from trainhub_launch.data.stores import HTTP, Store, open_store
 from trainhub_launch.json_types import JsonValue
 from trainhub_node import records
 from trainhub_node.data import durability, listing, space, trees
@@ -87,7 +87,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         durability.check_after_restart(cache)
     store, secret = Store.from_json(request["store"]), request["secret"]
     client = _client(store, secret)
-    files = listing.list_files(client, store, request["path"], request["scope"], secret)
+    files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"])
     # First what is here: nothing that makes room removes it any more.
@@ -98,7 +98,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         progress = _Progress(transfer, len(files), sum(file.size for file in files))
         progress.set_missing(len(missing), needed)
         with space.reserve(cache, request["attempt"], needed, request["limit"]):
-            _run(transfer, missing, progress, store, secret)
+            _run(transfer, missing, progress, request, store)
     tree.finish()
     return {
         "path": f"{target}/{files[0].path}"
@@ -112,23 +112,29 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     }
 
 
+def _files(request: dict[str, Any], client: obstore.store.ObjectStore, store: Store) -> list[RemoteFile]:
+    path, scope, manifest = request["path"], request["scope"], request["manifest"]
+    if manifest:
+        return listing.listed_files(manifest, store, path, scope, is_file=request["is_file"])
+    return listing.list_files(client, store, path, scope, request["secret"])
+
+
 def _run(
-    transfer: Transfer, missing: list[RemoteFile], progress: _Progress, store: Store, secret: str
+    transfer: Transfer, missing: list[RemoteFile], progress: _Progress, request: dict[str, Any], store: Store
 ) -> None:
+    is_listed = bool(request["manifest"])
     try:
         transfer.run(missing, progress.poll)
-    except TransferFailed as error:
-        raise DataError(explain(error.__cause__ or error, store, error.file.key, secret)) from error
     except WrongSize as error:
-        raise DataError(str(error)) from error
+        raise DataError(changed(store, error.file.key, is_listed=is_listed)) from error
+    except TransferFailed as error:
+        cause, key = error.__cause__ or error, error.file.key
+        raise DataError(explain(cause, store, key, request["secret"], is_listed=is_listed)) from error
 
 
 def _client(store: Store, secret: str) -> obstore.store.ObjectStore:
-    client = client_of(store, secret)
     try:
-        make = getattr(obstore.store, client.class_name)
-        make = make.from_url if store.kind == HTTP else make
-        result: obstore.store.ObjectStore = make(*client.arguments, **client.options)
+        result: obstore.store.ObjectStore = open_store(obstore.store, store, secret)
     except listing.STORE_ERRORS as error:
         raise DataError(explain(error, store, "", secret)) from error
     return result

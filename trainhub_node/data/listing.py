@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore.exceptions import BaseError
 
+from trainhub_launch.data.file_names import (
+    MAX_FILES,
+    both_file_and_folder,
+    is_file_name,
+    nothing_there,
+    odd_name,
+    too_many,
+)
+from trainhub_launch.data.manifests import read_manifest
 from trainhub_launch.data.store_errors import explain, subject
 from trainhub_launch.data.stores import HTTP, Store
 from trainhub_node.data.errors import DataError
@@ -20,9 +29,6 @@ if TYPE_CHECKING:
 # obstore raises some of Python's own errors in place of its own.
 STORE_ERRORS = (BaseError, FileNotFoundError, PermissionError, ValueError)
 CHUNK = 1000
-MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 3000
-# Far more than anybody can use as single files.
-MAX_FILES = 5_000_000
 
 
 def list_files(client: ObjectStore, store: Store, path: str, scope: str, secret: str) -> list[RemoteFile]:
@@ -37,6 +43,17 @@ def list_files(client: ObjectStore, store: Store, path: str, scope: str, secret:
         return _checked(_below(client, path, prefix), store, path)
     except STORE_ERRORS as error:
         raise DataError(explain(error, store, path, secret)) from error
+
+
+def listed_files(manifest: str, store: Store, path: str, scope: str, *, is_file: bool) -> list[RemoteFile]:
+    """Returns the files of a dataset's version, from the list at `manifest`. `is_file`: it has the file
+    at `path` alone."""
+    prefix, start = scope + store.identity, f"{path}/" if path else ""
+    with open(manifest, "rb") as stream:
+        return [
+            RemoteFile(path if is_file else start + name, name, size, etag, modified_at, prefix)
+            for name, size, etag, modified_at in read_manifest(stream)
+        ]
 
 
 def _single(client: ObjectStore, store: Store, path: str) -> ObjectMeta | None:
@@ -74,13 +91,11 @@ def _checked(objects: Iterator[RemoteFile], store: Store, path: str) -> list[Rem
     files: dict[str, RemoteFile] = {}
     folders: set[str] = set()
     for file in objects:
-        _check_name(file, store)
+        if not is_file_name(file.path):
+            raise DataError(odd_name(subject(store), file.key))
         files[file.path] = file
         if len(files) > MAX_FILES:
-            raise DataError(
-                f"{subject(store)} has more than {MAX_FILES:,} files below {path or 'its top'}: name a "
-                "folder below it, or pack them into archives."
-            )
+            raise DataError(too_many(subject(store), path))
         parent = file.path.rpartition("/")[0]
         while parent and parent not in folders:
             folders.add(parent)
@@ -88,23 +103,7 @@ def _checked(objects: Iterator[RemoteFile], store: Store, path: str) -> list[Rem
     for name in folders & files.keys():
         # An empty object that stands for a folder.
         if files.pop(name).size:
-            raise DataError(
-                f"{subject(store)} has both a file {name} and files below {name}/, which no disk can "
-                "have: rename one."
-            )
+            raise DataError(both_file_and_folder(subject(store), name))
     if not files:
-        raise DataError(
-            f"{subject(store)} has nothing at {path or 'its top'}: check the path and its capital letters."
-        )
+        raise DataError(nothing_there(subject(store), path))
     return sorted(files.values(), key=lambda file: file.path)
-
-
-def _check_name(file: RemoteFile, store: Store) -> None:
-    parts = file.path.split("/")
-    is_odd = "\0" in file.path or any(part in ("", ".", "..") for part in parts)
-    sizes = [len(part.encode(errors="surrogateescape")) for part in parts]
-    if is_odd or max(sizes) > MAX_NAME_BYTES or sum(sizes) + len(sizes) > MAX_PATH_BYTES:
-        raise DataError(
-            f"{subject(store)} has an object {file.key!r:.300}, whose name cannot be a file's: rename it, or "
-            "name a folder without it."
-        )

@@ -38,7 +38,7 @@ class TransferFailed(Exception):
         self.file = file
 
 
-class WrongSize(Exception):
+class WrongSize(TransferFailed):
     """A file that arrived has not the size that was listed."""
 
 
@@ -70,7 +70,7 @@ class Transfer:
 
     def run(self, files: Sequence[RemoteFile], on_poll: Callable[[], None]) -> None:
         """Returns once the cache has all files. `on_poll` is called meanwhile. Raises TransferFailed,
-        WrongSize, OSError, and what `on_poll` raises."""
+        OSError, and what `on_poll` raises."""
         work = self._pieces(files)
         threads = [threading.Thread(target=self._work, args=(work,), daemon=True) for _ in range(THREADS)]
         for thread in threads:
@@ -148,10 +148,7 @@ class Transfer:
         except STORE_ERRORS as error:
             raise TransferFailed(file) from error
         if offset != end:
-            raise WrongSize(
-                f"{file.key} has other bytes than the {file.size:,} that were listed: it was changed "
-                "meanwhile. Start the run again."
-            )
+            raise WrongSize(file)
         if not is_piece:
             part.cut()
             self._publish(part, digest.hexdigest())

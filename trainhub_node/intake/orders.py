@@ -101,8 +101,18 @@ def _check_downloads(order: NodeOrder) -> None:
             raise WireError(
                 f"downloads.{name} has a store of kind {download.store.kind!r:.100}; upgrade the agent"
             )
-        texts = (download.path, download.secret, download.scope, *download.store.settings.values())
+        texts = (
+            download.path,
+            download.secret,
+            download.scope,
+            download.manifest,
+            *download.store.settings.values(),
+        )
         _check_texts(f"downloads.{name}", texts)
+        if download.manifest and not SHA256.fullmatch(download.manifest):
+            raise WireError(f"downloads.{name} has the list {download.manifest!r:.100}, which is no SHA-256")
+        if type(download.is_file) is not bool:
+            raise WireError(f"downloads.{name}.is_file must be true or false")
 
 
 def _check_inputs(order: NodeOrder) -> None:

@@ -12,6 +12,7 @@ from trainhub_launch.machine import (
     BUILDS,
     CGROUP,
     CONDA,
+    DATASETS,
     DISK,
     DOWNLOADS,
     HUB_CONDA,
@@ -123,6 +124,7 @@ def _trial(settings: NodeSettings, uid: int) -> str:
 def capabilities(settings: NodeSettings) -> tuple[str, ...]:
     """Returns what this agent newly can, as heartbeats name it."""
     has_limits = settings.cgroup is not None and settings.cgroup.is_complete
+    has_obstore = bool(find_obstore())
     known = (
         (OWN_ACCOUNTS, settings.uids is not None),
         (NAMESPACES, settings.has_namespaces),
@@ -136,7 +138,8 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (INPUTS, True),
         (NETWORK, settings.network is not None),
         (CONDA, bool(find_rattler())),
-        (DOWNLOADS, bool(find_obstore())),
+        (DOWNLOADS, has_obstore),
+        (DATASETS, has_obstore),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
     return (*(name for name, can in known if can), *_glibc())

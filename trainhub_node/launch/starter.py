@@ -19,6 +19,7 @@ from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import READY_PORTS, Attempts, Key
 from trainhub_node.backoff import Backoff
 from trainhub_node.checkpoints import restore
+from trainhub_node.data.manifests import fetch_manifests
 from trainhub_node.intake import ownership, rejections
 from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import unpack
@@ -204,6 +205,10 @@ class Starter:
             has_source
             and not Path(folder.work).exists()
             and not self._until_available(folder, ErrorKind.SNAPSHOT, lambda: self._unpack(folder, order))
+        ):
+            return
+        if not self._until_available(
+            folder, ErrorKind.DATA, lambda: fetch_manifests(self._hub, folder, order)
         ):
             return
         if not self._until_available(folder, ErrorKind.LAUNCH, lambda: self._secrets.fetch(folder)):

@@ -133,6 +133,11 @@ class HubClient:
         """Downloads a file of the checkpoint with which the attempt begins, as `download_snapshot` does."""
         self._download(f"{CHECKPOINTS}{run}/{attempt}/files/{sha256}", to)
 
+    def download_manifest(self, run: str, attempt: int, sha256: str, to: Path) -> None:
+        """Downloads the list of the files of a dataset that the attempt reads, as `download_snapshot`
+        does."""
+        self._download(f"/api/v1/node/manifests/{run}/{attempt}/{sha256}", to)
+
     def announce_checkpoints(self, run: str, attempt: int, announced: JsonObject) -> dict[str, int]:
         """Tells the hub which checkpoints are here. Returns, by name, the number of each that it takes
         now."""

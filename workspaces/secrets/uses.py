@@ -13,7 +13,7 @@ from workspaces.models import Secret, SecretUse, User, Workspace
 from workspaces.secrets import store
 from workspaces.secrets.errors import SecretsUnavailable
 
-RUN, WEBHOOK, ENVIRONMENT, SOURCE = "run", "webhook", "environment", "source"
+RUN, WEBHOOK, ENVIRONMENT, SOURCE, DATASET = "run", "webhook", "environment", "source", "dataset"
 
 
 class MissingSecret(SecretsUnavailable):

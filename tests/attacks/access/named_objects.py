@@ -1,8 +1,9 @@
-"""What members of the workspace name: a secret, and a datastore."""
+"""What members of the workspace name: a secret, a datastore, and a dataset."""
 
 from __future__ import annotations
 
-from datastores.models import Datastore
+from datastores.models import Dataset, Datastore
+from tests.datastores.datasets.builders import ready
 from workspaces.access import Principal
 from workspaces.models import Secret
 
@@ -12,10 +13,17 @@ def named_objects_of(who: Principal) -> dict[str, dict[str, object]]:
     secret = Secret.objects.create(
         workspace=who.workspace, name="hf-token", sealed=b"sealed", changed_by=who.user.get_username()
     )
-    Datastore.objects.create(workspace=who.workspace, name="images", path="/mnt/images")
+    images = Datastore.objects.create(
+        workspace=who.workspace, name="images", kind="s3", settings={"bucket": "images"}
+    )
+    birds = Dataset.objects.create(workspace=who.workspace, name="birds", datastore=images)
+    ready(birds, "a.bin")
+    ready(birds, "b.bin")
     return {
         "/settings/secrets/": {"pk": secret.pk},
         "/api/v1/secrets/": {"name": secret.name},
         "/api/v1/datastores/": {"name": "images"},
         "/data/datastores/": {"name": "images"},
+        "/api/v1/datasets/": {"name": "birds", "number": 2},
+        "/data/sets/": {"name": "birds", "number": 2},
     }

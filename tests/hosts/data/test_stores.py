@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.hosts.bench import Hosts
+from tests.hub import eventually
 from tests.stores.azurite import ACCOUNT, CONTAINER, azurite, signature
 from tests.stores.s3_server import BUCKET, KEY_ID, PUBLIC, SECRET, S3Server
 
@@ -61,10 +62,14 @@ def add_datastore(hosts: Hosts, name: str, **body: Any) -> None:
 
 
 def train(hosts: Hosts, datastore: str, path: str = "2024") -> dict[str, Any]:
+    return train_from(hosts, {"datastore": datastore, "path": path})
+
+
+def train_from(hosts: Hosts, birds: dict[str, Any]) -> dict[str, Any]:
     run = hosts.script(
         TRAIN,
         arguments=["--data-folder", "$TRAINHUB_INPUT_BIRDS"],
-        inputs={"birds": {"datastore": datastore, "path": path}},
+        inputs={"birds": birds},
         distribution=DISTRIBUTION,
     )
     ended = hosts.runs.ended(run, 180)
@@ -126,6 +131,52 @@ def test_a_file_of_a_web_server_is_read(hosts: Hosts, s3: S3Server) -> None:
     ended = train(hosts, "web", "2024/missing.bin")
     assert ended["state"] == "Failed"
     assert "has no 2024/missing.bin" in ended["sentence"]
+
+
+def listed(hosts: Hosts, answer: httpx.Response) -> dict[str, Any]:
+    """The version of a dataset that was just ordered, once its files are listed."""
+    assert answer.is_success, answer.text
+    address = f"/api/v1/datasets/{answer.json()['dataset']}/versions/{answer.json()['version']}/"
+
+    def ended() -> dict[str, Any] | None:
+        version: dict[str, Any] = hosts.runs.client.get(address).json()
+        return version if version["state"] != "listing" else None
+
+    return eventually(ended, 60, "the files are listed")
+
+
+def test_a_version_of_a_dataset_is_exactly_the_files_that_were_listed(hosts: Hosts, s3: S3Server) -> None:
+    client, before = hosts.runs.client, dict(s3.objects[BUCKET])
+    add_secret(hosts, "lister", SECRET)
+    place = {"kind": "s3", "bucket": BUCKET, "endpoint": s3.url, "access_key_id": KEY_ID}
+    add_datastore(hosts, "listed", **place, secret="lister")
+    body = {"name": "birds", "datastore": "listed", "path": "2024"}
+    first = listed(hosts, client.post("/api/v1/datasets/", json=body))
+    assert (first["state"], first["files"]) == ("ready", len(FILES)), first["failure"]
+    s3.objects[BUCKET]["2024/later.bin"] = b"it was not listed"
+    check_read(train_from(hosts, {"dataset": "birds"}), len(FILES), WHOLE)
+
+    s3.objects[BUCKET]["2024/01.bin"] = b"another content"
+    # What the nodes have is still that of the version.
+    check_read(train_from(hosts, {"dataset": "birds", "version": 1}), len(FILES), WHOLE)
+    second = listed(hosts, client.post("/api/v1/datasets/birds/refresh/"))
+    changes = client.get("/api/v1/datasets/birds/versions/2/differences/").json()
+    named = {
+        kind: [file["path"] for file in changes[kind]["first"]] for kind in ("added", "removed", "changed")
+    }
+    assert named == {"added": ["later.bin"], "removed": [], "changed": ["01.bin"]}
+    now = {name: content for name, content in s3.objects[BUCKET].items() if name.startswith("2024/")}
+    check_read(
+        train_from(hosts, {"dataset": "birds"}), second["files"], digest([now[name] for name in sorted(now)])
+    )
+
+    s3.objects[BUCKET]["2024/02.bin"] = b"a third content"
+    third = listed(hosts, client.post("/api/v1/datasets/birds/refresh/"))
+    s3.objects[BUCKET]["2024/02.bin"] = before["2024/02.bin"] + b"changed after it was listed"
+    ended = train_from(hosts, {"dataset": "birds", "version": third["version"]})
+    assert ended["state"] == "Failed"
+    assert "has another 2024/02.bin than when it was listed" in ended["sentence"]
+    check_nowhere(hosts, SECRET)
 
 
 def check_nowhere(hosts: Hosts, secret: str) -> None:

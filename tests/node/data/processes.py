@@ -38,6 +38,8 @@ class Fetch:
             "cache": str(folder),
             "agent": AGENT,
             "limit": 10**12,
+            "manifest": "",
+            "is_file": False,
             "copies": False,
             "group": None,
             **changes,

@@ -10,7 +10,8 @@ import pytest
 
 from tests.hub import eventually
 from tests.node.data.processes import Fetch, bucket
-from tests.stores.s3_server import BUCKET, PUBLIC, S3Server
+from tests.stores.s3_server import BUCKET, MODIFIED_AT, PUBLIC, S3Server, etag
+from trainhub_launch.data.manifests import ListedFile, ManifestWriter
 from trainhub_launch.data.stores import HTTP, Store
 from trainhub_node.data.part_file import NUMBER, PIECE_BYTES
 
@@ -37,6 +38,18 @@ def pieces_here(folder: Path) -> int:
     return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*/*.pieces"))
 
 
+def written_list(folder: Path, server: S3Server, *keys: str) -> str:
+    """The path of a list of these files, as they are now."""
+    path = folder / "manifest"
+    with path.open("wb") as output:
+        writer = ManifestWriter(output)
+        for key in keys:
+            content = server.objects[BUCKET][key]
+            writer.write(ListedFile(key.rpartition("/")[2], len(content), etag(content), MODIFIED_AT))
+        writer.flush()
+    return str(path)
+
+
 def inode(path: Path) -> int:
     return path.stat().st_ino
 
@@ -60,6 +73,36 @@ class TestFiles:
         fetch.done()
         assert inode(fetch.tree / "a/one.bin") == inode(fetch.tree / "b/two.bin")
         assert len(list((folder / "objects").rglob("*/*"))) == 2
+
+    def test_are_exactly_those_of_a_list(self, server: S3Server, folder: Path, tmp_path: Path) -> None:
+        listed = written_list(tmp_path, server, "2024/0001.bin", "2024/0007.bin")
+        first = Fetch(folder, bucket(server), "2024", manifest=listed)
+        first.done()
+        assert first.files() == {name: SMALL[f"2024/{name}"] for name in ("0001.bin", "0007.bin")}
+        server.objects[BUCKET] = {}
+        second = Fetch(folder, bucket(server), "2024", attempt=f"{'b2' * 16}-1", manifest=listed)
+        assert second.done()["downloaded_files"] == 0, "what is here needs no store"
+        assert second.files() == first.files()
+
+    def test_of_a_list_with_one_file_are_that_file(
+        self, server: S3Server, folder: Path, tmp_path: Path
+    ) -> None:
+        listed = written_list(tmp_path, server, "2024/0001.bin")
+        fetch = Fetch(folder, bucket(server), "2024/0001.bin", manifest=listed, is_file=True)
+        assert Path(fetch.done()["path"]).read_bytes() == SMALL["2024/0001.bin"]
+
+    @pytest.mark.parametrize("size", [5_000, 4_000])
+    def test_of_a_list_that_were_changed_or_removed_are_named(
+        self, server: S3Server, folder: Path, tmp_path: Path, size: int
+    ) -> None:
+        listed = written_list(tmp_path, server, "2024/0001.bin", "2024/0007.bin")
+        server.objects[BUCKET]["2024/0007.bin"] = os.urandom(size)
+        sentence = Fetch(folder, bucket(server), "2024", manifest=listed).error()
+        assert "has another 2024/0007.bin than when it was listed" in sentence
+        assert sentence.endswith("Refresh the dataset, and start the run with its new version.")
+        del server.objects[BUCKET]["2024/0007.bin"]
+        sentence = Fetch(folder, bucket(server), "2024", manifest=listed).error()
+        assert sentence.startswith("The bucket birds has no 2024/0007.bin any more. Refresh the dataset")
 
     def test_cannot_be_written_by_the_run(self, server: S3Server, folder: Path) -> None:
         fetch = Fetch(folder, bucket(server), "2024", group=4711)

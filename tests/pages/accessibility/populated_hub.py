@@ -19,6 +19,7 @@ from tests.pages.logs.training_log import begin
 from tests.pages.test_models import Dangerous, scanned
 from tests.runs import submit, wait_for
 from tests.signing_in import page_client
+from tests.stores.s3_server import PUBLIC, S3Server
 from tests.tracking.events.files import NAME, curve, event_file, new
 
 TOO_HOT_CELSIUS = 95
@@ -76,6 +77,7 @@ class PopulatedHub:
         self._add_people()
         self._add_drafts()
         self._add_environments()
+        self._add_dataset()
         eventually(lambda: len(self._get("alerts/?state=firing")["results"]) > 1, 60, "both alerts fire")
         return self
 
@@ -190,6 +192,23 @@ class PopulatedHub:
         # Its page is looked at, and nothing of it must run on.
         self._ask("POST", f"{builds}s/{build['id']}/cancel/")
         eventually(lambda: self._get(f"{builds}s/{build['id']}/")["ended_at"], 60, "the build has ended")
+
+    def _add_dataset(self) -> None:
+        """Makes two versions, which differ."""
+        store = S3Server()
+        store.objects[PUBLIC] = {f"images/{number:03d}.png": b"x" * number for number in range(150)}
+        place = {"kind": "s3", "bucket": PUBLIC, "endpoint": store.url, "sign_in": "none"}
+        self._ask("POST", "datastores/", json={"name": "bucket", **place})
+        self._ask("POST", "datasets/", json={"name": "digits", "datastore": "bucket", "path": "images"})
+        for version in (1, 2):
+            eventually(partial(self._is_listed, version), 60, "the files are listed")
+            store.objects[PUBLIC] |= {"images/new.png": b"new", "images/001.png": b"changed"}
+            if version == 1:
+                self._ask("POST", "datasets/digits/refresh/")
+        store.close()
+
+    def _is_listed(self, version: int) -> bool:
+        return bool(self._get(f"datasets/digits/versions/{version}/")["state"] == "ready")
 
     def _is_resolved(self, address: str) -> bool:
         return bool(self._get(address)["state"] != "resolving")

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
-import struct
-import wave
-import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +14,7 @@ from tests.hub import Hub, eventually
 from tests.pages.logs.training_log import Logged, begin
 from tests.runs import submit, told, wait_for
 from tests.tracking.events.files import NAME, event, event_file, histogram_of
+from tests.tracking.media.media_files import png, sound
 from tracking.artifacts.previews.tables import MAX_ROWS
 
 pytestmark = pytest.mark.browser
@@ -32,27 +29,6 @@ def tab(page: Any) -> Iterator[Any]:
     page.on("pageerror", lambda error: errors.append(str(error)))
     yield page
     assert errors == []
-
-
-def png(width: int) -> bytes:
-    """A grey image of this width, one pixel high."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    head = struct.pack(">IIBBBBB", width, 1, 8, 0, 0, 0, 0)
-    line = zlib.compress(b"\0" + b"\x80" * width)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", line) + chunk(b"IEND", b"")
-
-
-def sound() -> bytes:
-    out = io.BytesIO()
-    with wave.open(out, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(8000)
-        file.writeframes(bytes(16000))
-    return out.getvalue()
 
 
 def log_image(run: Logged, step: int, width: int) -> None:

@@ -1,0 +1,1 @@
+"""The pages of datasets, which name the runs that learned from them."""

@@ -1,0 +1,1 @@
+"""From which data runs learned."""

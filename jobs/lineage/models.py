@@ -1,0 +1,20 @@
+"""Which versions of datasets runs read."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from datastores.models import DatasetVersion
+
+
+class DatasetUse(models.Model):
+    """A run reads this version. The spec of the run says under which name."""
+
+    run = models.ForeignKey("jobs.Run", models.CASCADE, related_name="dataset_uses")
+    version = models.ForeignKey(DatasetVersion, models.CASCADE, related_name="uses")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "version"], name="dataset_use_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run} reads {self.version}"

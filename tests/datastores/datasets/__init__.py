@@ -1,0 +1,1 @@
+"""Datasets: their lists of files, and what runs get of them."""

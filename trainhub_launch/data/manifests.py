@@ -1,0 +1,66 @@
+"""The list of the files of a dataset's version, as the hub keeps it and nodes read it.
+
+A gzip file of several members, each with up to BLOCK_FILES lines, so that a page of the list can be read
+without what stands before it. A line is a JSON array: see ListedFile. The order is that of
+`order_key`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+BLOCK_FILES = 1000
+# A higher one takes three times as long for a tenth less.
+COMPRESSION = 6
+
+
+class ListedFile(NamedTuple):
+    """`path`: below the dataset; `size` in bytes; `etag`: what the store says about this version of the
+    file, "" if nothing; `modified_at` in seconds since 1970."""
+
+    path: str
+    size: int
+    etag: str
+    modified_at: float
+
+
+def order_key(path: str) -> str:
+    """Puts the files of a folder one behind the other: "/" comes before every other character."""
+    return path.replace("/", "\0")
+
+
+class ManifestWriter:
+    """Writes files, which come in their order. `starts`: where each member begins; `files` and `bytes`:
+    how many files there are, and how large they are together."""
+
+    def __init__(self, output: BinaryIO) -> None:
+        self.starts: list[int] = []
+        self.files = 0
+        self.bytes = 0
+        self._output = output
+        self._lines: list[str] = []
+
+    def write(self, file: ListedFile) -> None:
+        self._lines.append(json.dumps(file, separators=(",", ":")))
+        self.files += 1
+        self.bytes += file.size
+        if len(self._lines) == BLOCK_FILES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the last member. Call it once at the end."""
+        if self._lines:
+            self.starts.append(self._output.tell())
+            text = "\n".join(self._lines) + "\n"
+            # Without a time: the same files make the same bytes.
+            self._output.write(gzip.compress(text.encode(), COMPRESSION, mtime=0))
+            self._lines = []
+
+
+def read_manifest(stream: BinaryIO) -> Iterator[ListedFile]:
+    """Yields the files from the member on at which the stream stands."""
+    with gzip.open(stream, "rt") as lines:
+        for line in lines:
+            yield ListedFile(*json.loads(line))
