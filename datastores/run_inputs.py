@@ -69,11 +69,9 @@ def with_choices(spec: RunSpec, workspace: Workspace) -> RunSpec:
     return replace(spec, inputs=inputs)
 
 
-def dataset_versions(spec: RunSpec, workspace: Workspace) -> list[DatasetVersion]:
-    """Returns the versions that the inputs name, each once. Raises SpecError for one that is not there."""
-    named = [(name, item) for name, item in spec.inputs.items() if item.dataset]
-    versions = {version.pk: version for version in (_version(*pair, workspace) for pair in named)}
-    return list(versions.values())
+def dataset_versions(spec: RunSpec, workspace: Workspace) -> dict[str, DatasetVersion]:
+    """Returns the versions that inputs name, by the input. Raises SpecError for one that is not there."""
+    return {name: _version(name, item, workspace) for name, item in spec.inputs.items() if item.dataset}
 
 
 def dataset_choices(workspace: Workspace) -> list[tuple[str, int | None]]:

@@ -4,7 +4,7 @@ from django.urls import path
 
 from jobs.views.search_hits import SOURCES
 from registry.key_settings import SECTION
-from registry.views import creation, models, search_hits, versions
+from registry.views import creation, dataset_models, models, search_hits, versions
 from workspaces.settings_sections import SECTIONS
 
 # Here and not in AppConfig.ready, because only processes that serve pages load this module.
@@ -22,6 +22,7 @@ urlpatterns = [
     path(_VERSION, versions.version, name="model-version"),
     path(f"{_VERSION}change/", versions.change, name="model-version-change"),
     path(f"{_VERSION}delete/", versions.delete, name="model-version-delete"),
+    path("data/sets/<str:name>/<int:number>/models/", dataset_models.dataset_models, name="dataset-models"),
     path("register/", creation.register, name="register"),
     path("upload/", creation.upload, name="model-upload"),
 ]

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.apps import AppConfig
 
 from clusters.alerts import silence_sources
+from jobs.lineage import recorders
 from jobs.retention.purge_registry import RUN_TABLES, RunTable
 from workspaces.stored_files import blob_gc
 
@@ -11,6 +12,7 @@ class TrackingConfig(AppConfig):
     name = "tracking"
 
     def ready(self) -> None:
+        recorders.MODULES.append("tracking.dataset_inputs")
         silence_sources.OTHER_SIGNS.append("tracking.metrics.last_points.seconds_since")
         # Files of logged models count as references, so that the garbage collection of blobs spares them.
         blob_gc.add(

@@ -57,7 +57,7 @@ class DatasetSerializer(serializers.Serializer[Dataset]):
     versions = DatasetVersionSerializer(many=True, help_text="The newest first.")
 
 
-class NewDatasetSerializer(serializers.Serializer[Any]):
+class NewDatasetSerializer(serializers.Serializer[Dataset]):
     name = serializers.CharField(max_length=100)
     datastore = serializers.CharField(max_length=100)
     path = serializers.CharField(required=False, default="", allow_blank=True, max_length=MAX_LENGTH)
@@ -66,11 +66,11 @@ class NewDatasetSerializer(serializers.Serializer[Any]):
     )
 
 
-class DatasetChangeSerializer(serializers.Serializer[Any]):
+class DatasetChangeSerializer(serializers.Serializer[Dataset]):
     description = serializers.CharField(allow_blank=True, max_length=MAX_DESCRIPTION)
 
 
-class ListedFileSerializer(serializers.Serializer[Any]):
+class ListedFileSerializer(serializers.Serializer[ListedFile]):
     path = serializers.CharField()
     size = serializers.IntegerField(help_text="In bytes.")
     etag = serializers.CharField(
@@ -78,7 +78,7 @@ class ListedFileSerializer(serializers.Serializer[Any]):
     )
     modified_at = serializers.DateTimeField()
 
-    def to_representation(self, instance: ListedFile) -> dict[str, Any]:
+    def to_representation(self, instance: ListedFile) -> dict[str, object]:
         return {**instance._asdict(), "modified_at": datetime.fromtimestamp(instance.modified_at, UTC)}
 
 
@@ -88,12 +88,12 @@ class FilePageSerializer(serializers.Serializer[Any]):
     files = ListedFileSerializer(many=True)
 
 
-class ChangedFilesSerializer(serializers.Serializer[Any]):
+class ChangedFilesSerializer(serializers.Serializer[file_list.Changed]):
     files = serializers.IntegerField()
     first = ListedFileSerializer(many=True, help_text=f"The first {file_list.MAX_NAMED} of them.")
 
 
-class DifferencesSerializer(serializers.Serializer[Any]):
+class DifferencesSerializer(serializers.Serializer[file_list.Differences]):
     since = serializers.IntegerField(help_text="The earlier version.")
     added = ChangedFilesSerializer()
     removed = ChangedFilesSerializer()

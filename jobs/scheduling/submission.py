@@ -8,12 +8,13 @@ from pathlib import PurePosixPath
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from datastores.run_inputs import dataset_versions, with_choices
+from datastores.run_inputs import with_choices
 from environments.catalog import with_version
 from jobs import lifecycle, tags
 from jobs.checkpoints import restoring
 from jobs.errors import Conflict
-from jobs.models import DatasetUse, Experiment, Run, RunEvent, Snapshot
+from jobs.lineage import dataset_uses
+from jobs.models import Experiment, Run, RunEvent, Snapshot
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.run_preview import Preview, preview
@@ -235,8 +236,7 @@ def _create(
         at=run.created_at,
     )
     audit.record(principal.user, "run.submit", str(run), workspace, name=named.display_name[:100])
-    versions = dataset_versions(spec, workspace)
-    DatasetUse.objects.bulk_create(DatasetUse(run=run, version=version) for version in versions)
+    dataset_uses.record_uses(run, spec)
     tags.set_tags(run, {**git_sources.mlflow_tags(named.source, workspace), **named.tags})
     lifecycle.publish_change(run, RunState.QUEUED, Reason.NONE)
     launch_run_soon(run.pk)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.test import Client
 from datastores.models import Dataset
 from jobs.models import DatasetUse
 from jobs.scheduling.submission import clone_spec
+from registry import registration
 from tests.datastores.datasets.builders import dataset, ready
 from tests.datastores.test_datastores import able
 from tests.jobs.builders import launched
@@ -22,6 +24,8 @@ from tests.people import (
     make_workspace,
     principal_of,
 )
+from tests.registry.builders import add_output
+from tracking.dataset_inputs import CONTEXT
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import DATASETS, DOWNLOADS
 from workspaces.access import Principal
@@ -205,6 +209,27 @@ class TestPages:
             assert text in version
         assert "birds, version 2" in self.page(client, f"/runs/{run.number}/overview/")
         assert f'href="/runs/{run.number}/"' not in self.page(client, "/data/sets/birds/1/")
+
+    def test_lead_from_files_to_models_and_back(self, who: Principal, birds: Dataset) -> None:
+        run = launched(who, inputs={"train": {"dataset": "birds"}})
+        client = client_of(who.user)
+        assert "No model of these runs" in self.page(client, "/data/sets/birds/2/models/")
+        run.refresh_from_db()
+        add_output(run, "model.pt", attempt=run.attempt)
+        version = registration.register(who.workspace, "classifier", run, "model.pt", who.user)
+        assert 'href="/models/classifier/versions/1/"' in self.page(client, "/data/sets/birds/2/models/")
+        assert "classifier" not in self.page(client, "/data/sets/birds/1/models/")
+        assert 'href="/data/sets/birds/2/"' in self.page(client, "/models/classifier/versions/1/")
+        (data,) = json.loads(version.certificate)["origin"]["run"]["inputs"]
+        manifest = birds.versions.get(number=2).manifest
+        assert (data["name"], data["digest"], data["tags"]) == ("birds", manifest.sha256, {CONTEXT: "train"})
+
+    def test_of_runs_can_be_searched_by_dataset(self, who: Principal, birds: Dataset) -> None:
+        run = launched(who, inputs=BIRDS)
+        launched(who)
+        page = self.page(client_of(who.user), "/runs/?filter=dataset.name+%3D+'birds'")
+        assert f'href="/runs/{run.number}/"' in page
+        assert f'href="/runs/{run.number + 1}/"' not in page
 
     def test_go_through_many_files(self, who: Principal) -> None:
         ready(dataset(who.workspace), *(f"{number:04d}.bin" for number in range(250)))

@@ -125,6 +125,7 @@ NOT_PAGES = frozenset(
         "cluster-queue",
         "compare-candidates",
         "compare-difference",
+        "dataset-models",
         "documentation-image",
         "environment-download",
         "environment-files",
