@@ -6,6 +6,8 @@ import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from django.db.models import F, OuterRef, Subquery
+
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from trainhub_launch.data.downloads import DataDownload
@@ -15,7 +17,7 @@ from workspaces.models import Workspace
 
 # So many names an error lists.
 MAX_NAMED = 20
-# So many versions of each dataset a page offers.
+# So many of the newest numbers of each dataset a page offers.
 MAX_OFFERED = 5
 
 
@@ -78,10 +80,12 @@ def dataset_choices(workspace: Workspace) -> list[tuple[str, int | None]]:
     """Returns (name, number) of the newest versions that runs can read, of each dataset; before them
     without a number, which is always the newest one."""
     ready = DatasetVersion.objects.filter(dataset__workspace=workspace, state=ListingState.READY)
+    newest = ready.filter(dataset=OuterRef("dataset")).order_by("-number").values("number")[:1]
+    ready = ready.annotate(newest=Subquery(newest)).filter(number__gt=F("newest") - MAX_OFFERED)
     numbers: dict[str, list[int]] = {}
     for name, number in ready.order_by("dataset__name", "-number").values_list("dataset__name", "number"):
         numbers.setdefault(name, []).append(number)
-    return [(name, number) for name, listed in numbers.items() for number in (None, *listed[:MAX_OFFERED])]
+    return [(name, number) for name, listed in numbers.items() for number in (None, *listed)]
 
 
 def datastore_names(workspace: Workspace) -> list[str]:

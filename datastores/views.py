@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from datastores import changes
+from datastores.datasets.newest import newest_versions
 from datastores.forms import FORMS
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import KIND_WORDS, DatastoreKind
@@ -33,13 +34,8 @@ def datastores(request: WorkspaceRequest) -> HttpResponse:
 
 def _datasets(workspace: Workspace) -> list[tuple[Dataset, DatasetVersion | None]]:
     """Returns each dataset with its newest version that runs can read, else with its newest one."""
+    newest = newest_versions(workspace)
     datasets = Dataset.objects.filter(workspace=workspace).select_related("datastore")
-    versions = DatasetVersion.objects.filter(dataset__workspace=workspace).order_by("number")
-    newest: dict[int, DatasetVersion] = {}
-    for version in versions.defer("differences"):
-        before = newest.get(version.dataset_id)
-        if before is None or version.is_ready or not before.is_ready:
-            newest[version.dataset_id] = version
     return [(dataset, newest.get(dataset.pk)) for dataset in datasets]
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from django.http import Http404
 from django.shortcuts import get_object_or_404
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,6 +15,7 @@ from rest_framework.views import APIView
 
 from datastores.changes import MAX_DESCRIPTION
 from datastores.datasets import changes, file_list
+from datastores.datasets.newest import newest_versions
 from datastores.folder_path import MAX_LENGTH
 from datastores.models import Dataset, DatasetVersion
 from datastores.states import ListingState
@@ -47,13 +48,24 @@ class DatasetVersionSerializer(serializers.Serializer[DatasetVersion]):
         return version.manifest.sha256 if version.is_ready else None
 
 
-class DatasetSerializer(serializers.Serializer[Dataset]):
+class ListedDatasetSerializer(serializers.Serializer[Dataset]):
     name = serializers.CharField()
     datastore = serializers.CharField(source="datastore.name")
     path = serializers.CharField(help_text="Below the datastore; empty for all of it.")
     description = serializers.CharField()
     created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
+    newest = serializers.SerializerMethodField(
+        help_text="The newest version that is ready; without one, the newest version."
+    )
+
+    @extend_schema_field(DatasetVersionSerializer(allow_null=True))
+    def get_newest(self, dataset: Dataset) -> object:
+        version = self.context["newest"].get(dataset.pk)
+        return DatasetVersionSerializer(version).data if version is not None else None
+
+
+class DatasetSerializer(ListedDatasetSerializer):
     versions = DatasetVersionSerializer(many=True, help_text="The newest first.")
 
 
@@ -108,12 +120,17 @@ class _DatasetView(APIView):
 
     def datasets(self, request: Request) -> Any:
         rows = Dataset.objects.filter(workspace=self.principal(request).workspace)
-        related = ("versions__dataset", "versions__manifest", "versions__created_by")
-        return rows.select_related("datastore", "created_by").prefetch_related(*related)
+        return rows.select_related("datastore", "created_by")
 
     def dataset(self, request: Request, name: str) -> Dataset:
-        dataset: Dataset = get_object_or_404(self.datasets(request), name=name)
+        related = ("versions__dataset", "versions__manifest", "versions__created_by")
+        rows = self.datasets(request).prefetch_related(*related)
+        dataset: Dataset = get_object_or_404(rows, name=name)
         return dataset
+
+    def newest(self, request: Request) -> dict[str, object]:
+        """Returns what the serializers of datasets need besides."""
+        return {"newest": newest_versions(self.principal(request).workspace)}
 
     def version(self, request: Request, name: str, number: int) -> DatasetVersion:
         versions = DatasetVersion.objects.filter(
@@ -128,10 +145,11 @@ class _DatasetView(APIView):
 
 
 class DatasetList(_DatasetView):
-    @extend_schema(operation_id="datasets_list", responses=DatasetSerializer(many=True))
+    @extend_schema(operation_id="datasets_list", responses=ListedDatasetSerializer(many=True))
     def get(self, request: Request) -> Response:
-        """The datasets of the workspace, with all their versions."""
-        return Response(DatasetSerializer(self.datasets(request), many=True).data)
+        """The datasets of the workspace, each with its newest version."""
+        rows = self.datasets(request)
+        return Response(ListedDatasetSerializer(rows, many=True, context=self.newest(request)).data)
 
     @extend_schema(request=NewDatasetSerializer, responses={201: DatasetVersionSerializer})
     def post(self, request: Request) -> Response:
@@ -147,7 +165,8 @@ class DatasetDetail(_DatasetView):
     @extend_schema(responses=DatasetSerializer)
     def get(self, request: Request, name: str) -> Response:
         """One dataset, with all its versions."""
-        return Response(DatasetSerializer(self.dataset(request, name)).data)
+        dataset = self.dataset(request, name)
+        return Response(DatasetSerializer(dataset, context=self.newest(request)).data)
 
     @extend_schema(request=DatasetChangeSerializer, responses=DatasetSerializer)
     def patch(self, request: Request, name: str) -> Response:
@@ -156,7 +175,7 @@ class DatasetDetail(_DatasetView):
         body = DatasetChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         changes.describe(self.principal(request), dataset, body.validated_data["description"])
-        return Response(DatasetSerializer(dataset).data)
+        return Response(DatasetSerializer(dataset, context=self.newest(request)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:

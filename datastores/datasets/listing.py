@@ -181,27 +181,28 @@ class _Process:
             # In memory: it has the secret.
             os.write(request, json.dumps(self._request).encode())
             os.lseek(request, 0, os.SEEK_SET)
-            process = subprocess.Popen(
+            with subprocess.Popen(
                 [sys.executable, "-m", "datastores.datasets.listing_process"],
                 cwd=settings.BASE_DIR,
                 env={"PATH": "/usr/bin:/bin"},
                 stdin=request,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-            )
-            try:
-                self._follow(process)
-            finally:
-                process.kill()
-                process.communicate()
+            ) as process:
+                reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+                reader.start()
+                try:
+                    self._follow(reader)
+                finally:
+                    process.kill()
+                    reader.join()
             return self._done(os.pread(errors, MAX_ERROR_BYTES, 0).decode(errors="replace"))
         finally:
             os.close(request)
             os.close(errors)
 
-    def _follow(self, process: subprocess.Popen[bytes]) -> None:
-        reader = threading.Thread(target=self._read, args=(process,), daemon=True)
-        reader.start()
+    def _follow(self, reader: threading.Thread) -> None:
+        """Returns once the process says nothing more."""
         deadline = time.monotonic() + MAX_S
         while reader.is_alive():
             reader.join(SEEN_S)

@@ -52,6 +52,8 @@ class OutgoingProxy:
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
 
     def __enter__(self) -> Self:
+        starting = asyncio.start_server(self._handle, sock=self._socket, limit=MAX_HEAD_BYTES)
+        self._server = self._loop.run_until_complete(starting)
         self._thread.start()
         return self
 
@@ -63,12 +65,10 @@ class OutgoingProxy:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        starting = asyncio.start_server(self._handle, sock=self._socket, limit=MAX_HEAD_BYTES)
-        server = self._loop.run_until_complete(starting)
         try:
             self._loop.run_forever()
         finally:
-            server.close()
+            self._server.close()
             tasks = asyncio.all_tasks(self._loop)
             for task in tasks:
                 task.cancel()

@@ -24,7 +24,7 @@ from jobs.task_messages import launch_run_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.scheduler.quotas import waiting_refusal
-from trainhub_launch.spec import ExampleSource, GitSource, RunSpec, SnapshotSource
+from trainhub_launch.spec import DataInput, ExampleSource, GitSource, RunSpec, SnapshotSource
 from trainhub_launch.spec_reader import read_spec
 from workspaces import audit
 from workspaces.access import Principal, archived, lacking
@@ -173,8 +173,8 @@ def _existing_run(workspace: Workspace, key: str | None, spec: RunSpec, principa
 
 
 def _differs(stored: RunSpec, repeated: RunSpec) -> bool:
-    # The stored spec may have a generated name, and a cluster and a version of its environment that the hub
-    # chose, the repeated one none of them.
+    # The stored spec may have a generated name, and a cluster, versions and modes that the hub chose, the
+    # repeated one none of them.
     environment = repeated.environment
     if not environment.version and environment.name == stored.environment.name:
         environment = stored.environment
@@ -184,9 +184,17 @@ def _differs(stored: RunSpec, repeated: RunSpec) -> bool:
     source = repeated.source
     if isinstance(source, GitSource) and not source.is_fetched and isinstance(stored.source, GitSource):
         source = replace(source, commit=stored.source.commit, id=stored.source.id)
+    inputs = {name: _as_chosen(item, stored.inputs.get(name)) for name, item in repeated.inputs.items()}
     return replace(stored, display_name="") != replace(
-        repeated, display_name="", resources=resources, environment=environment, source=source
+        repeated, display_name="", resources=resources, environment=environment, source=source, inputs=inputs
     )
+
+
+def _as_chosen(repeated: DataInput, stored: DataInput | None) -> DataInput:
+    """Returns the input with what the hub chose for the stored one, where it says nothing itself."""
+    if stored is None or repeated.dataset != stored.dataset:
+        return repeated
+    return replace(repeated, mode=repeated.mode or stored.mode, version=repeated.version or stored.version)
 
 
 def _check_not_deleted(experiment: Experiment, spec: RunSpec) -> None:

@@ -10,11 +10,11 @@ from django.test import Client
 
 from datastores.models import Dataset
 from jobs.models import DatasetUse
-from jobs.scheduling.submission import clone_spec
+from jobs.scheduling.submission import clone_spec, submit
 from registry import registration
 from tests.datastores.datasets.builders import dataset, ready
 from tests.datastores.test_datastores import able
-from tests.jobs.builders import launched
+from tests.jobs.builders import launched, spec
 from tests.people import (
     api_client,
     client_of,
@@ -63,6 +63,17 @@ class TestSubmitted:
     def test_get_the_version_that_they_name(self, who: Principal, birds: Dataset) -> None:
         run = launched(who, inputs={"birds": {"dataset": "birds", "version": 1}})
         assert DatasetUse.objects.get(run=run).version.number == 1
+
+    def test_again_with_the_same_key_are_the_same_run(self, who: Principal, birds: Dataset) -> None:
+        able("alpha", DOWNLOADS, DATASETS)
+        asked = spec(who, inputs=BIRDS)
+        first = submit(asked, who, idempotency_key="once")
+        ready(birds, "later.bin")
+        assert submit(asked, who, idempotency_key="once") == first
+        with pytest.raises(SpecError, match="with another spec"):
+            submit(
+                spec(who, inputs={"birds": {"dataset": "birds", "version": 3}}), who, idempotency_key="once"
+            )
 
     def test_note_one_that_two_inputs_name_once(self, who: Principal, birds: Dataset) -> None:
         run = launched(
@@ -128,6 +139,9 @@ class TestApi:
         shown = api.get("/api/v1/datasets/birds/").json()
         assert (shown["datastore"], shown["path"]) == ("bucket", "2024")
         assert [version["version"] for version in shown["versions"]] == [2, 1]
+        birds.versions.create(number=3)
+        (listed,) = api.get("/api/v1/datasets/").json()
+        assert (listed["name"], listed["newest"]["version"], "versions" in listed) == ("birds", 2, False)
         second = api.get("/api/v1/datasets/birds/versions/2/").json()
         assert (second["state"], second["files"], second["bytes"]) == ("ready", 2, 20)
         page = api.get("/api/v1/datasets/birds/versions/2/files/?start=1&count=5").json()
