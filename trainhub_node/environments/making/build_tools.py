@@ -39,13 +39,14 @@ def check_programs(package: Mapping[str, Any]) -> None:
 
 def build_variables(package: Mapping[str, Any], environment: str, work: str) -> dict[str, str]:
     """Returns the variables of the build of one package."""
-    path = f"{environment}/bin:{_path()}"
+    path, toolkit = f"{environment}/bin:{_path()}", cuda_toolkit()
     flags = f"-j{_jobs()}"
     result = {"PATH": path, "MAKEFLAGS": flags, "CMAKE_BUILD_PARALLEL_LEVEL": flags[2:], **uv_variables(work)}
     if package["compiler_flags"]:
         result["CXX"] = compiler_path(work, package)
-    if toolkit := cuda_toolkit():
-        result["CUDA_HOME"] = toolkit
+    if toolkit:
+        # PyTorch reads the variable; CMake takes the folder above that of `nvcc`, too.
+        result |= {"CUDA_HOME": toolkit, "PATH": f"{environment}/bin:{toolkit}/bin:{_path()}"}
     return result | dict(package["variables"])
 
 
