@@ -39,14 +39,19 @@ def check_programs(package: Mapping[str, Any]) -> None:
 
 def build_variables(package: Mapping[str, Any], environment: str, work: str) -> dict[str, str]:
     """Returns the variables of the build of one package."""
-    path, toolkit = f"{environment}/bin:{_path()}", cuda_toolkit()
-    flags = f"-j{_jobs()}"
-    result = {"PATH": path, "MAKEFLAGS": flags, "CMAKE_BUILD_PARALLEL_LEVEL": flags[2:], **uv_variables(work)}
+    toolkit, flags = cuda_toolkit(), f"-j{_jobs()}"
+    # CMake takes the folder above that of the first nvcc for the toolkit; PyTorch reads the variable.
+    programs = f"{environment}/bin:{toolkit}/bin" if toolkit else f"{environment}/bin"
+    result = {
+        "PATH": f"{programs}:{_path()}",
+        "MAKEFLAGS": flags,
+        "CMAKE_BUILD_PARALLEL_LEVEL": flags[2:],
+        **uv_variables(work),
+    }
     if package["compiler_flags"]:
         result["CXX"] = compiler_path(work, package)
     if toolkit:
-        # PyTorch reads the variable; CMake takes the folder above that of `nvcc`, too.
-        result |= {"CUDA_HOME": toolkit, "PATH": f"{environment}/bin:{toolkit}/bin:{_path()}"}
+        result["CUDA_HOME"] = toolkit
     return result | dict(package["variables"])
 
 
