@@ -29,7 +29,7 @@ def create(
 ) -> Datastore:
     """Makes a datastore. `fields`: those of its kind (see datastores.places). Raises SpecError, and
     PermissionDenied."""
-    _require_contributor(principal)
+    require_contributor(principal)
     if not NAME.match(name):
         raise SpecError(
             "name",
@@ -38,7 +38,7 @@ def create(
         )
     if kind not in list(DatastoreKind):
         raise SpecError("kind", f"{kind!r:.50} is no kind of datastore; use {', '.join(DatastoreKind)}")
-    place, description = check_place(kind, fields), _check_description(description)
+    place, description = check_place(kind, fields), check_description(description)
     _check_secret(principal, place)
     with transaction.atomic():
         # The lock makes two requests with the same name come one after the other.
@@ -70,8 +70,8 @@ def change(
 ) -> None:
     """Changes the fields that are given. Attempts that have begun keep what they were. Raises SpecError, and
     PermissionDenied."""
-    _require_contributor(principal)
-    checked = None if description is None else _check_description(description)
+    require_contributor(principal)
+    checked = None if description is None else check_description(description)
     if not fields and checked is None:
         return
     with transaction.atomic():
@@ -105,7 +105,7 @@ def current_fields(datastore: Datastore) -> dict[str, str]:
 def delete(principal: Principal, datastore: Datastore) -> None:
     """Deletes the datastore; the data stays where it is. Raises SpecError while runs use it, and
     PermissionDenied."""
-    _require_contributor(principal)
+    require_contributor(principal)
     with transaction.atomic():
         Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
         if dataset := datastore.datasets.first():
@@ -138,12 +138,12 @@ def _check_secret(principal: Principal, place: Place) -> None:
         )
 
 
-def _require_contributor(principal: Principal) -> None:
+def require_contributor(principal: Principal) -> None:
     if not principal.may(Role.CONTRIBUTOR):
         raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
 
 
-def _check_description(text: str) -> str:
+def check_description(text: str) -> str:
     text = text.strip()
     if len(text) > MAX_DESCRIPTION or "\0" in text:
         raise SpecError("description", f"must have at most {MAX_DESCRIPTION} characters and no NUL")

@@ -86,7 +86,8 @@ class DatasetVersion(models.Model):
     large they are together; while they are listed, those up to now. `is_file`: the dataset is one file,
     and no folder. `failure`: a sentence why there is no list. `begun_at`: since when a worker lists them,
     `seen_at`: when it said so last; `attempts`: how often one began. `differences`: from the ready
-    version before it, as datastores.datasets.file_list.to_json writes them; empty if there is none."""
+    version before it, as datastores.datasets.file_list.Differences.to_json writes them; empty if there is
+    none."""
 
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Max
 
 from clusters.task_messages import send_task_soon
 from datastores import uses
-from datastores.changes import MAX_DESCRIPTION, NAME
+from datastores.changes import NAME, check_description, require_contributor
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.places import check_path
 from datastores.states import DatastoreKind, ListingState
 from trainhub_launch.data.stores import SignIn
 from trainhub_launch.errors import SpecError
 from workspaces import audit
-from workspaces.access import Principal, lacking
+from workspaces.access import Principal
 from workspaces.models import Workspace
-from workspaces.states import Role
 from workspaces.task_names import TaskName
 
 MAX_DATASETS = 1000
@@ -29,14 +27,14 @@ def create(
 ) -> DatasetVersion:
     """Makes a dataset and has its files listed. Returns its first version. Raises SpecError, and
     PermissionDenied."""
-    _require_contributor(principal)
+    require_contributor(principal)
     if not NAME.match(name):
         raise SpecError(
             "name",
             "must have 1 to 100 letters, digits, '.', '_' and '-', and begin with a letter or digit, such as "
             "birds",
         )
-    path, description = check_path(path), _check_description(description)
+    path, description = check_path(path), check_description(description)
     with transaction.atomic():
         # The lock makes two requests with the same name come one after the other.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
@@ -66,7 +64,7 @@ def create(
 def refresh(principal: Principal, dataset: Dataset) -> DatasetVersion:
     """Has the files listed anew, as the next version; the one that is being listed already if there is
     one. Raises SpecError, and PermissionDenied."""
-    _require_contributor(principal)
+    require_contributor(principal)
     with transaction.atomic():
         Dataset.objects.select_for_update().get(pk=dataset.pk)
         waiting = dataset.versions.filter(state=ListingState.LISTING).first()
@@ -78,8 +76,8 @@ def refresh(principal: Principal, dataset: Dataset) -> DatasetVersion:
 
 def describe(principal: Principal, dataset: Dataset, description: str) -> None:
     """Raises SpecError, and PermissionDenied."""
-    _require_contributor(principal)
-    dataset.description = _check_description(description)
+    require_contributor(principal)
+    dataset.description = check_description(description)
     dataset.save(update_fields=["description"])
     audit.record(principal.user, "dataset.describe", dataset.name, principal.workspace)
 
@@ -87,7 +85,7 @@ def describe(principal: Principal, dataset: Dataset, description: str) -> None:
 def delete(principal: Principal, dataset: Dataset) -> None:
     """Deletes the dataset with its lists; the files stay where they are. Raises SpecError while runs name
     it, and PermissionDenied."""
-    _require_contributor(principal)
+    require_contributor(principal)
     with transaction.atomic():
         Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
         if use := uses.first_dataset_use(dataset):
@@ -140,15 +138,3 @@ def listing_refusal(datastore: Datastore) -> str:
             "read with a secret"
         )
     return ""
-
-
-def _require_contributor(principal: Principal) -> None:
-    if not principal.may(Role.CONTRIBUTOR):
-        raise PermissionDenied(lacking(principal, Role.CONTRIBUTOR))
-
-
-def _check_description(text: str) -> str:
-    text = text.strip()
-    if len(text) > MAX_DESCRIPTION or "\0" in text:
-        raise SpecError("description", f"must have at most {MAX_DESCRIPTION} characters and no NUL")
-    return text
