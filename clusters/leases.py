@@ -74,6 +74,7 @@ def acquire(
             limit_s=demand.limit_s,
             memory_bytes=demand.memory_bytes,
             cpus=demand.cpus,
+            data=sorted(map(list, demand.data)),
         )
         _take(chosen, lease)
     return chosen
@@ -169,6 +170,7 @@ def _take(placement: Placement, common: Lease) -> None:
             slots=part.slots,
             memory_bytes=common.memory_bytes,
             cpus=common.cpus,
+            data=common.data,
         )
         for part in placement.nodes
     )
@@ -185,6 +187,7 @@ def still_offer(expected: tuple[FreeNode, ...], nodes: tuple[FreeNode, ...]) -> 
         and before.slots <= now[before.name].slots
         and before.memory <= now[before.name].memory
         and before.cpus <= now[before.name].cpus
+        and before.data.in_use >= now[before.name].data.in_use
         for before in expected
     )
 

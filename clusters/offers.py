@@ -20,6 +20,7 @@ from clusters.visibility import may_use
 from clusters.windows import node_windows
 from trainhub_launch.machine import CGROUP, DISK, GPU_LOST, SECRETS
 from trainhub_launch.scheduler.capacity import FreeNode, Hold
+from trainhub_launch.scheduler.data_room import DataRoom
 from workspaces.models import Workspace
 
 # Holder (a run's id) and attempt.
@@ -179,6 +180,11 @@ def _offer(
         keeps_secrets=SECRETS in node.capabilities.split(),
         limits_disk=DISK in node.capabilities.split(),
         capabilities=frozenset(node.capabilities.split()),
+        data=DataRoom(
+            node.data_cache_bytes or None,
+            frozenset(node.data_lists),
+            frozenset((key, size) for lease in leases for key, size in lease.data),
+        ),
         **availability,
     )
 

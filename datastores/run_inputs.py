@@ -23,11 +23,13 @@ MAX_OFFERED = 5
 
 @dataclass(frozen=True)
 class InputPlaces:
-    """The inputs of a spec by name: `paths` of those that lie on the nodes, and `downloads` of the others.
-    `problems`: what is wrong with the rest."""
+    """The inputs of a spec by name: `paths` of those that lie on the nodes, and `downloads` of the others;
+    `sizes` of those downloads that have a list of files, in bytes. `problems`: what is wrong with the
+    rest."""
 
     paths: dict[str, str] = field(default_factory=dict)
     downloads: dict[str, DataDownload] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
     problems: list[SpecError] = field(default_factory=list)
 
 
@@ -74,6 +76,19 @@ def with_choices(spec: RunSpec, workspace: Workspace) -> RunSpec:
 def dataset_versions(spec: RunSpec, workspace: Workspace) -> dict[str, DatasetVersion]:
     """Returns the versions that inputs name, by the input. Raises SpecError for one that is not there."""
     return {name: _version(name, item, workspace) for name, item in spec.inputs.items() if item.dataset}
+
+
+def version_download(version: DatasetVersion) -> DataDownload:
+    """Returns how nodes download a ready version."""
+    datastore = version.dataset.datastore
+    return DataDownload(
+        datastore.store,
+        version.full_path,
+        datastore.secret,
+        _scope(datastore),
+        version.manifest.sha256,
+        version.is_file,
+    )
 
 
 def dataset_choices(workspace: Workspace) -> list[tuple[str, int | None]]:
@@ -151,15 +166,8 @@ def _add_version(places: InputPlaces, name: str, data_input: DataInput, version:
         raise SpecError(
             f"inputs.{name}.mode", f"a dataset reaches the script by mode {DOWNLOAD!r}; leave mode out"
         )
-    datastore = version.dataset.datastore
-    places.downloads[name] = DataDownload(
-        datastore.store,
-        version.full_path,
-        datastore.secret,
-        _scope(datastore),
-        version.manifest.sha256,
-        version.is_file,
-    )
+    places.downloads[name] = version_download(version)
+    places.sizes[name] = version.bytes
 
 
 def _scope(datastore: Datastore) -> str:

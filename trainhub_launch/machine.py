@@ -15,7 +15,7 @@ from trainhub_launch.wire import numbers_of, read
 GPU_OK, GPU_LOST = "ok", "lost"
 GPU_STATES = (GPU_OK, GPU_LOST)
 # Per node. A report with more of them is refused.
-MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
+MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES, MAX_DATA_LISTS = 1024, 1024, 64, 1024
 # Each attempt has an account of its own; a run has namespaces of its own; its memory, processes and CPU time
 # can be limited; the agent keeps secrets in memory only; it ends runs that use too much of the disk;
 # connections to ports of other runs and to metadata of the cloud are refused; it installs locked environments
@@ -103,7 +103,9 @@ class Heartbeat:
     `numbers`: the machine's latest values (`trainhub_launch.metrics.HOST_KEYS`). `nvml`: a sentence that
     explains why GPUs cannot be read; "" if they can, or if there is no driver. `capabilities`: names of
     `CAPABILITIES`; others are of later versions. `separation`: what keeps runs of this node apart and what
-    does not, in sentences. `containers`: the container engine with its version, or why there is none."""
+    does not, in sentences. `containers`: the container engine with its version, or why there is none.
+    `data_cache_bytes`: the size of its cache of data, 0 = unknown; `data_lists`: the keys of lists of files
+    that it has there (see trainhub_launch.data.downloads.DataDownload.list_key), the latest first."""
 
     agent_version: str
     hostname: str
@@ -129,6 +131,8 @@ class Heartbeat:
     capabilities: tuple[str, ...] = ()
     separation: str = ""
     containers: str = ""
+    data_cache_bytes: int = 0
+    data_lists: tuple[str, ...] = ()
 
 
 def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
@@ -147,6 +151,7 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
             "numbers": numbers_of(data["numbers"], "numbers"),
             # Agents of the previous version report none.
             "capabilities": tuple(str(item) for item in data.get("capabilities", ())[:MAX_CAPABILITIES]),
+            "data_lists": tuple(str(item) for item in data.get("data_lists", ())[:MAX_DATA_LISTS]),
         },
     )
 

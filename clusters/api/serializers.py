@@ -102,6 +102,14 @@ class NodeSerializer(serializers.Serializer[NodeCard | Sequence[NodeCard]]):
     memory_bytes = serializers.IntegerField(source="node.memory_bytes")
     memory_used_bytes = serializers.IntegerField(allow_null=True)
     cpu_pct = serializers.FloatField(allow_null=True)
+    data_cache_bytes = serializers.IntegerField(
+        source="node.data_cache_bytes", help_text="The size of the cache of downloaded data; 0 if unknown."
+    )
+    data_lists = serializers.ListField(
+        source="node.data_lists",
+        child=serializers.CharField(),
+        help_text="The keys of the lists of files that it has there, the latest first.",
+    )
     disk_free_bytes = serializers.IntegerField(allow_null=True)
     infiniband = serializers.BooleanField(source="node.infiniband")
     monitor_only = serializers.BooleanField(

@@ -15,7 +15,8 @@ class Lease(models.Model):
     only that the resources are busy. `person`: the id of the account whose use it is, 0 = unknown. `limit_s`:
     the attempt ends so many seconds after the lease began at the latest. `charged_at`: since when the use
     accounts include it. `promised_to`: the holder to whose reservation it passes when it is released. A
-    reservation is a lease of attempt 0, which counts as no use."""
+    reservation is a lease of attempt 0, which counts as no use. `data`: the lists of files that the attempt
+    downloads, as [key, bytes] (see trainhub_launch.scheduler.data_room)."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="leases")
     holder = models.CharField(max_length=32, db_index=True)
@@ -28,6 +29,7 @@ class Lease(models.Model):
     slots = models.PositiveIntegerField(default=0)
     memory_bytes = models.BigIntegerField(default=0, db_default=0)
     cpus = models.FloatField(default=0.0, db_default=0.0)
+    data = models.JSONField(default=list, db_default=[])
     created_at = models.DateTimeField(auto_now_add=True)
     released_at = models.DateTimeField(null=True, blank=True)
     person = models.BigIntegerField(default=0, db_default=0)

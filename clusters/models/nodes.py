@@ -42,7 +42,8 @@ class Cluster(models.Model):
 
 class Node(models.Model):
     """A machine with a stable name. `interpreters`: [{path, version}]; `vitals`: the last heartbeat as JSON
-    (`inventory.vitals`).
+    (`inventory.vitals`). `data_cache_bytes`: the size of its cache of data, 0 = unknown; `data_lists`: the
+    keys of the lists whose files it has there (see trainhub_launch.data.downloads).
 
     `drained_at`: takes no new runs since then; present runs continue. `monitor_only`: never takes runs.
     `removed_at`: revoked and shown in no list; its history stays, and its name may join again."""
@@ -91,6 +92,8 @@ class Node(models.Model):
         db_default="",
         help_text="Its container engine, or why there is none.",
     )
+    data_cache_bytes = models.BigIntegerField(default=0, db_default=0)
+    data_lists = models.JSONField(default=list, db_default=[])
     monitor_only = models.BooleanField(default=False)
     low_priority = models.BooleanField(default=False)
     drained_at = models.DateTimeField(null=True, blank=True)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TypedDict
 
 from clusters.models import Node
+from trainhub_launch.data.downloads import KEY_LENGTH
 from trainhub_launch.errors import WireError
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS, HOST_KEYS
@@ -22,6 +23,7 @@ MAX_BYTES = 2**62
 MAX_DEVICES = 512
 MAX_PROCESSES = 256
 MAX_PORTS = 64
+MAX_LISTS = 100
 
 
 class GpuFields(TypedDict, total=False):
@@ -96,6 +98,8 @@ def facts(beat: Heartbeat) -> dict[str, object]:
         "capabilities": _text("capabilities", " ".join(beat.capabilities), 500),
         "separation": _text("separation", beat.separation, 1000),
         "containers": _text("containers", beat.containers, 1000),
+        "data_cache_bytes": _whole("data_cache_bytes", beat.data_cache_bytes, MAX_BYTES),
+        "data_lists": [_text("data_lists", key, KEY_LENGTH) for key in beat.data_lists[:MAX_LISTS]],
         # An agent that cannot read the boot id must not look like a machine that was restarted.
         **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from datastores.datasets import changes, file_list
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
+from jobs.dataset_pages.data_nodes import nodes_with
 from jobs.dataset_pages.forms import DatasetForm
 from jobs.models import Run
 from jobs.views.partials import render_part
@@ -74,6 +75,7 @@ def dataset_version(request: WorkspaceRequest, name: str, number: int) -> HttpRe
         "last": start + len(files),
         "previous_page": page - 1,
         "next_page": page + 1 if start + len(files) < version.files else 0,
+        "nodes": nodes_with(version) if version.is_ready else [],
         "runs": _runs(request.principal.workspace).filter(dataset_uses__version=version)[:MAX_RUNS],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }

@@ -14,6 +14,7 @@ from clusters.fair_share import shares, use
 from clusters.models import Cluster, Lease
 from environments.catalog import PythonLookup
 from jobs.models import Run
+from jobs.scheduling.data_needs import DataNeeds
 from jobs.scheduling.environment_needs import EnvironmentNeeds
 from jobs.states import RunKind, RunState
 from trainhub_launch.errors import SpecError
@@ -47,8 +48,9 @@ class QueueStanding:
 
 def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
     """Yields the runs with what each needs of each node, and for how long. One query for all, and one for
-    each environment that has its own Python."""
+    each environment that has its own Python, and three for each dataset's version."""
     environments, pythons = EnvironmentNeeds([run for run, _ in items]), PythonLookup()
+    data = DataNeeds()
     for run, spec in items:
         needs = dataclasses.replace(
             demand(spec),
@@ -56,6 +58,8 @@ def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
             workspace=run.workspace_id,
             python=pythons.python_of(spec.environment, run.workspace_id),
             capabilities=environments.capabilities(run) | spec.capabilities,
+            # The workspace may have to be read.
+            data=data.lists_of(spec, run.workspace) if spec.inputs else frozenset(),
         )
         yield QueuedRun(run, spec, needs)
 

@@ -20,6 +20,7 @@ from jobs.models import Snapshot
 from jobs.quotas import disk_quota
 from jobs.quotas.quota_check import QuotaBook
 from jobs.scheduling.data_findings import data_findings
+from jobs.scheduling.data_needs import DataNeeds
 from jobs.scheduling.default_cluster import with_cluster
 from jobs.scheduling.interpreters import check_interpreters, nodes_python
 from jobs.scheduling.queue_order import longest_s
@@ -68,6 +69,7 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
         nodes,
         nodes_python(spec, nodes, principal.workspace),
         needed_capabilities(spec.environment, principal.workspace),
+        DataNeeds().lists_of(spec, principal.workspace),
     )
     paths, findings = _source(spec, principal)
     findings += _cluster(spec, cluster, principal)

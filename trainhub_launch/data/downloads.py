@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainhub_launch.data.stores import SECRET_PREFIX, SignIn, Store
 from trainhub_launch.json_types import JsonObject
+
+# Of `DataDownload.list_key`.
+KEY_LENGTH = 16
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class DataDownload:
     def secret_key(self) -> str:
         """The name of the credentials among the values of secrets that a node gets, "" without."""
         return f"{SECRET_PREFIX}{self.secret}" if self.store.sign_in == SignIn.SECRET else ""
+
+    @property
+    def list_key(self) -> str:
+        """The name under which a node says that it has all files of the list."""
+        parts = (self.scope, self.store.identity, self.path, self.manifest)
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_LENGTH]
 
     def to_json(self) -> JsonObject:
         listed: JsonObject = {"manifest": self.manifest, "is_file": self.is_file} if self.manifest else {}

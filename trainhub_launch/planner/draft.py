@@ -11,6 +11,7 @@ from trainhub_launch.frameworks.framework import Framework
 from trainhub_launch.plan import LaunchPlan
 from trainhub_launch.planner import contract_plan, with_user_variables
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
+from trainhub_launch.scheduler.data_room import DataLists
 from trainhub_launch.scheduler.placement import PlacedNode, Placement, Refusal, place, provisional
 from trainhub_launch.spec import RunSpec
 
@@ -54,12 +55,14 @@ def draft_plan(
     nodes: tuple[FreeNode, ...],
     python: str = "",
     capabilities: frozenset[str] = frozenset(),
+    data: DataLists = frozenset(),
 ) -> DraftPlan:
     """Returns the draft of `spec`. Never raises for wrong input of a user. Without `nodes` the plan uses
     imaginary ones. `python`: the Python that the nodes must have, "" = any; `capabilities`: those that its
-    environment needs of nodes."""
+    environment needs of nodes; `data`: the lists of files that each node downloads."""
     framework = framework_of(spec)
-    demand = replace(framework.demand(spec), python=python, capabilities=capabilities | spec.capabilities)
+    capabilities |= spec.capabilities
+    demand = replace(framework.demand(spec), python=python, capabilities=capabilities, data=data)
     idle = provisional(demand, nodes)
     contract, error = _contract(spec, _imaginary(demand) if isinstance(idle, Refusal) else idle)
     # A cluster without nodes still gets a preview, but one that is too small must not: its plan could never

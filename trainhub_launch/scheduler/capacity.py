@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from trainhub_launch.addresses import is_loopback
 from trainhub_launch.machine import Interpreter
 from trainhub_launch.scheduler.capabilities import unmet_capabilities
+from trainhub_launch.scheduler.data_room import UNKNOWN_ROOM, DataLists, DataRoom
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class FreeNode:
     `has_limits`: the node can hold a run to an amount of memory and CPU cores; `limits_disk`: to an
     amount of disk, of which `disk_free` bytes are free (None = unknown). `keeps_secrets`: it can be
     given secrets. `capabilities`: what else its agent can (`trainhub_launch.machine`). `windows`: when it
-    takes only some runs, or none."""
+    takes only some runs, or none. `data`: its cache of downloaded data."""
 
     name: str
     address: str
@@ -84,19 +85,21 @@ class FreeNode:
     capabilities: frozenset[str] = frozenset()
     disk_free: int | None = None
     windows: tuple[NodeWindow, ...] = ()
+    data: DataRoom = UNKNOWN_ROOM
 
     def can_ever(self, demand: Demand) -> bool:
         """Returns whether the node is large enough for `demand`, whatever is in use at present."""
         has_devices = self.gpus_total >= demand.gpus and self.slots_total >= demand.slots
         # The size of a machine that does not exist yet is not known.
         is_large = self.memory_total >= demand.memory_bytes and self.cores >= demand.cpus
-        return has_devices and (self.is_coming or is_large)
+        return has_devices and (self.is_coming or is_large) and self.data.can_ever(demand.data)
 
     def can_now(self, demand: Demand) -> bool:
         is_open = self.silent_s is None and not self.closed
         has_devices = len(self.gpus) >= demand.gpus and self.slots >= demand.slots
         is_in_time = not self.windows or self.window_before_end(demand) is None
         has_room = has_devices and self.can_limit(demand) and self.has_disk(demand)
+        has_room &= self.data.can_now(demand.data)
         return is_open and has_room and self.has_abilities(demand) and is_in_time
 
     def has_abilities(self, demand: Demand) -> bool:
@@ -169,7 +172,7 @@ class Demand:
     `limit_s`: the run ends after so many seconds at the latest, None = it has no time limit. `workspace`: the
     id of its workspace, for nodes that are reserved for one. `has_secrets`: it gets named secrets. `python`:
     the version or path of the Python that its environment needs, "" = any. `capabilities`: what else the
-    node's agent must be able to do."""
+    node's agent must be able to do. `data`: the lists of files that each node must have in its cache."""
 
     nodes: int
     gpus: int
@@ -184,6 +187,7 @@ class Demand:
     has_secrets: bool = False
     python: str = ""
     capabilities: frozenset[str] = frozenset()
+    data: DataLists = frozenset()
 
     @property
     def is_limited(self) -> bool:

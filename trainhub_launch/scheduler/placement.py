@@ -9,6 +9,9 @@ from trainhub_launch.machine import CAPABILITIES
 from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.rejections import Refusal, natural, never, not_now
 
+# Of data: a node that need not download so much is preferred to a fuller one.
+LARGE_DOWNLOAD_BYTES = 1024**3
+
 __all__ = ["Demand", "FreeNode", "PlacedNode", "Placement", "Refusal", "place", "provisional"]
 
 
@@ -40,8 +43,9 @@ def place(demand: Demand, nodes: tuple[FreeNode, ...]) -> Placement | Refusal:
     """Chooses nodes for `demand`; ranks follow the order of their names. A silent, closed or coming node
     counts towards the size of the cluster, but is never chosen.
 
-    The fullest fitting nodes are taken, so that large free ones stay whole. A run on several nodes gets only
-    nodes with InfiniBand if enough of them are free; a run on one node leaves them to others."""
+    Nodes that have the run's data are taken first, then the fullest fitting ones, so that large free ones
+    stay whole. A run on several nodes gets only nodes with InfiniBand if enough of them are free; a run on
+    one node leaves them to others."""
     # Without any node the run waits for one to join, so that is no permanent refusal.
     if nodes and sum(node.can_ever(demand) for node in nodes) < demand.nodes:
         return never(demand, nodes)
@@ -77,14 +81,17 @@ def _preference(demand: Demand, node: FreeNode) -> tuple[object, ...]:
     only waste resources."""
     cut_off = demand.nodes > 1 and node.is_alone
     without_mpi = demand.mpi and not node.mpi
+    download = node.data.missing_bytes(demand.data)
     return (
         cut_off,
         without_mpi,
         node.is_coming,
+        download // LARGE_DOWNLOAD_BYTES,
         # The fullest fitting node first: large free ones stay whole for runs that need them.
         len(node.gpus),
         node.infiniband,
         node.slots,
+        download,
         natural(node.name),
     )
 
@@ -96,7 +103,7 @@ def _idle(node: FreeNode, gpu_count: int) -> FreeNode:
     abilities = replace(
         limits, keeps_secrets=True, limits_disk=True, disk_free=None, capabilities=frozenset(CAPABILITIES)
     )
-    return replace(abilities, holds=(), closed="", windows=())
+    return replace(abilities, holds=(), closed="", windows=(), data=replace(node.data, in_use=frozenset()))
 
 
 def _placed(node: FreeNode, demand: Demand) -> PlacedNode:

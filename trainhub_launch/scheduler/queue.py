@@ -111,8 +111,8 @@ class Line(Generic[Who]):
             taken = len(node.gpus) - len(free_gpus)
             needed_slots = max(0, placed.slots - (own or {}).get(placed.name, ((), 0))[1])
             self._nodes[placed.name] = replace(node, gpus=free_gpus, slots=node.slots - needed_slots)
-            if demand is not None and demand.is_limited:
-                self._take_limits(placed.name, demand)
+            if demand is not None:
+                self._take_rest(placed.name, demand)
             gpus, slots = self._borrow(placed.name, taken, needed_slots, demand)
             self._gpus[placed.name] -= gpus
             self._slots[placed.name] -= slots
@@ -193,10 +193,12 @@ class Line(Generic[Who]):
             count += gpus >= demand.gpus and slots >= demand.slots and has_limits and node.can_now(demand)
         return count
 
-    def _take_limits(self, name: str, demand: Demand) -> None:
+    def _take_rest(self, name: str, demand: Demand) -> None:
+        """Takes memory, CPU cores and room for data."""
         node = self._nodes[name]
         memory, cpus = node.memory - demand.memory_bytes, node.cpus - demand.cpus
-        self._nodes[name] = replace(node, memory=max(0, memory), cpus=max(0.0, cpus))
+        data = node.data.with_use(demand.data)
+        self._nodes[name] = replace(node, memory=max(0, memory), cpus=max(0.0, cpus), data=data)
         self._memory[name] = max(0, self._memory[name] - demand.memory_bytes)
         self._cpus[name] = max(0.0, self._cpus[name] - demand.cpus)
 

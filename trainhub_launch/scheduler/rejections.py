@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from trainhub_launch.machine import CONDA, CONTAINERS, DATASETS, DOWNLOADS, IMAGE_BUILDS, INPUTS, WHEEL_BUILDS
 from trainhub_launch.scheduler.capabilities import GLIBC, glibc_phrase, unmet_capabilities
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
+from trainhub_launch.scheduler.data_rejections import never_room, no_room_now
+from trainhub_launch.scheduler.data_room import total_bytes
 from trainhub_launch.scheduler.sizes import bytes_text
 
 MAX_NAMED = 6
@@ -53,6 +55,10 @@ class Refusal:
 
 def never(demand: Demand, nodes: Sequence[FreeNode]) -> Refusal:
     """Returns the refusal for a cluster that is too small, with what would fit instead."""
+    without_data = replace(demand, data=frozenset())
+    others = [node for node in nodes if node.can_ever(without_data)]
+    if demand.data and len(others) >= demand.nodes:
+        return Refusal(never_room(demand, others), "inputs", permanent=True)
     if demand.is_limited and _fits_without_limits(demand, nodes):
         return _too_little(demand, nodes)
     able = sorted((node.name for node in nodes if node.can_ever(demand)), key=natural)
@@ -190,6 +196,8 @@ def _reason(demand: Demand, node: FreeNode) -> str:
         return f"{node.name} cannot limit disk: upgrade its agent"
     if node.disk_free is not None and not node.has_disk(demand):
         return f"{node.name} has {bytes_text(node.disk_free)} of disk free"
+    if not node.data.can_now(demand.data):
+        return no_room_now(demand, node)
     return f"{node.name} has room" if node.holds else f"{node.name} is free"
 
 
@@ -229,7 +237,7 @@ def _short(node: FreeNode, noun: str, free: int, total: int, holds: list[tuple[H
 
 
 def _fits_without_limits(demand: Demand, nodes: Sequence[FreeNode]) -> bool:
-    unlimited = replace(demand, memory_bytes=0, cpus=0.0)
+    unlimited = replace(demand, memory_bytes=0, cpus=0.0, data=frozenset())
     return sum(node.can_ever(unlimited) for node in nodes) >= demand.nodes
 
 
@@ -274,6 +282,7 @@ def _each(demand: Demand) -> str:
     parts = [_amount(demand.gpus, demand.slots)]
     parts += [f"{bytes_text(demand.memory_bytes)} of memory"] * (demand.memory_bytes > 0)
     parts += [f"{bytes_text(demand.disk_bytes)} of disk"] * (demand.disk_bytes > 0)
+    parts += [f"room for {bytes_text(total_bytes(demand.data))} of data"] * bool(demand.data)
     parts += [f"{demand.cpus:g} CPU core{'' if demand.cpus == 1 else 's'}"] * (demand.cpus > 0)
     return f"{counted(demand.nodes, 'node')} with {words(parts)}{'' if demand.nodes == 1 else ' each'}"
 

@@ -4,10 +4,11 @@
     names/ab/IDENTITY      the same file, by where it was read (see RemoteFile.identity): a hard link
     parts/BOOT/ab/IDENTITY    a file that is being downloaded; IDENTITY.pieces says what has arrived of it
     trees/AGENT/RUN-ATTEMPT/INPUT    what a run sees: hard links to the files, or copies
+    lists/KEY              whether all files of a list are here (see cached_lists)
     reserved/RUN-ATTEMPT   the bytes that a download still needs, locked while it goes on
 
-Only the agent's account can enter the first three. What stands under `names` is complete; after a crash of
-the machine see `durability`."""
+Only the agent's account can enter them, but for the trees. What stands under `names` is complete; after a
+crash of the machine see `durability`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import os
 
 from trainhub_node import proc
 
-PRIVATE = ("objects", "names", "parts", "reserved")
+PRIVATE = ("objects", "names", "parts", "reserved", "lists")
 TREES = "trees"
 # Many threads make files at the same time, which a folder takes one after the other.
 SHARDS = {f"{number:02x}" for number in range(256)}
@@ -32,6 +33,7 @@ class DataCache:
         self.names = f"{folder}/names"
         self.objects = f"{folder}/objects"
         self.reserved = f"{folder}/reserved"
+        self.lists = f"{folder}/lists"
         self.trees = f"{folder}/{TREES}/{agent}"
 
     def make(self) -> None:

@@ -86,11 +86,13 @@ class _Download:
     def _request(self) -> dict[str, Any]:
         gang, terms, account = self._gang, self._gang.terms["data"], self._gang.terms["account"]
         isolation = gang.terms.get("isolation") or {}
+        download = DataDownload.from_json(self._item)
         return {
             **self._item,
             "manifest": self._manifest(),
+            "list_key": download.list_key,
             "is_file": self._item.get("is_file", False),
-            "secret": gang.secrets.get(DataDownload.from_json(self._item).secret_key, ""),
+            "secret": gang.secrets.get(download.secret_key, ""),
             "input": self._name,
             "attempt": os.path.basename(gang.folder.path),
             "cache": terms["cache"],

@@ -11,12 +11,14 @@ import ctypes
 import fcntl
 import hashlib
 import logging
+import math
 import os
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
 from trainhub_node import proc, records
+from trainhub_node.data import cached_lists
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.untrusted import removal
 
@@ -50,10 +52,12 @@ def check_after_restart(cache: DataCache) -> None:
     for path, sha256 in _used_since(cache.objects, written_at):
         if _sha256(path) != sha256:
             log.warning("%s was damaged by a crash of the machine, and is downloaded again", path)
+            cached_lists.forget_until(cache, math.inf)
             os.unlink(path)
     contents = {os.stat(path).st_ino for path, _ in _used_since(cache.objects, 0.0)}
     for path, _ in _used_since(cache.names, written_at):
         if os.stat(path).st_ino not in contents:
+            cached_lists.forget_until(cache, math.inf)
             os.unlink(path)
     boots, current = os.path.split(cache.parts)
     for name in set(os.listdir(boots)) - {current}:

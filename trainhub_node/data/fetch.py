@@ -18,7 +18,7 @@ from trainhub_launch.data.store_errors import changed, explain
 from trainhub_launch.data.stores import HTTP, Store, open_store
 from trainhub_launch.json_types import JsonValue
 from trainhub_node import records
-from trainhub_node.data import durability, listing, space, trees
+from trainhub_node.data import cached_lists, durability, listing, space, trees
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
 from trainhub_node.data.remote_file import RemoteFile
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
-    began_at = time.monotonic()
+    began_at, clock_at = time.monotonic(), time.time()
     cache = DataCache(request["cache"], request["agent"])
     cache.make()
     with space.alone(cache):
@@ -100,6 +100,8 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         with space.reserve(cache, request["attempt"], needed, request["limit"]):
             _run(transfer, missing, progress, request, store)
     tree.finish()
+    if request["manifest"]:
+        cached_lists.note(cache, request["list_key"], clock_at)
     return {
         "path": f"{target}/{files[0].path}"
         if request["path"] and files[0].key == request["path"]

@@ -39,8 +39,14 @@ def data_terms(settings: NodeSettings) -> dict[str, object]:
         "library": find_obstore(),
         "cache": cache.folder,
         "trees": cache.trees,
-        "limit": settings.data_cache_bytes or int(_disk_bytes(settings.cache) * DEFAULT_SHARE),
+        "limit": cache_bytes(settings),
     }
+
+
+def cache_bytes(settings: NodeSettings) -> int:
+    """Returns the size of the cache, which no larger one than the disk can have."""
+    disk = _disk_bytes(settings.cache)
+    return min(settings.data_cache_bytes or int(disk * DEFAULT_SHARE), disk)
 
 
 def node_cache(settings: NodeSettings) -> DataCache:

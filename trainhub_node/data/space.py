@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from trainhub_node.data import cached_lists
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
 
@@ -42,12 +43,10 @@ def _make_room(cache: DataCache, needed: int, limit: int) -> None:
     free = disk.f_bavail * disk.f_frsize - DISK_RESERVE_BYTES - reserved
     unused = sorted((file for file in files if not file[3]), key=lambda file: file[0])
     in_use = used - sum(size for _, size, _, _ in unused)
-    for _, size, paths, _ in unused:
-        if used + reserved + needed <= limit and needed <= free:
-            break
-        for path in paths:
-            os.unlink(path)
-        used, free = used - size, free + size
+    count = 0
+    while count < len(unused) and not (used + reserved + needed <= limit and needed <= free):
+        size = unused[count][1]
+        used, free, count = used - size, free + size, count + 1
     if used + reserved + needed > limit:
         raise DataError(
             f"The data needs {needed / GB:,.2f} GB, and the cache of this node has room for "
@@ -59,6 +58,11 @@ def _make_room(cache: DataCache, needed: int, limit: int) -> None:
             f"The data needs {needed / GB:,.2f} GB, and the disk of this node's cache has "
             f"{max(free, 0) / GB:,.2f} GB to spare: choose another node, or ask its operator to make room."
         )
+    if count:
+        cached_lists.forget_until(cache, unused[count - 1][0])
+    for _, _, paths, _ in unused[:count]:
+        for path in paths:
+            os.unlink(path)
 
 
 def _files(cache: DataCache) -> list[tuple[float, int, list[str], bool]]:

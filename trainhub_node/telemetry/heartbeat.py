@@ -14,6 +14,8 @@ from pathlib import Path
 
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_node import __version__
+from trainhub_node.data import cached_lists
+from trainhub_node.data.node_cache import cache_bytes, find_obstore, node_cache
 from trainhub_node.launch.engine_trial import NOT_TRIED, EngineStatus, engine_capabilities, try_engine
 from trainhub_node.launch.separation_trial import capabilities, description
 from trainhub_node.machine import addresses, infiniband, interpreters
@@ -36,6 +38,8 @@ class Inventory:
     mpi: str = ""
     ports: tuple[NetworkPort, ...] = ()
     engine: EngineStatus = NOT_TRIED
+    data_cache_bytes: int = 0
+    data_lists: tuple[str, ...] = ()
 
 
 class InventoryThread(threading.Thread):
@@ -45,17 +49,18 @@ class InventoryThread(threading.Thread):
         super().__init__(name="inventory", daemon=True)
         self._settings = settings
         self._ports = infiniband.InfinibandPorts()
+        self._data = node_cache(settings)
         self._closing = threading.Event()
         self._software_at = float("-inf")
         for warning in address_warnings(settings):
             log.warning("%s", warning)
-        # The first heartbeat already needs both: without, the hub refuses runs.
-        self.inventory = self._refresh_interpreters(self._refresh_network(Inventory()))
+        # The first heartbeat already needs all of it: without, the hub refuses runs, or places them badly.
+        self.inventory = self._refresh_interpreters(self._refresh_often(Inventory()))
 
     def run(self) -> None:
         while not self._closing.is_set():
             try:
-                self.inventory = self._refresh_software(self._refresh_network(self.inventory))
+                self.inventory = self._refresh_software(self._refresh_often(self.inventory))
             except Exception:
                 log.exception("The inventory of this machine could not be refreshed")
             self._closing.wait(REFRESH_S)
@@ -63,9 +68,11 @@ class InventoryThread(threading.Thread):
     def close(self) -> None:
         self._closing.set()
 
-    def _refresh_network(self, previous: Inventory) -> Inventory:
+    def _refresh_often(self, previous: Inventory) -> Inventory:
         address, interface = network_address(self._settings, previous.address)
-        return replace(previous, address=address, interface=interface, ports=self._ports.read())
+        network = replace(previous, address=address, interface=interface, ports=self._ports.read())
+        size = cache_bytes(self._settings) if find_obstore() else 0
+        return replace(network, data_cache_bytes=size, data_lists=cached_lists.keys(self._data))
 
     def _refresh_software(self, previous: Inventory) -> Inventory:
         if time.monotonic() - self._software_at < INVENTORY_S:
@@ -128,6 +135,8 @@ class HeartbeatBuilder:
             capabilities=(*capabilities(settings), *engine_capabilities(inventory.engine)),
             separation=description(settings),
             containers=str(inventory.engine),
+            data_cache_bytes=inventory.data_cache_bytes,
+            data_lists=inventory.data_lists,
         )
 
 
@@ -142,6 +151,7 @@ def has_changed(previous: Heartbeat | None, current: Heartbeat) -> bool:
 
 
 _INVENTORY = (
+    "data_lists",
     "containers",
     "interpreters",
     "mpi",

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
+from tests.stores.s3_server import BUCKET, KEY_ID, MODIFIED_AT, SECRET, S3Server, etag
+from trainhub_launch.data.manifests import ListedFile, ManifestWriter
 from trainhub_launch.data.stores import S3, SignIn, Store
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.node_cache import find_obstore
@@ -21,6 +22,18 @@ ATTEMPT = f"{'a1' * 16}-1"
 def bucket(server: S3Server, name: str = BUCKET) -> Store:
     settings = {"bucket": name, "endpoint": server.url, "access_key_id": KEY_ID}
     return Store(S3, SignIn.SECRET, settings)
+
+
+def written_list(folder: Path, server: S3Server, *keys: str) -> str:
+    """The path of a list of these files, as they are now."""
+    path = folder / "manifest"
+    with path.open("wb") as output:
+        writer = ManifestWriter(output)
+        for key in keys:
+            content = server.objects[BUCKET][key]
+            writer.write(ListedFile(key.rpartition("/")[2], len(content), etag(content), MODIFIED_AT))
+        writer.flush()
+    return str(path)
 
 
 class Fetch:
@@ -39,6 +52,7 @@ class Fetch:
             "agent": AGENT,
             "limit": 10**12,
             "manifest": "",
+            "list_key": "",
             "is_file": False,
             "copies": False,
             "group": None,

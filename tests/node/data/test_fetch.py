@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.hub import eventually
-from tests.node.data.processes import Fetch, bucket
-from tests.stores.s3_server import BUCKET, MODIFIED_AT, PUBLIC, S3Server, etag
-from trainhub_launch.data.manifests import ListedFile, ManifestWriter
+from tests.node.data.processes import Fetch, bucket, written_list
+from tests.stores.s3_server import BUCKET, PUBLIC, S3Server
 from trainhub_launch.data.stores import HTTP, Store
 from trainhub_node.data.part_file import NUMBER, PIECE_BYTES
 
@@ -36,18 +35,6 @@ def folder(tmp_path: Path) -> Path:
 def pieces_here(folder: Path) -> int:
     """How many pieces of files have arrived."""
     return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*/*.pieces"))
-
-
-def written_list(folder: Path, server: S3Server, *keys: str) -> str:
-    """The path of a list of these files, as they are now."""
-    path = folder / "manifest"
-    with path.open("wb") as output:
-        writer = ManifestWriter(output)
-        for key in keys:
-            content = server.objects[BUCKET][key]
-            writer.write(ListedFile(key.rpartition("/")[2], len(content), etag(content), MODIFIED_AT))
-        writer.flush()
-    return str(path)
 
 
 def inode(path: Path) -> int:
