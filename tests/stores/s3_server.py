@@ -32,8 +32,8 @@ class S3Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: str = "127.0.0.1") -> None:
-        super().__init__((address, 0), _Handler)
+    def __init__(self, address: str = "127.0.0.1", port: int = 0) -> None:
+        super().__init__((address, port), _Handler)
         self.objects: dict[str, dict[str, bytes]] = {BUCKET: {}, PUBLIC: {}}
         self.statuses: deque[int] = deque()
         self.rate: float | None = None

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.caching import CACHE
 from tests.hosts.bench import Host, Hosts
 from tests.hosts.data.test_stores import FILES, add_datastore, add_secret, listed
 from tests.hub import eventually
@@ -19,19 +17,6 @@ pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 SIZE = sum(map(len, FILES.values()))
 BIRDS = {"birds": {"dataset": "placed-birds", "version": 1}}
 SETTING = "TRAINHUB_NODE_DATA_CACHE_BYTES"
-
-
-@pytest.fixture(scope="module")
-def apart(hosts: Hosts) -> Iterator[Hosts]:
-    """The hosts, each with a cache of data of its own."""
-    place = str(CACHE / "node" / "data")
-    Path(place).mkdir(parents=True, exist_ok=True)
-    for host in hosts.hosts:
-        host.run("mkdir", "-p", "/tmp/data")
-        host.run("mount", "--bind", "/tmp/data", place)
-    yield hosts
-    for host in hosts.hosts:
-        host.run("umount", "--lazy", place)
 
 
 @pytest.fixture(scope="module")
