@@ -118,6 +118,11 @@ class RunDir:
         return f"{self.path}/manifests/{sha256}"
 
     @property
+    def data_changes(self) -> str:
+        """The folder of what the run writes beside the data that was downloaded for it."""
+        return f"{self.path}/data_changes"
+
+    @property
     def outputs_record(self) -> str:
         return f"{self.path}/outputs.json"
 

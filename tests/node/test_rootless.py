@@ -20,8 +20,10 @@ from tests.node.conftest import end_children
 from tests.node.containers import place
 from tests.node.hub import FakeHub
 from tests.node.processes import child_pid, remaining_processes
+from tests.node.supervisor.test_downloads import CHANGE, CHANGED, downloading
 from tests.node.supervisor.test_namespaces import HIDDEN_DAEMON, in_namespaces_of
 from tests.node.supervisor.test_termination import FOREVER, STUBBORN, stop
+from tests.stores.s3_server import BUCKET, SECRET, S3Server
 from trainhub_launch.order import EnvironmentSpec
 from trainhub_launch.plan import RANK_WRAPPER
 from trainhub_node import proc
@@ -253,3 +255,19 @@ class TestEnds:
         os.kill(child_pid(node.attempts, key), signal.SIGKILL)
         assert "was killed" in hub.wait_done(key).error
         assert not [pid for pid in inside if proc.identity(pid)]
+
+
+def test_what_ranks_write_beside_their_data_is_their_own(hub: FakeHub, node: Node, agent: None) -> None:
+    server = S3Server()
+    try:
+        server.objects[BUCKET] = {"2024/labels.txt": b"sparrow", "2024/deep/er/other.txt": b"finch"}
+        hub.secrets = {"datastore:s3-key": SECRET}
+        for _ in range(2):
+            key = hub.give(downloading(hub, server, CHANGE))
+            fact = hub.wait_done(key)
+            assert not fact.error
+            assert hub.log(key).decode().splitlines() == CHANGED
+    finally:
+        server.close()
+    contents = [path.read_bytes() for path in (node.folder / "cache" / "data" / "objects").rglob("*/*")]
+    assert sorted(contents) == [b"finch", b"sparrow"]

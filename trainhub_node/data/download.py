@@ -87,6 +87,7 @@ class _Download:
         gang, terms, account = self._gang, self._gang.terms["data"], self._gang.terms["account"]
         isolation = gang.terms.get("isolation") or {}
         download = DataDownload.from_json(self._item)
+        has_overlay = isolation.get("namespaces") and not gang.uses_image
         return {
             **self._item,
             "manifest": self._manifest(),
@@ -101,6 +102,7 @@ class _Download:
             # Whoever has the agent's account could write to what it owns.
             "copies": account is None and not isolation.get("namespaces") and not gang.uses_image,
             "group": account["gid"] if account is not None else None,
+            "owner": account["uid"] if account is not None and has_overlay else None,
         }
 
     def _manifest(self) -> str:

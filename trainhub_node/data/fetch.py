@@ -89,7 +89,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     client = _client(store, secret)
     files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
-    tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"])
+    tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"], owner=request["owner"])
     # First what is here: nothing that makes room removes it any more.
     missing = [file for file in files if not tree.add(file)]
     transfer = Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)

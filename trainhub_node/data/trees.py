@@ -20,14 +20,18 @@ TOO_MANY_LINKS = errno.EMLINK
 class Tree:
     """The folder `target` while it is filled; a run sees it once it is finished. What is in it stays in the
     cache. `copies`: the run could change what is linked, because it has the agent's account and no
-    namespaces. `group`: that of the run's account, which alone can enter; None for the agent's. Files are
+    namespaces. `group`: that of the run's account, which alone can enter; None for the agent's. `owner`: the
+    run's account, if it may make files in the folders, which an overlay keeps apart; else None. Files are
     added from several threads. Raises OSError."""
 
-    def __init__(self, cache: DataCache, target: str, *, copies: bool, group: int | None) -> None:
+    def __init__(
+        self, cache: DataCache, target: str, *, copies: bool, group: int | None, owner: int | None
+    ) -> None:
         self._cache = cache
         self._target = target
         self._aside = f"{target}{UNFINISHED}"
         self._copies = copies
+        self._owner = owner
         attempt = os.path.dirname(target)
         os.makedirs(attempt, mode=0o700, exist_ok=True)
         for path in (self._aside, target):
@@ -37,6 +41,7 @@ class Tree:
             os.chown(attempt, -1, group)
             os.chmod(attempt, 0o750)  # noqa: S103 - the group is the run's own
         os.mkdir(self._aside)
+        self._own(self._aside)
         self._folders = {self._aside}
 
     def add(self, file: RemoteFile) -> bool:
@@ -44,9 +49,7 @@ class Tree:
         that the disk does not tell apart."""
         source, path = self._cache.name(file.identity), f"{self._aside}/{file.path}"
         folder = os.path.dirname(path)
-        if folder not in self._folders:
-            os.makedirs(folder, exist_ok=True)
-            self._folders.add(folder)
+        self._make_folder(folder)
         try:
             self._place(source, path)
         except FileNotFoundError:
@@ -57,6 +60,23 @@ class Tree:
                 "only in capital letters or accents: rename one, or ask for a cache on another file system."
             ) from error
         return True
+
+    def _make_folder(self, folder: str) -> None:
+        if folder in self._folders:
+            return
+        self._make_folder(os.path.dirname(folder))
+        try:
+            os.mkdir(folder)
+            self._own(folder)
+        except FileExistsError:
+            # Another thread may have made it.
+            if not os.path.isdir(folder):
+                raise
+        self._folders.add(folder)
+
+    def _own(self, folder: str) -> None:
+        if self._owner is not None:
+            os.chown(folder, self._owner, -1)
 
     def finish(self) -> None:
         os.rename(self._aside, self._target)

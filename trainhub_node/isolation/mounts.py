@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
-from trainhub_node.isolation import syscalls
+from trainhub_node.isolation import overlays, syscalls
 from trainhub_node.isolation.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -54,8 +54,10 @@ class View:
     that look empty. `visible`: what can be read all the same, even where it lies in a hidden folder or below
     /tmp. `writable`: folders and files outside of its own into which it may write although all else is
     read-only. `inputs`: the path of data that it reads -> that path without links, and the device and inode
-    that must be there: it is visible also below /tmp, but not in a hidden folder. `files`: a path -> the file
-    that stands in its place. `devices`: see `devices.device_nodes`. `shm_bytes`: the size of /dev/shm."""
+    that must be there: it is visible also below /tmp, but not in a hidden folder. `overlays`: a visible
+    folder -> the folder for what the run changes in it, where the kernel can keep that apart. `files`: a
+    path -> the file that stands in its place. `devices`: see `devices.device_nodes`. `shm_bytes`: the size of
+    /dev/shm."""
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class View:
         visible: Iterable[str],
         writable: Iterable[str],
         inputs: Mapping[str, tuple[str, int, int]],
+        overlays: Mapping[str, str],
         files: dict[str, str],
         devices: Iterable[str],
         shm_bytes: int,
@@ -77,6 +80,7 @@ class View:
         self.visible = _existing(visible)
         self.writable = _existing(writable)
         self.inputs = inputs
+        self.overlays = overlays
         self.files = files
         self.devices = list(devices)
         self.shm_bytes = shm_bytes
@@ -110,8 +114,12 @@ def arrange(view: View) -> None:
     OSError."""
     # Otherwise the mounts below would appear in the machine's own namespace.
     syscalls.mount(None, "/", None, MS_REC | MS_SLAVE)
+    # While the file systems can be written to.
+    changeable = {path for path, changes in view.overlays.items() if overlays.mount_overlay(path, changes)}
+    visible = [path for path in view.visible if path not in changeable]
+    writable = [*view.writable, *changeable]
     # Opened before anything is covered: a descriptor leads to what was at the path until now.
-    sources = {NULL, view.own, view.temporary, *view.visible, *view.writable, *view.files.values()}
+    sources = {NULL, view.own, view.temporary, *visible, *writable, *view.files.values()}
     opened = {path: _Source(path) for path in sources}
     inputs = {path: _input_source(*facts) for path, facts in view.inputs.items()}
     if view.is_read_only:
@@ -121,14 +129,14 @@ def arrange(view: View) -> None:
     for path in replaced:
         _bind(opened[view.temporary], path, MS_NOSUID | MS_NODEV)
     covers = _hide(view.hidden, opened[NULL])
-    for path in view.visible:
+    for path in visible:
         if _is_below(path, (*covers, *replaced)):
             _bind(opened[path], _make_place(path, opened[path]), MS_NOSUID | MS_RDONLY)
     for path, data in inputs.items():
         for place in {path, view.inputs[path][0]}:
             if _is_below(place, replaced) and not _is_below(place, covers):
                 _bind(data, _make_place(place, data), MS_NOSUID | MS_NODEV | MS_RDONLY)
-    for path in view.writable:
+    for path in writable:
         _bind(opened[path], _make_place(path, opened[path]), MS_NOSUID | MS_NODEV)
     own = opened[view.own]
     _bind(own, _make_place(os.path.realpath(view.own), own), MS_NOSUID | MS_NODEV)

@@ -31,6 +31,7 @@ def run(folder: str, uid: int) -> NoReturn:
         hidden=[folder],
         visible=(),
         inputs={},
+        overlays={},
         writable=(),
         files={},
         devices=devices.device_nodes(set())[0],

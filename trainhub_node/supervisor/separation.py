@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 
-from trainhub_node.isolation import devices, landlock, mounts, namespaces, syscalls
+from trainhub_node.isolation import devices, landlock, mounts, namespaces, overlays, syscalls
 from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
@@ -56,6 +56,7 @@ def separate(gang: Gang) -> None:
             *(agents_writable(gang) if is_agents else ()),
         ],
         inputs=gang.inputs,
+        overlays=_overlays(gang),
         files=files,
         devices=names,
         # Half of what the run may have, as the kernel does by itself; 0 is the kernel's half of the machine.
@@ -64,6 +65,15 @@ def separate(gang: Gang) -> None:
         is_read_only=terms["own_account"] or is_agents,
     )
     gang.namespaces = _make(gang, view, "launch")
+    if any(not overlays.has_overlay(gang.namespaces.holder, path) for path in view.overlays):
+        gang.log("This run cannot write beside its data: this node's kernel or file system has no overlays.")
+
+
+def _overlays(gang: Gang) -> dict[str, str]:
+    if not gang.data_tree:
+        return {}
+    overlays.make_folders(gang.folder.data_changes, gang.terms["account"])
+    return {os.path.realpath(gang.data_tree): gang.folder.data_changes}
 
 
 def separate_build(
@@ -84,6 +94,7 @@ def separate_build(
         visible=[*_installations(gang), *visible],
         writable=[folder],
         inputs={},
+        overlays={},
         files={},
         devices=devices.device_nodes(set())[0],
         shm_bytes=0,

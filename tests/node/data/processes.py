@@ -52,10 +52,11 @@ class Fetch:
             "agent": AGENT,
             "limit": 10**12,
             "manifest": "",
-            "list_key": "",
+            "list_key": "of-the-list",
             "is_file": False,
             "copies": False,
             "group": None,
+            "owner": None,
             **changes,
         }
         self.tree = Path(self.cache.tree(request["attempt"])) / "birds"

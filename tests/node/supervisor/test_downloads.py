@@ -12,6 +12,7 @@ import pytest
 
 from tests.hub import eventually
 from tests.node.builders import order, process
+from tests.node.containers import place
 from tests.node.data.processes import bucket
 from tests.node.hub import FakeHub, Key
 from tests.node.test_range import range_settings
@@ -42,8 +43,24 @@ except OSError as error:
 """
 
 
+# What programs do that keep an index of their data, and those that sort it.
+CHANGE = """
+import os, sys
+folder = sys.argv[1]
+print(sorted(os.listdir(folder)), sorted(os.listdir(folder + '/deep/er')))
+open(folder + '/labels.cache', 'w').write('an index')
+open(folder + '/deep/er/new.txt', 'w').write('more')
+os.rename(folder + '/labels.txt', folder + '/deep/renamed.txt')
+os.remove(folder + '/deep/er/other.txt')
+os.makedirs(folder + '/made/here')
+print(open(folder + '/deep/renamed.txt').read(), sorted(os.listdir(folder)), os.listdir(folder + '/deep/er'))
+"""
+
+CHANGED = ["['deep', 'labels.txt'] ['other.txt']", "sparrow ['deep', 'labels.cache', 'made'] ['new.txt']"]
+
+
 @pytest.fixture
-def place() -> Iterator[Path]:
+def reachable() -> Iterator[Path]:
     """A folder for the node that other accounts can reach, as pytest's own folders cannot be."""
     folder = Path(tempfile.mkdtemp(prefix="trainhub-node-", dir="/var/lib"))
     folder.chmod(0o711)
@@ -61,34 +78,54 @@ def server() -> Iterator[S3Server]:
     server.close()
 
 
-def downloading(hub: FakeHub, server: S3Server) -> NodeOrder:
+def downloading(hub: FakeHub, server: S3Server, script: str = READ) -> NodeOrder:
     birds = Reference("launch", "input_birds")
     rank = process(0, ("python", "train.py", "$TRAINHUB_INPUT_BIRDS"), TRAINHUB_INPUT_BIRDS=birds)
     download = DataDownload(bucket(server), "2024", "s3-key", "workspace 1")
-    return replace(order(hub, {"train.py": READ}, rank), downloads={"birds": download})
+    return replace(order(hub, {"train.py": script}, rank), downloads={"birds": download})
 
 
 @pytest.mark.in_containers(PODMAN, DOCKER)
 def test_ranks_read_what_was_downloaded_and_cannot_change_it(
-    hub: FakeHub, start_agent: Callable[..., Agent], place: Path, server: S3Server
+    hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, server: S3Server
 ) -> None:
     hub.secrets = {"datastore:s3-key": SECRET}
-    settings: NodeSettings = range_settings(hub, place)
+    settings: NodeSettings = range_settings(hub, reachable)
     start_agent(settings)
     key: Key = hub.give(downloading(hub, server))
     fact = hub.wait_done(key)
     assert not fact.error
-    assert hub.log(key).decode().splitlines() == ["sparrow", "not written", "not written", "cache not seen"]
+    # A container has no overlay.
+    new = ["not written"] * (place.current != place.Place())
+    assert hub.log(key).decode().splitlines() == ["sparrow", "not written", *new, "cache not seen"]
     trees = settings.cache / "data" / "trees"
     eventually(lambda: not list(trees.glob("*/*")), 30, "what the run has seen of the cache stays in use")
     assert [path.read_bytes() for path in (settings.cache / "data" / "objects").rglob("*/*")] == [b"sparrow"]
 
 
+def test_what_ranks_write_beside_their_data_is_their_own(
+    hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, server: S3Server
+) -> None:
+    server.objects[BUCKET]["2024/deep/er/other.txt"] = b"finch"
+    hub.secrets = {"datastore:s3-key": SECRET}
+    settings: NodeSettings = range_settings(hub, reachable)
+    start_agent(settings)
+    for _ in range(2):
+        key = hub.give(downloading(hub, server, CHANGE))
+        fact = hub.wait_done(key)
+        assert not fact.error
+        assert hub.log(key).decode().splitlines() == CHANGED
+        changes = settings.attempts / f"{key[0]}-1" / "data_changes" / "upper" / "birds"
+        assert (changes / "labels.cache").read_text() == "an index", "it counts as the disk of the run"
+    contents = [path.read_bytes() for path in (settings.cache / "data" / "objects").rglob("*/*")]
+    assert sorted(contents) == [b"finch", b"sparrow"]
+
+
 def test_wrong_credentials_end_the_run_before_its_ranks_start(
-    hub: FakeHub, start_agent: Callable[..., Agent], place: Path, server: S3Server
+    hub: FakeHub, start_agent: Callable[..., Agent], reachable: Path, server: S3Server
 ) -> None:
     hub.secrets = {"datastore:s3-key": "wrong"}
-    start_agent(range_settings(hub, place))
+    start_agent(range_settings(hub, reachable))
     fact = hub.wait_done(hub.give(downloading(hub, server)))
     assert fact.error_kind == ErrorKind.DATA
     assert "Input birds on node here: The bucket birds refuses these credentials" in fact.error
