@@ -24,12 +24,11 @@ MAX_OFFERED = 5
 @dataclass(frozen=True)
 class InputPlaces:
     """The inputs of a spec by name: `paths` of those that lie on the nodes, and `downloads` of the others;
-    `sizes` of those downloads that have a list of files, in bytes. `problems`: what is wrong with the
-    rest."""
+    `versions` of the datasets among them. `problems`: what is wrong with the rest."""
 
     paths: dict[str, str] = field(default_factory=dict)
     downloads: dict[str, DataDownload] = field(default_factory=dict)
-    sizes: dict[str, int] = field(default_factory=dict)
+    versions: dict[str, DatasetVersion] = field(default_factory=dict)
     problems: list[SpecError] = field(default_factory=list)
 
 
@@ -167,7 +166,7 @@ def _add_version(places: InputPlaces, name: str, data_input: DataInput, version:
             f"inputs.{name}.mode", f"a dataset reaches the script by mode {DOWNLOAD!r}; leave mode out"
         )
     places.downloads[name] = version_download(version)
-    places.sizes[name] = version.bytes
+    places.versions[name] = version
 
 
 def _scope(datastore: Datastore) -> str:

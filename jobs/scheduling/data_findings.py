@@ -12,6 +12,7 @@ from trainhub_launch.data.stores import AZURE_BLOB, SignIn, sas_end
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import OWN_ACCOUNTS
 from trainhub_launch.scheduler.capacity import FreeNode
+from trainhub_launch.scheduler.sizes import bytes_text
 from trainhub_launch.spec import RunSpec
 from workspaces.models import Workspace
 from workspaces.secrets import store
@@ -19,6 +20,8 @@ from workspaces.secrets.errors import SecretsUnavailable
 
 # A run may wait and prepare for long.
 SOON = timedelta(days=1)
+# From here on, and with less than so many bytes on average, files take far longer than their bytes.
+MANY_FILES, SMALL_BYTES = 100_000, 1_000_000
 
 
 def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]) -> Iterator[Finding]:
@@ -27,6 +30,7 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
     for problem in places.problems:
         yield Finding("error", problem.field, problem.message)
     yield from _secrets(places, workspace)
+    yield from _small_files(places)
     paths = places.paths
     apart = [node.name for node in nodes if OWN_ACCOUNTS in node.capabilities]
     if paths and apart:
@@ -60,6 +64,18 @@ def _secrets(places: InputPlaces, workspace: Workspace) -> Iterator[Finding]:
             continue
         if download.store.kind == AZURE_BLOB:
             yield from _about_end(field, download.secret, sas_end(value))
+
+
+def _small_files(places: InputPlaces) -> Iterator[Finding]:
+    for name, version in places.versions.items():
+        if version.files >= MANY_FILES and version.bytes < SMALL_BYTES * version.files:
+            yield Finding(
+                "hint",
+                f"inputs.{name}",
+                f"{version} has {version.files:,} files with {bytes_text(version.bytes // version.files)} on "
+                "average: downloading and reading them takes far longer than the same bytes in archives of "
+                "some 100 MB; /docs/data/#many-small-files says how to pack them",
+            )
 
 
 def _about_end(field: str, secret: str, moment: datetime | None) -> Iterator[Finding]:

@@ -21,6 +21,8 @@ class DataNeeds:
         if key not in self._lists:
             places = look_up(spec, workspace)
             self._lists[key] = frozenset(
-                (places.downloads[name].list_key, size) for name, size in places.sizes.items()
+                (places.downloads[name].list_key, version.bytes)
+                for name, version in places.versions.items()
+                if name in places.downloads
             )
         return self._lists[key]

@@ -9,6 +9,7 @@ import signal
 import time
 
 from trainhub_node import records
+from trainhub_node.data import slow_mounts
 from trainhub_node.supervisor import rank
 from trainhub_node.supervisor.gang import PreparationFailed
 
@@ -35,6 +36,8 @@ def check_inputs(gang: Gang) -> None:
         if problem:
             raise PreparationFailed("data", f"Input {name}: {path} on node {gang.terms['node']} {problem}.")
         gang.inputs[path] = (real, answer["device"], answer["inode"])
+        if sentence := slow_mounts.slow_mount_sentence(real):
+            gang.log(f"Input {name}: {sentence}")
 
 
 def _examine_as_account(gang: Gang, path: str) -> dict[str, Any]:

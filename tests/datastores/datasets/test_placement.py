@@ -15,10 +15,11 @@ from datastores.models import Dataset
 from datastores.run_inputs import version_download
 from jobs.models import Run
 from jobs.scheduling import run_actions
+from jobs.scheduling.run_preview import preview
 from jobs.states import RunState
 from tests.datastores.datasets.builders import dataset, ready
 from tests.datastores.test_datastores import able
-from tests.jobs.builders import Played, beat, launched, queued
+from tests.jobs.builders import Played, beat, launched, queued, spec
 from tests.people import (
     api_client,
     client_of,
@@ -158,3 +159,18 @@ class TestPage:
         assert "/nodes/alpha/" in first
         assert "/nodes/beta/" not in first
         assert "not downloaded yet" in client.get("/data/sets/birds/2/").content.decode()
+
+
+class TestManySmallFiles:
+    @pytest.mark.parametrize(
+        ("files", "size", "told"), [(100_000, 20_000, True), (99_999, 20_000, False), (100_000, 10**6, False)]
+    )
+    def test_are_told_before_the_launch(
+        self, who: Principal, birds: Dataset, files: int, size: int, *, told: bool
+    ) -> None:
+        birds.versions.filter(number=2).update(files=files, bytes=files * size)
+        machine("alpha")
+        findings = preview(spec(who, inputs=reads(2)), who).findings
+        hints = [item.message for item in findings if item.field == "inputs.birds"]
+        assert len(hints) == told
+        assert all("birds 2 has 100,000 files with 19.5 KiB on average" in hint for hint in hints)
