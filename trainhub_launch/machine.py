@@ -9,7 +9,7 @@ from typing import Any
 
 from trainhub_launch.errors import WireError
 from trainhub_launch.json_types import JsonValue
-from trainhub_launch.telemetry import GpuProcess
+from trainhub_launch.telemetry import MAX_RANK_READS, GpuProcess, RankRead
 from trainhub_launch.wire import numbers_of, read
 
 GPU_OK, GPU_LOST = "ok", "lost"
@@ -105,7 +105,8 @@ class Heartbeat:
     `CAPABILITIES`; others are of later versions. `separation`: what keeps runs of this node apart and what
     does not, in sentences. `containers`: the container engine with its version, or why there is none.
     `data_cache_bytes`: the size of its cache of data, 0 = unknown; `data_lists`: the keys of lists of files
-    that it has there (see trainhub_launch.data.downloads.DataDownload.list_key), the latest first."""
+    that it has there (see trainhub_launch.data.downloads.DataDownload.list_key), the latest first.
+    `reads`: how fast the ranks on it read."""
 
     agent_version: str
     hostname: str
@@ -133,6 +134,7 @@ class Heartbeat:
     containers: str = ""
     data_cache_bytes: int = 0
     data_lists: tuple[str, ...] = ()
+    reads: tuple[RankRead, ...] = ()
 
 
 def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
@@ -151,6 +153,7 @@ def heartbeat_of(data: Mapping[str, Any]) -> Heartbeat:
             "numbers": numbers_of(data["numbers"], "numbers"),
             # Agents of the previous version report none.
             "capabilities": tuple(str(item) for item in data.get("capabilities", ())[:MAX_CAPABILITIES]),
+            "reads": tuple(read(RankRead, item) for item in data.get("reads", ())[:MAX_RANK_READS]),
             "data_lists": tuple(str(item) for item in data.get("data_lists", ())[:MAX_DATA_LISTS]),
         },
     )

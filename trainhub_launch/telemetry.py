@@ -18,6 +18,8 @@ HOST = ""
 MAX_SUBJECTS = 512
 MAX_STEPS = 3600
 ITEM_BYTES = 4
+# Of the ranks on one node. Further ones are left out.
+MAX_RANK_READS = 512
 UNKNOWN = float("nan")
 
 
@@ -67,6 +69,19 @@ class GpuProcess:
     run: str = ""
     attempt: int = 0
     rank: int | None = None
+
+
+@dataclass(frozen=True)
+class RankRead:
+    """How fast a rank reads, in bytes a second, with the processes that it has started: `calls_bytes_s` by
+    calls, also of what is in memory or comes from another process; `storage_bytes_s` from disks and file
+    servers."""
+
+    run: str
+    attempt: int
+    rank: int
+    calls_bytes_s: float
+    storage_bytes_s: float
 
 
 @dataclass(frozen=True)

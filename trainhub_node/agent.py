@@ -43,6 +43,7 @@ from trainhub_node.link.uplink import Uplink
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry.buckets import Recorder
+from trainhub_node.telemetry.rank_reads import RankReads
 from trainhub_node.telemetry.sampler import Sampler
 from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
 
@@ -73,7 +74,10 @@ class Agent:
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
         self._telemetry = TelemetryQueue(recorder, self._gpus.events, self._gpus.confirm)
-        self._sampler = Sampler(settings, self._gpus, recorder, on_sample=self._on_sample)
+        reads = RankReads(OwnerFinder(self._attempts.all).ranks)
+        self._sampler = Sampler(
+            settings, self._gpus, recorder, read_ranks=reads.read, on_sample=self._on_sample
+        )
         self._crash_cleaner = crash_cleanup.CrashCleaner(settings.environments, self._watch.notify)
         self._uplink = Uplink(
             self._hub,

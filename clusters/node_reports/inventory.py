@@ -12,7 +12,7 @@ from trainhub_launch.data.downloads import KEY_LENGTH
 from trainhub_launch.errors import WireError
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_launch.metrics import COUNTERS, GPU_KEYS, HOST_KEYS
-from trainhub_launch.telemetry import GpuProcess
+from trainhub_launch.telemetry import GpuProcess, RankRead
 
 # Bounds on what one node can make the hub store. They are far above real machines: a faulty or hostile agent
 # must not fill the database or the pages of everybody.
@@ -52,6 +52,16 @@ class ProcessVitals(TypedDict):
     rank: int | None
 
 
+class RankVitals(TypedDict):
+    """How fast a rank reads, as stored in `Node.vitals`: see trainhub_launch.telemetry.RankRead."""
+
+    run: str
+    attempt: int
+    rank: int
+    calls_bytes_s: float
+    storage_bytes_s: float
+
+
 class PortVitals(TypedDict):
     """A fast network port, as stored in `Node.vitals`."""
 
@@ -75,6 +85,7 @@ class Vitals(TypedDict, total=False):
     counters: dict[str, dict[str, int]]
     processes: dict[str, list[ProcessVitals]]
     network_ports: list[PortVitals]
+    reads: list[RankVitals]
     gpus_elsewhere: list[str]
     disk_low: bool
 
@@ -148,6 +159,7 @@ def vitals(beat: Heartbeat, at: datetime) -> Vitals:
         "counters": {gpu.uuid: _counters(gpu) for gpu in beat.gpus if gpu.counters},
         "processes": {gpu.uuid: _processes(gpu) for gpu in beat.gpus if gpu.processes},
         "network_ports": [_port(port) for port in beat.network_ports[:MAX_PORTS]],
+        "reads": [_read(item) for item in beat.reads],
     }
 
 
@@ -187,6 +199,16 @@ def _port(port: NetworkPort) -> PortVitals:
         "state": _text("port state", port.state, 32),
         "rate": _text("port rate", port.rate, 64),
         "link_layer": _text("port link_layer", port.link_layer, 32),
+    }
+
+
+def _read(item: RankRead) -> RankVitals:
+    return {
+        "run": _text("run of reads", item.run, 32),
+        "attempt": _whole("attempt of reads", item.attempt, 2**31),
+        "rank": _whole("rank of reads", item.rank, 2**31),
+        "calls_bytes_s": _number("calls_bytes_s", item.calls_bytes_s) or 0.0,
+        "storage_bytes_s": _number("storage_bytes_s", item.storage_bytes_s) or 0.0,
     }
 
 

@@ -13,9 +13,13 @@ from django.http import HttpRequest
 from clusters.charts import GPU, HOST, chart_config
 from clusters.models import Gpu, Node
 from jobs.models import AttemptNode, Member, Run
+from jobs.reading.rank_rows import RankRow, rank_rows
+from jobs.reading.starving import read_node_load, starving_sentence
 from jobs.states import FINAL
 
 ALL = "all"
+# Whose load is read for the sentence about waiting GPUs.
+MAX_NODES = 8
 METRICS = ("utilization_pct", "memory_used_bytes", "power_w", "temperature_c")
 
 
@@ -44,6 +48,7 @@ class Placed:
 def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
     """Returns the template context of the tab.
 
+    `reads`: how fast its ranks read now; `starving`: that GPUs seem to wait for data, "" if they do not.
     `placed`: the GPUs to draw, those of the run first; all GPUs of its nodes with `?gpus=all`. `is_live`:
     whether the attempt still produces measurements."""
     parts = (
@@ -55,6 +60,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
     shows_all = request.GET.get("gpus") == ALL
     is_live = run.state not in FINAL and attempt == run.attempt
     owned = placed(run, attempt, nodes)
+    rows = rank_rows(run, attempt, nodes) if is_live else []
     visible = [item for item in owned if item.ranks or shows_all]
     query = urlencode({"attempt": attempt, "all_gpus": int(shows_all)})
     return {
@@ -63,6 +69,8 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
         "has_gpus": any(item.ranks for item in owned),
         "shows_all": shows_all,
         "is_live": is_live,
+        "reads": rows,
+        "starving": _starving(owned, nodes, rows),
         "charts": chart_config(
             [item.gpu for item in visible],
             nodes={node.name: node.memory_bytes for node in nodes},
@@ -72,6 +80,18 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
         "series": f"/api/v1/runs/{run.pk}/series/?{query}",
         "followed": ",".join(node.name for node in nodes) if is_live else "",
     }
+
+
+def _starving(owned: Iterable[Placed], nodes: Iterable[Node], rows: list[RankRow]) -> str:
+    gpus: dict[int, list[str]] = defaultdict(list)
+    for item in owned:
+        if item.ranks:
+            gpus[item.node.pk].append(item.gpu.uuid)
+    if not rows or not gpus:
+        return ""
+    return starving_sentence(
+        [read_node_load(node, gpus[node.pk]) for node in nodes if node.pk in gpus][:MAX_NODES], rows
+    )
 
 
 def placed(run: Run, attempt: int, nodes: Iterable[Node]) -> list[Placed]:

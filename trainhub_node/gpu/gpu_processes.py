@@ -106,6 +106,11 @@ class OwnerFinder:
             self._cache[identity] = owner
         return owner
 
+    def ranks(self) -> dict[int, ProcessOwner]:
+        """Returns the processes of ranks by their ids; they may have ended."""
+        self._refresh()
+        return {int(identity.partition("/")[0]): owner for identity, owner in self._ranks.items()}
+
     def _search(self, process: ProcessStat) -> ProcessOwner | None:
         groups = set()
         for ancestor in _ancestors(process):

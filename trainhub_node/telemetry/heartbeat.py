@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
+from trainhub_launch.telemetry import RankRead
 from trainhub_node import __version__
 from trainhub_node.data import cached_lists
 from trainhub_node.data.node_cache import cache_bytes, find_obstore, node_cache
@@ -107,6 +108,7 @@ class HeartbeatBuilder:
         driver: str,
         cuda: str,
         nvml: str,
+        reads: tuple[RankRead, ...] = (),
     ) -> Heartbeat:
         settings = self._settings
         self._latest.update(numbers)
@@ -137,6 +139,7 @@ class HeartbeatBuilder:
             containers=str(inventory.engine),
             data_cache_bytes=inventory.data_cache_bytes,
             data_lists=inventory.data_lists,
+            reads=reads,
         )
 
 

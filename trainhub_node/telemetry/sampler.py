@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from trainhub_launch.machine import GpuFact, Heartbeat
-from trainhub_launch.telemetry import SAMPLE_S
+from trainhub_launch.telemetry import SAMPLE_S, RankRead
 from trainhub_node.machine.host import HostMetrics
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry.buckets import Recorder
@@ -40,7 +40,7 @@ class GpuSource(Protocol):
 
 class Sampler(threading.Thread):
     """A thread that takes a sample of this machine every second. `latest` never blocks; `on_sample` is called
-    after every sample.
+    after every sample. `read_ranks`: how fast ranks read, at a time of a steady clock.
 
     GPUs are read in a thread of their own, so that a driver that hangs delays neither other numbers nor
     reports."""
@@ -51,11 +51,14 @@ class Sampler(threading.Thread):
         devices: GpuSource,
         recorder: Recorder,
         *,
+        read_ranks: Callable[[float], tuple[RankRead, ...]] = lambda _: (),
         on_sample: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(name="sampler", daemon=True)
         self._devices = devices
         self._recorder = recorder
+        self._read_ranks = read_ranks
+        self._reads: tuple[RankRead, ...] = ()
         self._on_sample = on_sample
         self._closing = threading.Event()
         self._host = HostMetrics(str(settings.folder))
@@ -84,7 +87,10 @@ class Sampler(threading.Thread):
             )
         # Without numbers: those from before the hang would look current.
         return replace(
-            self._latest, numbers={}, gpus=tuple(_without_readings(gpu) for gpu in self._latest.gpus)
+            self._latest,
+            numbers={},
+            reads=(),
+            gpus=tuple(_without_readings(gpu) for gpu in self._latest.gpus),
         )
 
     def run(self) -> None:
@@ -116,6 +122,7 @@ class Sampler(threading.Thread):
         self._reader.request(GPU_TIMEOUT_S)
         now = time.monotonic()
         numbers = self._host.read(now, self._inventory_thread.inventory.interface)
+        self._reads = self._read_ranks(now)
         is_fresh = now - self._reader.read_at <= MAX_AGE_S
         self._recorder.add(
             wall, steady, numbers, {gpu.uuid: gpu.numbers for gpu in self._reader.facts} if is_fresh else {}
@@ -140,6 +147,7 @@ class Sampler(threading.Thread):
             driver=devices.driver,
             cuda=devices.cuda,
             nvml=error or devices.trouble,
+            reads=self._reads,
         )
 
 

@@ -58,8 +58,8 @@ def make(
 ) -> Iterator[Callable[..., Sampler]]:
     with ExitStack() as stack:
 
-        def value(**options: Callable[[], None]) -> Sampler:
-            one = Sampler(settings(hub, tmp_path), device, recorder, **options)
+        def value(on_sample: Callable[[], None] = lambda: None) -> Sampler:
+            one = Sampler(settings(hub, tmp_path), device, recorder, on_sample=on_sample)
             stack.callback(device.answers.set)
             stack.callback(one.close)
             return one

@@ -1,0 +1,1 @@
+"""How fast the ranks of a running run read their data, and whether GPUs wait for it."""
