@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -178,7 +177,7 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
             f"inputs.{name}.mode",
             f"{datastore.name} is of the kind {datastore.kind}, which needs mode {mode!r}; leave mode out",
         )
-    path = posixpath.join(datastore.path, data_input.path).rstrip("/")
+    path = datastore.path_of(data_input.path)
     if datastore.is_folder:
         places.paths[name] = path
     elif not path and datastore.kind == "http":

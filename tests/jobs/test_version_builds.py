@@ -20,6 +20,7 @@ from jobs.builds.build_targets import find_build_target
 from jobs.builds.states import BuildState
 from jobs.image_registry.tickets import registry_of_build
 from jobs.models import BuildFile, EnvironmentBuild, Run
+from jobs.node_orders import order_lifecycle
 from jobs.scheduling.run_preview import preview
 from jobs.states import RunState
 from jobs.version_builds import progress
@@ -122,7 +123,7 @@ def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, set
     assert sent(make, "POST", "result/", b"{}").status_code == 200
     assert ImageBlob.objects.filter(version=version).count() == 1 + len(IMAGE.blobs)
     # The ticket opens nothing any more.
-    build_lifecycle.finish_build(build, BuildState.BUILT, "", timezone.now(), is_over=True)
+    order_lifecycle.finish(build, BuildState.BUILT, "", timezone.now(), is_over=True)
     progress.continue_version(version.pk)
     assert not BuildFile.objects.exists()
     assert sent(make, "PUT", f"files/{'0' * 64}", b"x").status_code == 403
@@ -173,7 +174,7 @@ def test_a_lost_node_is_replaced_and_a_failed_command_is_not(who: Principal) -> 
         build, make = claimed(played)
         assert build.order_number == number
         assert sent(make, "PUT", f"files/{SHA256}", b"bytes").status_code == 201
-        build_lifecycle.finish_build(
+        order_lifecycle.finish(
             build, BuildState.FAILED, "It was lost.", timezone.now(), is_over=True, is_lost=True
         )
         assert sent(make, "POST", "result/", b"{}").status_code == 403
@@ -264,7 +265,7 @@ def test_the_login_of_a_registry_goes_to_the_node_that_builds(who: Principal) ->
     }
     assert sent(make, "GET", "registry-login/", ticket="thu_wrong").status_code == 401
     assert AuditEvent.objects.filter(verb="secret.used", subject="LOGIN").count() == 2
-    build_lifecycle.finish_build(build, BuildState.FAILED, "No.", timezone.now(), is_over=True)
+    order_lifecycle.finish(build, BuildState.FAILED, "No.", timezone.now(), is_over=True)
     assert sent(make, "GET", "registry-login/").status_code == 403
 
 
