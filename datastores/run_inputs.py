@@ -9,7 +9,7 @@ from django.db.models import F, OuterRef, Subquery
 
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
-from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import DOWNLOAD, MOUNT, DataInput, RunSpec
 from workspaces.models import Workspace
@@ -22,11 +22,12 @@ MAX_OFFERED = 5
 
 @dataclass(frozen=True)
 class InputPlaces:
-    """The inputs of a spec by name: `paths` of those that lie on the nodes, and `downloads` of the others.
-    `problems`: what is wrong with the rest."""
+    """The inputs of a spec by name: `paths` of those that lie on the nodes, with the `lists` of the files of
+    some, and `downloads` of the others. `problems`: what is wrong with the rest."""
 
     paths: dict[str, str] = field(default_factory=dict)
     downloads: dict[str, DataDownload] = field(default_factory=dict)
+    lists: dict[str, InputList] = field(default_factory=dict)
     problems: list[SpecError] = field(default_factory=list)
 
 
@@ -107,7 +108,9 @@ def _chosen(data_input: DataInput, datastore: Datastore | None, workspace: Works
     if not data_input.dataset:
         return replace(data_input, mode=data_input.mode or _mode(datastore))
     number = data_input.version or _newest(data_input.dataset, workspace)
-    return replace(data_input, mode=data_input.mode or DOWNLOAD, version=number)
+    place = Datastore.objects.filter(datasets__workspace=workspace, datasets__name=data_input.dataset).first()
+    mode = DOWNLOAD if place is None else _mode(place)
+    return replace(data_input, mode=data_input.mode or mode, version=number)
 
 
 def _newest(dataset: str, workspace: Workspace) -> int | None:
@@ -146,11 +149,18 @@ def _version(name: str, data_input: DataInput, workspace: Workspace) -> DatasetV
 
 
 def _add_version(places: InputPlaces, name: str, data_input: DataInput, version: DatasetVersion) -> None:
-    if data_input.mode not in ("", DOWNLOAD):
-        raise SpecError(
-            f"inputs.{name}.mode", f"a dataset reaches the script by mode {DOWNLOAD!r}; leave mode out"
-        )
     datastore = version.dataset.datastore
+    mode = _mode(datastore)
+    if data_input.mode not in ("", mode):
+        raise SpecError(
+            f"inputs.{name}.mode",
+            f"{version.dataset} lies in {datastore.name} of the kind {datastore.kind}, which needs mode {mode!r}; "
+            "leave mode out",
+        )
+    if datastore.is_folder:
+        places.paths[name] = version.full_path
+        places.lists[name] = InputList(version.manifest.sha256, version.is_file)
+        return
     places.downloads[name] = DataDownload(
         datastore.store,
         version.full_path,

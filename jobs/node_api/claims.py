@@ -31,7 +31,7 @@ from jobs.node_orders.refusals import Refused as Refused  # noqa: PLC0414  # exp
 from jobs.order_downloads.package_tickets import package_access
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
-from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -154,6 +154,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
         downloads={name: DataDownload.from_json(item) for name, item in attempt.downloads.items()},
+        lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
     )
 
 
