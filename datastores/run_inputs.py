@@ -154,8 +154,8 @@ def _add_version(places: InputPlaces, name: str, data_input: DataInput, version:
     if data_input.mode not in ("", mode):
         raise SpecError(
             f"inputs.{name}.mode",
-            f"{version.dataset} lies in {datastore.name} of the kind {datastore.kind}, which needs mode {mode!r}; "
-            "leave mode out",
+            f"{version.dataset} lies in {datastore.name} of the kind {datastore.kind}, which needs mode "
+            f"{mode!r}; leave mode out",
         )
     if datastore.is_folder:
         places.paths[name] = version.full_path

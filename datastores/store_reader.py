@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import obstore
 import obstore.exceptions
-import obstore.store  # noqa: F401 - loaded for carry_out
+import obstore.store
 
 from trainhub_launch.data.store_work import carry_out
 

@@ -8,9 +8,7 @@ from workspaces.models import User
 from workspaces.secrets import uses
 
 
-def store_secret(  # noqa: PLR0917 - who uses it, for what, and where
-    datastore: Datastore, kind: str, subject: str, actor: User | None, node: str = ""
-) -> str:
+def store_secret(datastore: Datastore, kind: str, subject: str, actor: User | None, node: str = "") -> str:
     """Returns the value, "" without one, and records the use (see workspaces.secrets.uses). Raises
     SecretsUnavailable."""
     if datastore.is_folder or datastore.sign_in != SignIn.SECRET:

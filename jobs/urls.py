@@ -19,7 +19,11 @@ urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
     path("data/datastores/<str:name>/", datastores.datastore, name="datastore"),
     path("data/datastores/<str:name>/test/", datastores.datastore_test, name="datastore-test"),
-    path("data/datastores/<str:name>/test/cancel/", datastores.datastore_test_cancel, name="datastore-test-cancel"),
+    path(
+        "data/datastores/<str:name>/test/cancel/",
+        datastores.datastore_test_cancel,
+        name="datastore-test-cancel",
+    ),
     path("data/sets/new/", datasets.dataset_create, name="dataset-create"),
     path("data/sets/<str:name>/", datasets.dataset, name="dataset"),
     path("data/sets/<str:name>/refresh/", datasets.dataset_refresh, name="dataset-refresh"),

@@ -21,8 +21,8 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES = 1024, 1024, 64
 # connections to ports of other runs and to metadata of the cloud are refused; it installs locked environments
 # from the hub's own index; it takes orders to build an environment; runs can be in containers; it makes conda
 # environments; it builds images from Dockerfiles; it builds wheels from source distributions; it takes the
-# packages of conda from the hub; it knows inputs of runs; it downloads them from object stores; it takes lists
-# of their files; it tests datastores, lists their files, and compares folders with such a list.
+# packages of conda from the hub; it knows inputs of runs; it downloads them from object stores; it takes
+# lists of their files; it tests datastores, lists their files, and compares folders with such a list.
 CAPABILITIES = (
     "isolation:range",
     "namespaces",

@@ -158,10 +158,11 @@ class NodeOrder:
     environment's lock, "" if it has none; `package_ticket`: what opens it. `image_registry`: None = the node
     pulls `environment.image["pull"]`. `make`: of an order to build whose environment is of kind `make`: what
     the node is to make instead of an environment: {"kind": the name of that work, "upload": the address below
-    which the result goes to the hub, "ticket": what opens that, …}. `probe`: of an order of that kind, what the
-    node is to do with its only input or download: {"work": "test" or "list", "upload", "ticket"}. `checkpoint`: None = an older hub, which
-    keeps none. `inputs`: the absolute path on the node of each input that lies there, by its name;
-    `downloads`: the inputs that the node downloads first; `lists`: which files some of `inputs` must have."""
+    which the result goes to the hub, "ticket": what opens that, …}. `probe`: of an order of that kind, what
+    the node is to do with its only input or download: {"work": "test" or "list", "upload", "ticket"}.
+    `checkpoint`: None = an older hub, which keeps none. `inputs`: the absolute path on the node of each input
+    that lies there, by its name; `downloads`: the inputs that the node downloads first; `lists`: which files
+    some of `inputs` must have."""
 
     run: str
     attempt: int

@@ -1,5 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data|probe FOLDER`: the processes
-between the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data|probe FOLDER`: the
+processes between the agent and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each

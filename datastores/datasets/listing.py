@@ -32,7 +32,8 @@ MAX_ATTEMPTS = 3
 # A million files take some two minutes.
 MAX_S = 3600.0
 TOO_LONG = (
-    f"Its files were not listed within {MAX_S / 3600:.0f} h: name a folder below it, or pack them into archives."
+    f"Its files were not listed within {MAX_S / 3600:.0f} h: name a folder below it, or pack them into "
+    "archives."
 )
 # The process says every other second how far it is; its worker has died if it has not for longer.
 ABANDONED_AFTER = timedelta(seconds=60)
@@ -77,9 +78,7 @@ def _next_due() -> int | None:
 
 def by_hub() -> Q:
     """Returns the condition that the hub can list a version by itself. Nodes list the others."""
-    return ~(
-        Q(dataset__datastore__kind=DatastoreKind.FOLDER) | Q(dataset__datastore__sign_in=SignIn.NODE)
-    )
+    return ~(Q(dataset__datastore__kind=DatastoreKind.FOLDER) | Q(dataset__datastore__sign_in=SignIn.NODE))
 
 
 def _is_due() -> Q:
@@ -149,9 +148,9 @@ def _secret(version: DatasetVersion) -> str:
 
 
 def store_list(version: DatasetVersion, done: Mapping[str, Any], output: Path) -> None:
-    """Stores the finished list at `output`, which is deleted, and makes the version ready unless it is that or
-    has failed. `done`: its number of files, their bytes, where its members begin, and whether it is of one file
-    alone."""
+    """Stores the finished list at `output`, which is deleted, and makes the version ready unless it is that
+    or has failed. `done`: its number of files, their bytes, where its members begin, and whether it is of one
+    file alone."""
     size = output.stat().st_size
     starts = pack_starts(done["starts"])
     manifest = Manifest(version=version, sha256=store_file(output), size_bytes=size, starts=starts)

@@ -11,8 +11,8 @@ from datastores.states import DatastoreKind
 from datastores.store_process import StoreProcess, StoreProcessFailed
 from datastores.store_secret import store_secret
 from datastores.testing.states import ProbeState
-from trainhub_launch.data.store_test import TEST_TIMEOUT_S
 from trainhub_launch.data.probe_work import TEST
+from trainhub_launch.data.store_test import TEST_TIMEOUT_S
 from trainhub_launch.data.stores import SignIn
 from workspaces.secrets import uses
 from workspaces.secrets.errors import SecretsUnavailable

@@ -7,8 +7,8 @@ from typing import ClassVar
 from django.db import models
 
 from clusters.models import Node
-from environments.models import EnvironmentVersion
 from clusters.task_messages import send_task_soon
+from environments.models import EnvironmentVersion
 from jobs.builds.states import BuildPurpose, BuildState
 from jobs.node_orders.work_order import ORDER_ATTEMPT, WorkOrder, id_pattern, new_order_id
 from live.publish import publish_on_commit

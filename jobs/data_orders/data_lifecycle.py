@@ -11,7 +11,6 @@ from jobs.models import DataOrder
 from jobs.node_orders import order_lifecycle
 from jobs.node_orders.states import OrderState
 from trainhub_launch.data.store_test import TEST_TIMEOUT_S
-from workspaces.models import User
 
 # A node that lists for longer is given up; millions of files on a slow file server take some minutes.
 LIST_TIMEOUT_S = 2 * 3600.0
@@ -52,6 +51,8 @@ def end_overdue(now: datetime) -> None:
         unfinished = DataOrder.objects.filter(work=work, ended_at=None)
         for order in unfinished.filter(created_at__lt=now - timedelta(seconds=seconds)):
             what = "answer" if order.claimed_at is None else "end"
-            reason = f"{order.node.name} did not {what} within {seconds:,.0f} s: see whether its agent runs, and "
+            reason = (
+                f"{order.node.name} did not {what} within {seconds:,.0f} s: see whether its agent runs, and "
+            )
             reason += "whether its network and its file servers answer."
             order_lifecycle.finish(order, OrderState.FAILED, reason, now, is_lost=True)

@@ -32,8 +32,8 @@ class DataOrder(WorkOrder):
     """An order to a node to read a datastore. A node is offered one of each work at a time.
 
     `test`: the test that it is a part of; `version`: the version of a dataset whose files it lists; one of
-    the two. `result`: what the node has found; of a list the SHA-256 of the uploaded file. `order_number`: how
-    often listing the version has been ordered, because nodes were lost with it."""
+    the two. `result`: what the node has found; of a list the SHA-256 of the uploaded file. `order_number`:
+    how often listing the version has been ordered, because nodes were lost with it."""
 
     AGAIN: ClassVar[str] = "Try it again"
 

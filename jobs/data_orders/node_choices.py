@@ -21,8 +21,8 @@ def usable_nodes(workspace: Workspace) -> list[Node]:
 
 
 def reading_refusal(node: Node, datastore: Datastore) -> str:
-    """Returns why the node cannot read the datastore for the hub now, with the remedy, as a sentence; "" if it
-    can."""
+    """Returns why the node cannot read the datastore for the hub now, with the remedy, as a sentence; "" if
+    it can."""
     if heartbeat.status(node, timezone.now()) is not NodeStatus.READY:
         return f"{node.name} does not report: start its agent."
     capabilities = node.capabilities.split()

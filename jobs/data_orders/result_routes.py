@@ -1,5 +1,5 @@
-"""The raw routes by which a node brings to the hub what it has found in a datastore: the list of its files, how
-far it is with that, and the result, which ends the order."""
+"""The raw routes by which a node brings to the hub what it has found in a datastore: the list of its files,
+how far it is with that, and the result, which ends the order."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ async def accept_result(request: Request) -> Response:
 
 
 async def _order(request: Request, work: DataWork | None = None) -> DataOrder:
-    """Returns the order that its node works on now. Raises Problem without its ticket, and when it is over."""
+    """Returns the order that its node works on now. Raises Problem without its ticket, and when it is
+    over."""
     order_id = request.path_params["order"]
     header = request.headers.get("authorization", "")
     if not is_data_order_id(order_id) or not has_ticket_of(header, order_id):

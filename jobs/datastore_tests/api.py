@@ -24,7 +24,9 @@ from trainhub_launch.fields import Fields
 class ProbeRowSerializer(serializers.Serializer[Any]):
     node = serializers.CharField(allow_null=True, help_text="The name of the node; null for the hub.")
     state = serializers.ChoiceField(choices=[state.value for state in ProbeState])
-    reason = serializers.CharField(help_text="Why it failed, with the remedy, or why there is nothing to test.")
+    reason = serializers.CharField(
+        help_text="Why it failed, with the remedy, or why there is nothing to test."
+    )
     note = serializers.CharField(help_text="What else is to be said of what was read.")
     files = serializers.IntegerField(allow_null=True, help_text="How many files were begun.")
     bytes = serializers.IntegerField(allow_null=True, help_text="How many bytes were read.")
@@ -41,8 +43,12 @@ class DatastoreTestSerializer(serializers.Serializer[DatastoreTest]):
     path = serializers.CharField(help_text="What is read below the datastore; empty for all of it.")
     created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
-    is_over = serializers.SerializerMethodField(help_text="Whether every machine has said what it has to say.")
-    left_out = serializers.IntegerField(help_text=f"Nodes that were too many: {MAX_NODES} are tested at once.")
+    is_over = serializers.SerializerMethodField(
+        help_text="Whether every machine has said what it has to say."
+    )
+    left_out = serializers.IntegerField(
+        help_text=f"Nodes that were too many: {MAX_NODES} are tested at once."
+    )
     results = serializers.SerializerMethodField(help_text="Of the hub, and then of the nodes by name.")
 
     def get_is_over(self, test: DatastoreTest) -> bool:

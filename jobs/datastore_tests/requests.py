@@ -42,8 +42,8 @@ def begin_test(
     nodes, left_out = _chosen_nodes(datastore, names)
     with transaction.atomic():
         # Of two people who begin one at once, the second gets the test of the first.
-        datastore = Datastore.objects.select_for_update(of=("self",)).select_related("workspace").get(
-            pk=datastore.pk
+        datastore = (
+            Datastore.objects.select_for_update(of=("self",)).select_related("workspace").get(pk=datastore.pk)
         )
         last = DatastoreTest.objects.filter(datastore=datastore).first()
         if last is not None and is_in_progress(last):
@@ -68,7 +68,8 @@ def begin_test(
 
 
 def cancel_test(principal: Principal, datastore: Datastore) -> None:
-    """Ends the test of the datastore that is in progress; does nothing without one. Raises PermissionDenied."""
+    """Ends the test of the datastore that is in progress; does nothing without one. Raises
+    PermissionDenied."""
     require_contributor(principal)
     now, reason = timezone.now(), f"{principal.user.username} canceled it."
     with transaction.atomic():

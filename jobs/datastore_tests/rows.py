@@ -17,8 +17,8 @@ from trainhub_launch.data.store_test import TEST_TIMEOUT_S
 # For the hub's own worker, which begins a little later.
 HUB_TIMEOUT = timedelta(seconds=TEST_TIMEOUT_S + 30)
 HUB_SILENT = (
-    f"The hub's worker has not answered within {HUB_TIMEOUT.total_seconds():.0f} s: ask an operator whether it "
-    "runs, and test again."
+    f"The hub's worker has not answered within {HUB_TIMEOUT.total_seconds():.0f} s: ask an operator whether "
+    "it runs, and test again."
 )
 _STATES = {
     OrderState.QUEUED: ProbeState.WAITING,

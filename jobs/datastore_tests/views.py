@@ -42,7 +42,9 @@ def datastore(request: WorkspaceRequest, name: str) -> HttpResponse:
 def datastore_test(request: WorkspaceRequest, name: str) -> HttpResponse:
     row = _datastore(request, name)
     try:
-        begin_test(request.principal, row, request.POST.getlist("nodes") or None, request.POST.get("path", ""))
+        begin_test(
+            request.principal, row, request.POST.getlist("nodes") or None, request.POST.get("path", "")
+        )
     except SpecError as error:
         messages.error(request, f"Nothing was tested: {error.message}.")
     return redirect("datastore", row.name)

@@ -87,16 +87,17 @@ def _read(
     """Returns node id -> key -> assignment. `nodes`: the condition of the nodes; `previous` is read before,
     whose log names still hold."""
     by_node: dict[int, dict[Key, Assignment]] = {}
-    others = (_of_orders(EnvironmentBuild, nodes, BuildAssignment), _of_orders(DataOrder, nodes, ProbeAssignment))
+    others = (
+        _of_orders(EnvironmentBuild, nodes, BuildAssignment),
+        _of_orders(DataOrder, nodes, ProbeAssignment),
+    )
     for node_id, assignment in chain(_of_runs(nodes, previous), *others):
         if only is None or node_id in only:
             by_node.setdefault(node_id, {})[assignment.key] = assignment
     return by_node
 
 
-def _of_runs(
-    nodes: Q, previous: Mapping[int, dict[Key, Assignment]]
-) -> Iterator[tuple[int, Assignment]]:
+def _of_runs(nodes: Q, previous: Mapping[int, dict[Key, Assignment]]) -> Iterator[tuple[int, Assignment]]:
     unsettled = (
         AttemptNode.objects.filter(nodes, settled_at=None)
         .select_related("attempt__run")

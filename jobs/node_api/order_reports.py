@@ -1,8 +1,9 @@
-"""What the hub does with the reports of a node about orders that are no runs, as far as it is the same for all
-kinds."""
+"""What the hub does with the reports of a node about orders that are no runs, as far as it is the same for
+all kinds."""
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from datetime import datetime
 from typing import Any, ClassVar
@@ -18,6 +19,8 @@ from jobs.node_orders.states import OrderState
 from jobs.node_orders.work_order import WorkOrder
 from trainhub_launch.report import AttemptFact
 from trainhub_launch.states import PHASES, ErrorKind, Phase
+
+log = logging.getLogger(__name__)
 
 
 class OrderReports(ABC):
@@ -50,6 +53,7 @@ class OrderReports(ABC):
     def close(self, node: Node, assignment: OrderAssignment, now: datetime) -> None:
         for order in self._rows(assignment):
             order_lifecycle.settle(order, now)
+        log.debug("%s has settled %s", node, assignment.run)
 
     def end_orphan(self, node: Node, assignment: OrderAssignment, now: datetime) -> None:
         for order in self._rows(assignment):
@@ -58,6 +62,7 @@ class OrderReports(ABC):
 
     def record_return(self, node: Node, assignment: OrderAssignment, silence_s: float) -> None:
         """Such an order has no list of events."""
+        log.debug("%s reports again of %s after %.0f s", node, assignment.run, silence_s)
 
     @abstractmethod
     def note_done(self, node: Node, order: Any, fact: AttemptFact, now: datetime) -> None:

@@ -46,10 +46,9 @@ def accept_list(version: DatasetVersion, sha256: str, *, is_file: bool) -> None:
 
 def _checked(source: BinaryIO) -> Iterator[ListedFile]:
     """Yields the files. Raises BadList, and what gzip and JSON raise."""
-    last, number = "", 0
-    for line in _lines(source):
+    last = ""
+    for number, line in enumerate(_lines(source), 1):
         path, size, etag, modified_at = json.loads(line)
-        number += 1
         if number > MAX_FILES:
             raise BadList(f"it has more than {MAX_FILES:,} files")
         if type(path) is not str or not is_file_name(path) or (last and order_key(path) <= order_key(last)):

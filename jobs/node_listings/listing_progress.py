@@ -1,5 +1,5 @@
-"""Moves versions that a node must list on: orders the list, orders it again elsewhere if its node was lost, takes
-the list over, or says why there is none. Each call may be repeated without harm."""
+"""Moves versions that a node must list on: orders the list, orders it again elsewhere if its node was lost,
+takes the list over, or says why there is none. Each call may be repeated without harm."""
 
 from __future__ import annotations
 
@@ -85,9 +85,7 @@ def _advance(version_id: int) -> DataOrder | None:
         elif newest.is_lost and newest.order_number < MAX_ORDERS:
             _order(version, newest.order_number + 1, last_node=newest.node_id)
         elif newest.is_lost:
-            listing.fail(
-                version, f"It was ordered {MAX_ORDERS} times without a result: {newest.reason}"
-            )
+            listing.fail(version, f"It was ordered {MAX_ORDERS} times without a result: {newest.reason}")
         else:
             listing.fail(version, f"{newest.node.name}: {newest.reason}")
         return None

@@ -1,5 +1,5 @@
-"""The states of orders that are no runs, from the offer to a node to their end. Every change is guarded by the
-state that it is allowed from, so that of two processes only one makes it."""
+"""The states of orders that are no runs, from the offer to a node to their end. Every change is guarded by
+the state that it is allowed from, so that of two processes only one makes it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def take_up(order: WorkOrder, nonce: str, at: datetime) -> None:
     order.note_change()
 
 
-def finish(  # noqa: PLR0913 - what is known of an end
+def finish(
     order: WorkOrder, state: str, reason: str, at: datetime, *, is_over: bool = False, is_lost: bool = False
 ) -> bool:
     """Ends the order. Returns False if it had ended before.

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 
 class OrderState(StrEnum):
-    """QUEUED -> WORKING -> DONE | FAILED | CANCELED; an order that no node has taken up may also end. Kinds of
-    orders may have other words for WORKING and DONE."""
+    """QUEUED -> WORKING -> DONE | FAILED | CANCELED; an order that no node has taken up may also end. Kinds
+    of orders may have other words for WORKING and DONE."""
 
     QUEUED = "queued"
     WORKING = "working"

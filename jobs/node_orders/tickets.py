@@ -1,5 +1,5 @@
-"""The ticket with which a node uploads the result of one order. It is derived from the secret key, so that none
-is stored, and ends with the order."""
+"""The ticket with which a node uploads the result of one order. It is derived from the secret key, so that
+none is stored, and ends with the order."""
 
 from __future__ import annotations
 

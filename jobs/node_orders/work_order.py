@@ -1,4 +1,5 @@
-"""The columns of an order to a node that is no run. Part of `jobs.models`, which every other module imports."""
+"""The columns of an order to a node that is no run. Part of `jobs.models`, which every other module
+imports."""
 
 from __future__ import annotations
 

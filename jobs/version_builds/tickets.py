@@ -1,5 +1,5 @@
-"""What the ticket of a build opens: with it a node uploads what it has made for that build, and gets the login
-of a registry that the version names, and nothing else."""
+"""What the ticket of a build opens: with it a node uploads what it has made for that build, and gets the
+login of a registry that the version names, and nothing else."""
 
 from __future__ import annotations
 

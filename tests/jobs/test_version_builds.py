@@ -21,10 +21,10 @@ from jobs.builds.states import BuildState
 from jobs.image_registry.tickets import registry_of_build
 from jobs.models import BuildFile, EnvironmentBuild, Run
 from jobs.node_orders import order_lifecycle
+from jobs.node_orders.tickets import upload_ticket
 from jobs.scheduling.run_preview import preview
 from jobs.states import RunState
 from jobs.version_builds import progress
-from jobs.version_builds.tickets import upload_ticket
 from tests.environments.images.container_images import MadeImage, make_image
 from tests.jobs.builders import Played, node, queued, spec
 from tests.jobs.raw import opened

@@ -32,8 +32,8 @@ class ListingError(Exception):
 
 
 class StoreListing:
-    """Lists the files of `store` at `path`. `head` and `chunks`: obstore's functions `head` and `list` for it;
-    `report` is called with the numbers of files and bytes up to now, each second."""
+    """Lists the files of `store` at `path`. `head` and `chunks`: obstore's functions `head` and `list` for
+    it; `report` is called with the numbers of files and bytes up to now, each second."""
 
     def __init__(
         self,

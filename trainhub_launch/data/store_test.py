@@ -31,8 +31,8 @@ HASTY_OPTIONS = {
 }
 EMPTY = "It is empty."
 NO_INDEX = (
-    "The server answers, but there is nothing to read at the address itself, which is usual for a folder: test "
-    "it with the path of a file."
+    "The server answers, but there is nothing to read at the address itself, which is usual for a folder: "
+    "test it with the path of a file."
 )
 
 

@@ -22,8 +22,6 @@ from trainhub_launch.data.stores import Store, open_store
 from trainhub_launch.json_types import JsonValue
 
 
-
-
 def carry_out(library: Any) -> None:
     """`library`: the module obstore, with its parts `store` and `exceptions` loaded."""
     request: dict[str, Any] = json.load(sys.stdin)

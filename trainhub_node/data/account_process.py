@@ -1,5 +1,5 @@
-"""A process with the account of a run, which looks at its data. It is another process because a file server that
-is gone lets nobody go."""
+"""A process with the account of a run, which looks at its data. It is another process because a file server
+that is gone lets nobody go."""
 
 from __future__ import annotations
 

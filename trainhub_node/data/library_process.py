@@ -1,5 +1,5 @@
-"""A process that reads stores for the child of an attempt: with the library that does so, and the credentials,
-which are in no other process."""
+"""A process that reads stores for the child of an attempt: with the library that does so, and the
+credentials, which are in no other process."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class LibraryProcess:
         self._pending = b""
 
     def run(self) -> str:
-        """Returns once it has ended: the last line of its errors, or with which code. Raises StopRequested."""
+        """Returns once it has ended: the last line of its errors, or with which code. Raises
+        StopRequested."""
         output, self._output = os.pipe2(os.O_CLOEXEC)
         errors = os.memfd_create("errors")
         try:

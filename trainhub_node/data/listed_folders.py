@@ -40,9 +40,7 @@ def check_lists(gang: Gang) -> None:
         gang.log(f"Input {name}: its files are those of the list.")
 
 
-def _compare(
-    stream: BinaryIO, root: str, is_file: bool, say: Callable[[Mapping[str, Any]], None]
-) -> None:
+def _compare(stream: BinaryIO, root: str, is_file: bool, say: Callable[[Mapping[str, Any]], None]) -> None:
     """Says the first difference as a sentence, and something now and then while there is none."""
     check = partial(_first_difference, root, is_file)
     files = read_manifest(stream)

@@ -23,7 +23,7 @@ NANOSECONDS = 1e9
 Report = Callable[[int, int], None]
 
 
-def test(gang: Gang, path: str, output: str, report: Report) -> dict[str, Any]:
+def test(gang: Gang, path: str) -> dict[str, Any]:
     """Returns how much was read, and how fast. Raises PreparationFailed, and StopRequested."""
     _require(gang, path)
     result: dict[str, Any] = {}
@@ -89,9 +89,7 @@ def _require(gang: Gang, path: str) -> None:
         raise PreparationFailed("data", f"{path} {problem}.")
 
 
-def _records(
-    gang: Gang, path: str, work: Callable[[folder_reading.Say], None]
-) -> Iterator[dict[str, Any]]:
+def _records(gang: Gang, path: str, work: Callable[[folder_reading.Say], None]) -> Iterator[dict[str, Any]]:
     """Yields what the work says. Raises PreparationFailed when that is a problem, and StopRequested."""
     records = account_process.lines_of(gang, work, dumps=_dumps, loads=json.loads)
     try:

@@ -40,8 +40,8 @@ def read(root: str, say: Say) -> None:
 
 
 def walk(root: str, say: Say) -> None:
-    """Says all files of the folder as [path, size, time of change in nanoseconds], and the links that are none
-    of them; or that it is one file alone."""
+    """Says all files of the folder as [path, size, time of change in nanoseconds], and the links that are
+    none of them; or that it is one file alone."""
     try:
         facts = os.stat(root)
         if not stat.S_ISDIR(facts.st_mode):
@@ -88,9 +88,9 @@ class _Batch:
 def walked_files(
     root: str, on_link: Callable[[str], None], on_folder: Callable[[], None] = lambda: None
 ) -> Iterator[tuple[str, int, int]]:
-    """Yields path, size and time of change of each file below the folder. Links to files inside of it count as
-    files; `on_link` gets the others, which are not followed, so that no loop holds it. Raises Unlistable, and
-    OSError."""
+    """Yields path, size and time of change of each file below the folder. Links to files inside of it count
+    as files; `on_link` gets the others, which are not followed, so that no loop holds it. Raises Unlistable,
+    and OSError."""
     real = os.path.realpath(root)
     folders = [""]
     while folders:
@@ -115,8 +115,8 @@ def walked_files(
                         continue  # it has just been removed
                     if not stat.S_ISREG(facts.st_mode):
                         raise Unlistable(
-                            f"has {path!r:.300}, which is no file but a device, pipe or socket: remove it, or name "
-                            "a folder without it"
+                            f"has {path!r:.300}, which is no file but a device, pipe or socket: remove it, "
+                            "or name a folder without it"
                         )
                 yield path, facts.st_size, facts.st_mtime_ns
 

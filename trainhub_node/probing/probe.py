@@ -21,7 +21,8 @@ PROGRESS_S = 2.0
 # A test that takes longer has failed; the hub waits a little longer.
 TEST_TIMEOUT_S = 100.0
 TOO_LONG = (
-    f"The store did not answer within {TEST_TIMEOUT_S:.0f} s: check its address, and that this node reaches it."
+    f"The store did not answer within {TEST_TIMEOUT_S:.0f} s: check its address, and whether this node "
+    "reaches it."
 )
 
 
@@ -33,8 +34,11 @@ def carry_out(gang: Gang) -> None:
     gang.log("Listing the files." if is_list else "Reading the first files.")
     if gang.order.get("inputs"):
         (path,) = gang.order["inputs"].values()
-        work = folder_probe.list_files if is_list else folder_probe.test
-        result = work(gang, path, output, progress.write)
+        result = (
+            folder_probe.list_files(gang, path, output, progress.write)
+            if is_list
+            else folder_probe.test(gang, path)
+        )
     else:
         result = _read_store(gang, output, progress)
     if is_list:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import obstore
 import obstore.exceptions
-import obstore.store  # noqa: F401 - loaded for carry_out
+import obstore.store
 
 from trainhub_launch.data.store_work import carry_out
 from trainhub_node.environments.builder_account import end_with_parent

@@ -26,7 +26,8 @@ DATA = "data"
 
 
 def claim_probe(node: Node, order_id: str, attempt: int, nonce: str, hub_url: str) -> NodeOrder:
-    """Returns the order for `node`; a repeated claim with the same nonce gets the same one. Raises Refused."""
+    """Returns the order for `node`; a repeated claim with the same nonce gets the same one. Raises
+    Refused."""
     with transaction.atomic():
         orders = DataOrder.objects.select_related(
             "node", "datastore", "test", "version__dataset__datastore", "created_by"

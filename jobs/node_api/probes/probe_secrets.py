@@ -17,7 +17,9 @@ from workspaces.secrets.errors import SecretsUnavailable
 
 def take(node: Node, order_id: str, nonce: str) -> dict[str, str]:
     """Returns the value by its name in the order, until the order is over. Raises Refused."""
-    orders = DataOrder.objects.select_related("datastore__workspace", "created_by", "version__dataset", "node")
+    orders = DataOrder.objects.select_related(
+        "datastore__workspace", "created_by", "version__dataset", "node"
+    )
     order = orders.filter(pk=order_id, node=node).first()
     if order is None or order.claimed_at is None or order.nonce != nonce:
         raise Refused("This order has been claimed with another nonce.")

@@ -1,5 +1,5 @@
-"""Versions of datasets whose files a node lists, because the hub cannot: of folders, and of stores that are read
-with the role of each node."""
+"""Versions of datasets whose files a node lists, because the hub cannot: of folders, and of stores that are
+read with the role of each node."""
 
 from __future__ import annotations
 
@@ -171,7 +171,9 @@ class TestOrder:
 
 
 def lose(order: DataOrder) -> None:
-    order_lifecycle.finish(order, OrderState.FAILED, "It was lost.", timezone.now(), is_over=True, is_lost=True)
+    order_lifecycle.finish(
+        order, OrderState.FAILED, "It was lost.", timezone.now(), is_over=True, is_lost=True
+    )
 
 
 def line(*facts: Any) -> bytes:
@@ -226,9 +228,7 @@ class TestList:
 class TestRuns:
     """Of a dataset of a folder."""
 
-    def test_read_it_where_it_lies_and_compare_it(
-        self, version: DatasetVersion, who: Principal
-    ) -> None:
+    def test_read_it_where_it_lies_and_compare_it(self, version: DatasetVersion, who: Principal) -> None:
         ready = listed(version)
         alpha = played("alpha", *ALL)
         run = launched(who, inputs={"birds": {"dataset": "birds"}})

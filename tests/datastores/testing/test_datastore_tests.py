@@ -314,7 +314,7 @@ class TestPage:
         folder(who)
         page = client.get("/data/datastores/images/").content.decode()
         assert "It has not been tested yet." in page
-        assert client.post("/data/datastores/images/test/").url == "/data/datastores/images/"
+        assert client.post("/data/datastores/images/test/")["Location"] == "/data/datastores/images/"
         page = client.get("/data/datastores/images/").content.decode()
         assert 'hx-trigger="every 1s"' in page
         assert "which the hub does not have" in page

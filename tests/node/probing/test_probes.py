@@ -137,9 +137,7 @@ class TestFolder:
         for name in ("loop", "out", "nothing"):
             assert name in result["note"]
 
-    def test_of_one_file_has_that_one(
-        self, hub: FakeHub, agent: Agent, results: Results, data: Path
-    ) -> None:
+    def test_of_one_file_has_that_one(self, hub: FakeHub, agent: Agent, results: Results, data: Path) -> None:
         (data / "a.bin").write_bytes(b"a")
         done(hub, probe_order(results, "list", **of_folder(data / "a.bin")))
         assert results.results[0]["is_file"] is True
@@ -181,7 +179,7 @@ class TestStore:
         assert (results.results[0]["files"], results.results[0]["bytes"]) == (20, 20_000)
 
     @pytest.mark.parametrize(
-        ("secret", "changes", "sentence"),
+        "case",
         [
             ("wrong", {}, "The bucket birds refuses these credentials"),
             (SECRET, {"bucket": "cats"}, "There is no bucket cats"),
@@ -190,19 +188,16 @@ class TestStore:
         ],
     )
     def test_that_cannot_be_read_says_why(
-        self,
-        hub: FakeHub,
-        agent: Agent,
-        results: Results,
-        server: S3Server,
-        secret: str,
-        changes: dict[str, str],
-        sentence: str,
+        self, hub: FakeHub, agent: Agent, server: S3Server, case: tuple[str, dict[str, str], str]
     ) -> None:
+        secret, changes, sentence = case
         hub.secrets[SECRET_KEY] = secret
-        order = probe_order(results, "test", **of_bucket(server, **changes))
-        key = hub.give(order)
-        fact = hub.wait_done(key, 90)
+        results = Results()
+        try:
+            key = hub.give(probe_order(results, "test", **of_bucket(server, **changes)))
+            fact = hub.wait_done(key, 90)
+        finally:
+            results.close()
         assert sentence in fact.error
         assert SECRET.encode() not in hub.log(key, PREPARATION_LOG)
         assert SECRET not in fact.error

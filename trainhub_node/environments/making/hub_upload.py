@@ -49,8 +49,8 @@ class _Body(io.RawIOBase):
 
 
 class HubUpload:
-    """The upload of one order. `part`: of the order, with the address and the ticket; `error_kind`: of what is
-    raised if the hub does not take it."""
+    """The upload of one order. `part`: of the order, with the address and the ticket; `error_kind`: of what
+    is raised if the hub does not take it."""
 
     def __init__(self, gang: Gang, part: str = "make", error_kind: str = "environment") -> None:
         self._gang = gang
