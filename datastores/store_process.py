@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -35,7 +35,10 @@ class StoreProcess:
     `on_poll` is called every POLL_S seconds with the numbers of files and bytes up to now."""
 
     def __init__(
-        self, store: Store, request: dict[str, Any], on_poll: Callable[[int, int], None] = lambda *_: None
+        self,
+        store: Store,
+        request: Mapping[str, object],
+        on_poll: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
         self._store = store
         self._request = request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.db import models
 
@@ -76,7 +76,7 @@ class DataOrder(WorkOrder):
         return f"{self.work} {self.datastore} on {self.node.name}"
 
     @property
-    def lane(self) -> dict[str, Any]:
+    def lane(self) -> dict[str, int | str]:
         return {"node_id": self.node_id, "work": self.work}
 
     def send_offer(self) -> None:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -99,7 +98,7 @@ def _open_order(order_id: str) -> DataOrder | None:
     return orders.exclude(claimed_at=None).first()
 
 
-async def _body(request: Request) -> dict[str, Any]:
+async def _body(request: Request) -> dict[str, object]:
     try:
         body = json.loads(await read_body(request, MAX_RESULT_BYTES))
     except (ValueError, RecursionError) as error:
@@ -109,14 +108,14 @@ async def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _list_result(facts: dict[str, Any]) -> dict[str, object]:
+def _list_result(facts: dict[str, object]) -> dict[str, object]:
     sha256 = facts.get("sha256")
     if not isinstance(sha256, str) or not blobs.SHA256.match(sha256):
         raise Problem(400, "Bad request", "sha256 must be that of the uploaded list.")
     return {"sha256": sha256, "is_file": facts.get("is_file") is True, "note": _note(facts)}
 
 
-def _test_result(facts: dict[str, Any]) -> dict[str, object]:
+def _test_result(facts: dict[str, object]) -> dict[str, object]:
     seconds: object = facts.get("seconds")
     if not isinstance(seconds, int | float) or not math.isfinite(seconds) or seconds < 0:
         raise Problem(400, "Bad request", "seconds must be a number of at least 0.")
@@ -128,14 +127,14 @@ def _test_result(facts: dict[str, Any]) -> dict[str, object]:
     }
 
 
-def _count(facts: dict[str, Any], name: str) -> int:
+def _count(facts: dict[str, object], name: str) -> int:
     value = facts.get(name)
     if type(value) is not int or not 0 <= value <= MAX_COUNT:
         raise Problem(400, "Bad request", f"{name} must be a whole number of at least 0.")
     return value
 
 
-def _note(facts: dict[str, Any]) -> str:
+def _note(facts: dict[str, object]) -> str:
     note = facts.get("note", "")
     return note.replace("\0", "")[:MAX_NOTE] if isinstance(note, str) else ""
 

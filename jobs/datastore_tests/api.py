@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from django.http import Http404
 from django.shortcuts import get_object_or_404
@@ -11,14 +11,17 @@ from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from datastores.models import Datastore, DatastoreTest
 from datastores.testing.states import UNFINISHED, ProbeState
-from jobs.api.base import JobsView
 from jobs.datastore_tests.requests import MAX_NODES, begin_test, cancel_test
 from jobs.datastore_tests.rows import ProbeRow, newest_test, rows_of
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
+from workspaces.access import Principal
+from workspaces.api.permissions import AtLeast, PrincipalRequest
+from workspaces.states import Role
 
 
 class ProbeRowSerializer(serializers.Serializer[Any]):
@@ -55,7 +58,7 @@ class DatastoreTestSerializer(serializers.Serializer[DatastoreTest]):
         return not any(row.state in UNFINISHED for row in rows_of(test))
 
     @extend_schema_field(ProbeRowSerializer(many=True))
-    def get_results(self, test: DatastoreTest) -> list[dict[str, Any]]:
+    def get_results(self, test: DatastoreTest) -> list[object]:
         return list(ProbeRowSerializer(rows_of(test), many=True).data)
 
 
@@ -70,7 +73,13 @@ class DatastoreTestRequestSerializer(serializers.Serializer[Any]):
     )
 
 
-class DatastoreTestDetail(JobsView):
+def _principal(request: Request) -> Principal:
+    return cast("PrincipalRequest", request).principal
+
+
+class DatastoreTestDetail(APIView):
+    permission_classes = [AtLeast(Role.VIEWER, writing=Role.CONTRIBUTOR)]
+
     @extend_schema(responses=DatastoreTestSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The newest test of the datastore, as far as it is; 404 before the first."""
@@ -96,11 +105,11 @@ class DatastoreTestDetail(JobsView):
             raise SpecError("nodes", 'must be a list of names of nodes, such as ["gpu-1", "gpu-2"]')
         if path is not None and not isinstance(path, str):
             raise SpecError("path", "must be a path below the datastore, such as 2024/birds")
-        begin_test(self.principal(request), datastore, nodes, path or "")
+        begin_test(_principal(request), datastore, nodes, path or "")
         return Response(DatastoreTestSerializer(newest_test(datastore)).data, status=202)
 
     def datastore(self, request: Request, name: str) -> Datastore:
-        rows = Datastore.objects.filter(workspace=self.principal(request).workspace)
+        rows = Datastore.objects.filter(workspace=_principal(request).workspace)
         datastore: Datastore = get_object_or_404(rows.select_related("workspace"), name=name)
         return datastore
 
@@ -115,5 +124,5 @@ class DatastoreTestCancel(DatastoreTestDetail):
         test = newest_test(datastore)
         if test is None:
             raise Http404
-        cancel_test(self.principal(request), datastore)
+        cancel_test(_principal(request), datastore)
         return Response(DatastoreTestSerializer(newest_test(datastore)).data, status=202)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -80,5 +81,5 @@ def _node_row(order: DataOrder) -> ProbeRow:
     return ProbeRow(order.node.name, state, reason, order=order.pk, **_facts(order.result))
 
 
-def _facts(result: dict[str, Any]) -> dict[str, Any]:
+def _facts(result: Mapping[str, object]) -> dict[str, Any]:
     return {name: result[name] for name in ("note", "files", "bytes", "seconds") if name in result}

@@ -79,7 +79,7 @@ class WorkOrder(models.Model):
         return cls._default_manager.all()
 
     @property
-    def lane(self) -> dict[str, Any]:
+    def lane(self) -> dict[str, int | str]:
         """The filter of the orders of which the node gets one at a time, this one among them."""
         return {"node_id": self.node_id}
 

@@ -20,8 +20,7 @@ from jobs.builds.build_targets import find_build_target
 from jobs.builds.states import BuildState
 from jobs.image_registry.tickets import registry_of_build
 from jobs.models import BuildFile, EnvironmentBuild, Run
-from jobs.node_orders import order_lifecycle
-from jobs.node_orders.tickets import upload_ticket
+from jobs.node_orders import order_lifecycle, tickets
 from jobs.scheduling.run_preview import preview
 from jobs.states import RunState
 from jobs.version_builds import progress
@@ -50,7 +49,7 @@ def who(db: None) -> Principal:
 
 @pytest.fixture(autouse=True)
 def patient(settings: Any) -> None:
-    # No node reports by itself here, and a test may take longer than a node may be silent.
+    # A test may take longer than a node may be silent.
     settings.NODE_UNREACHABLE_AFTER = settings.NODE_LOST_AFTER = 3600
 
 
@@ -114,8 +113,8 @@ def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, set
     progress.advance_waiting()
     build, make = claimed(alpha)
     assert (make["kind"], make["dockerfile"]) == ("dockerfile", DOCKERFILE)
-    assert (make["ticket"], registry_of_build(build, "http://hub:8000")) == (upload_ticket(build.pk), None)
-    assert build.order_number == 1
+    assert make["ticket"] == tickets.upload_ticket(build.pk)
+    assert (registry_of_build(build, "http://hub:8000"), build.order_number) == (None, 1)
     answer = uploaded(make, IMAGE)
     assert answer.status_code == 200, answer.text
     assert state_of(version) == ("locked", "")

@@ -38,7 +38,7 @@ def _sorted(batch: list[ListedFile]) -> Iterator[ListedFile]:
 
 
 def _stored(files: Iterator[ListedFile], folder: str | None) -> Iterator[ListedFile]:
-    output = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - it is closed with the generator that reads it
+    output = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with the generator
     for file in files:
         pickle.dump(tuple(file), output)
     output.seek(0)

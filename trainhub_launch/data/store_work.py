@@ -21,10 +21,12 @@ from trainhub_launch.data.store_test import HASTY_OPTIONS, MAX_FILES, PIECE_BYTE
 from trainhub_launch.data.stores import Store, open_store
 from trainhub_launch.json_types import JsonValue
 
+Request = dict[str, Any]
+
 
 def carry_out(library: Any) -> None:
     """`library`: the module obstore, with its parts `store` and `exceptions` loaded."""
-    request: dict[str, Any] = json.load(sys.stdin)
+    request: Request = json.load(sys.stdin)
     store, path, secret = Store.from_json(request["store"]), request["path"], request["secret"]
     # The library raises some of Python's own errors in place of its own.
     errors = (library.exceptions.BaseError, FileNotFoundError, PermissionError, ValueError)
@@ -44,7 +46,7 @@ def say(**line: JsonValue) -> None:
     sys.stdout.flush()
 
 
-def _list(library: Any, store: Store, request: dict[str, Any]) -> dict[str, JsonValue]:
+def _list(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
     path = request["path"]
     client = open_store(library.store, store, request["secret"], request["options"])
     with Path(request["output"]).open("wb") as output:
@@ -60,7 +62,7 @@ def _list(library: Any, store: Store, request: dict[str, Any]) -> dict[str, Json
     return {"files": writer.files, "bytes": writer.bytes, "is_file": is_file, "starts": [*writer.starts]}
 
 
-def _test(library: Any, store: Store, request: dict[str, Any]) -> dict[str, JsonValue]:
+def _test(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
     path = request["path"]
     options = {**HASTY_OPTIONS, **request["options"]}
     client = open_store(library.store, store, request["secret"], options)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from trainhub_node.supervisor.gang import Gang
 
-    Say = Callable[[Mapping[str, Any]], None]
+    # What such a process says, as JSON has it.
+    Record = dict[str, Any]
+    Say = Callable[[Mapping[str, object]], None]
 
 ANSWER_TIMEOUT_S = 30.0
 POLL_S = 1.0
@@ -34,9 +36,9 @@ def lines_of(
     gang: Gang,
     work: Callable[[Say], None],
     *,
-    dumps: Callable[[dict[str, Any]], bytes] = records.dumps,
+    dumps: Callable[[Record], bytes] = records.dumps,
     loads: Callable[[bytes], Any] = records.loads,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Record]:
     """Yields the records that `work` says in a process of the run's account. It must say something at least
     every ANSWER_TIMEOUT_S seconds. Raises TimeoutError if it does not, and StopRequested. What `work` raises
     is the last record, as `problem`. `dumps` and `loads`: how a record travels, in one line."""
@@ -68,11 +70,11 @@ def lines_of(
 
 
 def _work(
-    gang: Gang, work: Callable[[Say], None], writing: int, dumps: Callable[[dict[str, Any]], bytes]
+    gang: Gang, work: Callable[[Say], None], writing: int, dumps: Callable[[Record], bytes]
 ) -> NoReturn:
     """Does the work in this process, which ends here."""
 
-    def say(record: Mapping[str, Any]) -> None:
+    def say(record: Mapping[str, object]) -> None:
         view = memoryview(dumps(dict(record)) + b"\n")
         while view:
             view = view[os.write(writing, view) :]

@@ -12,8 +12,7 @@ from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
+    from trainhub_node.data.account_process import Record
     from trainhub_node.supervisor.gang import Gang
 
 LINE_S = 5.0
@@ -32,11 +31,11 @@ def download_inputs(gang: Gang) -> None:
 class _Download:
     """The download of one input."""
 
-    def __init__(self, gang: Gang, name: str, item: dict[str, Any]) -> None:
+    def __init__(self, gang: Gang, name: str, item: Record) -> None:
         self._gang = gang
         self._name = name
         self._item = item
-        self._result: dict[str, Any] = {}
+        self._result: Record = {}
         self._lines = _ProgressLines(gang, name)
 
     def run(self) -> None:
@@ -46,13 +45,13 @@ class _Download:
         self._gang.downloads[self._name] = self._result["done"]["path"]
         self._lines.finish(self._result["done"])
 
-    def _take(self, facts: dict[str, Any]) -> None:
+    def _take(self, facts: Record) -> None:
         if "files" in facts:
             self._lines.write(facts)
         else:
             self._result |= facts
 
-    def _request(self) -> dict[str, Any]:
+    def _request(self) -> Record:
         gang, terms, account = self._gang, self._gang.terms["data"], self._gang.terms["account"]
         isolation = gang.terms.get("isolation") or {}
         return {
@@ -91,7 +90,7 @@ class _ProgressLines:
         self._began: tuple[float, int] | None = None
         self._next_at = 0.0
 
-    def write(self, facts: dict[str, Any]) -> None:
+    def write(self, facts: Record) -> None:
         now = time.monotonic()
         if self._began is None:
             self._began = (now, facts["bytes"])
@@ -108,7 +107,7 @@ class _ProgressLines:
             f"{facts['files']:,} of {facts['total_files']:,} files{speed}."
         )
 
-    def finish(self, done: dict[str, Any]) -> None:
+    def finish(self, done: Record) -> None:
         here = done["files"] - done["downloaded_files"]
         how = (
             f"{done['downloaded_bytes'] / GB:,.2f} GB downloaded in {done['seconds']:,.1f} s"

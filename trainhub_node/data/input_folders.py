@@ -11,8 +11,8 @@ from trainhub_node.supervisor.gang import PreparationFailed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
+    from trainhub_node.data.account_process import Record
     from trainhub_node.supervisor.gang import Gang
 
 
@@ -28,20 +28,23 @@ def check_inputs(gang: Gang) -> None:
         gang.inputs[path] = (answer["real"], answer["device"], answer["inode"])
 
 
-def look_at(gang: Gang, path: str) -> dict[str, Any]:
+def look_at(gang: Gang, path: str, *, is_walked: bool = False) -> Record:
     """Returns what a process of the run's account learns about the path: `problem`, a phrase, "" if there is
-    none, and `real`, `device` and `inode` of what is there. Raises StopRequested."""
-    answer: dict[str, Any] = {"problem": "could not be examined"}
+    none, and `real`, `device` and `inode` of what is there. `is_walked`: this node itself reads what is below
+    it, so that no mount covers what runs see nothing of. Raises StopRequested."""
+    answer: Record = {"problem": "could not be examined"}
     try:
         for record in account_process.lines_of(gang, lambda say: say(_examine(path))):
             answer = record
     except TimeoutError:
         return {"problem": account_process.no_answer()}
-    problem = answer["problem"] or _hidden_problem(gang, answer["real"], gang.terms["hidden"])
+    problem = answer["problem"] or _hidden_problem(
+        answer["real"], gang.terms["hidden"], is_walked=is_walked or gang.uses_image
+    )
     return {**answer, "problem": problem}
 
 
-def _examine(path: str) -> Mapping[str, Any]:
+def _examine(path: str) -> Mapping[str, object]:
     """`real`: the path without links, of what was opened, so that no link can be changed in between."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -67,12 +70,12 @@ def account_words() -> str:
     return f"user {os.getuid()}, groups {groups}"
 
 
-def _hidden_problem(gang: Gang, real: str, hidden: Iterable[str]) -> str:
+def _hidden_problem(real: str, hidden: Iterable[str], *, is_walked: bool) -> str:
     for path in map(os.path.realpath, hidden):
         if _is_below(real, path):
             return f"lies in {path}, of which runs see nothing"
         # A container has only what is mounted into it: nothing would cover that part.
-        if gang.uses_image and _is_below(path, real):
+        if is_walked and _is_below(path, real):
             return f"contains {path}, of which runs see nothing: name a folder beside it"
     return ""
 

@@ -15,8 +15,9 @@ from trainhub_node.supervisor.gang import PreparationFailed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
+    from trainhub_node.data.account_process import Record
     from trainhub_node.supervisor.gang import Gang
 
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -42,8 +43,8 @@ class LibraryProcess:
         self,
         gang: Gang,
         role: str,
-        request: dict[str, Any],
-        on_line: Callable[[dict[str, Any]], None],
+        request: Record,
+        on_line: Callable[[Record], None],
         on_poll: Callable[[], None] = lambda: None,
     ) -> None:
         self._gang = gang
@@ -117,5 +118,5 @@ class LibraryProcess:
                 return
             *lines, self._pending = (self._pending + data).split(b"\n")
             for line in lines:
-                facts: dict[str, Any] = dict(records.loads(line))  # type: ignore[call-overload]
+                facts: Record = dict(records.loads(line))  # type: ignore[call-overload]
                 self._on_line(facts)

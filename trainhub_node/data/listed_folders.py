@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from trainhub_launch.data.manifests import ListedFile, folder_etag, read_manifest
 from trainhub_launch.data.store_errors import changed, missing
@@ -40,7 +40,7 @@ def check_lists(gang: Gang) -> None:
         gang.log(f"Input {name}: its files are those of the list.")
 
 
-def _compare(stream: BinaryIO, root: str, is_file: bool, say: Callable[[Mapping[str, Any]], None]) -> None:
+def _compare(stream: BinaryIO, root: str, is_file: bool, say: Callable[[Mapping[str, object]], None]) -> None:
     """Says the first difference as a sentence, and something now and then while there is none."""
     check = partial(_first_difference, root, is_file)
     files = read_manifest(stream)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
 
 from trainhub_launch.data.file_names import MAX_FILES, nothing_there, too_many
 from trainhub_launch.data.file_order import in_order
@@ -20,19 +19,23 @@ from trainhub_node.supervisor.gang import Gang, PreparationFailed
 MAX_NAMED = 5
 NANOSECONDS = 1e9
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainhub_node.data.account_process import Record
+
 Report = Callable[[int, int], None]
 
 
-def test(gang: Gang, path: str) -> dict[str, Any]:
+def test(gang: Gang, path: str) -> Record:
     """Returns how much was read, and how fast. Raises PreparationFailed, and StopRequested."""
     _require(gang, path)
-    result: dict[str, Any] = {}
+    result: Record = {}
     for record in _records(gang, path, partial(folder_reading.read, path)):
         result = record.get("done", {})
     return result
 
 
-def list_files(gang: Gang, path: str, output: str, report: Report) -> dict[str, Any]:
+def list_files(gang: Gang, path: str, output: str, report: Report) -> Record:
     """Writes the list to `output`. Returns its number of files, whether it is one file alone, and a note.
     Raises PreparationFailed, and StopRequested."""
     _require(gang, path)
@@ -84,12 +87,12 @@ class _Walk:
 
 
 def _require(gang: Gang, path: str) -> None:
-    problem = input_folders.look_at(gang, path)["problem"]
+    problem = input_folders.look_at(gang, path, is_walked=True)["problem"]
     if problem:
         raise PreparationFailed("data", f"{path} {problem}.")
 
 
-def _records(gang: Gang, path: str, work: Callable[[folder_reading.Say], None]) -> Iterator[dict[str, Any]]:
+def _records(gang: Gang, path: str, work: Callable[[folder_reading.Say], None]) -> Iterator[Record]:
     """Yields what the work says. Raises PreparationFailed when that is a problem, and StopRequested."""
     records = account_process.lines_of(gang, work, dumps=_dumps, loads=json.loads)
     try:
@@ -101,5 +104,5 @@ def _records(gang: Gang, path: str, work: Callable[[folder_reading.Say], None]) 
         raise PreparationFailed("data", f"{path} {account_process.no_answer()}") from error
 
 
-def _dumps(record: dict[str, Any]) -> bytes:
+def _dumps(record: Record) -> bytes:
     return json.dumps(record).encode()

@@ -7,13 +7,12 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any
 
 from trainhub_launch.data.file_names import is_file_name
 from trainhub_launch.data.store_test import EMPTY, MAX_FILES, PIECE_BYTES, measure
 from trainhub_node.data.input_folders import account_words
 
-Say = Callable[[Mapping[str, Any]], None]
+Say = Callable[[Mapping[str, object]], None]
 
 BATCH = 500
 # The other side takes a longer silence for a file server that is gone.

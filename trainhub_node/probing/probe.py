@@ -15,7 +15,7 @@ from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from trainhub_node.data.account_process import Record
 
 PROGRESS_S = 2.0
 # A test that takes longer has failed; the hub waits a little longer.
@@ -66,14 +66,14 @@ class _Progress:
             self._hub.post("progress/", {"files": files, "bytes": size})
 
 
-def _read_store(gang: Gang, output: str, progress: _Progress) -> dict[str, Any]:
+def _read_store(gang: Gang, output: str, progress: _Progress) -> Record:
     require_library(gang)
     ((_, item),) = gang.order["downloads"].items()
     download = DataDownload.from_json(item)
     is_list, began_at = gang.order["probe"]["work"] == LIST, time.monotonic()
-    last: dict[str, Any] = {}
+    last: Record = {}
 
-    def take(facts: dict[str, Any]) -> None:
+    def take(facts: Record) -> None:
         if "files" in facts:
             progress.write(facts["files"], facts["bytes"])
         else:
@@ -95,7 +95,7 @@ def _read_store(gang: Gang, output: str, progress: _Progress) -> dict[str, Any]:
     last_words = LibraryProcess(gang, "probe", request, take, check_time).run()
     if "done" not in last:
         raise PreparationFailed("data", last.get("error") or f"It could not be read: {last_words:.500}")
-    done: dict[str, Any] = last["done"]
+    done: Record = last["done"]
     return done
 
 

@@ -18,7 +18,7 @@ from jobs.builds.models import is_build_id, new_build_id
 from jobs.builds.node_environments import node_environments_of
 from jobs.errors import Conflict
 from jobs.logs import log_store
-from jobs.models import PreparedEnvironment, new_run_id
+from jobs.models import EnvironmentBuild, PreparedEnvironment, new_run_id
 from jobs.node_api.claims import Refused
 from jobs.node_orders import order_purge
 from jobs.recovery import reaper
@@ -217,9 +217,9 @@ class TestNodeEnvironments:
 def test_old_builds_and_logs_without_a_build_are_deleted(who: Principal, alpha: Played) -> None:
     build = taken_up(who, alpha)
     completed(alpha, build)
-    order_purge.purge_orders(timezone.now())
+    order_purge.purge_orders(EnvironmentBuild, is_build_id, timezone.now())
     assert log_store.size(build.pk, 1, ENVIRONMENT_LOG) == 6
     assert build.own_version is not None
     build.own_version.environment.delete()
-    order_purge.purge_orders(timezone.now())
+    order_purge.purge_orders(EnvironmentBuild, is_build_id, timezone.now())
     assert not log_store.run_folder(build.pk).exists()
