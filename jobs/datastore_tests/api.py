@@ -77,9 +77,16 @@ def _principal(request: Request) -> Principal:
     return cast("PrincipalRequest", request).principal
 
 
-class DatastoreTestDetail(APIView):
+class _DatastoreTestView(APIView):
     permission_classes = [AtLeast(Role.VIEWER, writing=Role.CONTRIBUTOR)]
 
+    def datastore(self, request: Request, name: str) -> Datastore:
+        rows = Datastore.objects.filter(workspace=_principal(request).workspace)
+        datastore: Datastore = get_object_or_404(rows.select_related("workspace"), name=name)
+        return datastore
+
+
+class DatastoreTestDetail(_DatastoreTestView):
     @extend_schema(responses=DatastoreTestSerializer)
     def get(self, request: Request, name: str) -> Response:
         """The newest test of the datastore, as far as it is; 404 before the first."""
@@ -108,15 +115,8 @@ class DatastoreTestDetail(APIView):
         begin_test(_principal(request), datastore, nodes, path or "")
         return Response(DatastoreTestSerializer(newest_test(datastore)).data, status=202)
 
-    def datastore(self, request: Request, name: str) -> Datastore:
-        rows = Datastore.objects.filter(workspace=_principal(request).workspace)
-        datastore: Datastore = get_object_or_404(rows.select_related("workspace"), name=name)
-        return datastore
 
-
-class DatastoreTestCancel(DatastoreTestDetail):
-    http_method_names = ["post", "options"]
-
+class DatastoreTestCancel(_DatastoreTestView):
     @extend_schema(request=None, responses={202: DatastoreTestSerializer})
     def post(self, request: Request, name: str) -> Response:
         """Cancel the test that goes on."""
