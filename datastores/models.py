@@ -7,6 +7,7 @@ import posixpath
 from django.db import models
 
 from datastores.states import KIND_WORDS, DatastoreKind, ListingState
+from datastores.testing.models import DatastoreTest as DatastoreTest  # noqa: PLC0414  # exported
 from trainhub_launch.data.stores import SignIn, Store
 from workspaces.models import User, Workspace
 
@@ -42,6 +43,11 @@ class Datastore(models.Model):
         return self.kind == DatastoreKind.FOLDER
 
     @property
+    def is_listed_by_node(self) -> bool:
+        """Whether the hub itself cannot read it, so that a node lists its files."""
+        return self.is_folder or self.sign_in == SignIn.NODE
+
+    @property
     def store(self) -> Store:
         """From what nodes download it; only of other kinds than folder."""
         return Store(self.kind, self.sign_in, self.settings)
@@ -55,6 +61,10 @@ class Datastore(models.Model):
         if self.kind == DatastoreKind.AZURE_BLOB:
             return f"{settings['account']}/{settings['container']}{below}"
         return f"{settings['url'].rstrip('/')}{below}" if self.kind == DatastoreKind.HTTP else self.path
+
+    def path_of(self, path: str) -> str:
+        """Returns the whole path of what is at `path` below the datastore, without a slash at its end."""
+        return posixpath.join(self.path, path).rstrip("/")
 
     @property
     def words(self) -> str:
@@ -125,7 +135,7 @@ class DatasetVersion(models.Model):
     @property
     def full_path(self) -> str:
         """The path in the store, below which the paths of the files are."""
-        return posixpath.join(self.dataset.datastore.path, self.dataset.path).rstrip("/")
+        return self.dataset.datastore.path_of(self.dataset.path)
 
     @property
     def is_ready(self) -> bool:

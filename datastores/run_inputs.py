@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +9,7 @@ from django.db.models import F, OuterRef, Subquery
 
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
-from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.errors import SpecError
 from trainhub_launch.spec import DOWNLOAD, MOUNT, DataInput, RunSpec
 from workspaces.models import Workspace
@@ -23,11 +22,13 @@ MAX_OFFERED = 5
 
 @dataclass(frozen=True)
 class InputPlaces:
-    """The inputs of a spec by name: `paths` of those that lie on the nodes, and `downloads` of the others;
-    `versions` of the datasets among them. `problems`: what is wrong with the rest."""
+    """The inputs of a spec by name: `paths` of those that lie on the nodes, with the `lists` of the files of
+    some, and `downloads` of the others; `versions` of the datasets among them. `problems`: what is wrong
+    with the rest."""
 
     paths: dict[str, str] = field(default_factory=dict)
     downloads: dict[str, DataDownload] = field(default_factory=dict)
+    lists: dict[str, InputList] = field(default_factory=dict)
     versions: dict[str, DatasetVersion] = field(default_factory=dict)
     problems: list[SpecError] = field(default_factory=list)
 
@@ -122,7 +123,9 @@ def _chosen(data_input: DataInput, datastore: Datastore | None, workspace: Works
     if not data_input.dataset:
         return replace(data_input, mode=data_input.mode or _mode(datastore))
     number = data_input.version or _newest(data_input.dataset, workspace)
-    return replace(data_input, mode=data_input.mode or DOWNLOAD, version=number)
+    place = Datastore.objects.filter(datasets__workspace=workspace, datasets__name=data_input.dataset).first()
+    mode = DOWNLOAD if place is None else _mode(place)
+    return replace(data_input, mode=data_input.mode or mode, version=number)
 
 
 def _newest(dataset: str, workspace: Workspace) -> int | None:
@@ -161,12 +164,20 @@ def _version(name: str, data_input: DataInput, workspace: Workspace) -> DatasetV
 
 
 def _add_version(places: InputPlaces, name: str, data_input: DataInput, version: DatasetVersion) -> None:
-    if data_input.mode not in ("", DOWNLOAD):
+    datastore = version.dataset.datastore
+    mode = _mode(datastore)
+    if data_input.mode not in ("", mode):
         raise SpecError(
-            f"inputs.{name}.mode", f"a dataset reaches the script by mode {DOWNLOAD!r}; leave mode out"
+            f"inputs.{name}.mode",
+            f"{version.dataset} lies in {datastore.name} of the kind {datastore.kind}, which needs mode "
+            f"{mode!r}; leave mode out",
         )
-    places.downloads[name] = version_download(version)
     places.versions[name] = version
+    if datastore.is_folder:
+        places.paths[name] = version.full_path
+        places.lists[name] = InputList(version.manifest.sha256, version.is_file)
+    else:
+        places.downloads[name] = version_download(version)
 
 
 def _scope(datastore: Datastore) -> str:
@@ -185,7 +196,7 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
             f"inputs.{name}.mode",
             f"{datastore.name} is of the kind {datastore.kind}, which needs mode {mode!r}; leave mode out",
         )
-    path = posixpath.join(datastore.path, data_input.path).rstrip("/")
+    path = datastore.path_of(data_input.path)
     if datastore.is_folder:
         places.paths[name] = path
     elif not path and datastore.kind == "http":

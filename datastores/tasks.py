@@ -1,10 +1,11 @@
-"""Celery tasks of datasets. Each calls one function, and may run twice without harm."""
+"""Celery tasks of datastores and datasets. Each calls one function, and may run twice without harm."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
 from datastores.datasets import listing
+from datastores.testing import hub_test
 
 
 @shared_task(ignore_result=True)
@@ -16,3 +17,9 @@ def list_version(version: int) -> None:
 @shared_task(ignore_result=True)
 def list_missed() -> None:
     listing.list_missed()
+
+
+@shared_task(ignore_result=True)
+def test_datastore(test: int) -> None:
+    """Sent when a test begins. If this message is lost, the test ends without a result."""
+    hub_test.test_from_hub(test)

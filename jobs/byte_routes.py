@@ -10,6 +10,8 @@ from starlette.routing import Route
 
 from jobs.checkpoint_views import node_routes as checkpoint_routes
 from jobs.checkpoint_views.node_routes import ADDRESS as CHECKPOINTS
+from jobs.data_orders import result_routes
+from jobs.data_orders.order_address import ADDRESS as DATA_ORDERS
 from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import package_routes
@@ -56,6 +58,10 @@ routes = [
     Route(f"{BUILDS}/{{build:str}}/files/{{sha256:str}}", build_uploads.put_build_file, methods=["PUT"]),
     Route(f"{BUILDS}/{{build:str}}/registry-login/", build_uploads.registry_login, methods=["GET"]),
     Route(f"{BUILDS}/{{build:str}}/result/", build_uploads.accept_build_result, methods=["POST"]),
+    Route(f"{DATA_ORDERS}/{{order:str}}/list/", result_routes.put_list, methods=["PUT"]),
+    Route(f"{DATA_ORDERS}/{{order:str}}/progress/", result_routes.note_progress, methods=["POST"]),
+    Route(f"{DATA_ORDERS}/{{order:str}}/result/", result_routes.accept_result, methods=["POST"]),
+    Route("/api/v1/data-orders/{order:str}/log", downloads.data_order_log, methods=["GET"]),
     Route("/api/v1/runs/{run:str}/outputs/{path:rest}", downloads.output, methods=["GET"]),
     Route("/v2/", image_routes.root, methods=["GET"]),
     Route("/v2/env/{version:int}/manifests/{digest:str}", image_routes.manifest, methods=["GET"]),

@@ -13,11 +13,13 @@ from jobs.checkpoints.models import Checkpoint as Checkpoint  # noqa: PLC0414  #
 from jobs.checkpoints.models import CheckpointFile as CheckpointFile  # noqa: PLC0414  # exported
 from jobs.checkpoints.models import CheckpointPart as CheckpointPart  # noqa: PLC0414  # exported
 from jobs.checkpoints.models import FinalFolder as FinalFolder  # noqa: PLC0414  # exported
+from jobs.data_orders.models import DataOrder as DataOrder  # noqa: PLC0414  # exported
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetUse as DatasetUse  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet
 from jobs.sources.models import FetchedCommit as FetchedCommit  # noqa: PLC0414  # exported
+from jobs.sources.models import Snapshot as Snapshot  # noqa: PLC0414  # exported
 from jobs.states import MemberState, Reason, RunKind, RunState
 from jobs.version_builds.models import BuildFile as BuildFile  # noqa: PLC0414  # exported
 from workspaces.models import User, Workspace
@@ -44,31 +46,6 @@ class Experiment(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-
-class Snapshot(models.Model):
-    """The frozen copy of a source folder. `sha256` names its blob; `manifest`: [{path, size}].
-
-    `warnings`: sentences about what was left out and what looks like a secret. `scans`: what its scripts
-    import, by script (`jobs.environment_findings.source_scans`)."""
-
-    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="snapshots")
-    sha256 = models.CharField(max_length=64)
-    size_bytes = models.BigIntegerField()
-    manifest = models.JSONField()
-    warnings = models.JSONField(default=list)
-    scans = models.JSONField(default=dict)
-    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["workspace", "sha256"], name="snapshot_once_per_workspace")
-        ]
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return tuple(entry["path"] for entry in self.manifest)
 
 
 class Run(models.Model):
@@ -153,7 +130,8 @@ class Attempt(models.Model):
     """One attempt of a run. `plan`: the plan that ran, stored with the claim. `token_digest`: emptied when
     the attempt ends. `restores`: the checkpoint with which it began; `pending_checkpoints`: [number, name] of
     those that are being collected from its nodes. `inputs`: absolute paths of data that lies on its nodes;
-    `downloads`: what they download (DataDownload JSON), by the name of the input."""
+    `downloads`: what they download (DataDownload JSON), by the name of the input; `input_lists`: the files
+    that some of `inputs` must have (InputList JSON)."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -177,6 +155,7 @@ class Attempt(models.Model):
     pending_checkpoints = models.JSONField(default=list, db_default=[])
     inputs = models.JSONField(default=dict, db_default={})
     downloads = models.JSONField(default=dict, db_default={})
+    input_lists = models.JSONField(default=dict, db_default={})
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

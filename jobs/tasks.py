@@ -6,7 +6,9 @@ from celery import shared_task
 
 from jobs import run_curves
 from jobs.builds import build_lifecycle
+from jobs.data_orders import data_lifecycle
 from jobs.hub_files import fetching
+from jobs.node_listings import listing_progress
 from jobs.quotas import disk_use
 from jobs.recovery import node_loss, reaper
 from jobs.scheduling import run_actions
@@ -29,6 +31,20 @@ def launch_queued() -> None:
 def offer_build(node: int) -> None:
     """Sent when a build is ordered, and when one has ended. `reap` offers it if this message is lost."""
     build_lifecycle.offer_next(node)
+
+
+@shared_task(ignore_result=True)
+def offer_data_orders(node: int) -> None:
+    """Sent when a node is to read a datastore, and when that has ended. `reap` offers it if this message is
+    lost."""
+    data_lifecycle.offer_next(node)
+
+
+@shared_task(ignore_result=True)
+def advance_listing(version: int) -> None:
+    """Sent when a node is to list the files of a dataset, and when that has ended. `reap` does the same if
+    this message is lost."""
+    listing_progress.continue_listing(version)
 
 
 @shared_task(ignore_result=True)

@@ -4,6 +4,7 @@ from django.urls import path
 
 from jobs.checkpoint_views import pages as checkpoints
 from jobs.dataset_pages import views as datasets
+from jobs.datastore_tests import views as datastores
 from jobs.environment_pages import build_pages as builds
 from jobs.environment_pages import hub_files, life, run_packages
 from jobs.environment_pages import views as own
@@ -16,6 +17,13 @@ tabs.register("packages", run_packages.TAB, after="plan")
 
 urlpatterns = [
     path("", dashboard.dashboard, name="dashboard"),
+    path("data/datastores/<str:name>/", datastores.datastore, name="datastore"),
+    path("data/datastores/<str:name>/test/", datastores.datastore_test, name="datastore-test"),
+    path(
+        "data/datastores/<str:name>/test/cancel/",
+        datastores.datastore_test_cancel,
+        name="datastore-test-cancel",
+    ),
     path("data/sets/new/", datasets.dataset_create, name="dataset-create"),
     path("data/sets/<str:name>/", datasets.dataset, name="dataset"),
     path("data/sets/<str:name>/refresh/", datasets.dataset_refresh, name="dataset-refresh"),

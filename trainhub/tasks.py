@@ -11,7 +11,10 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from environments.packages import package_store
-from jobs.builds import build_purge
+from jobs.builds.models import is_build_id
+from jobs.data_orders.models import is_data_order_id
+from jobs.models import DataOrder, EnvironmentBuild
+from jobs.node_orders import order_purge
 from jobs.retention import environment_purge, run_purge
 from jobs.sources import snapshots
 from jobs.transfer import uploads as pieces
@@ -37,7 +40,8 @@ def purge() -> None:
     owner deletes a run permanently (jobs.task_messages)."""
     run_purge.purge_due(before=accounting.finalize_run)
     purge_logged_models()
-    build_purge.purge_builds(timezone.now())
+    order_purge.purge_orders(EnvironmentBuild, is_build_id, timezone.now())
+    order_purge.purge_orders(DataOrder, is_data_order_id, timezone.now())
     environment_purge.purge_environments(certified_environments)
 
 

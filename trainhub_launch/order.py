@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
@@ -24,10 +24,12 @@ MAX_CHECKPOINT_NAME = 200
 
 
 class OrderKind(StrEnum):
-    """What a node is to do. RUN: start its processes of a run. BUILD: make an environment, nothing else."""
+    """What a node is to do. RUN: start its processes of a run. BUILD: make an environment, nothing else.
+    PROBE: read a datastore, to test it or to list its files."""
 
     RUN = "run"
     BUILD = "build"
+    PROBE = "probe"
 
 
 @dataclass(frozen=True)
@@ -156,9 +158,11 @@ class NodeOrder:
     environment's lock, "" if it has none; `package_ticket`: what opens it. `image_registry`: None = the node
     pulls `environment.image["pull"]`. `make`: of an order to build whose environment is of kind `make`: what
     the node is to make instead of an environment: {"kind": the name of that work, "upload": the address below
-    which the result goes to the hub, "ticket": what opens that, …}. `checkpoint`: None = an older hub, which
-    keeps none. `inputs`: the absolute path on the node of each input that lies there, by its name;
-    `downloads`: the inputs that the node downloads first."""
+    which the result goes to the hub, "ticket": what opens that, …}. `probe`: of an order of that kind, what
+    the node is to do with its only input or download: {"work": "test" or "list", "upload", "ticket"}.
+    `checkpoint`: None = an older hub, which keeps none. `inputs`: the absolute path on the node of each input
+    that lies there, by its name; `downloads`: the inputs that the node downloads first; `lists`: which files
+    some of `inputs` must have."""
 
     run: str
     attempt: int
@@ -181,9 +185,11 @@ class NodeOrder:
     kind: str = OrderKind.RUN
     image_registry: ImageRegistry | None = None
     make: Mapping[str, Any] = field(default_factory=dict)
+    probe: Mapping[str, str] = field(default_factory=dict)
     checkpoint: CheckpointOrder | None = None
     inputs: Mapping[str, str] = field(default_factory=dict)
     downloads: Mapping[str, DataDownload] = field(default_factory=dict)
+    lists: Mapping[str, InputList] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -195,9 +201,11 @@ class NodeOrder:
             **(packages if self.package_index else {}),
             "image_registry": asdict(self.image_registry) if self.image_registry else None,
             "make": dict(self.make) or None,
+            "probe": dict(self.probe) or None,
             "checkpoint": self.checkpoint.to_json() if self.checkpoint else None,
             "inputs": dict(self.inputs) or None,
             "downloads": {name: item.to_json() for name, item in self.downloads.items()} or None,
+            "lists": {name: item.to_json() for name, item in self.lists.items()} or None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -247,11 +255,13 @@ class NodeOrder:
             kind=data.get("kind", OrderKind.RUN),
             image_registry=_image_registry(data.get("image_registry")),
             make=dict(data.get("make") or {}),
+            probe=dict(data.get("probe") or {}),
             checkpoint=CheckpointOrder.from_json(data["checkpoint"]) if data.get("checkpoint") else None,
             inputs=dict(data.get("inputs", {})),
             downloads={
                 name: DataDownload.from_json(item) for name, item in data.get("downloads", {}).items()
             },
+            lists={name: InputList.from_json(item) for name, item in data.get("lists", {}).items()},
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainhub_launch.distribution import Distribution
-from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS
+from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS, PROBE
 
 VERSION = 1
 # How data reaches a script: at its own place on the node, or downloaded into the node's cache.
@@ -162,8 +162,9 @@ class RunSpec:
         """What nodes must be able to do for it, whatever its environment needs."""
         inputs = self.inputs.values()
         downloads = {DOWNLOADS} if any(item.mode == DOWNLOAD for item in inputs) else set()
-        datasets = {DATASETS} if any(item.dataset for item in inputs) else set()
-        return frozenset({INPUTS, *downloads, *datasets}) if inputs else frozenset()
+        # The files of a folder are compared with the list of a dataset where they lie.
+        lists = {PROBE if item.mode == MOUNT else DATASETS for item in inputs if item.dataset}
+        return frozenset({INPUTS, *downloads, *lists}) if inputs else frozenset()
 
     @property
     def node_count(self) -> int:

@@ -1,5 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data FOLDER`: the processes
-between the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data|probe FOLDER`: the
+processes between the agent and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -46,14 +46,29 @@ if ROLE == "data":
 
     fetch.run()
 
+if ROLE == "probe":
+    sys.path.append(FOLDER)
+    from trainhub_node.probing import store_reader
+
+    store_reader.run()
+
 from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
-if GANG.order.get("inputs"):
-    from trainhub_node.supervisor import input_folders
+IS_PROBE = bool(GANG.order.get("probe"))
+if IS_PROBE:
+    from trainhub_node.probing import probe
+
+    GANG.run_step(probe.carry_out)
+if GANG.order.get("inputs") and not IS_PROBE:
+    from trainhub_node.data import input_folders
 
     GANG.run_step(input_folders.check_inputs)
-if GANG.order.get("downloads"):
+if GANG.order.get("lists"):
+    from trainhub_node.data import listed_folders
+
+    GANG.run_step(listed_folders.check_lists)
+if GANG.order.get("downloads") and not IS_PROBE:
     from trainhub_node.data import download
 
     GANG.run_step(download.download_inputs)
@@ -65,12 +80,12 @@ elif GANG.uses_image:
     from trainhub_node.supervisor import container
 
     GANG.run_step(container.start)
-elif not GANG.python:
+elif not GANG.python and not IS_PROBE:
     from trainhub_node.environments import build
 
     GANG.run_step(build.build)
 if GANG.order.get("kind", "run") != "run":
-    # An order to build: the environment is all of it.
+    # An order to build or to probe: that was all of it.
     GANG.run_step(child.enter_running)
 else:
     if GANG.terms.get("isolation") and not GANG.uses_image:

@@ -11,7 +11,6 @@ from datastores.changes import NAME, check_description, require_contributor
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.places import check_path
 from datastores.states import DatastoreKind, ListingState
-from trainhub_launch.data.stores import SignIn
 from trainhub_launch.errors import SpecError
 from workspaces import audit
 from workspaces.access import Principal
@@ -107,12 +106,13 @@ def _new_version(principal: Principal, dataset: Dataset) -> DatasetVersion:
     version = DatasetVersion.objects.create(dataset=dataset, number=last + 1, created_by=principal.user)
     if last:
         audit.record(principal.user, "dataset.refresh", str(version), principal.workspace)
-    send_task_soon(TaskName.LIST_VERSION, version.pk)
+    is_by_node = dataset.datastore.is_listed_by_node
+    send_task_soon(TaskName.ADVANCE_LISTING if is_by_node else TaskName.LIST_VERSION, version.pk)
     return version
 
 
 def _listable(workspace: Workspace, name: str) -> Datastore:
-    """Returns the datastore of this name. Raises SpecError if there is none, or the hub cannot list it."""
+    """Returns the datastore of this name. Raises SpecError if there is none, or it cannot be listed."""
     datastore = Datastore.objects.filter(workspace=workspace, name=name).first()
     if datastore is None:
         listed = Datastore.objects.filter(workspace=workspace).values_list("name", flat=True)
@@ -124,17 +124,7 @@ def _listable(workspace: Workspace, name: str) -> Datastore:
 
 
 def listing_refusal(datastore: Datastore) -> str:
-    """Returns why the hub cannot list the files of the datastore, "" if it can."""
-    if datastore.kind == DatastoreKind.FOLDER:
-        return (
-            f"{datastore.name} is a folder of the nodes, which the hub does not have: let runs name the "
-            "datastore itself"
-        )
+    """Returns why the files of the datastore cannot be listed, "" if they can."""
     if datastore.kind == DatastoreKind.HTTP:
         return f"{datastore.name} is a web server, which cannot be asked which files it has"
-    if datastore.sign_in == SignIn.NODE:
-        return (
-            f"{datastore.name} is read with the role of each node, which the hub does not have: let it be "
-            "read with a secret"
-        )
     return ""

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
 from datastores.datasets.file_list import compare, pack_starts
-from datastores.datasets.outgoing_proxy import OutgoingProxy
 from datastores.models import DatasetVersion, Manifest
-from datastores.states import ListingState
-from trainhub_launch.data.store_errors import subject
+from datastores.states import DatastoreKind, ListingState
+from datastores.store_process import StoreProcess, StoreProcessFailed
+from datastores.store_secret import store_secret
+from trainhub_launch.data.probe_work import LIST
 from trainhub_launch.data.stores import SignIn
 from workspaces.secrets import uses
 from workspaces.secrets.errors import SecretsUnavailable
@@ -35,10 +31,13 @@ MAX_AT_ONCE = 2
 MAX_ATTEMPTS = 3
 # A million files take some two minutes.
 MAX_S = 3600.0
-# The process says so often how far it is; its worker has died if it has not for longer.
-SEEN_S = 2.0
+TOO_LONG = (
+    f"Its files were not listed within {MAX_S / 3600:.0f} h: name a folder below it, or pack them into "
+    "archives."
+)
+# The process says every other second how far it is; its worker has died if it has not for longer.
 ABANDONED_AFTER = timedelta(seconds=60)
-MAX_FAILURE, MAX_ERROR_BYTES = 2000, 16384
+MAX_FAILURE = 2000
 OWN_FAULT = "The hub itself failed at this version; an operator finds the reason in its log."
 
 _slots = threading.BoundedSemaphore(MAX_AT_ONCE)
@@ -73,8 +72,13 @@ def list_missed() -> None:
 
 
 def _next_due() -> int | None:
-    due = DatasetVersion.objects.filter(_is_due(), state=ListingState.LISTING)
+    due = DatasetVersion.objects.filter(_is_due(), by_hub(), state=ListingState.LISTING)
     return due.order_by("created_at").values_list("pk", flat=True).first()
+
+
+def by_hub() -> Q:
+    """Returns the condition that the hub can list a version by itself. Nodes list the others."""
+    return ~(Q(dataset__datastore__kind=DatastoreKind.FOLDER) | Q(dataset__datastore__sign_in=SignIn.NODE))
 
 
 def _is_due() -> Q:
@@ -84,7 +88,7 @@ def _is_due() -> Q:
 def _take_and_list(version_id: int) -> None:
     now = timezone.now()
     # Of two workers, only the one that changes the row lists the version.
-    waiting = DatasetVersion.objects.filter(_is_due(), pk=version_id, state=ListingState.LISTING)
+    waiting = DatasetVersion.objects.filter(_is_due(), by_hub(), pk=version_id, state=ListingState.LISTING)
     if not waiting.update(begun_at=now, seen_at=now, attempts=F("attempts") + 1):
         return
     version = DatasetVersion.objects.select_related(
@@ -95,13 +99,14 @@ def _take_and_list(version_id: int) -> None:
     except VersionGone:
         return
     except ListingFailed as error:
-        _fail(version, str(error))
+        fail(version, str(error))
     except Exception:
         log.exception("Listing version %d of a dataset failed", version_id)
-        _fail(version, OWN_FAULT)
+        fail(version, OWN_FAULT)
 
 
-def _fail(version: DatasetVersion, sentence: str) -> None:
+def fail(version: DatasetVersion, sentence: str) -> None:
+    """Ends the listing, unless it has ended, with the sentence why there is no list."""
     DatasetVersion.objects.filter(pk=version.pk, state=ListingState.LISTING).update(
         state=ListingState.FAILED, failure=sentence[:MAX_FAILURE], ended_at=timezone.now()
     )
@@ -110,33 +115,42 @@ def _fail(version: DatasetVersion, sentence: str) -> None:
 def _list(version: DatasetVersion) -> None:
     if version.attempts > MAX_ATTEMPTS:
         raise ListingFailed("The hub was interrupted each time it listed the files. Refresh the dataset.")
+    dataset = version.dataset
     secret = _secret(version)
     output = blobs.part_path()
+    request = {"work": LIST, "path": version.full_path, "secret": secret, "output": str(output)}
     try:
-        with OutgoingProxy() as proxy:
-            done = _Process(version, secret, output, proxy).run()
-        _store(version, done, output)
+        done = StoreProcess(dataset.datastore.store, request, partial(_note, version)).run(MAX_S, TOO_LONG)
+        store_list(version, done, output)
+    except StoreProcessFailed as error:
+        raise ListingFailed(str(error) or OWN_FAULT) from error
     finally:
         output.unlink(missing_ok=True)
 
 
+def _note(version: DatasetVersion, files: int, size: int) -> None:
+    if not note_progress(version.pk, files, size):
+        raise VersionGone
+
+
+def note_progress(version_id: int, files: int, size: int) -> bool:
+    """Notes how many files are listed up to now. Returns False if the version is not listed any more."""
+    rows = DatasetVersion.objects.filter(pk=version_id, state=ListingState.LISTING)
+    return bool(rows.update(seen_at=timezone.now(), files=files, bytes=size))
+
+
 def _secret(version: DatasetVersion) -> str:
-    """Returns the value with which the store is read, "" without one."""
-    dataset = version.dataset
-    datastore = dataset.datastore
-    if datastore.store.sign_in != SignIn.SECRET:
-        return ""
-    name, subject_of_use = datastore.secret, f"{dataset.name} {version.number}"
+    subject_of_use = f"{version.dataset.name} {version.number}"
     try:
-        values = uses.take(
-            dataset.workspace, None, [name], uses.DATASET, subject_of_use, actor=version.created_by
-        )
+        return store_secret(version.dataset.datastore, uses.DATASET, subject_of_use, version.created_by)
     except SecretsUnavailable as error:
         raise ListingFailed(f"{error.message[:1].upper()}{error.message[1:]}.") from error
-    return values[name]
 
 
-def _store(version: DatasetVersion, done: Mapping[str, Any], output: Path) -> None:
+def store_list(version: DatasetVersion, done: Mapping[str, Any], output: Path) -> None:
+    """Stores the finished list at `output`, which is deleted, and makes the version ready unless it is that
+    or has failed. `done`: its number of files, their bytes, where its members begin, and whether it is of one
+    file alone."""
     size = output.stat().st_size
     starts = pack_starts(done["starts"])
     manifest = Manifest(version=version, sha256=store_file(output), size_bytes=size, starts=starts)
@@ -154,88 +168,3 @@ def _store(version: DatasetVersion, done: Mapping[str, Any], output: Path) -> No
         )
         if ready:
             manifest.save()
-
-
-class _Process:
-    """The process that lists the files. Its lines are read by a thread, so that one that says nothing more is
-    noticed."""
-
-    def __init__(self, version: DatasetVersion, secret: str, output: Path, proxy: OutgoingProxy) -> None:
-        self._version = version
-        self._store = version.dataset.datastore.store
-        self._request = {
-            "store": self._store.to_json(),
-            "path": version.full_path,
-            "secret": secret,
-            "proxy": proxy.url,
-            "output": str(output),
-        }
-        self._proxy = proxy
-        self._result: dict[str, Any] = {}
-        self._counts = (0, 0)
-
-    def run(self) -> dict[str, Any]:
-        """Returns what the process says at its end. Raises ListingFailed and VersionGone."""
-        request, errors = os.memfd_create("request"), os.memfd_create("errors")
-        try:
-            # In memory: it has the secret.
-            os.write(request, json.dumps(self._request).encode())
-            os.lseek(request, 0, os.SEEK_SET)
-            with subprocess.Popen(
-                [sys.executable, "-m", "datastores.datasets.listing_process"],
-                cwd=settings.BASE_DIR,
-                env={"PATH": "/usr/bin:/bin"},
-                stdin=request,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            ) as process:
-                reader = threading.Thread(target=self._read, args=(process,), daemon=True)
-                reader.start()
-                try:
-                    self._follow(reader)
-                finally:
-                    process.kill()
-                    reader.join()
-            return self._done(os.pread(errors, MAX_ERROR_BYTES, 0).decode(errors="replace"))
-        finally:
-            os.close(request)
-            os.close(errors)
-
-    def _follow(self, reader: threading.Thread) -> None:
-        """Returns once the process says nothing more."""
-        deadline = time.monotonic() + MAX_S
-        while reader.is_alive():
-            reader.join(SEEN_S)
-            self._tell()
-            if time.monotonic() > deadline:
-                raise ListingFailed(
-                    f"Its files were not listed within {MAX_S / 3600:.0f} h: name a folder below it, or pack "
-                    "them into archives."
-                )
-
-    def _done(self, errors: str) -> dict[str, Any]:
-        if "done" in self._result:
-            return dict(self._result["done"])
-        if self._proxy.refused_host:
-            raise ListingFailed(
-                f"{subject(self._store)} is at an address that the hub does not connect to "
-                f"({self._proxy.refused_host}). Name it by an address of the network."
-            )
-        if "error" in self._result:
-            raise ListingFailed(self._result["error"])
-        log.error("The process that lists files ended without a result: %s", errors)
-        raise ListingFailed(OWN_FAULT)
-
-    def _read(self, process: subprocess.Popen[bytes]) -> None:
-        for line in process.stdout or ():
-            facts = json.loads(line)
-            if "files" in facts:
-                self._counts = (facts["files"], facts["bytes"])
-            else:
-                self._result = facts
-
-    def _tell(self) -> None:
-        files, size = self._counts
-        rows = DatasetVersion.objects.filter(pk=self._version.pk, state=ListingState.LISTING)
-        if not rows.update(seen_at=timezone.now(), files=files, bytes=size):
-            raise VersionGone

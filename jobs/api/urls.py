@@ -13,6 +13,7 @@ from jobs.api import (
     run_series,
     run_submission,
 )
+from jobs.datastore_tests import api as datastore_tests
 from jobs.quotas.api import Quotas
 
 urlpatterns = [
@@ -47,6 +48,8 @@ urlpatterns = [
         "environments/<str:name>/versions/<str:version>/builds/<str:build>/cancel/",
         environment_builds.EnvironmentBuildCancel.as_view(),
     ),
+    path("datastores/<str:name>/test/", datastore_tests.DatastoreTestDetail.as_view()),
+    path("datastores/<str:name>/test/cancel/", datastore_tests.DatastoreTestCancel.as_view()),
     path("examples/", catalog.ExampleList.as_view()),
     path("runs/preview/", run_submission.RunPreview.as_view()),
     path("runs/deleted/", run_deletion.DeletedRunList.as_view()),

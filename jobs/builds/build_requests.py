@@ -21,6 +21,7 @@ from jobs.builds.build_targets import BuildTarget
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
 from jobs.builds.states import BuildState
 from jobs.errors import Conflict
+from jobs.node_orders import order_lifecycle
 from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
@@ -124,7 +125,7 @@ def cancel_build(principal: Principal, build_id: str) -> EnvironmentBuild:
         now, reason = timezone.now(), f"{principal.user.username} canceled it."
         audit.record(principal.user, "environment.build_canceled", str(build), principal.workspace)
         if build.claimed_at is None:
-            build_lifecycle.finish_build(build, BuildState.CANCELED, reason, now)
+            order_lifecycle.finish(build, BuildState.CANCELED, reason, now)
         elif build.cancel_requested_at is None:
             build.cancel_requested_at, build.reason = now, reason
             build.save(update_fields=["cancel_requested_at", "reason"])
@@ -137,7 +138,7 @@ def cancel_environment_builds(environment: Environment, reason: str) -> None:
     are told to stop it."""
     unfinished = EnvironmentBuild.objects.filter(own_version__environment=environment, ended_at=None)
     for build in unfinished.select_for_update(of=("self",)).select_related("node"):
-        build_lifecycle.finish_build(build, BuildState.CANCELED, reason, timezone.now())
+        order_lifecycle.finish(build, BuildState.CANCELED, reason, timezone.now())
 
 
 def _chosen_nodes(workspace: Workspace, target: BuildTarget, names: Sequence[str] | None) -> list[Node]:

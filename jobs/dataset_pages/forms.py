@@ -14,7 +14,7 @@ TYPED = {"autocomplete": "off", "spellcheck": "false", "class": "th-mono"}
 
 
 class DatasetForm(forms.Form):
-    """`datastores`: the names of those whose files the hub can list."""
+    """`datastores`: the names of those whose files can be listed."""
 
     name = forms.CharField(
         max_length=100, help_text="For example: birds.", widget=forms.TextInput(attrs=TYPED)

@@ -13,7 +13,8 @@ from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from jobs.dataset_pages.data_nodes import nodes_with
 from jobs.dataset_pages.forms import DatasetForm
-from jobs.models import Run
+from jobs.models import DataOrder, Run
+from jobs.node_listings import listing_progress
 from jobs.views.partials import render_part
 from trainhub_launch.errors import SpecError
 from workspaces.access import WorkspaceRequest, needs
@@ -71,6 +72,7 @@ def dataset_version(request: WorkspaceRequest, name: str, number: int) -> HttpRe
         "version": version,
         "files": files,
         "differences": file_list.differences_of(version),
+        **_listing(version),
         "first": start + 1,
         "last": start + len(files),
         "previous_page": page - 1,
@@ -118,9 +120,32 @@ def _version(request: WorkspaceRequest, name: str, number: int) -> DatasetVersio
         dataset__workspace=request.principal.workspace, dataset__name=name, number=number
     )
     row: DatasetVersion = get_object_or_404(
-        rows.select_related("dataset__datastore", "manifest", "created_by")
+        rows.select_related("dataset__datastore__workspace", "manifest", "created_by")
     )
     return row
+
+
+def _listing(version: DatasetVersion) -> dict[str, object]:
+    """Returns which node lists the files, or why none does, if the hub cannot."""
+    if not version.dataset.datastore.is_listed_by_node:
+        return {"lister": "The hub lists"}
+    is_listing = version.state == ListingState.LISTING
+    order = listing_progress.newest_order(version)
+    is_waiting = is_listing and (order is None or order.is_finished)
+    return {
+        "order": order,
+        "lister": _lister(order),
+        "waiting_reason": listing_progress.waiting_reason(version) if is_waiting else "",
+    }
+
+
+def _lister(order: DataOrder | None) -> str:
+    """Returns who lists the files, up to the verb."""
+    if order is None:
+        return "A node soon lists"
+    if order.is_finished:
+        return f"{order.node.name} has listed"
+    return f"{order.node.name} {'lists' if order.claimed_at else 'is to list'}"
 
 
 def _page(text: str) -> int:

@@ -54,6 +54,10 @@ STATUS_STYLES: dict[str, StatusStyle] = {
     "building": StatusStyle("running", "arrow-path", "Building"),
     "built": StatusStyle("completed", "check-circle", "Built"),
     "canceled": StatusStyle("canceled", "no-symbol", "Canceled"),
+    "waiting": StatusStyle("waiting", "clock", "Waiting"),
+    "testing": StatusStyle("running", "arrow-path", "Testing"),
+    "ok": StatusStyle("completed", "check-circle", "OK"),
+    "skipped": StatusStyle("waiting", "minus-circle", "Not tested"),
     "hint": StatusStyle("waiting", "light-bulb", "Hint"),
 }
 

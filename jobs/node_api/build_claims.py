@@ -8,12 +8,13 @@ from django.utils import timezone
 from clusters.models import Node
 from clusters.node_reports.inventory import interpreters_of
 from environments import catalog
-from jobs.builds import build_lifecycle
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild
 from jobs.builds.states import BuildPurpose, BuildState
 from jobs.image_registry import tickets
-from jobs.node_api.build_assignment import GRACE_S
-from jobs.node_api.refusals import Refused
+from jobs.node_api.order_assignment import GRACE_S
+from jobs.node_orders import order_lifecycle
+from jobs.node_orders.claimed_order import lock_offered
+from jobs.node_orders.refusals import Refused
 from jobs.order_downloads.package_tickets import making_package_access, package_access
 from jobs.version_builds.tickets import making_order
 from trainhub_launch.errors import SpecError
@@ -27,32 +28,21 @@ def claim_build(node: Node, build_id: str, attempt: int, nonce: str, hub_url: st
     """Returns the order for `node`; a repeated claim with the same nonce gets the same one. Raises
     Refused. `hub_url`: the URL by which the node reaches the hub."""
     with transaction.atomic():
-        builds = EnvironmentBuild.objects.select_for_update(of=("self",)).select_related(
-            "workspace", "node", "own_version__environment"
-        )
-        build = builds.filter(pk=build_id, node=node).first()
-        if build is None or attempt != BUILD_ATTEMPT or build.offered_at is None:
-            raise Refused("This build is not for this node now.")
-        if build.is_finished or build.cancel_requested_at is not None:
-            raise Refused("This build is over.")
-        if BUILDS not in node.capabilities.split():
-            # It would start a run without processes. The node may have got an older agent since the order.
-            raise Refused("This agent takes no orders to build; upgrade it.")
+        builds = EnvironmentBuild.objects.select_related("workspace", "node", "own_version__environment")
+        build: EnvironmentBuild = lock_offered(builds, node, build_id, attempt, nonce, capability=BUILDS)
         if not node.interpreters:
             # An agent of the former release reports before it has looked for them. A later report brings the
             # build again.
             raise Refused("This node has not reported its interpreters yet.")
-        if build.claimed_at is not None and build.nonce != nonce:
-            raise Refused("This build has been claimed before.")
         try:
             order = _build_order(build, hub_url)
         except SpecError as error:
             # It begins with the name of the environment.
             refusal = f"{error.message}."
-            build_lifecycle.finish_build(build, BuildState.FAILED, refusal, timezone.now(), is_lost=True)
+            order_lifecycle.finish(build, BuildState.FAILED, refusal, timezone.now(), is_lost=True)
         else:
             if build.claimed_at is None:
-                build_lifecycle.take_up(build, nonce, timezone.now())
+                order_lifecycle.take_up(build, nonce, timezone.now())
             return order
     # Outside of the transaction, which keeps the end of the build.
     raise Refused(refusal)

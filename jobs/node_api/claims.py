@@ -21,15 +21,17 @@ from jobs.attempts import final_plan
 from jobs.attempts.attempt_end import end_attempt
 from jobs.builds.models import is_build_id
 from jobs.checkpoints import restoring
+from jobs.data_orders.models import is_data_order_id
 from jobs.image_registry import tickets
 from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.node_api.build_claims import claim_build
-from jobs.node_api.refusals import Later as Later  # noqa: PLC0414  # exported
-from jobs.node_api.refusals import Refused as Refused  # noqa: PLC0414  # exported
+from jobs.node_api.probes.probe_claims import claim_probe
+from jobs.node_orders.refusals import Later as Later  # noqa: PLC0414  # exported
+from jobs.node_orders.refusals import Refused as Refused  # noqa: PLC0414  # exported
 from jobs.order_downloads.package_tickets import package_access
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
-from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -51,6 +53,8 @@ def claim(  # noqa: PLR0917 - the claim as it comes over the wire
         raise Refused("nonce must be 32 hexadecimal digits")
     if is_build_id(run_id):
         return claim_build(node, run_id, attempt, nonce, hub_url or settings.API_URL)
+    if is_data_order_id(run_id):
+        return claim_probe(node, run_id, attempt, nonce, hub_url or settings.API_URL)
     try:
         with transaction.atomic():
             # The row of the run is locked first, as everywhere: a cancel and a claim at the same moment come
@@ -150,6 +154,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
         downloads={name: DataDownload.from_json(item) for name, item in attempt.downloads.items()},
+        lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
     )
 
 

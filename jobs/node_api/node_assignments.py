@@ -1,19 +1,21 @@
-"""The assignments of a node: its parts of attempts and its builds that are not settled, as this process read
-them last."""
+"""The assignments of a node: its parts of attempts and its other orders that are not settled, as this process
+read them last."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 
-from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from jobs.builds.models import EnvironmentBuild
-from jobs.models import AttemptNode
+from jobs.models import AttemptNode, DataOrder
 from jobs.node_api.assignment import Assignment, Key
-from jobs.node_api.build_assignment import build_assignment
+from jobs.node_api.order_assignment import BuildAssignment, OrderAssignment, ProbeAssignment, order_assignment
 from jobs.node_api.run_assignment import run_assignment
+from jobs.node_orders.work_order import WorkOrder
 
 # For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
 REUSED_S = 0.2
@@ -42,9 +44,8 @@ class AssignmentCache:
         # REUSED_S at the latest.
         if not fresh and now - read_at < REUSED_S and read_at > outdated_at:
             return previous
-        parts = AttemptNode.objects.filter(node_id=self._node_id)
-        builds = EnvironmentBuild.objects.filter(node_id=self._node_id)
-        self.update(now, _read(parts, builds, {self._node_id: previous}).get(self._node_id, {}))
+        of_node = Q(node_id=self._node_id)
+        self.update(now, _read(of_node, {self._node_id: previous}).get(self._node_id, {}))
         return self._by_key
 
     def recent(self) -> dict[Key, Assignment] | None:
@@ -72,34 +73,33 @@ class AssignmentCache:
 
 
 def refresh(caches: Mapping[int, AssignmentCache]) -> None:
-    """Reads the assignments of all nodes in two queries into `caches` (node id -> cache)."""
+    """Reads the assignments of all nodes in three queries into `caches` (node id -> cache)."""
     now = time.monotonic()
     previous = {node_id: cache.last_read() for node_id, cache in caches.items()}
-    parts, builds = AttemptNode.objects.all(), EnvironmentBuild.objects.all()
-    by_node = _read(parts, builds, previous, only=previous.keys())
+    by_node = _read(Q(), previous, only=previous.keys())
     for node_id, cache in caches.items():
         cache.update(now, by_node.get(node_id, {}))
 
 
 def _read(
-    parts: QuerySet[AttemptNode],
-    builds: QuerySet[EnvironmentBuild],
-    previous: Mapping[int, dict[Key, Assignment]],
-    only: Collection[int] | None = None,
+    nodes: Q, previous: Mapping[int, dict[Key, Assignment]], only: Collection[int] | None = None
 ) -> dict[int, dict[Key, Assignment]]:
-    """Returns node id -> key -> assignment. `previous` is read before, whose log names still hold."""
+    """Returns node id -> key -> assignment. `nodes`: the condition of the nodes; `previous` is read before,
+    whose log names still hold."""
     by_node: dict[int, dict[Key, Assignment]] = {}
-    for node_id, assignment in (*_of_runs(parts, previous), *_of_builds(builds)):
+    others = (
+        _of_orders(EnvironmentBuild, nodes, BuildAssignment),
+        _of_orders(DataOrder, nodes, ProbeAssignment),
+    )
+    for node_id, assignment in chain(_of_runs(nodes, previous), *others):
         if only is None or node_id in only:
             by_node.setdefault(node_id, {})[assignment.key] = assignment
     return by_node
 
 
-def _of_runs(
-    parts: QuerySet[AttemptNode], previous: Mapping[int, dict[Key, Assignment]]
-) -> Iterator[tuple[int, Assignment]]:
+def _of_runs(nodes: Q, previous: Mapping[int, dict[Key, Assignment]]) -> Iterator[tuple[int, Assignment]]:
     unsettled = (
-        parts.filter(settled_at=None)
+        AttemptNode.objects.filter(nodes, settled_at=None)
         .select_related("attempt__run")
         # A plan of many ranks is long, and this is read at every report of a busy node.
         .defer("attempt__plan", "attempt__run__preview")
@@ -110,7 +110,9 @@ def _of_runs(
         yield part.node_id, run_assignment(part, part.planned, previous.get(part.node_id, {}).get(key))
 
 
-def _of_builds(builds: QuerySet[EnvironmentBuild]) -> Iterator[tuple[int, Assignment]]:
-    # Builds that wait for their turn are no assignment yet.
-    for build in builds.filter(settled_at=None, offered_at__isnull=False):
-        yield build.node_id, build_assignment(build)
+def _of_orders(
+    kind: type[WorkOrder], nodes: Q, of_kind: type[OrderAssignment]
+) -> Iterator[tuple[int, Assignment]]:
+    # Orders that wait for their turn are no assignment yet.
+    for order in kind.rows().filter(nodes, settled_at=None, offered_at__isnull=False):
+        yield order.node_id, order_assignment(of_kind, order)

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 from clusters.models import Node
 from jobs.builds.models import EnvironmentBuild, is_build_id
-from jobs.models import AttemptNode
+from jobs.data_orders.models import is_data_order_id
+from jobs.models import AttemptNode, DataOrder
 from jobs.node_api.assignment import Key
 from jobs.node_api.build_reports import BuildReports
+from jobs.node_api.probes.probe_reports import ProbeReports
 from jobs.node_api.run_reports import RunReports
 from trainhub_launch.order import OrderKind
 from trainhub_launch.report import AttemptFact
@@ -35,6 +37,7 @@ class OrderHandler(Protocol):
 HANDLERS: Mapping[OrderKind, OrderHandler] = {
     OrderKind.RUN: RunReports(),
     OrderKind.BUILD: BuildReports(),
+    OrderKind.PROBE: ProbeReports(),
 }
 
 
@@ -42,6 +45,8 @@ def was_settled(node: Node, key: Key) -> bool:
     """Returns whether the node had this order, and it is settled."""
     if is_build_id(key[0]):
         return EnvironmentBuild.objects.filter(node=node, pk=key[0], settled_at__isnull=False).exists()
+    if is_data_order_id(key[0]):
+        return DataOrder.objects.filter(node=node, pk=key[0], settled_at__isnull=False).exists()
     return AttemptNode.objects.filter(
         node=node, attempt__run_id=key[0], attempt__number=key[1], settled_at__isnull=False
     ).exists()

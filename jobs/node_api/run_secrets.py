@@ -8,8 +8,10 @@ from collections.abc import Mapping
 
 from clusters.models import Node
 from jobs.attempts.attempt_end import end_attempt
+from jobs.data_orders.models import is_data_order_id
 from jobs.models import AttemptNode, Run
 from jobs.node_api.claims import NONCE, Refused
+from jobs.node_api.probes import probe_secrets
 from jobs.states import Reason, RunState
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.stores import SECRET_PREFIX
@@ -27,6 +29,8 @@ def take(node: Node, run_id: str, number: int, nonce: str) -> dict[str, str]:
 
     An attempt that has not started and needs a secret that is not there ends. To one that runs, whose agent
     was restarted, a secret that was deleted meanwhile is not given."""
+    if is_data_order_id(run_id):
+        return probe_secrets.take(node, run_id, nonce)
     part = _claimed_part(node, run_id, number, nonce)
     run = part.attempt.run
     names, of_data = secret_names(run.spec), _data_secrets(part)

@@ -17,10 +17,12 @@ from clusters.states import NodeStatus
 from jobs import lifecycle
 from jobs.attempts import readiness
 from jobs.attempts.attempt_end import end_attempt
-from jobs.builds import build_reaper
 from jobs.checkpoints import collecting
+from jobs.data_orders import data_lifecycle
 from jobs.logs import log_store
-from jobs.models import AttemptNode, Draft, Run
+from jobs.models import AttemptNode, DataOrder, Draft, EnvironmentBuild, Run
+from jobs.node_listings import listing_progress
+from jobs.node_orders import order_reaper
 from jobs.recovery import node_loss
 from jobs.scheduling import run_actions
 from jobs.states import Reason, RunKind, RunState
@@ -49,8 +51,11 @@ def check_runs(now: datetime | None = None) -> None:
             raise
         except Exception:
             log.exception("Checking run %s failed; the other runs are not affected", run.pk)
-    build_reaper.check_builds(now, span)
+    data_lifecycle.end_overdue(now)
+    for kind in (EnvironmentBuild, DataOrder):
+        order_reaper.check_orders(kind, now, span)
     progress.advance_waiting()
+    listing_progress.advance_waiting(now)
     collecting.give_up(now)
     node_loss.settle_removed_nodes(now)
     _delete_old_drafts(now)

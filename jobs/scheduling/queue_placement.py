@@ -242,6 +242,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         restores=restoring.newest(run),
         inputs=inputs.paths,
         downloads={name: download.to_json() for name, download in inputs.downloads.items()},
+        input_lists={name: listed.to_json() for name, listed in inputs.lists.items()},
     )
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")

@@ -1,4 +1,4 @@
-"""What the hub has fetched from git repositories."""
+"""Snapshots of sources, and what the hub has fetched from git repositories. Part of `jobs.models`."""
 
 from __future__ import annotations
 
@@ -29,3 +29,28 @@ class FetchedCommit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.url}@{self.commit}"
+
+
+class Snapshot(models.Model):
+    """The frozen copy of a source folder. `sha256` names its blob; `manifest`: [{path, size}].
+
+    `warnings`: sentences about what was left out and what looks like a secret. `scans`: what its scripts
+    import, by script (`jobs.environment_findings.source_scans`)."""
+
+    workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="snapshots")
+    sha256 = models.CharField(max_length=64)
+    size_bytes = models.BigIntegerField()
+    manifest = models.JSONField()
+    warnings = models.JSONField(default=list)
+    scans = models.JSONField(default=dict)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "sha256"], name="snapshot_once_per_workspace")
+        ]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(entry["path"] for entry in self.manifest)

@@ -13,10 +13,12 @@ from starlette.responses import Response
 from clusters.models import Node
 from jobs import outputs
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
+from jobs.data_orders.models import is_data_order_id
 from jobs.logs import log_store
-from jobs.models import Artifact, AttemptNode, Run, Snapshot
+from jobs.models import Artifact, AttemptNode, DataOrder, Run, Snapshot
 from jobs.node_api.auth import require_node_or_person
-from trainhub_launch.log_names import ENVIRONMENT_LOG
+from jobs.node_orders.work_order import ORDER_ATTEMPT
+from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from workspaces.access import Principal
 from workspaces.http.auth import require_person
 from workspaces.http.problems import Problem, not_found, problem_responses
@@ -85,6 +87,14 @@ async def build_log(request: Request) -> Response:
     return await _serve_log(request, build, BUILD_ATTEMPT, ENVIRONMENT_LOG)
 
 
+@problem_responses
+async def data_order_log(request: Request) -> Response:
+    """Serves the log of a node that tests a datastore, or lists its files, in the same way."""
+    who = await require_person(request)
+    order = await in_thread(_data_order, who, request.path_params["order"])
+    return await _serve_log(request, order, ORDER_ATTEMPT, PREPARATION_LOG)
+
+
 async def _serve_log(request: Request, run: str, attempt: int, name: str) -> Response:
     if request.query_params.get("download") == "1":
         return await in_thread(_log_file, run, attempt, name)
@@ -149,6 +159,13 @@ def _build(who: Principal, build_id: str) -> str:
     if not is_build_id(build_id) or not builds.exists():
         raise not_found("No such build in this workspace.")
     return build_id
+
+
+def _data_order(who: Principal, order_id: str) -> str:
+    orders = DataOrder.objects.filter(pk=order_id, datastore__workspace=who.workspace)
+    if not is_data_order_id(order_id) or not orders.exists():
+        raise not_found("No such order in this workspace.")
+    return order_id
 
 
 def _read_log(requested: LogRange) -> LogPiece:

@@ -1,12 +1,8 @@
-"""The ticket with which a node uploads what it has made for one build, and gets the login of a registry that
-the version names, and nothing else. It is derived from the secret key, so that none is stored, and ends with
-the build."""
+"""What the ticket of a build opens: with it a node uploads what it has made for that build, and gets the
+login of a registry that the version names, and nothing else."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 from typing import Any
 
@@ -14,15 +10,9 @@ from django.conf import settings
 
 from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.builds.states import BuildPurpose
+from jobs.node_orders.tickets import has_ticket_of, upload_ticket
 
-PREFIX = "thu_"
 ADDRESS = "/api/v1/node/builds"
-
-
-def upload_ticket(build_id: str) -> str:
-    key = hashlib.sha256(b"trainhub build upload ticket\0" + settings.SECRET_KEY.encode()).digest()
-    mac = hmac.new(key, build_id.encode(), hashlib.sha256).digest()
-    return PREFIX + base64.urlsafe_b64encode(mac).decode().rstrip("=")
 
 
 def making_order(build: EnvironmentBuild, hub_url: str) -> dict[str, Any]:
@@ -41,10 +31,7 @@ def making_order(build: EnvironmentBuild, hub_url: str) -> dict[str, Any]:
 
 def is_ticket_of_build(header: str, build_id: str) -> bool:
     """Returns whether a header Authorization has the ticket of the build."""
-    scheme, _, ticket = header.partition(" ")
-    if scheme.lower() != "bearer" or not is_build_id(build_id):
-        return False
-    return hmac.compare_digest(ticket.strip().encode(), upload_ticket(build_id).encode())
+    return is_build_id(build_id) and has_ticket_of(header, build_id)
 
 
 def open_build(build_id: str) -> EnvironmentBuild | None:

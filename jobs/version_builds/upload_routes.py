@@ -20,6 +20,7 @@ from environments.images.registry_error import RegistryError
 from environments.kinds.all_kinds import maker_of
 from environments.models import EnvironmentVersion
 from jobs.models import BuildFile, EnvironmentBuild
+from jobs.node_orders.received_file import content_length, receive_file
 from jobs.quotas import disk_quota
 from jobs.version_builds.tickets import is_ticket_of_build, open_build
 from trainhub_launch.scheduler.capabilities import installed_glibc
@@ -31,7 +32,6 @@ from workspaces.stored_files.blob_writer import BlobWriter
 from workspaces.stored_files.responses import PRIVATE
 
 MAX_RESULT_BYTES = 1024 * 1024
-PIECE_BYTES = 1024 * 1024
 
 
 @problem_responses
@@ -46,11 +46,9 @@ async def has_build_file(request: Request) -> Response:
 async def put_build_file(request: Request) -> Response:
     """PUT: stores a file of the build. Its bytes must have the SHA-256 in the address."""
     build, sha256 = await _build(request), _sha256(request)
-    size = request.headers.get("content-length", "")
-    if not size.isdecimal() or len(size) > 15:
-        raise Problem(411, "Length required", "Send the file with its length in Content-Length.")
+    size = content_length(request)
     try:
-        await in_thread(_check_room, build, int(size))
+        await in_thread(_check_room, build, size)
     except Problem:
         # Read to its end: a client that is still sending would not see the answer.
         async for _ in request.stream():
@@ -58,7 +56,7 @@ async def put_build_file(request: Request) -> Response:
         raise
     writer = await in_thread(BlobWriter)
     try:
-        await _receive(request, writer, int(size))
+        await receive_file(request, writer, size)
         await in_thread(_finish, build, writer, sha256)
     except blobs.BlobError as error:
         raise Problem(422, "Wrong content", f"{error}. Send the file again.") from error
@@ -90,21 +88,6 @@ async def accept_build_result(request: Request) -> Response:
         raise Problem(400, "Bad request", "The result must be a JSON object.")
     await in_thread(_accept, build, result)
     return JSONResponse({"state": "locked"}, headers=PRIVATE)
-
-
-async def _receive(request: Request, writer: BlobWriter, size: int) -> None:
-    """Writes the body in pieces. Raises Problem if it is not as long as it was said to be."""
-    pieces = bytearray()
-    async for chunk in request.stream():
-        pieces += chunk
-        if writer.size + len(pieces) > size:
-            break
-        if len(pieces) >= PIECE_BYTES:
-            await in_thread(writer.write, bytes(pieces))
-            pieces.clear()
-    if writer.size + len(pieces) != size:
-        raise Problem(400, "Bad request", f"Content-Length promises {size} bytes; another number came.")
-    await in_thread(writer.write, bytes(pieces))
 
 
 async def _build(request: Request) -> EnvironmentBuild:

@@ -13,9 +13,9 @@ from environments.curated_versions import demand_curated
 from environments.models import EnvironmentVersion
 from environments.source_builds.draft import WheelDraft
 from environments.states import VersionState
-from jobs.builds import build_lifecycle
 from jobs.builds.states import BuildState
 from jobs.models import EnvironmentBuild
+from jobs.node_orders import order_lifecycle
 from jobs.scheduling import run_actions
 from jobs.states import RunState
 from jobs.version_builds import progress
@@ -123,7 +123,7 @@ class TestBuilding:
         alpha = Played(able("alpha"))
         progress.continue_version(version.pk)
         first = EnvironmentBuild.objects.get()
-        build_lifecycle.finish_build(first, BuildState.FAILED, "There is no cmake.", timezone.now())
+        order_lifecycle.finish(first, BuildState.FAILED, "There is no cmake.", timezone.now())
         progress.continue_version(version.pk)
         assert demand_curated(HOROVOD).failure == "There is no cmake."
         launched(who, environment={"name": HOROVOD})

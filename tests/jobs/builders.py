@@ -14,9 +14,10 @@ from django.utils import timezone
 from clusters.enrolment import node_tokens
 from clusters.models import Cluster, Node
 from clusters.node_reports import heartbeat
-from jobs.models import EnvironmentBuild, Run, Snapshot
+from jobs.models import Run, Snapshot
 from jobs.node_api import claims, reports
 from jobs.node_api.node_session import sessions
+from jobs.node_orders.work_order import WorkOrder
 from jobs.scheduling import run_actions
 from jobs.sources import snapshots
 from jobs.transfer import senders
@@ -125,7 +126,7 @@ class Played:
     def clock(self) -> float:
         return time.time() + self.ahead_s
 
-    def claim(self, run: Run | EnvironmentBuild, nonce: str | None = None, attempt: int = 1) -> NodeOrder:
+    def claim(self, run: Run | WorkOrder, nonce: str | None = None, attempt: int = 1) -> NodeOrder:
         order = claims.claim(self.node, run.pk, attempt, nonce or self.nonce, [6105, 6106, 6107])
         taken = AttemptFact(run.pk, attempt, Phase.ACCEPTED, phase_at={"accepted": self.clock()})
         self.facts.setdefault((run.pk, attempt), taken)
@@ -138,7 +139,7 @@ class Played:
         return self.tell(run, "ready", attempt=attempt, **{"ports": (6105, 6106, 6107), **more})
 
     def tell(
-        self, run: Run | EnvironmentBuild, phase: str, *members: MemberFact, attempt: int = 1, **more: Any
+        self, run: Run | WorkOrder, phase: str, *members: MemberFact, attempt: int = 1, **more: Any
     ) -> Ack:
         """Report one attempt's new fact, and everything else as it was."""
         before = self.facts.get((run.pk, attempt)) or AttemptFact(run.pk, attempt, Phase(phase))
@@ -148,7 +149,7 @@ class Played:
         )
         return self.report()
 
-    def log(self, run: Run | EnvironmentBuild, name: str, offset: int, data: bytes, attempt: int = 1) -> int:
+    def log(self, run: Run | WorkOrder, name: str, offset: int, data: bytes, attempt: int = 1) -> int:
         """Send a chunk; the offset the hub wants next."""
         ack = self.report(logs=(LogChunk(run.pk, attempt, name, offset, data),))
         return ack.offsets[0][3]

@@ -20,10 +20,10 @@ from jobs.builds.build_targets import find_build_target
 from jobs.builds.states import BuildState
 from jobs.image_registry.tickets import registry_of_build
 from jobs.models import BuildFile, EnvironmentBuild, Run
+from jobs.node_orders import order_lifecycle, tickets
 from jobs.scheduling.run_preview import preview
 from jobs.states import RunState
 from jobs.version_builds import progress
-from jobs.version_builds.tickets import upload_ticket
 from tests.environments.images.container_images import MadeImage, make_image
 from tests.jobs.builders import Played, node, queued, spec
 from tests.jobs.raw import opened
@@ -49,7 +49,7 @@ def who(db: None) -> Principal:
 
 @pytest.fixture(autouse=True)
 def patient(settings: Any) -> None:
-    # No node reports by itself here, and a test may take longer than a node may be silent.
+    # A test may take longer than a node may be silent.
     settings.NODE_UNREACHABLE_AFTER = settings.NODE_LOST_AFTER = 3600
 
 
@@ -113,8 +113,8 @@ def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, set
     progress.advance_waiting()
     build, make = claimed(alpha)
     assert (make["kind"], make["dockerfile"]) == ("dockerfile", DOCKERFILE)
-    assert (make["ticket"], registry_of_build(build, "http://hub:8000")) == (upload_ticket(build.pk), None)
-    assert build.order_number == 1
+    assert make["ticket"] == tickets.upload_ticket(build.pk)
+    assert (registry_of_build(build, "http://hub:8000"), build.order_number) == (None, 1)
     answer = uploaded(make, IMAGE)
     assert answer.status_code == 200, answer.text
     assert state_of(version) == ("locked", "")
@@ -122,7 +122,7 @@ def test_a_version_waits_for_a_node_is_made_there_and_locked(who: Principal, set
     assert sent(make, "POST", "result/", b"{}").status_code == 200
     assert ImageBlob.objects.filter(version=version).count() == 1 + len(IMAGE.blobs)
     # The ticket opens nothing any more.
-    build_lifecycle.finish_build(build, BuildState.BUILT, "", timezone.now(), is_over=True)
+    order_lifecycle.finish(build, BuildState.BUILT, "", timezone.now(), is_over=True)
     progress.continue_version(version.pk)
     assert not BuildFile.objects.exists()
     assert sent(make, "PUT", f"files/{'0' * 64}", b"x").status_code == 403
@@ -173,7 +173,7 @@ def test_a_lost_node_is_replaced_and_a_failed_command_is_not(who: Principal) -> 
         build, make = claimed(played)
         assert build.order_number == number
         assert sent(make, "PUT", f"files/{SHA256}", b"bytes").status_code == 201
-        build_lifecycle.finish_build(
+        order_lifecycle.finish(
             build, BuildState.FAILED, "It was lost.", timezone.now(), is_over=True, is_lost=True
         )
         assert sent(make, "POST", "result/", b"{}").status_code == 403
@@ -264,7 +264,7 @@ def test_the_login_of_a_registry_goes_to_the_node_that_builds(who: Principal) ->
     }
     assert sent(make, "GET", "registry-login/", ticket="thu_wrong").status_code == 401
     assert AuditEvent.objects.filter(verb="secret.used", subject="LOGIN").count() == 2
-    build_lifecycle.finish_build(build, BuildState.FAILED, "No.", timezone.now(), is_over=True)
+    order_lifecycle.finish(build, BuildState.FAILED, "No.", timezone.now(), is_over=True)
     assert sent(make, "GET", "registry-login/").status_code == 403
 
 

@@ -13,6 +13,22 @@ KEY_LENGTH = 16
 
 
 @dataclass(frozen=True)
+class InputList:
+    """The list of the files of an input that lies on the nodes: they are compared with it before the ranks
+    start. `manifest` and `is_file`: as in DataDownload."""
+
+    manifest: str
+    is_file: bool
+
+    def to_json(self) -> JsonObject:
+        return {"manifest": self.manifest, "is_file": self.is_file}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> InputList:
+        return cls(data["manifest"], data["is_file"])
+
+
+@dataclass(frozen=True)
 class DataDownload:
     """An input that each node downloads before the ranks start. `path`: the file or folder of the store, ""
     for all of it; `secret`: the name of the workspace's secret with which the store is read, "" without one;

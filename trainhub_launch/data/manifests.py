@@ -18,12 +18,17 @@ COMPRESSION = 6
 
 class ListedFile(NamedTuple):
     """`path`: below the dataset; `size` in bytes; `etag`: what the store says about this version of the
-    file, "" if nothing; `modified_at` in seconds since 1970."""
+    file, "" if nothing; of a folder see `folder_etag`. `modified_at` in seconds since 1970."""
 
     path: str
     size: int
     etag: str
     modified_at: float
+
+
+def folder_etag(modified_ns: int, size: int) -> str:
+    """Returns what stands for an ETag of a file of a folder: nobody hashes terabytes to list them."""
+    return f"{modified_ns}-{size}"
 
 
 def order_key(path: str) -> str:

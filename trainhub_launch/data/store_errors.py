@@ -20,6 +20,12 @@ CODE = re.compile(r"<Code>([A-Za-z]{1,80})</Code>")
 CAUSE = re.compile(
     r"(dns error|[Cc]onnection refused|timed out|certificate[^\"\n]{0,120}|[Nn]etwork is unreachable)"
 )
+# In place of the library's words, whatever their case.
+CAUSE_WORDS = {
+    "dns error": "its name has no address on this machine",
+    "connection refused": "its server refuses the connection",
+    "timed out": "its server does not answer in time",
+}
 REFRESH = "Refresh the dataset, and start the run with its new version."
 MAX_TEXT = 300
 # Shorter ones are parts of ordinary words.
@@ -37,7 +43,7 @@ def explain(
     if code in NO_STORE:
         return f"There is no {str(store).removeprefix('the ')}: check its name and the endpoint."
     if name in MISSING and is_listed:
-        return f"{subject(store)} has no {path} any more. {REFRESH}"
+        return missing(store, path)
     if name in MISSING:
         return f"{subject(store)} has no {path or 'such file'}: check the path and its capital letters."
     if name == CHANGED:
@@ -47,7 +53,13 @@ def explain(
     if NO_KEY in text:
         return f"The value of the secret is neither a shared access signature nor a key of {store}."
     cause = match[1] if (match := CAUSE.search(text)) else code or _first_line(text, secret)
+    cause = CAUSE_WORDS.get(cause.lower(), cause)
     return f"{subject(store)} cannot be read: {cause}. Check its address, and that this machine reaches it."
+
+
+def missing(store: Store, path: str) -> str:
+    """Returns a sentence about a file that was listed and is not there any more."""
+    return f"{subject(store)} has no {path} any more. {REFRESH}"
 
 
 def changed(store: Store, path: str, *, is_listed: bool) -> str:

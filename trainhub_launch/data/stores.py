@@ -15,6 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 from trainhub_launch.json_types import JsonObject
 
 STORE_KINDS = S3, AZURE_BLOB, HTTP = "s3", "azure_blob", "http"
+# Not read by the library: the path of a folder on the nodes, so that sentences can name it.
+FOLDER = "folder"
 # The name under which a node gets the credentials of a store among the secrets of an attempt: this, and the
 # name of the secret, which has no colon.
 SECRET_PREFIX = "datastore:"  # noqa: S105 - a name
@@ -52,6 +54,8 @@ class Store:
 
     def __str__(self) -> str:
         settings = self.settings
+        if self.kind == FOLDER:
+            return f"the folder {settings['path']}"
         if self.kind == S3:
             return f"the bucket {settings['bucket']}"
         if self.kind == AZURE_BLOB:
@@ -83,12 +87,19 @@ def client_of(store: Store, secret: str) -> Client:
 
 def open_store(stores: Any, store: Store, secret: str, options: Mapping[str, Any] | None = None) -> Any:
     """Returns the store as obstore reads it. `stores`: its module of that name; `options`: further ones
-    of the connections. Raises the errors of obstore."""
+    of the connections, and `retry_config` if it is to be another one. Raises the errors of obstore."""
     client = client_of(store, secret)
+    options = dict(options or {})
+    retries = {"retry_config": options.pop("retry_config")} if "retry_config" in options else {}
     make = getattr(stores, client.class_name)
     make = make.from_url if store.kind == HTTP else make
-    connections = {**client.options["client_options"], **(options or {})}
-    return make(*client.arguments, **{**client.options, "client_options": connections})
+    connections = {**client.options["client_options"], **options}
+    return make(*client.arguments, **{**client.options, **retries, "client_options": connections})
+
+
+def folder_store(path: str) -> Store:
+    """Returns a folder of the nodes as sentences name it."""
+    return Store(FOLDER, settings={"path": path})
 
 
 def is_sas(secret: str) -> bool:

@@ -4,86 +4,54 @@ watches."""
 from __future__ import annotations
 
 import os
-import sys
 import time
 
 from trainhub_launch.data.downloads import DataDownload
-from trainhub_node import records
-from trainhub_node.environments import process_wait
-from trainhub_node.environments.hub_connection import proxy_variables
-from trainhub_node.supervisor import rank
+from trainhub_node.data.library_process import LibraryProcess, require_library
 from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
+    from trainhub_node.data.account_process import Record
     from trainhub_node.supervisor.gang import Gang
 
-CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 LINE_S = 5.0
-READ_BYTES = 65536
-MAX_ERROR_BYTES = 16384
 GB, MB = 1e9, 1e6
 
 
 def download_inputs(gang: Gang) -> None:
     """Sets `gang.downloads` and `gang.data_tree`. Raises PreparationFailed, and StopRequested."""
-    terms = gang.terms.get("data") or {}
-    if not terms.get("library"):
-        raise PreparationFailed(
-            "data",
-            f"Node {gang.terms['node']} has no obstore, which downloads data: install it for its agent.",
-        )
+    require_library(gang)
     for name, item in sorted(gang.order["downloads"].items()):
         gang.check_stop()
         _Download(gang, name, item).run()
-    gang.data_tree = f"{terms['trees']}/{os.path.basename(gang.folder.path)}"
+    gang.data_tree = f"{gang.terms['data']['trees']}/{os.path.basename(gang.folder.path)}"
 
 
 class _Download:
-    """The download of one input. `_pending`: the beginning of a line that has not ended yet."""
+    """The download of one input."""
 
-    def __init__(self, gang: Gang, name: str, item: dict[str, Any]) -> None:
+    def __init__(self, gang: Gang, name: str, item: Record) -> None:
         self._gang = gang
         self._name = name
         self._item = item
-        self._pending = b""
-        self._result: dict[str, Any] = {}
+        self._result: Record = {}
         self._lines = _ProgressLines(gang, name)
 
     def run(self) -> None:
-        output, self._output = os.pipe2(os.O_CLOEXEC)
-        errors = os.memfd_create("errors")
-        try:
-            code = self._wait(output, errors)
-            self._read(output)
-        finally:
-            os.close(output)
-            text = os.pread(errors, MAX_ERROR_BYTES, 0).decode(errors="replace")
-            os.close(errors)
+        last_words = LibraryProcess(self._gang, "data", self._request(), self._take).run()
         if "done" not in self._result:
-            raise PreparationFailed("data", self._failure(code, text))
+            raise PreparationFailed("data", self._failure(last_words))
         self._gang.downloads[self._name] = self._result["done"]["path"]
         self._lines.finish(self._result["done"])
 
-    def _wait(self, output: int, errors: int) -> int:
-        request = os.memfd_create("request", os.MFD_CLOEXEC)
-        os.write(request, records.dumps(self._request()))
-        os.lseek(request, 0, os.SEEK_SET)
-        os.set_blocking(output, False)
-        pid = os.fork()
-        if pid == 0:
-            self._exec(request, errors)
-        os.close(request)
-        os.close(self._output)
-        try:
-            return process_wait.wait_for_exit(self._gang, pid, lambda: self._read(output))
-        except BaseException:
-            process_wait.end_group(pid)
-            raise
+    def _take(self, facts: Record) -> None:
+        if "files" in facts:
+            self._lines.write(facts)
+        else:
+            self._result |= facts
 
-    def _request(self) -> dict[str, Any]:
+    def _request(self) -> Record:
         gang, terms, account = self._gang, self._gang.terms["data"], self._gang.terms["account"]
         isolation = gang.terms.get("isolation") or {}
         download = DataDownload.from_json(self._item)
@@ -110,48 +78,11 @@ class _Download:
         sha256 = self._item.get("manifest", "")
         return self._gang.folder.manifest(sha256) if sha256 else ""
 
-    def _exec(self, request: int, errors: int) -> NoReturn:
-        try:
-            os.setpgid(0, 0)
-            rank.redirect_output(errors)
-            os.dup2(self._output, 1)
-            os.dup2(request, 0)
-            os.chdir("/")
-            rank.reset_signals()
-            settings = self._gang.terms["pip"]
-            variables = proxy_variables(settings) | {
-                name: value for name, value in settings.items() if name in CERTIFICATES
-            }
-            argv = [sys.executable, "-I", "-S", sys.argv[0], "data", self._gang.terms["data"]["library"]]
-            os.execve(argv[0], argv, variables)
-        except BaseException as error:
-            os.write(2, f"{error!r}\n".encode())
-        finally:
-            # After a fork nothing may return into the code of the parent.
-            os._exit(rank.CANNOT_RUN)
-
-    def _read(self, output: int) -> None:
-        while True:
-            try:
-                data = os.read(output, READ_BYTES)
-            except BlockingIOError:
-                return
-            if not data:
-                return
-            *lines, self._pending = (self._pending + data).split(b"\n")
-            for line in lines:
-                facts: dict[str, Any] = dict(records.loads(line))  # type: ignore[call-overload]
-                if "files" in facts:
-                    self._lines.write(facts)
-                else:
-                    self._result |= facts
-
-    def _failure(self, code: int, errors: str) -> str:
+    def _failure(self, last_words: str) -> str:
         node = self._gang.terms["node"]
         if "error" in self._result:
             return f"Input {self._name} on node {node}: {self._result['error']}"
-        last = ([line for line in errors.splitlines() if line.strip()] or [f"it ended with code {code}"])[-1]
-        return f"Input {self._name} could not be downloaded on node {node}: {last:.500}"
+        return f"Input {self._name} could not be downloaded on node {node}: {last_words:.500}"
 
 
 class _ProgressLines:
@@ -163,7 +94,7 @@ class _ProgressLines:
         self._began: tuple[float, int] | None = None
         self._next_at = 0.0
 
-    def write(self, facts: dict[str, Any]) -> None:
+    def write(self, facts: Record) -> None:
         now = time.monotonic()
         if self._began is None:
             self._began = (now, facts["bytes"])
@@ -180,7 +111,7 @@ class _ProgressLines:
             f"{facts['files']:,} of {facts['total_files']:,} files{speed}."
         )
 
-    def finish(self, done: dict[str, Any]) -> None:
+    def finish(self, done: Record) -> None:
         here = done["files"] - done["downloaded_files"]
         how = (
             f"{done['downloaded_bytes'] / GB:,.2f} GB downloaded in {done['seconds']:,.1f} s"

@@ -13,7 +13,8 @@ from trainhub_node.rundir import RunDir
 
 def fetch_manifests(hub: HubClient, folder: RunDir, order: NodeOrder) -> None:
     """Puts each list into the attempt's own folder. Raises HubError, and OSError of the disk."""
-    for sha256 in {item.manifest for item in order.downloads.values() if item.manifest}:
+    of_downloads = {item.manifest for item in order.downloads.values() if item.manifest}
+    for sha256 in of_downloads | {item.manifest for item in order.lists.values()}:
         download = partial(hub.download_manifest, folder.run, folder.attempt, sha256)
         target = Path(folder.manifest(sha256))
         target.parent.mkdir(exist_ok=True, mode=0o700)

@@ -29,7 +29,7 @@ def prepare_interpreter(gang: Gang) -> str:
 
     Raises PreparationFailed, and StopRequested."""
     spec = gang.order["environment"]
-    if gang.uses_image or gang.order.get("make"):
+    if gang.uses_image or gang.order.get("make") or gang.order.get("probe"):
         return ""
     python = spec["python"] or gang.terms["python"]
     if not _is_executable(python):

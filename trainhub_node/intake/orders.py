@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainhub_launch.data.probe_work import LIST, TEST
 from trainhub_launch.data.stores import STORE_KINDS
 from trainhub_launch.errors import WireError
 from trainhub_launch.order import MAKE, NodeOrder, OrderKind
@@ -35,8 +36,12 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
         raise WireError(f"the order is for run {order.run!r:.100}, attempt {order.attempt!r:.100}")
     if order.kind not in list(OrderKind):
         raise WireError(f"kind {order.kind!r:.100} is not known to this agent; upgrade it")
+    if order.kind != OrderKind.RUN:
+        _check_no_run(order)
     if order.kind == OrderKind.BUILD:
         _check_build(order)
+    elif order.kind == OrderKind.PROBE:
+        _check_probe(order)
     elif type(order.snapshot) is not str or not SHA256.fullmatch(order.snapshot):
         raise WireError(f"snapshot {order.snapshot!r:.100} is not a SHA-256 in lowercase hexadecimal digits")
     for name in ("go", "head"):
@@ -54,6 +59,9 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_checkpoint(order)
     _check_inputs(order)
     _check_downloads(order)
+    _check_lists(order)
+    if order.probe and order.kind != OrderKind.PROBE:
+        raise WireError("probe stands only in an order of that kind")
     _check_texts("values", (*order.values, *order.values.values()))
     for process in data["command"]["processes"]:
         _check_process(process)
@@ -123,12 +131,36 @@ def _check_inputs(order: NodeOrder) -> None:
             raise WireError(f"inputs has {path!r:.100}, which is no absolute path")
 
 
-def _check_build(order: NodeOrder) -> None:
-    """A build runs nothing of a person's: whatever else the order names would be carried out by mistake."""
+def _check_no_run(order: NodeOrder) -> None:
+    """Such an order runs nothing of a person's: whatever else it names would be carried out by mistake."""
     if order.command.processes or order.command.launcher or order.values or not order.go:
-        raise WireError("an order to build an environment has processes, values or a second order")
+        raise WireError(f"an order of kind {order.kind} has processes, values or a second order")
     if order.snapshot != "":
-        raise WireError("an order to build an environment names a snapshot")
+        raise WireError(f"an order of kind {order.kind} names a snapshot")
+
+
+def _check_probe(order: NodeOrder) -> None:
+    if len(order.inputs) + len(order.downloads) != 1:
+        raise WireError("an order to probe must name one input or download")
+    if order.probe["work"] not in (TEST, LIST):
+        raise WireError(f"probe.work {order.probe['work']!r:.100} is not known to this agent; upgrade it")
+    for name, form in (("upload", PACKAGE_INDEX), ("ticket", TICKET)):
+        value = order.probe[name]
+        if type(value) is not str or not form.fullmatch(value):
+            raise WireError(f"probe.{name} {value!r:.100} has not the form of one")
+
+
+def _check_lists(order: NodeOrder) -> None:
+    for name, listed in order.lists.items():
+        if name not in order.inputs:
+            raise WireError(f"lists has {name!r:.100}, which is no input that lies on the node")
+        if type(listed.manifest) is not str or not SHA256.fullmatch(listed.manifest):
+            raise WireError(f"lists.{name} has {listed.manifest!r:.100}, which is no SHA-256")
+        if type(listed.is_file) is not bool:
+            raise WireError(f"lists.{name}.is_file must be true or false")
+
+
+def _check_build(order: NodeOrder) -> None:
     if order.environment.kind == "system":
         raise WireError("an order to build an environment names an interpreter, which is not built")
 

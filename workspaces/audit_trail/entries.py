@@ -44,6 +44,7 @@ WORDS = {
     "datastore.change": "changed the datastore",
     "datastore.create": "added the datastore",
     "datastore.delete": "deleted the datastore",
+    "datastore.test": "tested the datastore",
     "environment.build": "ordered nodes to build",
     "environment.fetch": "had the hub fetch the files of",
     "environment.build_canceled": "canceled the build of",

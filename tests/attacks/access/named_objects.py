@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datastores.models import Dataset, Datastore
+from clusters.models import Node
+from datastores.models import Dataset, Datastore, DatastoreTest
+from jobs.models import DataOrder
 from tests.datastores.datasets.builders import ready
 from workspaces.access import Principal
 from workspaces.models import Secret
@@ -19,7 +21,11 @@ def named_objects_of(who: Principal) -> dict[str, dict[str, object]]:
     birds = Dataset.objects.create(workspace=who.workspace, name="birds", datastore=images)
     ready(birds, "a.bin")
     ready(birds, "b.bin")
+    test = DatastoreTest.objects.create(datastore=images, created_by=who.user)
+    order = DataOrder.objects.create(node=Node.objects.get(), datastore=images, work="test", test=test)
     return {
+        "/api/v1/data-orders/": {"order": order.pk},
+        "/api/v1/node/data-orders/": {"order": order.pk},
         "/settings/secrets/": {"pk": secret.pk},
         "/api/v1/secrets/": {"name": secret.name},
         "/api/v1/datastores/": {"name": "images"},

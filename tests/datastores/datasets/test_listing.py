@@ -15,8 +15,8 @@ from django.utils import timezone
 
 from datastores.changes import create as create_datastore
 from datastores.datasets import changes, file_list, listing
-from datastores.datasets.outgoing_proxy import OutgoingProxy
 from datastores.models import DatasetVersion
+from datastores.outgoing_proxy import OutgoingProxy
 from tests.people import make_owner, principal_of
 from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
 from workspaces.access import Principal

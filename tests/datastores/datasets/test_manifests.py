@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from datastores.datasets import file_list
-from datastores.datasets.file_order import in_order
-from datastores.datasets.listing_process import ListingError, without_folders
 from datastores.models import DatasetVersion, Manifest
+from trainhub_launch.data.file_order import in_order
 from trainhub_launch.data.manifests import BLOCK_FILES, ListedFile, ManifestWriter, read_manifest
+from trainhub_launch.data.store_listing import ListingError, without_folders
 from workspaces.stored_files.blob_writer import BlobWriter
 
 

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters.models import Node
-from jobs.builds import build_lifecycle, build_purge
+from jobs.builds import build_lifecycle
 from jobs.builds.build_requests import (
     cancel_build,
     request_builds,
@@ -18,8 +18,9 @@ from jobs.builds.models import is_build_id, new_build_id
 from jobs.builds.node_environments import node_environments_of
 from jobs.errors import Conflict
 from jobs.logs import log_store
-from jobs.models import PreparedEnvironment, new_run_id
+from jobs.models import EnvironmentBuild, PreparedEnvironment, new_run_id
 from jobs.node_api.claims import Refused
+from jobs.node_orders import order_purge
 from jobs.recovery import reaper
 from tests.environments.locks import locked
 from tests.jobs.builders import Played, launched, node
@@ -93,7 +94,7 @@ class TestClaim:
         (build,) = ordered(who)
         Node.objects.update(capabilities="secrets")
         alpha.node.refresh_from_db()
-        with pytest.raises(Refused, match="takes no orders to build; upgrade it"):
+        with pytest.raises(Refused, match="takes no orders of this kind; upgrade it"):
             alpha.claim(build)
 
     def test_on_a_node_without_the_python_ends_the_build(self, who: Principal, alpha: Played) -> None:
@@ -170,7 +171,7 @@ class TestSilence:
         alpha.facts.clear()
         alpha.report(now=timezone.now() + timedelta(seconds=120))
         assert state_of(build)[0] == "failed"
-        assert build.reason == "alpha has lost the build, with its disk or its processes. Order it again."
+        assert build.reason == "alpha has lost it, with its disk or its processes. Order it again."
 
     def test_a_lost_offer_is_repeated(self, who: Principal, alpha: Played) -> None:
         (build,) = request_builds(who, target_of(who))
@@ -216,9 +217,9 @@ class TestNodeEnvironments:
 def test_old_builds_and_logs_without_a_build_are_deleted(who: Principal, alpha: Played) -> None:
     build = taken_up(who, alpha)
     completed(alpha, build)
-    build_purge.purge_builds(timezone.now())
+    order_purge.purge_orders(EnvironmentBuild, is_build_id, timezone.now())
     assert log_store.size(build.pk, 1, ENVIRONMENT_LOG) == 6
     assert build.own_version is not None
     build.own_version.environment.delete()
-    build_purge.purge_builds(timezone.now())
+    order_purge.purge_orders(EnvironmentBuild, is_build_id, timezone.now())
     assert not log_store.run_folder(build.pk).exists()

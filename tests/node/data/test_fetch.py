@@ -170,7 +170,7 @@ class TestFaults:
     def test_a_server_that_is_not_there(self, server: S3Server, folder: Path) -> None:
         store = bucket(server)
         server.close()
-        assert "cannot be read: Connection refused" in Fetch(folder, store).error()
+        assert "cannot be read: its server refuses the connection" in Fetch(folder, store).error()
 
 
 class TestSpace:

@@ -22,7 +22,7 @@ from trainhub_launch.plan import Reference
 from trainhub_launch.states import ErrorKind, RankState
 from trainhub_node.agent import Agent
 from trainhub_node.containers.engine import DOCKER, PODMAN
-from trainhub_node.supervisor import input_folders
+from trainhub_node.data import account_process, input_folders
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 READ = """
@@ -150,8 +150,8 @@ class TestProblems:
             assert not hub.wait_done(key).error
 
     def test_a_file_server_that_is_gone_holds_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(input_folders, "ANSWER_TIMEOUT_S", 0.1)
-        monkeypatch.setattr(input_folders, "POLL_S", 0.05)
+        monkeypatch.setattr(account_process, "ANSWER_TIMEOUT_S", 0.1)
+        monkeypatch.setattr(account_process, "POLL_S", 0.05)
         monkeypatch.setattr(input_folders, "_examine", lambda path: time.sleep(60))
         terms: dict[str, object] = {"node": "here", "account": None, "hidden": []}
         gang = cast(

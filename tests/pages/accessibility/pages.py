@@ -76,6 +76,7 @@ PAGES = (
     "/data/",
     "/data/new/",
     "/data/new/?kind=s3",
+    "/data/datastores/bucket/",
     "/data/sets/new/",
     "/data/sets/digits/",
     "/data/sets/digits/2/",

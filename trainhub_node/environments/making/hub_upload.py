@@ -49,12 +49,14 @@ class _Body(io.RawIOBase):
 
 
 class HubUpload:
-    """The upload of one order to make something."""
+    """The upload of one order. `part`: of the order, with the address and the ticket; `error_kind`: of what
+    is raised if the hub does not take it."""
 
-    def __init__(self, gang: Gang) -> None:
+    def __init__(self, gang: Gang, part: str = "make", error_kind: str = "environment") -> None:
         self._gang = gang
-        self._url = str(gang.order["make"]["upload"])
-        self._ticket = str(gang.order["make"]["ticket"])
+        self._url = str(gang.order[part]["upload"])
+        self._ticket = str(gang.order[part]["ticket"])
+        self._error_kind = error_kind
         self._opener = hub_opener(gang, self._url)
 
     def put(self, path: str, sha256: str) -> bool:
@@ -69,10 +71,18 @@ class HubUpload:
         """Returns what the hub has for this build at the address. Raises as `put`."""
         return self._call("GET", address) or b""
 
+    def send_file(self, address: str, path: str) -> bytes:
+        """Uploads the file to this address, and returns the answer. Raises as `put`."""
+        return self._call("PUT", address, path=path) or b""
+
+    def post(self, address: str, facts: Mapping[str, Any]) -> None:
+        """Raises as `put`."""
+        self._call("POST", address, data=json.dumps(facts).encode())
+
     def finish(self, result: Mapping[str, Any]) -> None:
         """Tells the hub what was made of the uploaded files. Raises as `put`; the hub's objection is in the
         sentence."""
-        self._call("POST", "result/", data=json.dumps(result).encode())
+        self.post("result/", result)
 
     def _call(
         self, method: str, address: str, *, path: str = "", data: bytes = b"", missing_is_fine: bool = False
@@ -91,7 +101,7 @@ class HubUpload:
                 outage_since = outage_since or time.monotonic()
                 is_over = time.monotonic() - outage_since > MAX_OUTAGE_S
                 if is_over or is_refusal(error) or code == DISK_FULL:
-                    raise PreparationFailed("environment", _sentence(error)) from error
+                    raise PreparationFailed(self._error_kind, _sentence(error)) from error
                 time.sleep(RETRY_S)
 
     def _open(self, method: str, address: str, path: str, data: bytes) -> bytes:
@@ -117,4 +127,4 @@ def _sentence(error: OSError) -> str:
         problem = json.loads(error.read(MAX_ANSWER_BYTES))  # type: ignore[attr-defined]
         return str(problem["detail"])
     except (AttributeError, ValueError, KeyError, TypeError, OSError):
-        return f"The hub takes no result of this build: {error_reason(error)}."
+        return f"The hub takes no result of this order: {error_reason(error)}."

@@ -1,25 +1,25 @@
-"""A build that is offered to a node, as the answers to its reports need it."""
+"""An order that is no run and is offered to a node, as the answers to its reports need it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
-from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild
 from jobs.node_api.assignment import Assignment
+from jobs.node_orders.work_order import ORDER_ATTEMPT, WorkOrder
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from trainhub_launch.order import OrderKind
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import Phase, StopReason
 
 GRACE_S = 10
-LOGS = (ENVIRONMENT_LOG, PREPARATION_LOG)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildAssignment(Assignment):
-    """An unsettled build. `canceled`: somebody has canceled it."""
+class OrderAssignment(Assignment):
+    """An unsettled order. `canceled`: somebody has canceled it."""
 
-    kind = OrderKind.BUILD
+    logs: ClassVar[tuple[str, ...]] = (PREPARATION_LOG,)
     canceled: bool
 
     @property
@@ -41,15 +41,27 @@ class BuildAssignment(Assignment):
         return StopOrder(self.run, self.attempt, GRACE_S, why)
 
     def stored_name(self, name: str) -> str | None:
-        return name if name in LOGS else None
+        return name if name in self.logs else None
 
 
-def build_assignment(build: EnvironmentBuild) -> BuildAssignment:
-    return BuildAssignment(
-        run=build.pk,
-        attempt=BUILD_ATTEMPT,
-        claimed_at=build.claimed_at,
-        phase=build.phase,
-        ended=build.is_finished,
-        canceled=build.cancel_requested_at is not None,
+class BuildAssignment(OrderAssignment):
+    kind = OrderKind.BUILD
+    logs = (ENVIRONMENT_LOG, PREPARATION_LOG)
+
+
+class ProbeAssignment(OrderAssignment):
+    kind = OrderKind.PROBE
+
+
+AnyAssignment = TypeVar("AnyAssignment", bound=OrderAssignment)
+
+
+def order_assignment(of_kind: type[AnyAssignment], order: WorkOrder) -> AnyAssignment:
+    return of_kind(
+        run=order.pk,
+        attempt=ORDER_ATTEMPT,
+        claimed_at=order.claimed_at,
+        phase=order.phase,
+        ended=order.is_finished,
+        canceled=order.cancel_requested_at is not None,
     )

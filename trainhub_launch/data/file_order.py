@@ -14,15 +14,17 @@ from trainhub_launch.data.manifests import ListedFile, order_key
 RUN_FILES = 100_000
 
 
-def in_order(files: Iterable[ListedFile], run_files: int = RUN_FILES) -> Iterator[ListedFile]:
+def in_order(
+    files: Iterable[ListedFile], run_files: int = RUN_FILES, folder: str | None = None
+) -> Iterator[ListedFile]:
     """Yields the files in the order of a manifest. Stores list by the bytes of names, which is nearly the
-    same. What does not fit into memory lies in temporary files meanwhile."""
+    same. What does not fit into memory lies in temporary files meanwhile, in `folder` if there is one."""
     runs: list[Iterator[ListedFile]] = []
     batch: list[ListedFile] = []
     for file in files:
         batch.append(file)
         if len(batch) == run_files:
-            runs.append(_stored(_sorted(batch)))
+            runs.append(_stored(_sorted(batch), folder))
             batch = []
     return heapq.merge(*runs, _sorted(batch), key=_key)
 
@@ -35,8 +37,8 @@ def _sorted(batch: list[ListedFile]) -> Iterator[ListedFile]:
     return iter(sorted(batch, key=_key))
 
 
-def _stored(files: Iterator[ListedFile]) -> Iterator[ListedFile]:
-    output = tempfile.TemporaryFile()  # noqa: SIM115 - it is closed with the generator that reads it
+def _stored(files: Iterator[ListedFile], folder: str | None) -> Iterator[ListedFile]:
+    output = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed with the generator
     for file in files:
         pickle.dump(tuple(file), output)
     output.seek(0)

@@ -39,10 +39,11 @@ class _BadRequest(Exception):
 
 class OutgoingProxy:
     """Serves on a port of the loopback interface while it is entered. `refused_host`: the last host at an
-    address to which the hub does not connect, "" if there was none."""
+    address to which the hub does not connect; `trouble`: why the last host could not be reached, as a phrase
+    with the remedy; "" if there was none."""
 
     def __init__(self) -> None:
-        self.refused_host = ""
+        self.refused_host = self.trouble = ""
         self._socket = socket.create_server(("127.0.0.1", 0))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="outgoing-proxy", daemon=True)
@@ -118,6 +119,7 @@ class OutgoingProxy:
         try:
             infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
+            self.trouble = f"the hub knows no address of {host}; check the name, and the hub's name server"
             raise _BadRequest(b"502 Unknown host") from error
         addresses = [str(info[4][0]) for info in infos]
         if not all(may_reach(address, host, port, ()) for address in addresses):
@@ -125,7 +127,10 @@ class OutgoingProxy:
             raise _BadRequest(b"403 Forbidden")
         for address in addresses:
             with contextlib.suppress(OSError, TimeoutError):
-                return await asyncio.wait_for(asyncio.open_connection(address, port), CONNECT_S)
+                pair = await asyncio.wait_for(asyncio.open_connection(address, port), CONNECT_S)
+                self.trouble = ""
+                return pair
+        self.trouble = f"{host} takes no connection at port {port}; check its address, and whether it runs"
         raise _BadRequest(b"502 Not reached")
 
 

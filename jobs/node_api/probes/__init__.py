@@ -1,0 +1,1 @@
+"""Claims, secrets and reports of orders about datastores."""

@@ -1,0 +1,1 @@
+"""Lists of the files of datasets that nodes make, because the hub cannot."""

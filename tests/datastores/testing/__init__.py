@@ -1,0 +1,1 @@
+"""Tests of datastores, from the hub and from nodes."""

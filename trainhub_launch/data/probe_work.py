@@ -1,0 +1,4 @@
+from __future__ import annotations
+
+# What a node is to do with a datastore: test whether it can read it, or list its files.
+TEST, LIST = "test", "list"
