@@ -26,7 +26,7 @@ from jobs.task_messages import wake_soon
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import BUILDS
 from trainhub_launch.scheduler.capabilities import unmet_capabilities
-from trainhub_launch.scheduler.rejections import lacking_phrase
+from trainhub_launch.scheduler.lacking import lacking_phrase
 from workspaces import audit
 from workspaces.access import Principal, lacking, may_operate, must_operate
 from workspaces.models import Workspace
