@@ -13,6 +13,7 @@ from django.utils import timezone
 from clusters.fair_share import shares, use
 from clusters.models import Cluster, Lease
 from environments.catalog import PythonLookup
+from jobs.lineage.dataset_uses import data_capabilities
 from jobs.models import Run
 from jobs.scheduling.environment_needs import EnvironmentNeeds
 from jobs.states import RunKind, RunState
@@ -46,16 +47,17 @@ class QueueStanding:
 
 
 def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
-    """Yields the runs with what each needs of each node, and for how long. One query for all, and one for
-    each environment that has its own Python."""
+    """Yields the runs with what each needs of each node, and for how long. One query for all, one if any reads
+    a dataset, and one for each environment that has its own Python."""
     environments, pythons = EnvironmentNeeds([run for run, _ in items]), PythonLookup()
+    data = data_capabilities([run.pk for run, spec in items if any(item.dataset for item in spec.inputs.values())])
     for run, spec in items:
         needs = dataclasses.replace(
             demand(spec),
             limit_s=longest_s(spec),
             workspace=run.workspace_id,
             python=pythons.python_of(spec.environment, run.workspace_id),
-            capabilities=environments.capabilities(run) | spec.capabilities,
+            capabilities=environments.capabilities(run) | spec.capabilities | data.get(run.pk, frozenset()),
         )
         yield QueuedRun(run, spec, needs)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from trainhub_launch.machine import CONDA, CONTAINERS, DATASETS, DOWNLOADS, IMAGE_BUILDS, INPUTS, WHEEL_BUILDS
+from trainhub_launch.machine import CONDA, CONTAINERS, DATASETS, DOWNLOADS, HUB_DATA, IMAGE_BUILDS, INPUTS, WHEEL_BUILDS
 from trainhub_launch.scheduler.capabilities import GLIBC, glibc_phrase, unmet_capabilities
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text
@@ -27,6 +27,7 @@ _LACKING = {
     INPUTS: "does not know inputs of runs: upgrade its agent",
     DATASETS: "does not know versions of datasets: upgrade its agent, or install obstore for its Python",
     DOWNLOADS: "does not download data: upgrade its agent, or install obstore for its Python",
+    HUB_DATA: "does not download data from the hub: upgrade its agent, or install obstore for its Python",
     WHEEL_BUILDS: (
         "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)"
     ),
