@@ -143,6 +143,13 @@ def _require_listable(datastore: Datastore) -> None:
         raise SpecError("datastore", refusal)
 
 
+def upload_refusal(datastore: Datastore) -> str:
+    """Returns why files cannot be uploaded into datasets of the datastore, "" if they can."""
+    if datastore.kind == DatastoreKind.HUB:
+        return ""
+    return f"the files lie in the datastore {datastore.name}: write new ones there, and refresh the dataset"
+
+
 def listing_refusal(datastore: Datastore) -> str:
     """Returns why the hub cannot list the files of the datastore, "" if it can."""
     if datastore.kind == DatastoreKind.FOLDER:

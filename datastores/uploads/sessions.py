@@ -16,7 +16,7 @@ from django.utils import timezone
 from datastores.changes import require_contributor
 from datastores.datasets import changes
 from datastores.models import Dataset, DatasetVersion, UploadedFile
-from datastores.states import DatastoreKind, ListingState
+from datastores.states import ListingState
 from datastores.uploads import file_rules
 from datastores.uploads.file_rules import SentFile
 from trainhub_launch.errors import SpecError
@@ -35,12 +35,8 @@ def begin(principal: Principal, dataset: Dataset) -> DatasetVersion:
     """Begins the upload of the next version, or goes on with the one that this person has begun. Raises
     SpecError, and PermissionDenied."""
     require_contributor(principal)
-    if dataset.datastore.kind != DatastoreKind.HUB:
-        raise SpecError(
-            "name",
-            f"the files of {dataset.name} lie in the datastore {dataset.datastore.name}: write new ones there, "
-            "and refresh the dataset",
-        )
+    if refusal := changes.upload_refusal(dataset.datastore):
+        raise SpecError("name", refusal)
     with transaction.atomic():
         Dataset.objects.select_for_update().get(pk=dataset.pk)
         waiting = dataset.versions.filter(state=ListingState.UPLOADING).first()

@@ -10,7 +10,7 @@ import httpx
 PIECE = 8 * 2**20
 
 
-def begin(client: httpx.Client, dataset: str = "birds") -> str:
+def begin(client: httpx.Client, dataset: str) -> str:
     """Begins an upload, or goes on with it. Returns its address."""
     version = client.post(f"/api/v1/datasets/{dataset}/uploads/").raise_for_status().json()
     return f"/api/v1/datasets/{dataset}/versions/{version['version']}/upload/"

@@ -10,6 +10,7 @@ import pytest
 from tests.datastores.uploads.sending import begin, send
 from tests.hub import Hub
 from tests.runs import log, submit, wait_for
+from trainhub_launch.log_names import PREPARATION_LOG
 
 pytestmark = pytest.mark.slow
 READS = """
@@ -36,23 +37,25 @@ def lines(files: dict[str, bytes]) -> list[str]:
 def test_a_run_reads_the_files_that_were_uploaded(hub: Hub) -> None:
     with hub.client() as client:
         client.post("/api/v1/datastores/", json={"name": "here", "kind": "hub"}).raise_for_status()
-        body = {"name": "birds", "datastore": "here"}
+        body = {"name": "seabirds", "datastore": "here"}
         client.post("/api/v1/datasets/", json=body).raise_for_status()
-        address = begin(client)
+        address = begin(client, "seabirds")
         assert send(client, address, FILES) == len(FILES)
-        run = submit(hub, READS, inputs={"birds": {"dataset": "birds"}})
+        run = submit(hub, READS, inputs={"birds": {"dataset": "seabirds"}})
         wait_for(hub, run, "Completed")
         assert sorted(log(hub, run).decode().splitlines()) == lines(FILES)
 
-        changed = {**FILES, "2024/001.jpg": os.urandom(2_000), "new.txt": b"new"}
+        changed = {**FILES, "2024/new.jpg": os.urandom(100)}
         del changed["empty"]
-        address = begin(client)
-        assert send(client, address, changed, time=1_700_000_001.0) == len(changed)
-        differences = client.get("/api/v1/datasets/birds/versions/2/differences/").json()
-        named = {kind: [file["path"] for file in differences[kind]["first"]] for kind in ("added", "removed", "changed")}
-        assert named == {"added": ["new.txt"], "removed": ["empty"], "changed": ["2024/001.jpg"]}
-        run = submit(hub, READS, inputs={"birds": {"dataset": "birds", "version": 2}})
+        address = begin(client, "seabirds")
+        assert send(client, address, changed) == 1, "what was kept is not sent again"
+        differences = client.get("/api/v1/datasets/seabirds/versions/2/differences/").json()
+        kinds = ("added", "removed", "changed")
+        named = {kind: [file["path"] for file in differences[kind]["first"]] for kind in kinds}
+        assert named == {"added": ["2024/new.jpg"], "removed": ["empty"], "changed": []}
+        run = submit(hub, READS, inputs={"birds": {"dataset": "seabirds", "version": 2}})
         wait_for(hub, run, "Completed")
         assert sorted(log(hub, run).decode().splitlines()) == lines(changed)
-        preparation = log(hub, run, "20_prep_log.txt").decode()
-        assert "files were here already" in preparation
+        preparation = log(hub, run, PREPARATION_LOG).decode()
+        assert f"{len(changed)} files with 0.02 GB; 0.00 GB downloaded" in preparation
+        assert f"{len(changed) - 1} files were here already" in preparation
