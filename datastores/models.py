@@ -85,11 +85,11 @@ class Dataset(models.Model):
 
 class DatasetVersion(models.Model):
     """Which files a dataset had when they were listed. `files` and `bytes`: how many there are and how
-    large they are together; while they are listed or uploaded, those up to now. `is_file`: the dataset is one file,
-    and no folder. `failure`: a sentence why there is no list. `begun_at`: since when a worker lists them, or
-    somebody uploads them, `seen_at`: when it was heard of last; `attempts`: how often a worker began. `differences`: from the ready
-    version before it, as datastores.datasets.file_list.Differences.to_json writes them; empty if there is
-    none."""
+    large they are together; while they are listed or uploaded, those up to now. `is_file`: the dataset is
+    one file, and no folder. `failure`: a sentence why there is no list. `begun_at`: since when a worker
+    lists them, or somebody uploads them, `seen_at`: when it was heard of last; `attempts`: how often a
+    worker began. `differences`: from the ready version before it, as
+    datastores.datasets.file_list.Differences.to_json writes them; empty if there is none."""
 
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -135,8 +135,8 @@ class DatasetVersion(models.Model):
 
 
 class UploadedFile(models.Model):
-    """A stored file of a version that is being uploaded. `modified_at`: in seconds since 1970, as its uploader
-    says; `confirmed_at`: when the uploader said last that the version has it."""
+    """A stored file of a version that is being uploaded. `modified_at`: in seconds since 1970, as its
+    uploader says; `confirmed_at`: when the uploader said last that the version has it."""
 
     version = models.ForeignKey(DatasetVersion, models.CASCADE, related_name="uploaded_files")
     path = models.CharField(max_length=1024)

@@ -1,7 +1,9 @@
-"""The API of uploads: which files a version gets, and its end. The bytes come by jobs.transfer.dataset_uploads,
-in front of Django."""
+"""The API of uploads: which files a version gets, and its end. The bytes come by
+jobs.transfer.dataset_uploads, in front of Django."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
@@ -11,7 +13,7 @@ from rest_framework.response import Response
 
 from datastores.api.datasets import MAX_NUMBER, DatasetVersionSerializer, DatasetView
 from datastores.models import Dataset, DatasetVersion
-from datastores.uploads import comparison, completion, file_rules, sessions
+from datastores.uploads import comparison, completion, sessions
 from datastores.uploads.comparison import Comparison
 from datastores.uploads.file_rules import SentFile
 from trainhub_launch.errors import SpecError
@@ -36,7 +38,7 @@ class SentFileSerializer(serializers.Serializer[SentFile]):
 
 
 class SentFilesSerializer(serializers.Serializer[Comparison]):
-    files = SentFileSerializer(many=True, max_length=MAX_NAMED_FILES)
+    files = serializers.ListField(child=SentFileSerializer(), max_length=MAX_NAMED_FILES)
 
 
 class MissingFileSerializer(serializers.Serializer[Comparison]):
@@ -49,7 +51,7 @@ class RefusedFileSerializer(serializers.Serializer[Comparison]):
     reason = serializers.CharField()
 
 
-class ComparisonSerializer(serializers.Serializer[Comparison]):
+class ComparisonSerializer(serializers.Serializer[Mapping[str, object]]):
     missing = MissingFileSerializer(many=True, help_text="The files to send.")
     refused = RefusedFileSerializer(many=True, help_text="The files that the version cannot have.")
 
@@ -97,8 +99,8 @@ class VersionUpload(_UploadView):
 class UploadFiles(_UploadView):
     @extend_schema(request=SentFilesSerializer, responses=ComparisonSerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
-        """Name files of the version. The answer says which of them are to be sent, by PUT to this address with
-        the path behind it."""
+        """Name files of the version. The answer says which of them are to be sent, by PUT to this address
+        with the path behind it."""
         version = self.upload(request, name, number)
         body = SentFilesSerializer(data=request.data)
         body.is_valid(raise_exception=True)

@@ -86,11 +86,11 @@ def read_page(version: DatasetVersion, start: int, count: int) -> list[ListedFil
 
 
 def find_files(version: DatasetVersion, paths: Iterable[str]) -> dict[str, ListedFile]:
-    """Returns those of these files that a ready version has, by their paths. Reads only the members of the list
-    that can have them."""
+    """Returns those of these files that a ready version has, by their paths. Reads only the members of the
+    list that can have them."""
     manifest = version.manifest
     starts = array.array("q", bytes(manifest.starts))
-    found: dict[str, ListedFile] = {}
+    files_by_path: dict[str, ListedFile] = {}
     with blobs.path(manifest.sha256).open("rb") as stream:
 
         def first_key(block: int) -> str:
@@ -104,8 +104,8 @@ def find_files(version: DatasetVersion, paths: Iterable[str]) -> dict[str, Liste
             if block >= 0:
                 stream.seek(starts[block])
                 files = islice(read_manifest(stream), BLOCK_FILES)
-                found |= {file.path: file for file in files if file.path in names}
-    return found
+                files_by_path |= {file.path: file for file in files if file.path in names}
+    return files_by_path
 
 
 def compare(old: DatasetVersion, new: Manifest) -> Differences:

@@ -24,8 +24,8 @@ SAME_TIME_S = 0.001
 
 @dataclass(frozen=True)
 class Comparison:
-    """`missing`: the files to send, each with the number of bytes of it that are stored already; `refused`: the
-    files that the version cannot have, with the reason."""
+    """`missing`: the files to send, each with the number of bytes of it that are stored already; `refused`:
+    the files that the version cannot have, with the reason."""
 
     missing: list[tuple[SentFile, int]]
     refused: list[tuple[SentFile, str]]
@@ -41,7 +41,9 @@ def compare_files(version: DatasetVersion, files: Sequence[SentFile]) -> Compari
     rows = UploadedFile.objects.filter(version=version, path__in=wanted)
     stored = {row.path: row for row in rows if _is_same_row(wanted[row.path], row)}
     sessions.touch(version, timezone.now())
-    UploadedFile.objects.filter(pk__in=[row.pk for row in stored.values()]).update(confirmed_at=timezone.now())
+    UploadedFile.objects.filter(pk__in=[row.pk for row in stored.values()]).update(
+        confirmed_at=timezone.now()
+    )
     others = {path: file for path, file in wanted.items() if path not in stored}
     known = dict(_known(version, others))
     if known:

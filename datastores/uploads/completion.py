@@ -26,8 +26,8 @@ AT_ONCE = 500
 
 
 def finish(principal: Principal, version: DatasetVersion, files: int | None = None) -> None:
-    """Makes the version of the files that were sent or confirmed since the upload was begun last. `files`: how
-    many its uploader has. Raises SpecError, and PermissionDenied."""
+    """Makes the version of the files that were sent or confirmed since the upload was begun last. `files`:
+    how many its uploader has. Raises SpecError, and PermissionDenied."""
     sessions.require_uploader(principal, version)
     output = blobs.part_path()
     try:
@@ -48,7 +48,8 @@ def _finish(principal: Principal, version: DatasetVersion, files: int | None, ou
     if files is not None and files != count:
         raise SpecError(
             "files",
-            f"the hub has {count:,} of the {files:,} files: name them all again, and send those that are missing",
+            f"the hub has {count:,} files, and {files:,} were expected: name them all again, and send those "
+            "that are missing",
         )
     if not count:
         raise SpecError("files", "the hub has no file of this upload: send at least one")

@@ -25,9 +25,12 @@ def create(principal: Principal, name: str, description: str, datastore: str = "
     kind, which is made if there is none. Raises SpecError, and PermissionDenied."""
     with transaction.atomic():
         place = datastore or next(iter(hub_datastores(principal.workspace)), "")
-        place = place or datastore_changes.create(
-            principal, _free_name(principal.workspace), DatastoreKind.HUB, {}
-        ).name
+        place = (
+            place
+            or datastore_changes.create(
+                principal, _free_name(principal.workspace), DatastoreKind.HUB, {}
+            ).name
+        )
         return changes.create(principal, name, place, "", description)
 
 

@@ -1,8 +1,9 @@
 """The upload of a version: its begin, the files that come, and its end.
 
-A version that is being uploaded has a row for each file that is stored (UploadedFile). Whoever goes on with an
-upload names all files anew: those that are stored are confirmed, and only the others are sent. So what counts in
-the end are the files of the last time, and files that were removed from the folder meanwhile do not come back."""
+A version that is being uploaded has a row for each file that is stored (UploadedFile). Whoever goes on with
+an upload names all files anew: those that are stored are confirmed, and only the others are sent. So what
+counts in the end are the files of the last time, and those that were removed from the folder meanwhile do not
+come back."""
 
 from __future__ import annotations
 
@@ -57,8 +58,8 @@ def require_uploader(principal: Principal, version: DatasetVersion) -> None:
         who = version.created_by.username if version.created_by else "a deleted account"
         raise SpecError(
             "version",
-            f"{who} uploads {version} since {version.created_at:%Y-%m-%d %H:%M} UTC: wait until that is done, "
-            "or cancel that upload",
+            f"{who} uploads {version} since {version.created_at:%Y-%m-%d %H:%M} UTC: wait until that is "
+            "done, or cancel that upload",
         )
 
 

@@ -21,7 +21,9 @@ from workspaces.states import Role
 @require_http_methods(["GET", "POST"])
 def upload_create(request: WorkspaceRequest) -> HttpResponse:
     """Makes a dataset for files that are uploaded next."""
-    form = UploadForm(request.POST or None, datastores=new_datasets.hub_datastores(request.principal.workspace))
+    form = UploadForm(
+        request.POST or None, datastores=new_datasets.hub_datastores(request.principal.workspace)
+    )
     if request.method == "POST" and form.is_valid():
         try:
             version = new_datasets.create(request.principal, **form.cleaned_data)
@@ -61,7 +63,9 @@ def upload_cancel(request: WorkspaceRequest, name: str) -> HttpResponse:
         except SpecError as error:
             messages.error(request, f"{error.message[:1].upper()}{error.message[1:]}.")
         else:
-            messages.success(request, f"The upload of {version} is cancelled; what had come of it is forgotten.")
+            messages.success(
+                request, f"The upload of {version} is cancelled; what had come of it is forgotten."
+            )
     return redirect("dataset", name)
 
 

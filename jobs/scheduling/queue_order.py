@@ -47,10 +47,12 @@ class QueueStanding:
 
 
 def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
-    """Yields the runs with what each needs of each node, and for how long. One query for all, one if any reads
-    a dataset, and one for each environment that has its own Python."""
+    """Yields the runs with what each needs of each node, and for how long. One query for all, one if any
+    reads a dataset, and one for each environment that has its own Python."""
     environments, pythons = EnvironmentNeeds([run for run, _ in items]), PythonLookup()
-    data = data_capabilities([run.pk for run, spec in items if any(item.dataset for item in spec.inputs.values())])
+    data = data_capabilities(
+        [run.pk for run, spec in items if any(item.dataset for item in spec.inputs.values())]
+    )
     for run, spec in items:
         needs = dataclasses.replace(
             demand(spec),

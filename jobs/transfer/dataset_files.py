@@ -51,7 +51,11 @@ def _require_listed(order: tuple[str, int], manifest: str, sha256: str) -> None:
     if attempt is None:
         raise Problem(403, "Over", "This attempt is over, and with it its ticket.")
     named = {download.get("manifest") for download in attempt.downloads.values()}
-    if manifest not in named or not blobs.SHA256.match(sha256) or bytes.fromhex(sha256) not in _hashes(manifest):
+    if (
+        manifest not in named
+        or not blobs.SHA256.match(sha256)
+        or bytes.fromhex(sha256) not in _hashes(manifest)
+    ):
         raise not_found("The attempt reads no such file.")
     if not blobs.exists(sha256):
         raise not_found(f"The bytes of this file {blobs.absence(sha256)}.")

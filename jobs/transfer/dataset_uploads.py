@@ -34,8 +34,8 @@ MAX_NUMBER = 2**31 - 1
 
 @problem_responses
 async def put(request: Request) -> Response:
-    """PUT: stores a file of an upload, or with Content-Range a piece of it. The parameter `modified_at` is its
-    time in seconds since 1970, and `size` its size as its uploader knows it."""
+    """PUT: stores a file of an upload, or with Content-Range a piece of it. The parameter `modified_at` is
+    its time in seconds since 1970, and `size` its size as its uploader knows it."""
     who = await require_person(request)
     if not who.may(Role.CONTRIBUTOR):
         raise Problem(HTTPStatus.FORBIDDEN, "Not allowed", "Uploading needs the role contributor.")
@@ -85,8 +85,8 @@ async def _receive(request: Request, writer: BlobWriter, file: SentFile) -> None
         raise Problem(
             HTTPStatus.CONFLICT,
             "Changed",
-            f"{file.path} has {size} bytes, and {expected:.20} were expected: it was changed while it was sent. "
-            "Send it again.",
+            f"{file.path} has {size} bytes, and {expected:.20} were expected: it was changed while it was "
+            "sent. Send it again.",
         )
 
 
@@ -152,9 +152,7 @@ def _finish(version: DatasetVersion, file: SentFile, writer: BlobWriter) -> None
     _store(version, file, writer.finish())
 
 
-def _append(
-    version: DatasetVersion, file: SentFile, part: resumable.Part, piece: Piece, data: bytes
-) -> int:
+def _append(version: DatasetVersion, file: SentFile, part: resumable.Part, piece: Piece, data: bytes) -> int:
     stored, sha256 = pieces.append_piece(part, piece, data)
     if sha256:
         _store(version, file, sha256)

@@ -4,8 +4,8 @@ A gzip file of several members, each with up to BLOCK_FILES lines, so that a pag
 without what stands before it. A line is a JSON array: see ListedFile. The order is that of
 `order_key`.
 
-Of a file that is uploaded to the hub the content is known: its ETag is the SHA-256 in quotation marks, which is
-also what the hub's answers say."""
+Of a file that is uploaded to the hub the content is known: its ETag is the SHA-256 in quotation marks, which
+is also what the hub's answers say."""
 
 from __future__ import annotations
 

@@ -69,8 +69,8 @@ def _refused(store: Store, code: str, secret: str) -> str:
     sentence = f"{subject(store)} refuses these credentials{detail}"
     if store.kind == HUB:
         return (
-            f"The hub gives these files only to an attempt that reads them and is not over{detail}: start the "
-            "run again."
+            f"The hub gives these files only to an attempt that reads them and is not over{detail}: start "
+            "the run again."
         )
     if store.sign_in == SignIn.NODE:
         return f"{sentence}: give the role of this machine the right to list and read it."

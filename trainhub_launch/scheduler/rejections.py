@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from trainhub_launch.machine import CONDA, CONTAINERS, DATASETS, DOWNLOADS, HUB_DATA, IMAGE_BUILDS, INPUTS, WHEEL_BUILDS
+from trainhub_launch.machine import (
+    CONDA,
+    CONTAINERS,
+    DATASETS,
+    DOWNLOADS,
+    HUB_DATA,
+    IMAGE_BUILDS,
+    INPUTS,
+    WHEEL_BUILDS,
+)
 from trainhub_launch.scheduler.capabilities import GLIBC, glibc_phrase, unmet_capabilities
 from trainhub_launch.scheduler.capacity import Demand, FreeNode, Hold, NodeWindow, counted, words
 from trainhub_launch.scheduler.sizes import bytes_text

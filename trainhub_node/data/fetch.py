@@ -101,10 +101,8 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         progress.set_missing(len(missing), needed)
         with space.reserve(cache, request["attempt"], needed, request["limit"]):
             _run(transfer, missing, progress, request, store)
-            brought = set(missing)
-            for file in absent:
-                if file not in brought:
-                    tree.add(file)
+            for file in set(absent).difference(missing):
+                tree.add(file)
     tree.finish()
     return {
         "path": f"{target}/{files[0].path}"
@@ -136,7 +134,7 @@ def _run(
     except WrongContent as error:
         raise DataError(
             f"{error.file.path} arrived from the hub with another content than its list says: was it damaged "
-            "on the way, or on the hub's disk? Start the run again; if it fails again, ask the hub's operator."
+            "on the way, or on the hub's disk? Start the run again; if that fails, ask the hub's operator."
         ) from error
     except TransferFailed as error:
         cause = error.__cause__ or error

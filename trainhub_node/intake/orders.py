@@ -109,7 +109,9 @@ def _check_downloads(order: NodeOrder) -> None:
             *download.store.settings.values(),
         )
         _check_texts(f"downloads.{name}", texts)
-        if download.store.kind == HUB and not (download.manifest and set(HUB_SETTINGS) <= {*download.store.settings}):
+        if download.store.kind == HUB and not (
+            download.manifest and set(HUB_SETTINGS) <= {*download.store.settings}
+        ):
             raise WireError(f"downloads.{name} is at the hub, and needs a list, an address and a ticket")
         if download.manifest and not SHA256.fullmatch(download.manifest):
             raise WireError(f"downloads.{name} has the list {download.manifest!r:.100}, which is no SHA-256")

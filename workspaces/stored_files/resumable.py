@@ -47,8 +47,8 @@ class WrongOffset(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """The unfinished file of one uploader, with the SHA-256 ("" if the uploader does not know it) and the size
-    that it must have in the end."""
+    """The unfinished file of one uploader, with the SHA-256 ("" if the uploader does not know it) and the
+    size that it must have in the end."""
 
     path: Path
     sha256: str
@@ -56,8 +56,8 @@ class Part:
 
 
 class Appended(NamedTuple):
-    """`stored`: the length of a part after a piece; `sha256`: the name of the blob that the last piece made, ""
-    before."""
+    """`stored`: the length of a part after a piece; `sha256`: the name of the blob that the last piece made,
+    "" before."""
 
     stored: int
     sha256: str

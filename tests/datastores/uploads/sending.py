@@ -16,7 +16,9 @@ def begin(client: httpx.Client, dataset: str) -> str:
     return f"/api/v1/datasets/{dataset}/versions/{version['version']}/upload/"
 
 
-def send(client: httpx.Client, address: str, files: Mapping[str, bytes], time: float = 1_700_000_000.0) -> int:
+def send(
+    client: httpx.Client, address: str, files: Mapping[str, bytes], time: float = 1_700_000_000.0
+) -> int:
     """Sends what the hub lacks, and makes the version. Returns how many files were sent."""
     named = [{"path": path, "size": len(data), "modified_at": time} for path, data in files.items()]
     answer = client.post(f"{address}files/", json={"files": named}).raise_for_status().json()

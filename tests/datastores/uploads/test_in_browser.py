@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.hub import Hub, eventually
+from tests.hub import Hub
 from tests.runs import log, submit, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser]
@@ -42,8 +43,16 @@ class Sent:
 
     def __init__(self, page: Any) -> None:
         self.count = 0
+        self._page = page
         self.limit: int | None = None
         page.route(re.compile(r"/upload/files/."), self._handle)
+
+    def wait_for(self, count: int) -> None:
+        end = time.monotonic() + 60
+        while self.count < count:
+            assert time.monotonic() < end, f"{self.count} files are sent after a minute"
+            # Requests are handled meanwhile.
+            self._page.wait_for_timeout(50)
 
     def _handle(self, route: Any) -> None:
         if self.limit is not None and self.count >= self.limit:
@@ -55,7 +64,8 @@ class Sent:
 
 def test_a_folder_is_uploaded_broken_off_and_continued(page: Any, hub: Hub, tmp_path: Path) -> None:
     folder = written(
-        tmp_path / "photos", {f"{number % 20:02d}/{number:04d}.jpg": os.urandom(5_000) for number in range(FILES)}
+        tmp_path / "photos",
+        {f"{number % 20:02d}/{number:04d}.jpg": os.urandom(5_000) for number in range(FILES)},
     )
     (folder / ".DS_Store").write_bytes(b"of the system")
     sent = Sent(page)
@@ -77,7 +87,7 @@ def test_a_folder_is_uploaded_broken_off_and_continued(page: Any, hub: Hub, tmp_
     page.get_by_text("of this upload are here already").wait_for()
     before, sent.limit = sent.count, None
     page.get_by_label("Choose a folder").set_input_files(folder)
-    eventually(lambda: sent.count > before + 200, 60, "the upload goes on")
+    sent.wait_for(before + 200)
     page.get_by_role("button", name="Pause").click()
     status.get_by_text("Paused.").wait_for()
     page.get_by_role("button", name="Continue").click()
