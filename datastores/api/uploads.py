@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from datastores.api.datasets import MAX_NUMBER, DatasetVersionSerializer, DatasetView
 from datastores.models import Dataset, DatasetVersion
 from datastores.uploads import comparison, completion, sessions
-from datastores.uploads.comparison import Comparison
+from datastores.uploads.comparison import FileComparison
 from datastores.uploads.file_rules import SentFile
 from trainhub_launch.errors import SpecError
 
@@ -37,16 +37,16 @@ class SentFileSerializer(serializers.Serializer[SentFile]):
     )
 
 
-class SentFilesSerializer(serializers.Serializer[Comparison]):
+class SentFilesSerializer(serializers.Serializer[FileComparison]):
     files = serializers.ListField(child=SentFileSerializer(), max_length=MAX_NAMED_FILES)
 
 
-class MissingFileSerializer(serializers.Serializer[Comparison]):
+class MissingFileSerializer(serializers.Serializer[FileComparison]):
     path = serializers.CharField()
     offset = serializers.IntegerField(help_text="So many bytes of it are stored already.")
 
 
-class RefusedFileSerializer(serializers.Serializer[Comparison]):
+class RefusedFileSerializer(serializers.Serializer[FileComparison]):
     path = serializers.CharField()
     reason = serializers.CharField()
 

@@ -23,7 +23,7 @@ SAME_TIME_S = 0.001
 
 
 @dataclass(frozen=True)
-class Comparison:
+class FileComparison:
     """`missing`: the files to send, each with the number of bytes of it that are stored already; `refused`:
     the files that the version cannot have, with the reason."""
 
@@ -31,25 +31,27 @@ class Comparison:
     refused: list[tuple[SentFile, str]]
 
 
-def compare_files(version: DatasetVersion, files: Sequence[SentFile]) -> Comparison:
+def compare_files(version: DatasetVersion, files: Sequence[SentFile]) -> FileComparison:
     """Confirms those of the files that are stored: in this upload, in the version before it, or, for a file
     whose SHA-256 is sent, anywhere in the workspace. Without a SHA-256 a file counts as the same if its path,
     its size and its time are. Raises sessions.UploadOver, and SpecError if there are too many."""
     refused = [(file, wrong) for file in files if (wrong := file_rules.refusal(file))]
     odd = {file.path for file, _ in refused}
-    wanted = {file.path: file for file in files if file.path not in odd}
-    rows = UploadedFile.objects.filter(version=version, path__in=wanted)
-    stored = {row.path: row for row in rows if _is_same_row(wanted[row.path], row)}
+    by_path = {file.path: file for file in files if file.path not in odd}
+    rows = UploadedFile.objects.filter(version=version, path__in=by_path)
+    stored = {row.path: row for row in rows if _is_same_row(by_path[row.path], row)}
     sessions.touch(version, timezone.now())
     UploadedFile.objects.filter(pk__in=[row.pk for row in stored.values()]).update(
         confirmed_at=timezone.now()
     )
-    others = {path: file for path, file in wanted.items() if path not in stored}
-    known = dict(_known(version, others))
-    if known:
-        sessions.add(version, [(others[path], sha256) for path, sha256 in known.items()])
-    missing = [file for path, file in others.items() if path not in known]
-    return Comparison([(file, resumable.stored_bytes(part_path(version, file))) for file in missing], refused)
+    others = {path: file for path, file in by_path.items() if path not in stored}
+    present = dict(_stored_elsewhere(version, others))
+    if present:
+        sessions.add(version, [(others[path], sha256) for path, sha256 in present.items()])
+    missing = [file for path, file in others.items() if path not in present]
+    return FileComparison(
+        [(file, resumable.stored_bytes(part_path(version, file))) for file in missing], refused
+    )
 
 
 def part_path(version: DatasetVersion, file: SentFile) -> Path:
@@ -59,7 +61,7 @@ def part_path(version: DatasetVersion, file: SentFile) -> Path:
     return Path(settings.DATA_DIR) / "uploads" / f"{name}.dataset-{version.pk}"
 
 
-def _known(version: DatasetVersion, files: Mapping[str, SentFile]) -> Iterator[tuple[str, str]]:
+def _stored_elsewhere(version: DatasetVersion, files: Mapping[str, SentFile]) -> Iterator[tuple[str, str]]:
     """Yields path and SHA-256 of the files whose content is stored for the workspace."""
     hashes = {file.sha256 for file in files.values() if file.sha256}
     named = blob_gc.named_in(version.dataset.workspace_id, hashes) if hashes else set()

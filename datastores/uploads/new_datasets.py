@@ -35,6 +35,6 @@ def create(principal: Principal, name: str, description: str, datastore: str = "
 
 
 def _free_name(workspace: Workspace) -> str:
-    taken = set(Datastore.objects.filter(workspace=workspace).values_list("name", flat=True))
-    numbered = (f"{DATASTORE}-{number}" for number in range(2, len(taken) + 3))
-    return next(name for name in (DATASTORE, *numbered) if name not in taken)
+    names = set(Datastore.objects.filter(workspace=workspace).values_list("name", flat=True))
+    numbered = (f"{DATASTORE}-{number}" for number in range(2, len(names) + 3))
+    return next(name for name in (DATASTORE, *numbered) if name not in names)

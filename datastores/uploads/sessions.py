@@ -25,7 +25,8 @@ from workspaces import audit
 from workspaces.access import Principal
 from workspaces.stored_files.resumable import KEEP_UNFINISHED_S
 
-KEEP_S = KEEP_UNFINISHED_S
+# As long as the pieces of its unfinished files.
+KEEP_DAYS = round(KEEP_UNFINISHED_S / 86_400)
 
 
 class UploadOver(Exception):
@@ -112,8 +113,8 @@ def cancel(principal: Principal, version: DatasetVersion) -> None:
 
 
 def expire(now: datetime | None = None) -> int:
-    """Forgets uploads that nobody has gone on with for KEEP_S; returns how many."""
-    since = (now or timezone.now()) - timedelta(seconds=KEEP_S)
+    """Forgets uploads that nobody has gone on with for KEEP_DAYS; returns how many."""
+    since = (now or timezone.now()) - timedelta(days=KEEP_DAYS)
     waiting = DatasetVersion.objects.filter(state=ListingState.UPLOADING, seen_at__lt=since)
     return sum(waiting.filter(pk=pk).delete()[0] > 0 for pk in [*waiting.values_list("pk", flat=True)])
 

@@ -47,7 +47,7 @@ def dataset_upload(request: WorkspaceRequest, name: str) -> HttpResponse:
         "refusal": changes.upload_refusal(dataset.datastore),
         "max_files": file_rules.MAX_FILES,
         "max_bytes": file_rules.MAX_BYTES,
-        "kept_days": round(sessions.KEEP_S / 86400),
+        "kept_days": sessions.KEEP_DAYS,
     }
     return render(request, "datastores/upload.html", context)
 

@@ -26,11 +26,10 @@ from jobs.models import Attempt, AttemptNode, Run, Snapshot
 from jobs.node_api.build_claims import claim_build
 from jobs.node_api.refusals import Later as Later  # noqa: PLC0414  # exported
 from jobs.node_api.refusals import Refused as Refused  # noqa: PLC0414  # exported
+from jobs.order_downloads import dataset_files
 from jobs.order_downloads.package_tickets import package_access, package_ticket
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
-from jobs.transfer import dataset_files
-from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -138,7 +137,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         masked=(
             token,
             package_ticket(run.pk, attempt.number),
-            *((image_registry.token,) if image_registry else ()),
+            *([image_registry.token] if image_registry else []),
         ),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
@@ -154,10 +153,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
-        downloads={
-            name: dataset_files.for_order(DataDownload.from_json(item), run.pk, attempt.number, hub_url)
-            for name, item in attempt.downloads.items()
-        },
+        downloads=dataset_files.order_downloads(attempt, hub_url),
     )
 
 

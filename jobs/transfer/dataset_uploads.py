@@ -33,7 +33,7 @@ MAX_NUMBER = 2**31 - 1
 
 
 @problem_responses
-async def put(request: Request) -> Response:
+async def put_file(request: Request) -> Response:
     """PUT: stores a file of an upload, or with Content-Range a piece of it. The parameter `modified_at` is
     its time in seconds since 1970, and `size` its size as its uploader knows it."""
     who = await require_person(request)

@@ -68,8 +68,8 @@ export async function folderToZip(files, onProgress) {
   return new Blob([...parts, ...directory, end], { type: "application/zip" });
 }
 
-/** [{path, file}] of the dropped files and folders. A single dropped folder is the root. `skipped`: the names of folders
- * that are left out. */
+/** [{path, file}] of the dropped files and folders. A single dropped folder is the root. `skipped`: the names of
+ * folders that are left out. */
 export async function filesFromDrop(transfer, skipped = SKIPPED_FOLDERS) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   const files = [];

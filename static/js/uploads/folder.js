@@ -31,8 +31,8 @@ export function described(files) {
 export function folderProblem(files, limits, formatBytes) {
   if (!files.length) return "There are no files in it: choose another folder.";
   if (files.length > limits.files) {
-    const counts = `${files.length.toLocaleString("en")} files, and an upload has at most ${limits.files.toLocaleString("en")}`;
-    return `It has ${counts}: pack small ones into archives.`;
+    const [count, limit] = [files.length, limits.files].map((number) => number.toLocaleString("en"));
+    return `It has ${count} files, and an upload has at most ${limit}: pack small ones into archives.`;
   }
   const size = files.reduce((sum, file) => sum + file.size, 0);
   if (size <= limits.bytes) return "";

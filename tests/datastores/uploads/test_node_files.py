@@ -91,6 +91,17 @@ async def test_are_none_without_the_ticket_of_an_attempt_that_goes_on() -> None:
         assert (await client.get(address, headers=bearing(package_ticket(run.pk, 1)))).status_code == 403
 
 
+async def test_are_none_by_the_list_of_another_store() -> None:
+    run, order = await claimed()
+    settings = order.downloads["birds"].store.settings
+    attempt = await Attempt.objects.aget(run=run)
+    attempt.downloads["birds"]["store"]["kind"] = "s3"
+    await attempt.asave()
+    async with opened() as client:
+        answer = await client.get(f"{settings[URL]}/{sha256(b'second')}", headers=bearing(settings[TICKET]))
+    assert answer.status_code == httpx.codes.NOT_FOUND
+
+
 @sync_to_async
 def manifest(name: str) -> str:
     version = DatasetVersion.objects.select_related("manifest").get(dataset__name=name)

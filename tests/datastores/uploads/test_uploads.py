@@ -280,7 +280,7 @@ class TestWhatRemains:
         self, carl: Uploader
     ) -> None:
         carl.put("a.bin", b"unfinished")
-        later = timezone.now() + timedelta(seconds=sessions.KEEP_S)
+        later = timezone.now() + timedelta(days=sessions.KEEP_DAYS)
         blob_gc.sweep(later.timestamp() + 60)
         assert blobs.exists(sha256(b"unfinished"))
         assert sessions.expire(later - timedelta(minutes=1)) == 0

@@ -69,7 +69,7 @@ def test_of_many_threads_that_send_the_same_file_all_end_and_one_blob_stays(part
 
     def send() -> None:
         try:
-            ends.append(str(append(part, 0, DATA)))
+            ends.append(str(append(part, 0, DATA).stored))
         except resumable.Busy:
             ends.append("busy")
 

@@ -25,13 +25,20 @@ ADDRESS = f"{PREFIX}/{{manifest:str}}/{{sha256:str}}"
 MAX_LISTS = 4
 
 
-def for_order(download: DataDownload, run: str, attempt: int, hub_url: str) -> DataDownload:
-    """Returns the download as an order names it: one from the hub with its address and ticket."""
-    if download.store.kind != HUB:
-        return download
+def order_downloads(attempt: Attempt, hub_url: str) -> dict[str, DataDownload]:
+    """Returns the downloads of an attempt as its order names them: those from the hub with address and
+    ticket."""
+    downloads = {name: DataDownload.from_json(item) for name, item in attempt.downloads.items()}
+    ticket = package_ticket(attempt.run_id, attempt.number)
+    return {
+        name: _with_ticket(download, hub_url, ticket) if download.store.kind == HUB else download
+        for name, download in downloads.items()
+    }
+
+
+def _with_ticket(download: DataDownload, hub_url: str, ticket: str) -> DataDownload:
     url = f"{hub_url.rstrip('/')}{PREFIX}/{download.manifest}"
-    settings = {URL: url, TICKET: package_ticket(run, attempt)}
-    return replace(download, store=replace(download.store, settings=settings))
+    return replace(download, store=replace(download.store, settings={URL: url, TICKET: ticket}))
 
 
 @problem_responses
@@ -50,12 +57,11 @@ def _require_listed(order: tuple[str, int], manifest: str, sha256: str) -> None:
     attempt = Attempt.objects.filter(run_id=run, number=number, ended_at=None).only("downloads").first()
     if attempt is None:
         raise Problem(403, "Over", "This attempt is over, and with it its ticket.")
-    named = {download.get("manifest") for download in attempt.downloads.values()}
-    if (
-        manifest not in named
-        or not blobs.SHA256.match(sha256)
-        or bytes.fromhex(sha256) not in _hashes(manifest)
-    ):
+    # Of other stores whoever runs them chooses the ETags, so their lists open nothing here.
+    of_hub = [item for item in attempt.downloads.values() if item["store"]["kind"] == HUB]
+    named = {item["manifest"] for item in of_hub}
+    is_hash = blobs.SHA256.match(sha256)
+    if manifest not in named or not is_hash or bytes.fromhex(sha256) not in _hashes(manifest):
         raise not_found("The attempt reads no such file.")
     if not blobs.exists(sha256):
         raise not_found(f"The bytes of this file {blobs.absence(sha256)}.")
