@@ -14,3 +14,9 @@ class DatastoresConfig(AppConfig):
             workspace="version__dataset__workspace",
             person="version__created_by",
         )
+        blob_gc.add(self.get_model("DatasetFile"), workspace="dataset__workspace", person="created_by")
+        blob_gc.add(
+            self.get_model("UploadedFile"),
+            workspace="version__dataset__workspace",
+            person="version__created_by",
+        )

@@ -115,9 +115,14 @@ class HttpForm(DatastoreForm):
     field_order = ("name", "url", "secret", "description")
 
 
+class HubForm(DatastoreForm):
+    field_order = ("name", "description")
+
+
 FORMS = {
     DatastoreKind.FOLDER: FolderForm,
     DatastoreKind.S3: S3Form,
     DatastoreKind.AZURE_BLOB: AzureBlobForm,
     DatastoreKind.HTTP: HttpForm,
+    DatastoreKind.HUB: HubForm,
 }

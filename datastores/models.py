@@ -60,6 +60,8 @@ class Datastore(models.Model):
             return f"s3://{settings['bucket']}{below}"
         if self.kind == DatastoreKind.AZURE_BLOB:
             return f"{settings['account']}/{settings['container']}{below}"
+        if self.kind == DatastoreKind.HUB:
+            return "on this hub"
         return f"{settings['url'].rstrip('/')}{below}" if self.kind == DatastoreKind.HTTP else self.path
 
     def path_of(self, path: str) -> str:
@@ -93,11 +95,11 @@ class Dataset(models.Model):
 
 class DatasetVersion(models.Model):
     """Which files a dataset had when they were listed. `files` and `bytes`: how many there are and how
-    large they are together; while they are listed, those up to now. `is_file`: the dataset is one file,
-    and no folder. `failure`: a sentence why there is no list. `begun_at`: since when a worker lists them,
-    `seen_at`: when it said so last; `attempts`: how often one began. `differences`: from the ready
-    version before it, as datastores.datasets.file_list.Differences.to_json writes them; empty if there is
-    none."""
+    large they are together; while they are listed or uploaded, those up to now. `is_file`: the dataset is
+    one file, and no folder. `failure`: a sentence why there is no list. `begun_at`: since when a worker
+    lists them, or somebody uploads them, `seen_at`: when it was heard of last; `attempts`: how often a
+    worker began. `differences`: from the ready version before it, as
+    datastores.datasets.file_list.Differences.to_json writes them; empty if there is none."""
 
     dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -140,6 +142,39 @@ class DatasetVersion(models.Model):
     @property
     def is_ready(self) -> bool:
         return self.state == ListingState.READY
+
+
+class UploadedFile(models.Model):
+    """A stored file of a version that is being uploaded. `modified_at`: in seconds since 1970, as its
+    uploader says; `confirmed_at`: when the uploader said last that the version has it."""
+
+    version = models.ForeignKey(DatasetVersion, models.CASCADE, related_name="uploaded_files")
+    path = models.CharField(max_length=1024)
+    size_bytes = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64, db_index=True)
+    modified_at = models.FloatField()
+    confirmed_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "path"], name="uploaded_file_once")]
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class DatasetFile(models.Model):
+    """A content that any version of an uploaded dataset has. It stays as long as the dataset."""
+
+    dataset = models.ForeignKey(Dataset, models.CASCADE, related_name="contents")
+    sha256 = models.CharField(max_length=64, db_index=True)
+    size_bytes = models.BigIntegerField()
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "sha256"], name="dataset_file_once")]
+
+    def __str__(self) -> str:
+        return self.sha256
 
 
 class Manifest(models.Model):

@@ -39,7 +39,7 @@ def check_place(kind: str, fields: Mapping[str, str]) -> Place:
     entries = {name: value.strip() for name, value in fields.items() if value.strip()}
     odd = next((name for name in entries if name not in names), None)
     if odd is not None:
-        raise SpecError(odd, f"is no setting of the kind {kind}, which has: {', '.join(names)}")
+        raise SpecError(odd, f"is no setting of the kind {kind}, which has: {', '.join(names) or 'none'}")
     return check(entries)
 
 
@@ -106,6 +106,10 @@ def _http(entries: Mapping[str, str]) -> Place:
     return _store(entries, sign_in, secret, {"url": url})
 
 
+def _hub(_: Mapping[str, str]) -> Place:
+    return Place()
+
+
 def _store(entries: Mapping[str, str], sign_in: str, secret: str, settings: Mapping[str, str]) -> Place:
     path = check_path(entries.get("path", ""))
     return Place(path, sign_in, secret, {name: value for name, value in settings.items() if value})
@@ -150,4 +154,5 @@ _KINDS: Mapping[DatastoreKind, tuple[Callable[[Mapping[str, str]], Place], tuple
     DatastoreKind.S3: (_s3, ("bucket", "path", "endpoint", "region", "access_key_id", *_SIGN_IN)),
     DatastoreKind.AZURE_BLOB: (_azure_blob, ("account", "container", "path", "endpoint", *_SIGN_IN)),
     DatastoreKind.HTTP: (_http, ("url", "path", *_SIGN_IN)),
+    DatastoreKind.HUB: (_hub, ()),
 }

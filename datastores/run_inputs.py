@@ -10,7 +10,9 @@ from django.db.models import F, OuterRef, Subquery
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from trainhub_launch.data.downloads import DataDownload, InputList
+from trainhub_launch.data.stores import HUB
 from trainhub_launch.errors import SpecError
+from trainhub_launch.machine import HUB_DATA
 from trainhub_launch.spec import DOWNLOAD, MOUNT, DataInput, RunSpec
 from workspaces.models import Workspace
 
@@ -71,6 +73,14 @@ def with_choices(spec: RunSpec, workspace: Workspace) -> RunSpec:
         for name, data_input in spec.inputs.items()
     }
     return replace(spec, inputs=inputs)
+
+
+def input_capabilities(spec: RunSpec, workspace: Workspace) -> frozenset[str]:
+    """Returns what nodes must be able to do for the inputs besides what the spec itself says. One query, or
+    none without datasets."""
+    names = {item.dataset for item in spec.inputs.values() if item.dataset}
+    of_hub = Dataset.objects.filter(workspace=workspace, name__in=names, datastore__kind=HUB)
+    return frozenset({HUB_DATA}) if names and of_hub.exists() else frozenset()
 
 
 def dataset_versions(spec: RunSpec, workspace: Workspace) -> dict[str, DatasetVersion]:
@@ -197,6 +207,11 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
             f"{datastore.name} is of the kind {datastore.kind}, which needs mode {mode!r}; leave mode out",
         )
     path = datastore.path_of(data_input.path)
+    if datastore.kind == HUB:
+        raise SpecError(
+            f"inputs.{name}.datastore",
+            f"the files of {datastore.name} belong to datasets: name one of them as dataset instead",
+        )
     if datastore.is_folder:
         places.paths[name] = path
     elif not path and datastore.kind == "http":

@@ -14,9 +14,9 @@ from jobs.data_orders import result_routes
 from jobs.data_orders.order_address import ADDRESS as DATA_ORDERS
 from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
-from jobs.order_downloads import package_routes
+from jobs.order_downloads import dataset_files, package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
-from jobs.transfer import downloads, manifests, uploads
+from jobs.transfer import dataset_uploads, downloads, manifests, uploads
 from jobs.transfer.manifests import ADDRESS as MANIFESTS
 from jobs.version_builds import upload_routes as build_uploads
 from jobs.version_builds.tickets import ADDRESS as BUILDS
@@ -49,6 +49,8 @@ routes = [
     Route(f"{CHECKPOINTS}/{{number:int}}/", checkpoint_routes.deliver, methods=["POST"]),
     Route(f"{CHECKPOINTS}/files/{{sha256:str}}", checkpoint_routes.file, methods=["GET"]),
     Route(MANIFESTS, manifests.manifest, methods=["GET"]),
+    Route(dataset_files.ADDRESS, dataset_files.file, methods=["GET"]),
+    Route(dataset_uploads.ADDRESS, dataset_uploads.put_file, methods=["PUT"]),
     Route("/api/v1/snapshots/{sha256:str}", downloads.snapshot, methods=["GET"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.progress, methods=["HEAD"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.put, methods=["PUT"]),

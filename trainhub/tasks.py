@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.utils import timezone
 
+from datastores.uploads import sessions as dataset_uploads
 from environments.packages import package_store
 from jobs.builds.models import is_build_id
 from jobs.data_orders.models import is_data_order_id
@@ -58,6 +59,7 @@ def sweep_blobs() -> None:
     # At least a day: an upload comes before its run.
     snapshots.release_abandoned(timezone.now() - timedelta(days=max(1, settings.PURGE_DAYS)))
     package_store.forget_unused()
+    dataset_uploads.expire()
     removed = blob_gc.sweep()
     if removed:
         log.info("%s stored files that nothing names are deleted", removed)

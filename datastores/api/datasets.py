@@ -112,7 +112,7 @@ class DifferencesSerializer(serializers.Serializer[file_list.Differences]):
     changed = ChangedFilesSerializer()
 
 
-class _DatasetView(APIView):
+class DatasetView(APIView):
     permission_classes = [AtLeast(Role.VIEWER, writing=Role.CONTRIBUTOR)]
 
     def principal(self, request: Request) -> Principal:
@@ -144,7 +144,7 @@ class _DatasetView(APIView):
         return version
 
 
-class DatasetList(_DatasetView):
+class DatasetList(DatasetView):
     @extend_schema(operation_id="datasets_list", responses=ListedDatasetSerializer(many=True))
     def get(self, request: Request) -> Response:
         """The datasets of the workspace, each with its newest version."""
@@ -154,14 +154,14 @@ class DatasetList(_DatasetView):
     @extend_schema(request=NewDatasetSerializer, responses={201: DatasetVersionSerializer})
     def post(self, request: Request) -> Response:
         """Name files of a datastore. The hub lists them: the answer is the first version, whose state
-        tells when its list is there."""
+        tells when its list is there. Of a datastore of the kind hub it waits for files that you upload."""
         body = NewDatasetSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         version = changes.create(self.principal(request), **body.validated_data)
         return Response(DatasetVersionSerializer(version).data, status=201)
 
 
-class DatasetDetail(_DatasetView):
+class DatasetDetail(DatasetView):
     @extend_schema(responses=DatasetSerializer)
     def get(self, request: Request, name: str) -> Response:
         """One dataset, with all its versions."""
@@ -179,12 +179,13 @@ class DatasetDetail(_DatasetView):
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
-        """Delete a dataset with its lists. Its files stay where they are. Refused while a run names it."""
+        """Delete a dataset with its lists. Its files stay where they are; those that were uploaded go, too.
+        Refused while a run names it."""
         changes.delete(self.principal(request), self.dataset(request, name))
         return Response(status=204)
 
 
-class DatasetRefresh(_DatasetView):
+class DatasetRefresh(DatasetView):
     @extend_schema(request=None, responses={202: DatasetVersionSerializer})
     def post(self, request: Request, name: str) -> Response:
         """List the files anew, as the next version; the one that is listed already, if there is one."""
@@ -192,14 +193,14 @@ class DatasetRefresh(_DatasetView):
         return Response(DatasetVersionSerializer(version).data, status=202)
 
 
-class DatasetVersionDetail(_DatasetView):
+class DatasetVersionDetail(DatasetView):
     @extend_schema(responses=DatasetVersionSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
         """One version."""
         return Response(DatasetVersionSerializer(self.version(request, name, number)).data)
 
 
-class VersionFiles(_DatasetView):
+class VersionFiles(DatasetView):
     @extend_schema(
         parameters=[
             OpenApiParameter("start", int, description="The number of the first one, from 0 on."),
@@ -216,7 +217,7 @@ class VersionFiles(_DatasetView):
         return Response(FilePageSerializer({"count": version.files, "start": start, "files": files}).data)
 
 
-class VersionDifferences(_DatasetView):
+class VersionDifferences(DatasetView):
     @extend_schema(
         parameters=[
             OpenApiParameter("since", int, description="The earlier version; by default the one before.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.db.models import Max
+from django.utils import timezone
 
 from clusters.task_messages import send_task_soon
 from datastores import uses
@@ -24,8 +25,8 @@ MAX_VERSIONS = 1000
 def create(
     principal: Principal, name: str, datastore: str, path: str, description: str = ""
 ) -> DatasetVersion:
-    """Makes a dataset and has its files listed. Returns its first version. Raises SpecError, and
-    PermissionDenied."""
+    """Makes a dataset and has its files listed, or lets the person upload them. Returns its first version.
+    Raises SpecError, and PermissionDenied."""
     require_contributor(principal)
     if not NAME.match(name):
         raise SpecError(
@@ -37,7 +38,13 @@ def create(
     with transaction.atomic():
         # The lock makes two requests with the same name come one after the other.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
-        place = _listable(workspace, datastore)
+        place = _datastore(workspace, datastore)
+        if place.kind != DatastoreKind.HUB:
+            _require_listable(place)
+        elif path:
+            raise SpecError(
+                "path", f"{place.name} has no folders of its own; leave it out, and upload the files"
+            )
         existing = Dataset.objects.filter(workspace=workspace)
         if existing.filter(name=name).exists():
             raise SpecError(
@@ -57,7 +64,7 @@ def create(
         audit.record(
             principal.user, "dataset.create", name, workspace, datastore=place.name, path=path or "all of it"
         )
-        return _new_version(principal, dataset)
+        return new_version(principal, dataset)
 
 
 def refresh(principal: Principal, dataset: Dataset) -> DatasetVersion:
@@ -69,8 +76,8 @@ def refresh(principal: Principal, dataset: Dataset) -> DatasetVersion:
         waiting = dataset.versions.filter(state=ListingState.LISTING).first()
         if waiting is not None:
             return waiting
-        _listable(principal.workspace, dataset.datastore.name)
-        return _new_version(principal, dataset)
+        _require_listable(dataset.datastore)
+        return new_version(principal, dataset)
 
 
 def describe(principal: Principal, dataset: Dataset, description: str) -> None:
@@ -82,7 +89,8 @@ def describe(principal: Principal, dataset: Dataset, description: str) -> None:
 
 
 def delete(principal: Principal, dataset: Dataset) -> None:
-    """Deletes the dataset with its lists; the files stay where they are. Raises SpecError while runs name
+    """Deletes the dataset with its lists. The files stay where they are; those on the hub are removed by the
+    next collection of files that nothing names. Raises SpecError while runs name
     it, and PermissionDenied."""
     require_contributor(principal)
     with transaction.atomic():
@@ -97,13 +105,21 @@ def delete(principal: Principal, dataset: Dataset) -> None:
         dataset.delete()
 
 
-def _new_version(principal: Principal, dataset: Dataset) -> DatasetVersion:
+def new_version(principal: Principal, dataset: Dataset) -> DatasetVersion:
+    """Returns the next version, whose files are to be listed or uploaded. The caller has locked the dataset.
+    Raises SpecError."""
     last = dataset.versions.aggregate(last=Max("number"))["last"] or 0
     if last >= MAX_VERSIONS:
         raise SpecError(
             "name", f"{dataset.name} has {MAX_VERSIONS} versions, which is the most; make another dataset"
         )
-    version = DatasetVersion.objects.create(dataset=dataset, number=last + 1, created_by=principal.user)
+    version = DatasetVersion(dataset=dataset, number=last + 1, created_by=principal.user)
+    if dataset.datastore.kind == DatastoreKind.HUB:
+        version.state = ListingState.UPLOADING
+        version.begun_at = version.seen_at = timezone.now()
+        version.save()
+        return version
+    version.save()
     if last:
         audit.record(principal.user, "dataset.refresh", str(version), principal.workspace)
     is_by_node = dataset.datastore.is_listed_by_node
@@ -111,20 +127,33 @@ def _new_version(principal: Principal, dataset: Dataset) -> DatasetVersion:
     return version
 
 
-def _listable(workspace: Workspace, name: str) -> Datastore:
-    """Returns the datastore of this name. Raises SpecError if there is none, or it cannot be listed."""
+def _datastore(workspace: Workspace, name: str) -> Datastore:
+    """Returns the datastore of this name. Raises SpecError if there is none."""
     datastore = Datastore.objects.filter(workspace=workspace, name=name).first()
     if datastore is None:
         listed = Datastore.objects.filter(workspace=workspace).values_list("name", flat=True)
         there = ", ".join(listed[:20]) or "none yet; add one first"
         raise SpecError("datastore", f"there is no datastore {name!r:.110}; there are: {there}")
+    return datastore
+
+
+def _require_listable(datastore: Datastore) -> None:
+    """Raises SpecError if the datastore cannot be listed."""
     if refusal := listing_refusal(datastore):
         raise SpecError("datastore", refusal)
-    return datastore
+
+
+def upload_refusal(datastore: Datastore) -> str:
+    """Returns why files cannot be uploaded into datasets of the datastore, "" if they can."""
+    if datastore.kind == DatastoreKind.HUB:
+        return ""
+    return f"the files lie in the datastore {datastore.name}: write new ones there, and refresh the dataset"
 
 
 def listing_refusal(datastore: Datastore) -> str:
     """Returns why the files of the datastore cannot be listed, "" if they can."""
+    if datastore.kind == DatastoreKind.HUB:
+        return f"{datastore.name} has files that are uploaded: upload the folder again for the next version"
     if datastore.kind == DatastoreKind.HTTP:
         return f"{datastore.name} is a web server, which cannot be asked which files it has"
     return ""

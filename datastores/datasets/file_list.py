@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import array
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from itertools import islice
@@ -81,6 +83,29 @@ def read_page(version: DatasetVersion, start: int, count: int) -> list[ListedFil
     with blobs.path(manifest.sha256).open("rb") as stream:
         stream.seek(starts[block])
         return list(islice(read_manifest(stream), skipped, skipped + count))
+
+
+def find_files(version: DatasetVersion, paths: Iterable[str]) -> dict[str, ListedFile]:
+    """Returns those of these files that a ready version has, by their paths. Reads only the members of the
+    list that can have them."""
+    manifest = version.manifest
+    starts = array.array("q", bytes(manifest.starts))
+    files_by_path: dict[str, ListedFile] = {}
+    with blobs.path(manifest.sha256).open("rb") as stream:
+
+        def first_key(block: int) -> str:
+            stream.seek(starts[block])
+            return order_key(next(read_manifest(stream)).path)
+
+        by_block: defaultdict[int, set[str]] = defaultdict(set)
+        for path in paths:
+            by_block[bisect_right(range(len(starts)), order_key(path), key=first_key) - 1].add(path)
+        for block, names in by_block.items():
+            if block >= 0:
+                stream.seek(starts[block])
+                files = islice(read_manifest(stream), BLOCK_FILES)
+                files_by_path |= {file.path: file for file in files if file.path in names}
+    return files_by_path
 
 
 def compare(old: DatasetVersion, new: Manifest) -> Differences:

@@ -12,6 +12,7 @@ from clusters.task_messages import send_task_soon
 from datastores.changes import require_contributor
 from datastores.models import Datastore, DatastoreTest
 from datastores.places import check_path
+from datastores.states import DatastoreKind
 from datastores.testing.hub_test import hub_refusal
 from datastores.testing.states import ProbeState
 from jobs.data_orders import data_lifecycle
@@ -36,8 +37,12 @@ def begin_test(
 ) -> DatastoreTest:
     """Tests the datastore from the hub and from the nodes, by default from all that the workspace may use, up
     to MAX_NODES. Returns the test that is in progress, if there is one. Raises SpecError with the field
-    `nodes` or `path`, and PermissionDenied."""
+    `nodes`, `path` or `datastore`, and PermissionDenied."""
     require_contributor(principal)
+    if datastore.kind == DatastoreKind.HUB:
+        raise SpecError(
+            "datastore", f"the files of {datastore.name} lie on this hub: there is nothing to test"
+        )
     path = check_path(path)
     nodes, left_out = _chosen_nodes(datastore, names)
     with transaction.atomic():

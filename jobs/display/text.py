@@ -48,6 +48,7 @@ STATUS_STYLES: dict[str, StatusStyle] = {
     "critical": StatusStyle("failed", "fire", "Critical"),
     "resolving": StatusStyle("running", "arrow-path", "Resolving"),
     "listing": StatusStyle("running", "arrow-path", "Listing"),
+    "uploading": StatusStyle("running", "arrow-up-tray", "Uploading"),
     "locked": StatusStyle("completed", "lock-closed", "Locked"),
     "failed": StatusStyle("failed", "x-circle", "Failed"),
     "queued": StatusStyle("waiting", "clock", "Queued"),

@@ -28,10 +28,11 @@ from jobs.node_api.build_claims import claim_build
 from jobs.node_api.probes.probe_claims import claim_probe
 from jobs.node_orders.refusals import Later as Later  # noqa: PLC0414  # exported
 from jobs.node_orders.refusals import Refused as Refused  # noqa: PLC0414  # exported
-from jobs.order_downloads.package_tickets import package_access
+from jobs.order_downloads import dataset_files
+from jobs.order_downloads.package_tickets import package_access, package_ticket
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
-from trainhub_launch.data.downloads import DataDownload, InputList
+from trainhub_launch.data.downloads import InputList
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -138,7 +139,11 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         },
         # The node replaces this text in logs and records, so that a script that prints its environment does
         # not publish the token.
-        masked=(token, *filter(None, (ticket, image_registry.token if image_registry else ""))),
+        masked=(
+            token,
+            package_ticket(run.pk, attempt.number),
+            *([image_registry.token] if image_registry else []),
+        ),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
         head=part.node_rank == 0,
@@ -153,7 +158,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
-        downloads={name: DataDownload.from_json(item) for name, item in attempt.downloads.items()},
+        downloads=dataset_files.order_downloads(attempt, hub_url),
         lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
     )
 

@@ -13,6 +13,7 @@ from django.utils import timezone
 from clusters.fair_share import shares, use
 from clusters.models import Cluster, Lease
 from environments.catalog import PythonLookup
+from jobs.lineage.dataset_uses import data_capabilities
 from jobs.models import Run
 from jobs.scheduling.data_needs import DataNeeds
 from jobs.scheduling.environment_needs import EnvironmentNeeds
@@ -47,9 +48,13 @@ class QueueStanding:
 
 
 def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
-    """Yields the runs with what each needs of each node, and for how long. One query for all, and one for
-    each environment that has its own Python, and three for each dataset's version."""
+    """Yields the runs with what each needs of each node, and for how long. One query for all, one if any
+    reads a dataset, one for each environment that has its own Python, and three for each dataset's
+    version."""
     environments, pythons = EnvironmentNeeds([run for run, _ in items]), PythonLookup()
+    needs_of_hub = data_capabilities(
+        [run.pk for run, spec in items if any(item.dataset for item in spec.inputs.values())]
+    )
     data = DataNeeds()
     for run, spec in items:
         needs = dataclasses.replace(
@@ -57,7 +62,9 @@ def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
             limit_s=longest_s(spec),
             workspace=run.workspace_id,
             python=pythons.python_of(spec.environment, run.workspace_id),
-            capabilities=environments.capabilities(run) | spec.capabilities,
+            capabilities=environments.capabilities(run)
+            | spec.capabilities
+            | needs_of_hub.get(run.pk, frozenset()),
             # The workspace may have to be read.
             data=data.lists_of(spec, run.workspace) if spec.inputs else frozenset(),
         )

@@ -9,7 +9,7 @@ from clusters import offers
 from clusters.gpus.gpu_models import gpu_names
 from clusters.models import Cluster
 from clusters.visibility import clusters_of
-from datastores.run_inputs import with_choices
+from datastores.run_inputs import input_capabilities, with_choices
 from environments.catalog import environment_names, needed_capabilities
 from environments.succession import environment_notice
 from jobs.attempts.attempt_end import MAX_PREEMPTIONS
@@ -68,7 +68,8 @@ def preview(spec: RunSpec, principal: Principal) -> Preview:
         spec,
         nodes,
         nodes_python(spec, nodes, principal.workspace),
-        needed_capabilities(spec.environment, principal.workspace),
+        needed_capabilities(spec.environment, principal.workspace)
+        | input_capabilities(spec, principal.workspace),
         DataNeeds().lists_of(spec, principal.workspace),
     )
     paths, findings = _source(spec, principal)

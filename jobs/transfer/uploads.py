@@ -5,11 +5,8 @@ Only complete files with the right SHA-256 become blobs. Each uploader has a par
 
 from __future__ import annotations
 
-import re
-import shutil
 import time
 from pathlib import Path
-from typing import NamedTuple
 
 from django.conf import settings
 from starlette.requests import Request
@@ -18,25 +15,13 @@ from starlette.responses import Response
 from clusters.models import Node
 from jobs.models import Snapshot
 from jobs.node_api.auth import require_node_or_person
-from jobs.quotas import disk_quota
-from jobs.transfer import senders
+from jobs.transfer import pieces, senders
+from jobs.transfer.pieces import Piece, offset_headers
 from workspaces.access import Principal
-from workspaces.http.problems import FieldProblem, Problem, problem_responses
-from workspaces.http.requests import read_body
+from workspaces.http.problems import Problem, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.states import Role
 from workspaces.stored_files import blobs, resumable
-
-MAX_PIECE_BYTES = 8 * 1024 * 1024
-RANGE = re.compile(r"bytes (?:(\d{1,15})-(\d{1,15})|\*)/(\d{1,15})\Z")
-
-
-class Piece(NamedTuple):
-    """`length` bytes from `start` of a file of `total` bytes."""
-
-    start: int
-    length: int
-    total: int
 
 
 @problem_responses
@@ -53,19 +38,16 @@ async def put(request: Request) -> Response:
     who, sha256 = await _parse_request(request)
     if isinstance(who, Principal) and not who.may(Role.CONTRIBUTOR):
         raise Problem(403, "Not allowed", "Uploading needs the role contributor.")
-    piece = _piece(request)
+    piece = pieces.parse_piece(request)
     before = await in_thread(_progress, who, sha256)
     if before["Upload-Complete"] == "true":
         return Response(headers=before)
     if int(before["Upload-Offset"]) != piece.start:
-        raise _wrong_offset(before)
+        raise pieces.wrong_offset(int(before["Upload-Offset"]))
     if isinstance(who, Principal) and piece.start == 0:
-        await in_thread(_check_room, who, piece.total)
-    data = await read_body(request, MAX_PIECE_BYTES)
-    if len(data) != piece.length:
-        raise Problem(
-            400, "Bad request", f"Content-Range promises {piece.length} bytes, and {len(data)} came."
-        )
+        # What nodes send are outputs of active runs.
+        await in_thread(pieces.check_room, who, piece.total)
+    data = await pieces.read_piece(request, piece)
     return Response(headers=await in_thread(_write, who, sha256, piece, data))
 
 
@@ -88,30 +70,10 @@ async def _parse_request(request: Request) -> tuple[Node | Principal, str]:
     return who, sha256
 
 
-def _piece(request: Request) -> Piece:
-    match = RANGE.match(request.headers.get("content-range", ""))
-    if match is None:
-        example = "'bytes 0-8388607/12345678', or 'bytes */0' for an empty file"
-        raise Problem(400, "Bad request", f"Content-Range must be like {example}.")
-    total = int(match[3])
-    start, end = (int(match[1]), int(match[2])) if match[1] is not None else (0, -1)
-    if not (0 <= start <= end + 1 <= total) or (start > end and total):
-        raise Problem(400, "Bad request", "Content-Range must lie inside the file.")
-    if total > settings.MAX_UPLOAD_BYTES:
-        raise Problem(
-            413,
-            "Too large",
-            f"Files may have at most {settings.MAX_UPLOAD_BYTES} bytes (MAX_UPLOAD_BYTES).",
-        )
-    if end - start + 1 > MAX_PIECE_BYTES:
-        raise Problem(413, "Too large", f"A piece may have at most {MAX_PIECE_BYTES} bytes.")
-    return Piece(start, end - start + 1, total)
-
-
 def _progress(who: Node | Principal, sha256: str) -> dict[str, str]:
     if _is_visible_to(who, sha256) and blobs.hold(sha256):
-        return _headers(blobs.path(sha256).stat().st_size, complete=True)
-    return _headers(resumable.stored_bytes(_part(who, sha256)), complete=False)
+        return offset_headers(blobs.path(sha256).stat().st_size, is_complete=True)
+    return offset_headers(resumable.stored_bytes(_part(who, sha256)))
 
 
 def _is_visible_to(who: Node | Principal, sha256: str) -> bool:
@@ -128,55 +90,11 @@ def _is_visible_to(who: Node | Principal, sha256: str) -> bool:
 
 def _write(who: Node | Principal, sha256: str, piece: Piece, data: bytes) -> dict[str, str]:
     part = resumable.Part(_part(who, sha256), sha256, piece.total)
-    try:
-        if shutil.disk_usage(settings.DATA_DIR).free < len(data):
-            raise _disk_full()
-        at = resumable.append(part, piece.start, data)
-    except resumable.WrongOffset as error:
-        raise _wrong_offset(_headers(error.expected, complete=False)) from error
-    except resumable.Busy as error:
-        sentence = (
-            "Another request is writing this file. Use HEAD to find out how much of it is stored, and "
-            "continue from there."
-        )
-        raise Problem(503, "Busy", sentence, Retry_After="1") from error
-    except blobs.BlobError as error:
-        raise Problem(
-            422, "Wrong content", f"{error}. Send the file again from the beginning.", Upload_Offset="0"
-        ) from error
-    except OSError as error:
-        if error.errno in blobs.DISK_FULL:
-            raise _disk_full() from error
-        raise
+    at = pieces.append_piece(part, piece, data).stored
     is_complete = at == piece.total
     if is_complete and isinstance(who, Node):
         senders.record_sent(who, sha256)
-    return _headers(at, complete=is_complete)
-
-
-def _check_room(who: Principal, size_bytes: int) -> None:
-    """Raises Problem if a quota of disk leaves no room. What nodes send are outputs of active runs."""
-    try:
-        disk_quota.check_room(who.workspace, who.user, size_bytes, field="file")
-    except disk_quota.DiskQuotaExceeded as error:
-        raise FieldProblem(403, "Not allowed", error.field, error.message) from error
-
-
-def _wrong_offset(progress: dict[str, str]) -> Problem:
-    return Problem(
-        409,
-        "Not at this offset",
-        f"The next expected byte is {progress['Upload-Offset']}.",
-        **_header_arguments(progress),
-    )
-
-
-def _disk_full() -> Problem:
-    sentence = (
-        "The hub's disk is full. The bytes received so far are kept; after the operator has freed space "
-        "below DATA_DIR, the upload can be resumed."
-    )
-    return Problem(507, "Disk full", sentence, Retry_After="5")
+    return offset_headers(at, is_complete=is_complete)
 
 
 def _part(who: Node | Principal, sha256: str) -> Path:
@@ -187,11 +105,3 @@ def _part(who: Node | Principal, sha256: str) -> Path:
 
 def _folder() -> Path:
     return Path(settings.DATA_DIR) / "uploads"
-
-
-def _headers(offset: int, *, complete: bool) -> dict[str, str]:
-    return {"Upload-Offset": str(offset), "Upload-Complete": "true" if complete else "false"}
-
-
-def _header_arguments(headers: dict[str, str]) -> dict[str, str]:
-    return {name.replace("-", "_"): value for name, value in headers.items()}

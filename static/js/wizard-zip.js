@@ -68,16 +68,17 @@ export async function folderToZip(files, onProgress) {
   return new Blob([...parts, ...directory, end], { type: "application/zip" });
 }
 
-/** [{path, file}] of the dropped files and folders. A single dropped folder is the root. */
-export async function filesFromDrop(transfer) {
+/** [{path, file}] of the dropped files and folders. A single dropped folder is the root. `skipped`: the names of
+ * folders that are left out. */
+export async function filesFromDrop(transfer, skipped = SKIPPED_FOLDERS) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   const files = [];
   for (const entry of entries)
-    await collect(entry, entries.length === 1 && entry.isDirectory ? null : entry.name, files);
+    await collect(entry, entries.length === 1 && entry.isDirectory ? null : entry.name, files, skipped);
   return files;
 }
 
-async function collect(entry, path, files) {
+async function collect(entry, path, files, skipped) {
   if (entry.isFile) {
     files.push({ path, file: await new Promise((resolve, reject) => entry.file(resolve, reject)) });
     return;
@@ -86,8 +87,8 @@ async function collect(entry, path, files) {
   // readEntries returns at most a hundred entries per call, and none after the last one.
   for (let batch = await readBatch(reader); batch.length; batch = await readBatch(reader)) {
     for (const child of batch) {
-      if (!(child.isDirectory && SKIPPED_FOLDERS.has(child.name)))
-        await collect(child, path ? `${path}/${child.name}` : child.name, files);
+      if (!(child.isDirectory && skipped.has(child.name)))
+        await collect(child, path ? `${path}/${child.name}` : child.name, files, skipped);
     }
   }
 }

@@ -2,18 +2,23 @@
 
 A gzip file of several members, each with up to BLOCK_FILES lines, so that a page of the list can be read
 without what stands before it. A line is a JSON array: see ListedFile. The order is that of
-`order_key`."""
+`order_key`.
+
+Of a file that is uploaded to the hub the content is known: its ETag is the SHA-256 in quotation marks, which
+is also what the hub's answers say."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 BLOCK_FILES = 1000
 # A higher one takes three times as long for a tenth less.
 COMPRESSION = 6
+CONTENT_ETAG = re.compile(r'"([0-9a-f]{64})"')
 
 
 class ListedFile(NamedTuple):
@@ -29,6 +34,17 @@ class ListedFile(NamedTuple):
 def folder_etag(modified_ns: int, size: int) -> str:
     """Returns what stands for an ETag of a file of a folder: nobody hashes terabytes to list them."""
     return f"{modified_ns}-{size}"
+
+
+def content_etag(sha256: str) -> str:
+    """Returns the ETag of a file of the hub."""
+    return f'"{sha256}"'
+
+
+def content_sha256(etag: str) -> str:
+    """Returns the SHA-256 in an ETag of `content_etag`, "" if it is none."""
+    match = CONTENT_ETAG.fullmatch(etag)
+    return match[1] if match else ""
 
 
 def order_key(path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 
-from trainhub_launch.data.stores import AZURE_BLOB, S3, SignIn, Store, is_sas, sas_end
+from trainhub_launch.data.stores import AZURE_BLOB, HUB, S3, SignIn, Store, is_sas, sas_end
 
 # The classes of obstore's errors, by name: this package does not import it.
 REFUSED = ("PermissionDeniedError", "UnauthenticatedError", "PermissionError")
@@ -42,6 +42,8 @@ def explain(
     code = match[1] if (match := CODE.search(text)) else ""
     if code in NO_STORE:
         return f"There is no {str(store).removeprefix('the ')}: check its name and the endpoint."
+    if name in MISSING and store.kind == HUB:
+        return f"The hub has no {path} any more: upload the files of the dataset again, as its next version."
     if name in MISSING and is_listed:
         return missing(store, path)
     if name in MISSING:
@@ -77,6 +79,11 @@ def subject(store: Store) -> str:
 def _refused(store: Store, code: str, secret: str) -> str:
     detail = f" ({code})" if code else ""
     sentence = f"{subject(store)} refuses these credentials{detail}"
+    if store.kind == HUB:
+        return (
+            f"The hub gives these files only to an attempt that reads them and is not over{detail}: start "
+            "the run again."
+        )
     if store.sign_in == SignIn.NODE:
         return f"{sentence}: give the role of this machine the right to list and read it."
     if store.sign_in == SignIn.NONE:

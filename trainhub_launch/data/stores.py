@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from trainhub_launch.json_types import JsonObject
 
-STORE_KINDS = S3, AZURE_BLOB, HTTP = "s3", "azure_blob", "http"
+STORE_KINDS = S3, AZURE_BLOB, HTTP, HUB = "s3", "azure_blob", "http", "hub"
 # Not read by the library: the path of a folder on the nodes, so that sentences can name it.
 FOLDER = "folder"
 # The name under which a node gets the credentials of a store among the secrets of an attempt: this, and the
@@ -25,6 +25,8 @@ DEFAULT_REGION = "us-east-1"
 RETRY_S, READ_S, CONNECT_S = 120, 60, 15
 # Settings that say who reads, not what.
 CREDENTIALS = ("access_key_id",)
+# What a node gets with its order to read files of the hub: the address, and the ticket that opens it.
+HUB_SETTINGS = URL, TICKET = "url", "ticket"
 
 
 class SignIn(StrEnum):
@@ -38,9 +40,9 @@ class SignIn(StrEnum):
 
 @dataclass(frozen=True)
 class Store:
-    """A bucket, a container or a web server. `settings`, all of them texts: of S3 `bucket`, `endpoint` (none
-    for AWS), `region` and `access_key_id`; of Azure Blob `account`, `container` and `endpoint` (none for
-    Azure); of HTTP `url`."""
+    """A bucket, a container, a web server, or the hub. `settings`, all of them texts: of S3 `bucket`,
+    `endpoint` (none for AWS), `region` and `access_key_id`; of Azure Blob `account`, `container` and
+    `endpoint` (none for Azure); of HTTP `url`; of the hub HUB_SETTINGS in orders, and none elsewhere."""
 
     kind: str
     sign_in: str = SignIn.NONE
@@ -49,6 +51,9 @@ class Store:
     @property
     def identity(self) -> str:
         """Which bytes a path means, whatever the credentials are."""
+        if self.kind == HUB:
+            # A file of the hub is named by its SHA-256, whatever the address of the hub is.
+            return HUB
         settings = {name: value for name, value in self.settings.items() if name not in CREDENTIALS}
         return "\n".join([self.kind, *(f"{name}={settings[name]}" for name in sorted(settings))])
 
@@ -58,6 +63,8 @@ class Store:
             return f"the folder {settings['path']}"
         if self.kind == S3:
             return f"the bucket {settings['bucket']}"
+        if self.kind == HUB:
+            return "the hub"
         if self.kind == AZURE_BLOB:
             return f"the container {settings['container']} of {settings['account']}"
         return str(urlsplit(settings["url"]).hostname)
@@ -81,7 +88,7 @@ class Client:
 
 def client_of(store: Store, secret: str) -> Client:
     """Returns how the client of a store is made. `secret`: the value of its secret, "" without one."""
-    build = {S3: _s3, AZURE_BLOB: _azure_blob, HTTP: _http}[store.kind]
+    build = {S3: _s3, AZURE_BLOB: _azure_blob, HTTP: _http, HUB: _hub}[store.kind]
     return build(store, secret if store.sign_in == SignIn.SECRET else "")
 
 
@@ -92,7 +99,7 @@ def open_store(stores: Any, store: Store, secret: str, options: Mapping[str, Any
     options = dict(options or {})
     retries = {"retry_config": options.pop("retry_config")} if "retry_config" in options else {}
     make = getattr(stores, client.class_name)
-    make = make.from_url if store.kind == HTTP else make
+    make = make.from_url if store.kind in (HTTP, HUB) else make
     connections = {**client.options["client_options"], **options}
     return make(*client.arguments, **{**client.options, **retries, "client_options": connections})
 
@@ -147,6 +154,13 @@ def _http(store: Store, secret: str) -> Client:
     options = _common(url)
     if store.sign_in == SignIn.SECRET:
         options["client_options"] |= {"default_headers": {"authorization": _authorization(secret.strip())}}
+    return Client("HTTPStore", (url,), options)
+
+
+def _hub(store: Store, _: str) -> Client:
+    url = store.settings[URL].rstrip("/")
+    options = _common(url)
+    options["client_options"] |= {"default_headers": {"authorization": f"Bearer {store.settings[TICKET]}"}}
     return Client("HTTPStore", (url,), options)
 
 

@@ -9,6 +9,7 @@ from trainhub_launch.machine import (
     CONTAINERS,
     DATASETS,
     DOWNLOADS,
+    HUB_DATA,
     IMAGE_BUILDS,
     INPUTS,
     PROBE,
@@ -29,6 +30,7 @@ _LACKING = {
     INPUTS: "does not know inputs of runs: upgrade its agent",
     DATASETS: "does not know versions of datasets: upgrade its agent, or install obstore for its Python",
     DOWNLOADS: "does not download data: upgrade its agent, or install obstore for its Python",
+    HUB_DATA: "does not download data from the hub: upgrade its agent, or install obstore for its Python",
     PROBE: "cannot test datastores, or list their files: upgrade its agent",
     WHEEL_BUILDS: (
         "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)"

@@ -15,14 +15,14 @@ from typing import Any, NoReturn
 import obstore.store
 
 from trainhub_launch.data.store_errors import changed, explain
-from trainhub_launch.data.stores import HTTP, Store, open_store
+from trainhub_launch.data.stores import HTTP, HUB, Store, open_store
 from trainhub_launch.json_types import JsonValue
 from trainhub_node import records
 from trainhub_node.data import cached_lists, durability, listing, space, trees
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
 from trainhub_node.data.remote_file import RemoteFile
-from trainhub_node.data.transfer import Transfer, TransferFailed, WrongSize
+from trainhub_node.data.transfer import Transfer, TransferFailed, WrongContent, WrongSize
 from trainhub_node.environments.builder_account import end_with_parent
 
 PROGRESS_S = 1.0
@@ -91,7 +91,9 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"], owner=request["owner"])
     # First what is here: nothing that makes room removes it any more.
-    missing = [file for file in files if not tree.add(file)]
+    absent = [file for file in files if not tree.add(file)]
+    # Files of the hub are known by their content, which several may have.
+    missing = [*{file.identity: file for file in reversed(absent)}.values()]
     transfer = Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)
     if missing:
         needed = sum(file.size for file in missing)
@@ -99,6 +101,8 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         progress.set_missing(len(missing), needed)
         with space.reserve(cache, request["attempt"], needed, request["limit"]):
             _run(transfer, missing, progress, request, store)
+            for file in set(absent).difference(missing):
+                tree.add(file)
     tree.finish()
     if request["manifest"]:
         cached_lists.note(cache, request["list_key"], clock_at)
@@ -129,8 +133,14 @@ def _run(
         transfer.run(missing, progress.poll)
     except WrongSize as error:
         raise DataError(changed(store, error.file.key, is_listed=is_listed)) from error
+    except WrongContent as error:
+        raise DataError(
+            f"{error.file.path} arrived from the hub with another content than its list says: was it damaged "
+            "on the way, or on the hub's disk? Start the run again; if that fails, ask the hub's operator."
+        ) from error
     except TransferFailed as error:
-        cause, key = error.__cause__ or error, error.file.key
+        cause = error.__cause__ or error
+        key = error.file.path if store.kind == HUB else error.file.key
         raise DataError(explain(cause, store, key, request["secret"], is_listed=is_listed)) from error
 
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import sys
 
+from trainhub_launch.data.stores import HUB, URL
 from trainhub_node import records
 from trainhub_node.environments import process_wait
-from trainhub_node.environments.hub_connection import proxy_variables
+from trainhub_node.environments.hub_connection import hub_variables, proxy_variables
 from trainhub_node.supervisor import rank
 from trainhub_node.supervisor.gang import PreparationFailed
 
@@ -96,10 +97,7 @@ class LibraryProcess:
             os.dup2(request, 0)
             os.chdir("/")
             rank.reset_signals()
-            settings = self._gang.terms["pip"]
-            variables = proxy_variables(settings) | {
-                name: value for name, value in settings.items() if name in CERTIFICATES
-            }
+            variables = self._variables()
             argv = [sys.executable, "-I", "-S", sys.argv[0], self._role, self._gang.terms["data"]["library"]]
             os.execve(argv[0], argv, variables)
         except BaseException as error:
@@ -107,6 +105,14 @@ class LibraryProcess:
         finally:
             # After a fork nothing may return into the code of the parent.
             os._exit(rank.CANNOT_RUN)
+
+    def _variables(self) -> dict[str, str]:
+        """Returns the environment of the process: how it connects."""
+        settings, store = self._gang.terms["pip"], self._content["store"]
+        certificates = {name: value for name, value in settings.items() if name in CERTIFICATES}
+        if store["kind"] == HUB:
+            return hub_variables(self._gang, store["settings"][URL], certificates)
+        return proxy_variables(settings) | certificates
 
     def _read(self, output: int) -> None:
         while True:

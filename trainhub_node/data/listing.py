@@ -16,9 +16,9 @@ from trainhub_launch.data.file_names import (
     odd_name,
     too_many,
 )
-from trainhub_launch.data.manifests import read_manifest
+from trainhub_launch.data.manifests import ListedFile, content_sha256, read_manifest
 from trainhub_launch.data.store_errors import explain, subject
-from trainhub_launch.data.stores import HTTP, Store
+from trainhub_launch.data.stores import HTTP, HUB, Store
 from trainhub_node.data.errors import DataError
 from trainhub_node.data.remote_file import RemoteFile
 
@@ -50,10 +50,20 @@ def listed_files(manifest: str, store: Store, path: str, scope: str, *, is_file:
     at `path` alone."""
     prefix, start = scope + store.identity, f"{path}/" if path else ""
     with open(manifest, "rb") as stream:
+        if store.kind == HUB:
+            return [_of_hub(file, prefix) for file in read_manifest(stream)]
         return [
             RemoteFile(path if is_file else start + name, name, size, etag, modified_at, prefix)
             for name, size, etag, modified_at in read_manifest(stream)
         ]
+
+
+def _of_hub(file: ListedFile, prefix: str) -> RemoteFile:
+    """Raises DataError for a list that does not name the content."""
+    sha256 = content_sha256(file.etag)
+    if not sha256:
+        raise DataError(f"The list of the hub does not tell the content of {file.path}: upload it again.")
+    return RemoteFile(sha256, file.path, file.size, file.etag, file.modified_at, prefix, sha256)
 
 
 def _single(client: ObjectStore, store: Store, path: str) -> ObjectMeta | None:

@@ -42,6 +42,10 @@ class WrongSize(TransferFailed):
     """A file that arrived has not the size that was listed."""
 
 
+class WrongContent(TransferFailed):
+    """A file that arrived has not the SHA-256 that was listed."""
+
+
 class Transfer:
     """Downloads what the cache lacks. `bytes` and `files`: what has arrived, for whoever shows progress;
     `not_at_store`: how many threads hash a file, give it to the run, or wait for another run that downloads
@@ -159,7 +163,12 @@ class Transfer:
         """Gives a complete file its names. `sha256`: its hash, if that is known. Whether it is on the disk is
         not waited for: see `durability`."""
         with self._away_from_store():
-            self._give_names(part, sha256 or part.sha256())
+            content = sha256 or part.sha256()
+            if part.file.sha256 not in ("", content):
+                # The next download begins anew.
+                part.discard()
+                raise WrongContent(part.file)
+            self._give_names(part, content)
         self._add(0, 1)
 
     def _give_names(self, part: PartFile, sha256: str) -> None:

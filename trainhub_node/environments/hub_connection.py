@@ -30,6 +30,14 @@ def hub_proxies(gang: Gang, url: str) -> dict[str, str]:
     return {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
 
 
+def hub_variables(gang: Gang, url: str, certificates: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables with which another program connects to the hub as `hub_opener` does.
+    `certificates`: those with which it trusts the authorities of this machine."""
+    proxies = {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
+    authority = gang.terms["ca"]
+    return proxies | ({"SSL_CERT_FILE": authority} if authority else dict(certificates))
+
+
 def proxy_variables(settings: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables among these that name proxies."""
     return {name: value for name, value in settings.items() if name.upper() in PROXIES}

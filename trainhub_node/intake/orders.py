@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainhub_launch.data.probe_work import LIST, TEST
-from trainhub_launch.data.stores import STORE_KINDS
+from trainhub_launch.data.stores import HUB, HUB_SETTINGS, STORE_KINDS
 from trainhub_launch.errors import WireError
 from trainhub_launch.order import MAKE, NodeOrder, OrderKind
 from trainhub_launch.spec import INPUT_NAME
@@ -117,6 +117,10 @@ def _check_downloads(order: NodeOrder) -> None:
             *download.store.settings.values(),
         )
         _check_texts(f"downloads.{name}", texts)
+        if download.store.kind == HUB and not (
+            download.manifest and set(HUB_SETTINGS) <= {*download.store.settings}
+        ):
+            raise WireError(f"downloads.{name} is at the hub, and needs a list, an address and a ticket")
         if download.manifest and not SHA256.fullmatch(download.manifest):
             raise WireError(f"downloads.{name} has the list {download.manifest!r:.100}, which is no SHA-256")
         if type(download.is_file) is not bool:

@@ -16,6 +16,7 @@ from trainhub_launch.machine import (
     DISK,
     DOWNLOADS,
     HUB_CONDA,
+    HUB_DATA,
     HUB_INDEX,
     INPUTS,
     NAMESPACES,
@@ -142,6 +143,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (DOWNLOADS, has_obstore),
         (DATASETS, has_obstore),
         (PROBE, True),
+        (HUB_DATA, has_obstore),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
     return (*(name for name, can in known if can), *_glibc())

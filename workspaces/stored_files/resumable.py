@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from workspaces.stored_files import blobs, verification
 
@@ -47,11 +47,20 @@ class WrongOffset(Exception):
 
 @dataclass(frozen=True)
 class Part:
-    """The unfinished file of one uploader, with the SHA-256 and the size that it must have in the end."""
+    """The unfinished file of one uploader, with the SHA-256 ("" if the uploader does not know it) and the
+    size that it must have in the end."""
 
     path: Path
     sha256: str
     total: int
+
+
+class Appended(NamedTuple):
+    """`stored`: the length of a part after a piece; `sha256`: the name of the blob that the last piece made,
+    "" before."""
+
+    stored: int
+    sha256: str
 
 
 def stored_bytes(path: Path) -> int:
@@ -62,8 +71,8 @@ def stored_bytes(path: Path) -> int:
         return 0
 
 
-def append(part: Part, start: int, data: bytes) -> int:
-    """Writes a piece; returns the part's length afterwards. With the last piece the file becomes a blob.
+def append(part: Part, start: int, data: bytes) -> Appended:
+    """Writes a piece. With the last one the file becomes a blob.
 
     Raises WrongOffset, Busy, blobs.BlobError for a complete file with another SHA-256 (of which nothing is
     stored), and OSError, after which the part is as it was before."""
@@ -75,9 +84,8 @@ def append(part: Part, start: int, data: bytes) -> int:
         # goes on.
         if start + len(data) < part.total:
             _grow(part.path, part.path, start, data)
-        else:
-            _complete(part, start, data)
-        return start + len(data)
+            return Appended(start + len(data), "")
+        return Appended(part.total, _complete(part, start, data))
 
 
 def remove_forgotten(folder: Path, before: float) -> int:
@@ -115,7 +123,7 @@ def _grow(file: Path, name: Path, start: int, data: bytes) -> _Hash | None:
         os.close(descriptor)
 
 
-def _complete(part: Part, start: int, data: bytes) -> None:
+def _complete(part: Part, start: int, data: bytes) -> str:
     private = blobs.part_path()
     # Under a name that no request knows: from here on nobody can write to it while it is hashed and
     # published.
@@ -134,12 +142,13 @@ def _complete(part: Part, start: int, data: bytes) -> None:
         descriptor = os.open(private, os.O_RDONLY | os.O_CLOEXEC)
         try:
             sha256 = digest.hexdigest() if digest is not None else verification.sha256_of(descriptor)
-            if sha256 != part.sha256:
+            if part.sha256 not in ("", sha256):
                 raise blobs.BlobError(f"the bytes have the SHA-256 {sha256}, not {part.sha256}")
             blobs.seal(descriptor)
         finally:
             os.close(descriptor)
-        blobs.publish(private, part.sha256)
+        blobs.publish(private, sha256)
+    return sha256
 
 
 @contextmanager

@@ -14,5 +14,6 @@ def checkpoints_of(run: Run, artifact: Artifact) -> dict[str, dict[str, object]]
     )
     downloads = {"birds": {"manifest": artifact.sha256}}
     Attempt.objects.filter(run=run).update(restores=checkpoint, downloads=downloads)
-    part = {"run": run.pk, "attempt": 1}
-    return {"/api/v1/node/checkpoints/": {**part, "number": 1}, "/api/v1/node/manifests/": part}
+    part: dict[str, object] = {"run": run.pk, "attempt": 1}
+    data: dict[str, dict[str, object]] = {"/api/v1/node/data/": {"manifest": artifact.sha256}}
+    return {"/api/v1/node/checkpoints/": {**part, "number": 1}, "/api/v1/node/manifests/": part, **data}

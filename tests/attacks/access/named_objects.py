@@ -30,6 +30,6 @@ def named_objects_of(who: Principal) -> dict[str, dict[str, object]]:
         "/api/v1/secrets/": {"name": secret.name},
         "/api/v1/datastores/": {"name": "images"},
         "/data/datastores/": {"name": "images"},
-        "/api/v1/datasets/": {"name": "birds", "number": 2},
+        "/api/v1/datasets/": {"name": "birds", "number": 2, "path": "a.bin"},
         "/data/sets/": {"name": "birds", "number": 2},
     }

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.datastores.uploads.sending import begin, send
 from tests.hosts.bench import Hosts
 from tests.hub import eventually
 from tests.stores.azurite import ACCOUNT, CONTAINER, azurite, signature
@@ -178,6 +179,15 @@ def test_a_version_of_a_dataset_is_exactly_the_files_that_were_listed(hosts: Hos
     assert ended["state"] == "Failed"
     assert "has another 2024/02.bin than when it was listed" in ended["sentence"]
     check_nowhere(hosts, SECRET)
+
+
+def test_files_that_were_uploaded_to_the_hub_are_read(hosts: Hosts) -> None:
+    add_datastore(hosts, "uploads", kind="hub")
+    body = {"name": "uploaded", "datastore": "uploads"}
+    hosts.runs.client.post("/api/v1/datasets/", json=body).raise_for_status()
+    files = {name.removeprefix("2024/"): data for name, data in FILES.items()}
+    assert send(hosts.runs.client, begin(hosts.runs.client, "uploaded"), files) == len(FILES)
+    check_read(train_from(hosts, {"dataset": "uploaded"}), len(FILES), WHOLE)
 
 
 def check_nowhere(hosts: Hosts, secret: str) -> None:

@@ -206,6 +206,10 @@ class PopulatedHub:
             if version == 1:
                 self._ask("POST", "datasets/digits/refresh/")
         store.close()
+        # An upload that waits for its other files.
+        self._ask("POST", "datastores/", json={"name": "uploads", "kind": "hub"})
+        self._ask("POST", "datasets/", json={"name": "dragged", "datastore": "uploads"})
+        self._ask("PUT", "datasets/dragged/versions/1/upload/files/001.png", content=b"x")
 
     def _is_listed(self, version: int) -> bool:
         return bool(self._get(f"datasets/digits/versions/{version}/")["state"] == "ready")

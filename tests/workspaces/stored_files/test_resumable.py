@@ -28,8 +28,8 @@ def left(part: Part) -> list[str]:
 
 
 def test_a_whole_file_becomes_a_blob_and_leaves_nothing_behind(part: Part) -> None:
-    assert append(part, 0, DATA[:10_000]) == 10_000
-    assert append(part, 10_000, DATA[10_000:]) == len(DATA)
+    assert append(part, 0, DATA[:10_000]).stored == 10_000
+    assert append(part, 10_000, DATA[10_000:]).stored == len(DATA)
     assert blobs.path(SHA256).read_bytes() == DATA
     assert blobs.path(SHA256).stat().st_mode & 0o777 == 0o400
     assert left(part) == []
@@ -38,8 +38,8 @@ def test_a_whole_file_becomes_a_blob_and_leaves_nothing_behind(part: Part) -> No
 def test_after_a_restart_it_goes_on_where_it_was_also_with_a_part_of_the_version_before(part: Part) -> None:
     part.path.parent.mkdir()
     part.path.write_bytes(DATA[:12_345])
-    assert append(part, 12_345, DATA[12_345:20_000]) == 20_000
-    assert append(part, 20_000, DATA[20_000:]) == len(DATA)
+    assert append(part, 12_345, DATA[12_345:20_000]).stored == 20_000
+    assert append(part, 20_000, DATA[20_000:]).stored == len(DATA)
     assert blobs.path(SHA256).read_bytes() == DATA
 
 
@@ -61,7 +61,7 @@ def test_a_piece_at_another_offset_is_refused_with_the_right_one(part: Part) -> 
 def test_of_two_requests_at_once_one_is_told_to_come_again(part: Part) -> None:
     with resumable._locked(part.path), pytest.raises(resumable.Busy):
         append(part, 0, DATA)
-    assert append(part, 0, DATA) == len(DATA)
+    assert append(part, 0, DATA).stored == len(DATA)
 
 
 def test_of_many_threads_that_send_the_same_file_all_end_and_one_blob_stays(part: Part) -> None:
@@ -69,7 +69,7 @@ def test_of_many_threads_that_send_the_same_file_all_end_and_one_blob_stays(part
 
     def send() -> None:
         try:
-            ends.append(str(append(part, 0, DATA)))
+            ends.append(str(append(part, 0, DATA).stored))
         except resumable.Busy:
             ends.append("busy")
 
@@ -94,7 +94,7 @@ def test_on_a_full_disk_nothing_of_the_piece_stays_and_the_upload_goes_on_later(
     with limited_disk(15_000), pytest.raises(OSError, match="File too large"):
         append(part, held, DATA[held:])
     assert (resumable.stored_bytes(part.path), blobs.exists(SHA256)) == (held, False)
-    assert append(part, held, DATA[held:]) == len(DATA)
+    assert append(part, held, DATA[held:]).stored == len(DATA)
     assert blobs.path(SHA256).read_bytes() == DATA
 
 
@@ -106,7 +106,7 @@ def test_of_very_many_uploads_the_oldest_are_hashed_again_at_their_end(
     for item in (part, *others):
         append(item, 0, DATA[:10])
     assert len(resumable._hashes) <= 2
-    assert append(part, 10, DATA[10:]) == len(DATA)
+    assert append(part, 10, DATA[10:]).stored == len(DATA)
     assert blobs.exists(SHA256)
 
 

@@ -1,0 +1,1 @@
+"""Files that people upload as versions of datasets."""
