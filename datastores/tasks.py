@@ -16,10 +16,11 @@ def list_version(version: int) -> None:
 
 @shared_task(ignore_result=True)
 def list_missed() -> None:
+    hub_test.test_missed()
     listing.list_missed()
 
 
 @shared_task(ignore_result=True)
 def test_datastore(test: int) -> None:
-    """Sent when a test begins. If this message is lost, the test ends without a result."""
+    """Sent when a test begins. `list_missed` does the same if this message is lost."""
     hub_test.test_from_hub(test)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -18,6 +19,7 @@ from workspaces.secrets import uses
 from workspaces.secrets.errors import SecretsUnavailable
 
 log = logging.getLogger(__name__)
+MISSED_AFTER = timedelta(seconds=10)
 TOO_LONG = (
     f"The store did not answer within {TEST_TIMEOUT_S:.0f} s: check its address, and that the hub reaches it."
 )
@@ -53,6 +55,14 @@ def test_from_hub(test_id: int) -> None:
     DatastoreTest.objects.filter(pk=test_id, hub_state=ProbeState.TESTING).update(
         hub_state=state, hub_reason=reason[:2000], hub_result=result
     )
+
+
+def test_missed() -> None:
+    """Reads for a test whose message was lost."""
+    waiting = DatastoreTest.objects.filter(hub_state=ProbeState.WAITING)
+    missed = waiting.filter(created_at__lt=timezone.now() - MISSED_AFTER).order_by("created_at").first()
+    if missed is not None:
+        test_from_hub(missed.pk)
 
 
 def _read(test: DatastoreTest) -> dict[str, object]:

@@ -45,11 +45,6 @@ class ProbeRow:
     order: str = ""
 
     @property
-    def megabytes_per_second(self) -> float | None:
-        speed = self.bytes_per_second
-        return speed / 1e6 if speed is not None else None
-
-    @property
     def bytes_per_second(self) -> float | None:
         return self.bytes / self.seconds if self.bytes and self.seconds else None
 

@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_POST
 
 from datastores.models import Datastore
+from datastores.states import DatastoreKind
 from datastores.testing.states import UNFINISHED
 from jobs.data_orders.node_choices import reading_refusal, usable_nodes
 from jobs.datastore_tests.requests import MAX_NODES, begin_test, cancel_test
@@ -32,6 +33,7 @@ def datastore(request: WorkspaceRequest, name: str) -> HttpResponse:
         "is_testing": any(item.state in UNFINISHED for item in rows),
         "choices": [(node, reading_refusal(node, row)) for node in usable_nodes(row.workspace)],
         "max_nodes": MAX_NODES,
+        "is_on_hub": row.kind == DatastoreKind.HUB,
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     return render_part(request, "datastores/datastore.html", "datastores/_test.html", context)

@@ -125,6 +125,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         run.pk, attempt.number, spec.environment, run.workspace, part.node, hub_url
     )
     image_registry = tickets.registry_of_part(part, hub_url) if environment.image else None
+    shown_to_nobody = token, package_ticket(run.pk, attempt.number)
     return NodeOrder(
         run=run.pk,
         attempt=attempt.number,
@@ -139,11 +140,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         },
         # The node replaces this text in logs and records, so that a script that prints its environment does
         # not publish the token.
-        masked=(
-            token,
-            package_ticket(run.pk, attempt.number),
-            *([image_registry.token] if image_registry else []),
-        ),
+        masked=(*shown_to_nobody, *([image_registry.token] if image_registry else [])),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
         head=part.node_rank == 0,

@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from trainhub_node.data.account_process import Record
     from trainhub_node.supervisor.gang import Gang
 
+MISSING = "is not there: mount its file system on that node"
+
 
 def check_inputs(gang: Gang) -> None:
     """Sets `gang.inputs`. Raises PreparationFailed if the ranks would not find their data, and
     StopRequested."""
     for name, path in sorted(gang.order["inputs"].items()):
         answer = look_at(gang, path)
-        if answer["problem"]:
-            raise PreparationFailed(
-                "data", f"Input {name}: {path} on node {gang.terms['node']} {answer['problem']}."
-            )
+        problem = answer["problem"]
+        if problem == MISSING:
+            problem += ", or choose nodes that have it"
+        if problem:
+            raise PreparationFailed("data", f"Input {name}: {path} on node {gang.terms['node']} {problem}.")
         gang.inputs[path] = (answer["real"], answer["device"], answer["inode"])
         if sentence := slow_mounts.slow_mount_sentence(answer["real"]):
             gang.log(f"Input {name}: {sentence}")
@@ -58,7 +61,7 @@ def _examine(path: str) -> Mapping[str, object]:
         else:
             os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except FileNotFoundError:
-        return {"problem": "is not there: mount its file system on that node, or choose nodes that have it"}
+        return {"problem": MISSING}
     except PermissionError:
         return {"problem": f"cannot be read by the account of this run ({account_words()})"}
     except OSError as error:

@@ -88,6 +88,8 @@ class _Walk:
 
 def _require(gang: Gang, path: str) -> None:
     problem = input_folders.look_at(gang, path, is_walked=True)["problem"]
+    if problem == input_folders.MISSING:
+        problem += ", or check the path"
     if problem:
         raise PreparationFailed("data", f"{path} {problem}.")
 

@@ -20,7 +20,7 @@ class ProbeReports(OrderReports):
 
     def outcome(self, order: DataOrder, fact: AttemptFact) -> tuple[OrderState, str]:
         # A result has ended the order before.
-        if fact.stopping == StopReason.CANCELED:
+        if fact.stopping == StopReason.CANCELED or order.cancel_requested_at is not None:
             return OrderState.CANCELED, order.reason
         if fact.error:
             return OrderState.FAILED, fact.error

@@ -121,6 +121,16 @@ class TestHub:
         store.delete(who, Secret.objects.get())
         assert "no secret s3-key" in self.result(who, datastore).hub_reason
 
+    def test_reads_also_if_its_message_was_lost(self, who: Principal, server: S3Server) -> None:
+        test = begin_test(who, bucket(who, server))
+        hub_test.test_missed()
+        test.refresh_from_db()
+        assert test.hub_state == "waiting"
+        DatastoreTest.objects.update(created_at=timezone.now() - timedelta(seconds=20))
+        hub_test.test_missed()
+        test.refresh_from_db()
+        assert test.hub_state == "ok"
+
     def test_that_never_answers_has_failed(self, who: Principal, server: S3Server) -> None:
         test = begin_test(who, bucket(who, server))
         DatastoreTest.objects.update(created_at=timezone.now() - timedelta(minutes=5))

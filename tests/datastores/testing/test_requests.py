@@ -131,7 +131,7 @@ class TestPage:
         _, node_order = taken_up(alpha)
         report_result(node_order, **MEASURED)
         part = client.get("/data/datastores/images/", HTTP_HX_REQUEST="true").content.decode()
-        assert "2.0 MB/s" in part
+        assert "1.9 MiB/s" in part
         assert "hx-trigger" not in part
         assert "<html" not in part
 

@@ -132,7 +132,7 @@ class TestIntake:
     @pytest.mark.parametrize(
         ("changes", "words"),
         [
-            ({"kind": "probe"}, "kind 'probe' is not known to this agent; upgrade it"),
+            ({"kind": "fetch"}, "kind 'fetch' is not known to this agent; upgrade it"),
             ({"snapshot": "a" * 64}, "names a snapshot"),
             ({"values": {"launch:token": "x"}}, "has processes, values or a second order"),
             ({"command": NodeCommand("here", 0, "", (), launcher=("mpirun",))}, "has processes"),

@@ -98,7 +98,7 @@ class TestFolder:
     ) -> None:
         fact = done(hub, probe_order(results, "test", **of_folder(data / "cats")))
         assert fact.error == (
-            f"{data}/cats is not there: mount its file system on that node, or choose nodes that have it."
+            f"{data}/cats is not there: mount its file system on that node, or check the path."
         )
         assert not results.results
 

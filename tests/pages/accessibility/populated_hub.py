@@ -205,6 +205,8 @@ class PopulatedHub:
             store.objects[PUBLIC] |= {"images/new.png": b"new", "images/001.png": b"changed"}
             if version == 1:
                 self._ask("POST", "datasets/digits/refresh/")
+        self._ask("POST", "datastores/bucket/test/", json={"path": "images"})
+        eventually(lambda: self._get("datastores/bucket/test/")["is_over"], 60, "the test is over")
         store.close()
         # An upload that waits for its other files.
         self._ask("POST", "datastores/", json={"name": "uploads", "kind": "hub"})
