@@ -14,7 +14,8 @@ from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
-from jobs.transfer import downloads, manifests, uploads
+from jobs.peers.tickets import ADDRESS as PEERS
+from jobs.transfer import downloads, manifests, peer_routes, uploads
 from jobs.transfer.manifests import ADDRESS as MANIFESTS
 from jobs.version_builds import upload_routes as build_uploads
 from jobs.version_builds.tickets import ADDRESS as BUILDS
@@ -46,6 +47,8 @@ routes = [
     Route(f"{CHECKPOINTS}/", checkpoint_routes.announce, methods=["POST"]),
     Route(f"{CHECKPOINTS}/{{number:int}}/", checkpoint_routes.deliver, methods=["POST"]),
     Route(f"{CHECKPOINTS}/files/{{sha256:str}}", checkpoint_routes.file, methods=["GET"]),
+    Route("/api/v1/node/peer-server/", peer_routes.register_server, methods=["POST"]),
+    Route(PEERS, peer_routes.swarm, methods=["POST"]),
     Route(MANIFESTS, manifests.manifest, methods=["GET"]),
     Route("/api/v1/snapshots/{sha256:str}", downloads.snapshot, methods=["GET"]),
     Route("/api/v1/uploads/{sha256:str}", uploads.progress, methods=["HEAD"]),

@@ -1,5 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data FOLDER`: the processes
-between the agent and training.
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data|peers FOLDER`: the
+processes between the agent and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -45,6 +45,11 @@ if ROLE == "data":
     from trainhub_node.data import fetch
 
     fetch.run()
+
+if ROLE == "peers":
+    from trainhub_node.data.peers import server
+
+    server.run(FOLDER)
 
 from trainhub_node.supervisor import child
 

@@ -27,6 +27,7 @@ from jobs.node_api.build_claims import claim_build
 from jobs.node_api.refusals import Later as Later  # noqa: PLC0414  # exported
 from jobs.node_api.refusals import Refused as Refused  # noqa: PLC0414  # exported
 from jobs.order_downloads.package_tickets import package_access
+from jobs.peers.tickets import with_peers
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
 from trainhub_launch.data.downloads import DataDownload
@@ -149,7 +150,11 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
-        downloads={name: DataDownload.from_json(item) for name, item in attempt.downloads.items()},
+        downloads=with_peers(
+            part,
+            {name: DataDownload.from_json(item) for name, item in attempt.downloads.items()},
+            hub_url,
+        ),
     )
 
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from trainhub_launch.data.stores import SECRET_PREFIX, SignIn, Store
 from trainhub_launch.json_types import JsonObject
+
+# As SECRET_PREFIX: no name of a secret has a colon.
+PEERS_PREFIX = "peers:"
 
 
 @dataclass(frozen=True)
@@ -14,7 +19,8 @@ class DataDownload:
     for all of it; `secret`: the name of the workspace's secret with which the store is read, "" without one;
     `scope`: whose runs share what a node has downloaded. `manifest`: the SHA-256 of the list of exactly those
     files that are downloaded (see manifests), which the hub has, "" = all that are there now; `is_file`: the
-    list has one file, which is the one at `path`."""
+    list has one file, which is the one at `path`. `peers`: the address at which the hub tells which nodes
+    have which of these files, "" = the node takes none from other nodes."""
 
     store: Store
     path: str
@@ -22,6 +28,18 @@ class DataDownload:
     scope: str
     manifest: str = ""
     is_file: bool = False
+    peers: str = ""
+
+    @property
+    def swarm(self) -> str:
+        """Names exactly these files: nodes with the same name can take them from each other."""
+        content = [self.scope, self.store.identity, self.path, self.is_file, self.manifest]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    @property
+    def peer_key(self) -> str:
+        """The name of the ticket for `peers` among the values of secrets that a node gets, "" without."""
+        return f"{PEERS_PREFIX}{self.swarm}" if self.peers else ""
 
     @property
     def secret_key(self) -> str:
@@ -36,6 +54,7 @@ class DataDownload:
             "secret": self.secret,
             "scope": self.scope,
             **listed,
+            **({"peers": self.peers} if self.peers else {}),
         }
 
     @classmethod
@@ -47,4 +66,5 @@ class DataDownload:
             data["scope"],
             data.get("manifest", ""),
             data.get("is_file", False),
+            data.get("peers", ""),
         )

@@ -2,11 +2,12 @@
 
     objects/ab/SHA256      a file, by its content
     names/ab/IDENTITY      the same file, by where it was read (see RemoteFile.identity): a hard link
-    parts/BOOT/ab/IDENTITY    a file that is being downloaded; IDENTITY.pieces says what has arrived of it
+    parts/BOOT/ab/IDENTITY    a file that is being downloaded; IDENTITY.blocks says what has arrived of it
+    swarms/NAME            which files nodes exchange under that name (see peers.swarm_table)
     trees/AGENT/RUN-ATTEMPT/INPUT    what a run sees: hard links to the files, or copies
     reserved/RUN-ATTEMPT   the bytes that a download still needs, locked while it goes on
 
-Only the agent's account can enter the first three. What stands under `names` is complete; after a crash of
+Only the agent's account can enter the first four. What stands under `names` is complete; after a crash of
 the machine see `durability`."""
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import os
 
 from trainhub_node import proc
 
-PRIVATE = ("objects", "names", "parts", "reserved")
+PRIVATE = ("objects", "names", "parts", "reserved", "swarms")
+# Of what has arrived. Earlier versions, with pieces of another size, had another name.
+RECORD = ".blocks"
 TREES = "trees"
 # Many threads make files at the same time, which a folder takes one after the other.
 SHARDS = {f"{number:02x}" for number in range(256)}
@@ -60,7 +63,10 @@ class DataCache:
         return f"{self.parts}/{identity[:2]}/{identity}"
 
     def pieces(self, identity: str) -> str:
-        return f"{self.part(identity)}.pieces"
+        return f"{self.part(identity)}{RECORD}"
+
+    def swarm(self, name: str) -> str:
+        return f"{self.folder}/swarms/{name}"
 
     def tree(self, attempt: str) -> str:
         """`attempt`: the name of its folder, RUN-ATTEMPT."""

@@ -10,7 +10,7 @@ import time
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_node import records
 from trainhub_node.environments import process_wait
-from trainhub_node.environments.hub_connection import proxy_variables
+from trainhub_node.environments.hub_connection import hub_proxies, proxy_variables
 from trainhub_node.supervisor import rank
 from trainhub_node.supervisor.gang import PreparationFailed
 
@@ -85,12 +85,14 @@ class _Download:
 
     def _request(self) -> dict[str, Any]:
         gang, terms, account = self._gang, self._gang.terms["data"], self._gang.terms["account"]
+        download = DataDownload.from_json(self._item)
         isolation = gang.terms.get("isolation") or {}
         return {
             **self._item,
             "manifest": self._manifest(),
             "is_file": self._item.get("is_file", False),
-            "secret": gang.secrets.get(DataDownload.from_json(self._item).secret_key, ""),
+            "secret": gang.secrets.get(download.secret_key, ""),
+            "peers": self._peers(download),
             "input": self._name,
             "attempt": os.path.basename(gang.folder.path),
             "cache": terms["cache"],
@@ -99,6 +101,19 @@ class _Download:
             # Whoever has the agent's account could write to what it owns.
             "copies": account is None and not isolation.get("namespaces") and not gang.uses_image,
             "group": account["gid"] if account is not None else None,
+        }
+
+    def _peers(self, download: DataDownload) -> dict[str, Any] | None:
+        """Returns how the process learns which nodes have the files; None if it takes none from them."""
+        ticket = self._gang.secrets.get(download.peer_key, "")
+        if not ticket:
+            return None
+        return {
+            "swarm": download.swarm,
+            "url": download.peers,
+            "ticket": ticket,
+            "ca": self._gang.terms["ca"],
+            "proxies": hub_proxies(self._gang, download.peers),
         }
 
     def _manifest(self) -> str:
@@ -139,6 +154,8 @@ class _Download:
                 facts: dict[str, Any] = dict(records.loads(line))  # type: ignore[call-overload]
                 if "files" in facts:
                     self._lines.write(facts)
+                elif "note" in facts:
+                    self._gang.log(f"Input {self._name}: {facts['note']}")
                 else:
                     self._result |= facts
 
@@ -179,7 +196,7 @@ class _ProgressLines:
     def finish(self, done: dict[str, Any]) -> None:
         here = done["files"] - done["downloaded_files"]
         how = (
-            f"{done['downloaded_bytes'] / GB:,.2f} GB downloaded in {done['seconds']:,.1f} s"
+            f"{done['downloaded_bytes'] / GB:,.2f} GB downloaded in {done['seconds']:,.1f} s{_origin(done)}"
             if done["downloaded_files"]
             else "nothing to download"
         )
@@ -187,6 +204,18 @@ class _ProgressLines:
             f"Input {self._name}: {done['files']:,} files with {done['bytes'] / GB:,.2f} GB; {how}, "
             f"{here:,} files were here already."
         )
+
+
+def _origin(done: dict[str, Any]) -> str:
+    """Returns where the bytes came from, if that was not the store alone."""
+    by_node = {name: size for name, size in sorted(done["peer_bytes"].items()) if size}
+    if not by_node:
+        return ""
+    from_nodes = sum(by_node.values())
+    return (
+        f" ({max(0, done['downloaded_bytes'] - from_nodes) / GB:,.2f} GB from the store, "
+        f"{from_nodes / GB:,.2f} GB from {'node' if len(by_node) == 1 else 'nodes'} {', '.join(by_node)})"
+    )
 
 
 def _duration(seconds: float) -> str:

@@ -2,7 +2,7 @@
 
 A process of its own, which the child of an attempt starts: the library starts threads, and the credentials
 are in no other process. Reads a request (JSON) from standard input, and writes lines of JSON: how far it is,
-and at the end `done`, or `error` with a sentence."""
+and at the end `done`, or `error` with a sentence; `note` is a sentence for the log."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from trainhub_node import records
 from trainhub_node.data import durability, listing, space, trees
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
+from trainhub_node.data.peers import swarms
 from trainhub_node.data.remote_file import RemoteFile
 from trainhub_node.data.transfer import Transfer, TransferFailed, WrongSize
 from trainhub_node.environments.builder_account import end_with_parent
@@ -90,15 +91,24 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"])
-    # First what is here: nothing that makes room removes it any more.
-    missing = [file for file in files if not tree.add(file)]
-    transfer = Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)
-    if missing:
-        needed = sum(file.size for file in missing)
-        progress = _Progress(transfer, len(files), sum(file.size for file in files))
-        progress.set_missing(len(missing), needed)
-        with space.reserve(cache, request["attempt"], needed, request["limit"]):
-            _run(transfer, missing, progress, request, store)
+    terms = request.get("peers") if store.kind != HTTP else None
+    with swarms.joined(cache, terms, on_note=_note) as swarm:
+        # First what is here: nothing that makes room removes it any more.
+        missing = [file for file in files if not tree.add(file)]
+        transfer = (
+            Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)
+            if swarm is None
+            else swarm.transfer(client, tree.add, files, on_note=_note)
+        )
+        if missing:
+            needed = sum(file.size for file in missing)
+            progress = _Progress(transfer, len(files), sum(file.size for file in files))
+            progress.set_missing(len(missing), needed)
+            with space.reserve(cache, request["attempt"], needed, request["limit"]):
+                _run(transfer, missing, progress, request, store)
+        else:
+            # Other nodes learn that everything is here.
+            transfer.run([], lambda: None)
     tree.finish()
     return {
         "path": f"{target}/{files[0].path}"
@@ -108,6 +118,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         "bytes": sum(file.size for file in files),
         "downloaded_files": transfer.files,
         "downloaded_bytes": transfer.bytes,
+        "peer_bytes": transfer.bytes_from_peers,
         "seconds": time.monotonic() - began_at,
     }
 
@@ -138,6 +149,10 @@ def _client(store: Store, secret: str) -> obstore.store.ObjectStore:
     except listing.STORE_ERRORS as error:
         raise DataError(explain(error, store, "", secret)) from error
     return result
+
+
+def _note(sentence: str) -> None:
+    _say(note=sentence)
 
 
 def _say(**line: JsonValue) -> None:

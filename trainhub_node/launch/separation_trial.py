@@ -21,6 +21,7 @@ from trainhub_launch.machine import (
     NAMESPACES,
     NETWORK,
     OWN_ACCOUNTS,
+    PEERS,
     SECRETS,
     WHEEL_BUILDS,
 )
@@ -140,6 +141,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (CONDA, bool(find_rattler())),
         (DOWNLOADS, has_obstore),
         (DATASETS, has_obstore),
+        (PEERS, has_obstore and settings.peer_port is not None),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
     return (*(name for name, can in known if can), *_glibc())

@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 def pieces_here(folder: Path) -> int:
     """How many pieces of files have arrived."""
-    return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*/*.pieces"))
+    return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*/*.blocks"))
 
 
 def written_list(folder: Path, server: S3Server, *keys: str) -> str:
