@@ -3,23 +3,22 @@ download, all of them real and on this machine."""
 
 from __future__ import annotations
 
+import base64
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 
 from clusters.enrolment import node_tokens
-from clusters.models import Node
 from datastores.models import PeerServer
 from jobs.byte_routes import routes
 from jobs.models import AttemptNode, Run
 from jobs.peers import tickets
 from tests.hub import eventually, free_port
-from tests.node.data.processes import Fetch, bucket
+from tests.node.data.processes import ATTEMPT, Fetch, bucket
 from tests.stores.s3_server import BUCKET, MODIFIED_AT, S3Server, etag
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.manifests import ListedFile, ManifestWriter
@@ -70,40 +69,59 @@ class SwarmNode:
         eventually(found.exists, 20, f"{self.name} does not serve")
         return found.get()
 
-    def fetch(self, download: DataDownload, manifest: str, server: S3Server, **changes: Any) -> Fetch:
-        peers = {
-            "swarm": download.swarm,
-            "url": f"{self.hub}{tickets.ADDRESS}",
-            "ticket": tickets.hub_ticket(self.part, download.swarm),
-            "ca": "",
-            "proxies": {},
-        }
-        values = {"manifest": manifest, "scope": download.scope, "peers": peers, **changes}
-        return Fetch(self.folder, bucket(server), download.path, **values)
+    def server_pid(self) -> int:
+        """The process that serves."""
+        command = f"\0peers\0{self.folder}\0"
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if command in (entry / "cmdline").read_text():
+                    return int(entry.name)
+            except OSError:
+                continue
+        raise AssertionError(f"{self.name} has no process that serves")
 
     def close(self) -> None:
         self.serving.close()
         self.client.close()
 
 
-def written_list(path: Path, server: S3Server) -> str:
-    """Writes the list of everything in the bucket, as it is now."""
-    with path.open("wb") as output:
-        writer = ManifestWriter(output)
-        for key, content in sorted(server.objects[BUCKET].items()):
-            writer.write(ListedFile(key, len(content), etag(content), MODIFIED_AT))
-        writer.flush()
-    return str(path)
+class Swarm:
+    """The nodes, and the list of everything that the store has now."""
 
+    def __init__(self, server: S3Server, nodes: list[SwarmNode], folder: Path) -> None:
+        self.server = server
+        self.nodes = nodes
+        self.manifest = folder / "list"
+        self.download = DataDownload(bucket(server), "", "key", "workspace 1", "ab" * 32)
+        with self.manifest.open("wb") as output:
+            writer = ManifestWriter(output)
+            for key, content in sorted(server.objects[BUCKET].items()):
+                writer.write(ListedFile(key, len(content), etag(content), MODIFIED_AT))
+            writer.flush()
+        self.bytes = sum(map(len, server.objects[BUCKET].values()))
 
-def download_of(server: S3Server) -> DataDownload:
-    return DataDownload(bucket(server), "", "key", "workspace 1", "ab" * 32)
+    def fetch(self, member: SwarmNode, attempt: str = ATTEMPT) -> Fetch:
+        peers = {
+            "swarm": self.download.swarm,
+            "url": f"{member.hub}{tickets.ADDRESS}",
+            "ticket": tickets.hub_ticket(member.part, self.download.swarm),
+            "ca": "",
+            "proxies": {},
+        }
+        return Fetch(
+            member.folder,
+            self.download.store,
+            attempt=attempt,
+            manifest=str(self.manifest),
+            scope=self.download.scope,
+            peers=peers,
+        )
+
+    def ticket(self, member: SwarmNode, server: PeerServer) -> bytes:
+        """What `member` shows to the node with this server."""
+        return base64.b64decode(tickets.ticket_for_peer(member.part, self.download.swarm, server.node))
 
 
 def parts_of(run: Run) -> list[AttemptNode]:
     parts = AttemptNode.objects.select_related("attempt__run", "node__cluster").filter(attempt__run=run)
     return list(parts.order_by("node_rank"))
-
-
-def nodes_by_id() -> dict[int, str]:
-    return dict(Node.objects.values_list("pk", "name"))
