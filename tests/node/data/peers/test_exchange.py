@@ -70,9 +70,7 @@ def test_later_nodes_need_no_store(swarm: Swarm) -> None:
 
 def test_what_a_node_has_already_is_given_to_the_others(swarm: Swarm) -> None:
     alpha, beta, _ = swarm.nodes
-    Fetch(
-        alpha.folder, swarm.download.store, manifest=str(swarm.manifest), scope=swarm.download.scope
-    ).done()
+    Fetch(alpha.folder, swarm.download.store, manifest=str(swarm.manifest), scope=swarm.download.scope).done()
     sent = swarm.server.sent
     assert swarm.fetch(alpha, LATER).done()["downloaded_files"] == 0
     assert swarm.fetch(beta).done()["files"] == len(FILES)
