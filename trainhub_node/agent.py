@@ -71,13 +71,7 @@ class Agent:
         )
         self._containers = ContainerCleaner(settings, self._attempts)
         self._data = DataKeeper(settings, self._attempts)
-        self._peers = PeerServing(
-            node_cache(settings),
-            self._hub,
-            settings.peer_port if find_obstore() else None,
-            wrapper.AGENT_WRAPPER,
-            lambda: network_address(settings)[0],
-        )
+        self._peers = _peer_serving(settings, self._hub)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
@@ -256,6 +250,16 @@ def prepare_folders(settings: NodeSettings) -> None:
     wrapper.install_wrapper(settings)
     builder_account.kill_abandoned(str(settings.environments))
     cache.set_untrusted_aside(settings)
+
+
+def _peer_serving(settings: NodeSettings, hub: HubClient) -> PeerServing:
+    return PeerServing(
+        node_cache(settings),
+        hub,
+        settings.peer_port if find_obstore() else None,
+        wrapper.AGENT_WRAPPER,
+        lambda: network_address(settings)[0],
+    )
 
 
 def _has_ended(folder: RunDir) -> bool:

@@ -77,8 +77,8 @@ def exchange(workspace_id: int, node: Node, files: str, news: NodeNews) -> Swarm
         swarm.returned, reading = [*swarm.returned, *reading], []
     work = _assign(swarm, node, news, reading)
     member.reading = reading + work
-    member.seen_at, member.is_complete = timezone.now(), news.is_complete
-    member.save(update_fields=["reading", "seen_at", "is_complete"])
+    member.active_at, member.is_complete = timezone.now(), news.is_complete
+    member.save(update_fields=["reading", "active_at", "is_complete"])
     swarm.save(update_fields=["next_block", "returned", "hash_count", "used_at"])
     rows = _rows(swarm, news.after)
     return SwarmAnswer(work, rows, rows[-1].pk if rows else news.after, _peers(swarm, node))
@@ -131,16 +131,16 @@ def _locked_swarm(workspace_id: int, node: Node, files: str, blocks: int) -> Swa
 
 def _assign(swarm: Swarm, node: Node, news: NodeNews, reading: Collection[int]) -> list[int]:
     """Returns blocks that the node is to read, besides those that it is `reading`."""
-    others = _taken_by_others(swarm, node)
+    others = _busy_elsewhere(swarm, node)
     if news.is_stalled or news.is_complete:
         return []
     room = max(0, min(news.wants, MAX_READING - len(reading)))
-    taken = {*others, *reading}
+    busy = {*others, *reading}
     # What the node cannot have otherwise comes first, then what others were told to read and have not.
-    queue = [number for number in dict.fromkeys(news.needs) if number not in taken]
+    queue = [number for number in dict.fromkeys(news.needs) if number not in busy]
     work = queue[:room]
-    taken.update(work)
-    rest = [number for number in dict.fromkeys(swarm.returned) if number not in taken]
+    busy.update(work)
+    rest = [number for number in dict.fromkeys(swarm.returned) if number not in busy]
     work += rest[: room - len(work)]
     swarm.returned = [number for number in rest if number not in work]
     fresh = range(swarm.next_block, min(swarm.block_count, swarm.next_block + room - len(work)))
@@ -148,16 +148,16 @@ def _assign(swarm: Swarm, node: Node, news: NodeNews, reading: Collection[int]) 
     return [*work, *fresh]
 
 
-def _taken_by_others(swarm: Swarm, node: Node) -> set[int]:
+def _busy_elsewhere(swarm: Swarm, node: Node) -> set[int]:
     """Returns what other nodes are reading. What those read that are silent goes back."""
-    taken: set[int] = set()
+    busy: set[int] = set()
     for member in swarm.members.exclude(node=node).exclude(reading=[]):
-        if timezone.now() - member.seen_at > SILENT:
+        if timezone.now() - member.active_at > SILENT:
             swarm.returned = [*swarm.returned, *member.reading]
             member.reading = []
             member.save(update_fields=["reading"])
-        taken.update(member.reading)
-    return taken
+        busy.update(member.reading)
+    return busy
 
 
 def _peers(swarm: Swarm, node: Node) -> list[Node]:
@@ -165,6 +165,6 @@ def _peers(swarm: Swarm, node: Node) -> list[Node]:
         swarm.members.exclude(node=node)
         .filter(node__revoked_at=None, node__peer_server__isnull=False)
         .select_related("node__peer_server")
-        .order_by("-seen_at")[:MAX_PEERS]
+        .order_by("-active_at")[:MAX_PEERS]
     )
     return [member.node for member in members]

@@ -59,7 +59,7 @@ class SwarmMember(models.Model):
     swarm = models.ForeignKey(Swarm, models.CASCADE, related_name="members")
     node = models.ForeignKey(Node, models.CASCADE, related_name="swarm_memberships")
     reading = models.JSONField(default=list)
-    seen_at = models.DateTimeField(default=timezone.now)
+    active_at = models.DateTimeField(default=timezone.now)
     is_complete = models.BooleanField(default=False)
 
     class Meta:

@@ -19,6 +19,7 @@ from jobs.models import AttemptNode
 from jobs.node_api.auth import require_node
 from jobs.peers.certificates import make_certificate
 from jobs.peers.tickets import part_of_ticket, ticket_for_peer, ticket_key
+from trainhub_launch.json_types import JsonObject
 from workspaces.http.problems import Problem, problem_responses, unauthorized
 from workspaces.http.requests import read_body
 from workspaces.http.scopes import bearer
@@ -69,7 +70,7 @@ def _register(node: Node, address: str, port: int) -> dict[str, str]:
     return {"certificate": made.certificate, "key": made.key, "ticket_key": ticket_key(server).hex()}
 
 
-def _exchange(part: AttemptNode, files: str, news: NodeNews) -> dict[str, Any]:
+def _exchange(part: AttemptNode, files: str, news: NodeNews) -> JsonObject:
     answer = exchange(part.attempt.run.workspace_id, part.node, files, news)
     return {
         "read": answer.read,
@@ -118,13 +119,13 @@ def _news(body: Any) -> NodeNews:
     )
 
 
-def _number(value: Any, least: int, most: int) -> int:
+def _number(value: object, least: int, most: int) -> int:
     if type(value) is not int or not least <= value <= most:
         raise ValueError("a number is missing or too large")
     return value
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     if type(value) is not bool:
         raise ValueError("true or false is missing")
     return value

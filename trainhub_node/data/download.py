@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from trainhub_launch.json_types import JsonObject
     from trainhub_node.supervisor.gang import Gang
 
 CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -103,7 +104,7 @@ class _Download:
             "group": account["gid"] if account is not None else None,
         }
 
-    def _peers(self, download: DataDownload) -> dict[str, Any] | None:
+    def _peers(self, download: DataDownload) -> JsonObject | None:
         """Returns how the process learns which nodes have the files; None if it takes none from them."""
         ticket = self._gang.secrets.get(download.peer_key, "")
         if not ticket:

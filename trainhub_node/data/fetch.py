@@ -22,6 +22,7 @@ from trainhub_node.data import durability, listing, space, trees
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
 from trainhub_node.data.peers import swarms
+from trainhub_node.data.peers.hub_exchange import SwarmTerms
 from trainhub_node.data.remote_file import RemoteFile
 from trainhub_node.data.transfer import Transfer, TransferFailed, WrongSize
 from trainhub_node.environments.builder_account import end_with_parent
@@ -91,7 +92,8 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"])
-    terms = request.get("peers") if store.kind != HTTP else None
+    can_share = request.get("peers") and store.kind != HTTP
+    terms = SwarmTerms(**request["peers"]) if can_share else None
     with swarms.joined(cache, terms, on_note=_note) as swarm:
         # First what is here: nothing that makes room removes it any more.
         missing = [file for file in files if not tree.add(file)]

@@ -84,7 +84,7 @@ def test_what_a_silent_node_was_reading_is_read_by_another(by_alpha: Talk, by_be
     by_alpha(hashes=hashes(0))
     assert by_beta(wants=9).read == [4, 5, 6, 7, 8, 9]
     SwarmMember.objects.filter(node=by_alpha.node).update(
-        seen_at=timezone.now() - exchanges.SILENT - timedelta(seconds=1)
+        active_at=timezone.now() - exchanges.SILENT - timedelta(seconds=1)
     )
     assert by_beta(wants=9).read == [1, 2, 3]
 

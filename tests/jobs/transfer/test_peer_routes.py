@@ -18,7 +18,6 @@ from tests.datastores.datasets.builders import dataset, ready
 from tests.datastores.test_datastores import able
 from tests.jobs.builders import Played, launched
 from tests.jobs.raw import enrolled
-from trainhub_launch.data.downloads import PEERS_PREFIX
 from trainhub_launch.machine import DATASETS, DOWNLOADS, PEERS
 from workspaces.access import Principal
 
@@ -86,7 +85,7 @@ async def post(client: httpx.AsyncClient, ticket: str, **changes: Any) -> httpx.
 async def test_a_download_learns_what_to_read_and_who_serves(
     client: httpx.AsyncClient, who: Principal
 ) -> None:
-    run, ticket = await ticket_of(who)
+    _, ticket = await ticket_of(who)
     answer = await post(client, ticket)
     assert answer.json() == {"read": [0, 1], "after": 0, "hashes": [], "peers": []}
     assert answer.headers["cache-control"] == "no-store"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import NamedTuple
 
-from trainhub_node.data.peers.blocks import Block, Segment, block_hash, segments
+from trainhub_node.data.peers.blocks import DataBlock, Segment, block_hash, segments
 from trainhub_node.data.peers.hub_exchange import SwarmNews
 
 # After which what could not be done now is tried again.
@@ -27,7 +27,7 @@ class _Reading(NamedTuple):
     digests: dict[int, bytes]
 
 
-class TakenBlock(NamedTuple):
+class PeerBlock(NamedTuple):
     """A block that another node should have. `holders`: nodes that have read it."""
 
     number: int
@@ -38,7 +38,7 @@ class TakenBlock(NamedTuple):
 class BlockBoard:
     """Methods may be called from any thread. `changed` is notified when there is something to do."""
 
-    def __init__(self, blocks: Sequence[Block], sizes: Sequence[int]) -> None:
+    def __init__(self, blocks: Sequence[DataBlock], sizes: Sequence[int]) -> None:
         self.changed = threading.Condition()
         self.blocks_read = 0
         self._blocks = blocks
@@ -46,7 +46,7 @@ class BlockBoard:
         self._done: set[int] = set()
         self._reading: dict[int, _Reading] = {}
         self._segments: deque[tuple[int, Segment]] = deque()
-        self._known: dict[int, bytes] = {}
+        self._hashes: dict[int, bytes] = {}
         self._disputed: set[int] = set()
         self._holders: dict[int, tuple[int, ...]] = {}
         self._takeable: list[int] = []
@@ -137,7 +137,7 @@ class BlockBoard:
         with self.changed:
             self._delay(lambda: self._segments.append((number, segment)))
 
-    def next_take(self, stopping: threading.Event) -> TakenBlock | None:
+    def next_take(self, stopping: threading.Event) -> PeerBlock | None:
         """Waits for a block that another node has. Returns None at the end."""
         with self.changed:
             while not stopping.is_set():
@@ -145,7 +145,7 @@ class BlockBoard:
                     number = heapq.heappop(self._takeable)
                     if self._is_takeable(number):
                         self._taking.add(number)
-                        return TakenBlock(number, self._known[number], self._holders[number])
+                        return PeerBlock(number, self._hashes[number], self._holders[number])
                 self.changed.wait()
             return None
 
@@ -188,10 +188,10 @@ class BlockBoard:
     def _add_hash(self, node: int, number: int, digest: bytes) -> None:
         if number in self._disputed:
             return
-        if self._known.setdefault(number, digest) != digest:
+        if self._hashes.setdefault(number, digest) != digest:
             # Nodes have read different bytes: only the store can be believed.
             self._disputed.add(number)
-            del self._known[number]
+            del self._hashes[number]
             self._start_reading(number, again=False)
             return
         self._holders[number] = tuple({*self._holders.get(number, ()), node})
@@ -206,7 +206,7 @@ class BlockBoard:
             number in self._done
             or number in self._reading
             or number in self._taking
-            or number not in self._known
+            or number not in self._hashes
         )
 
     def _start_reading(self, number: int, *, again: bool = True) -> None:

@@ -24,12 +24,12 @@ class Segment(NamedTuple):
     end: int
 
 
-class Block(NamedTuple):
-    """`first` and `count`: which files; `start` and `length`: which bytes of them. `start` is 0 unless it is
-    a piece of one file."""
+class DataBlock(NamedTuple):
+    """`first` and `files`: the number of the first file, and how many there are; `start` and `length`: which
+    of their bytes. `start` is 0 unless it is a piece of one file."""
 
     first: int
-    count: int
+    files: int
     start: int
     length: int
 
@@ -39,28 +39,28 @@ class Block(NamedTuple):
         return self.start // BLOCK_BYTES
 
 
-def divide(sizes: Iterable[int]) -> Iterator[Block]:
+def divide(sizes: Iterable[int]) -> Iterator[DataBlock]:
     """Yields the blocks of the files with these sizes."""
     first = count = length = 0
     for number, size in enumerate(sizes):
         if count and (length + size > BLOCK_BYTES or count == MAX_BLOCK_FILES):
-            yield Block(first, count, 0, length)
+            yield DataBlock(first, count, 0, length)
             count = length = 0
         if size > BLOCK_BYTES:
             for start in range(0, size, BLOCK_BYTES):
-                yield Block(number, 1, start, min(BLOCK_BYTES, size - start))
+                yield DataBlock(number, 1, start, min(BLOCK_BYTES, size - start))
             continue
         if not count:
             first = number
         count, length = count + 1, length + size
     if count:
-        yield Block(first, count, 0, length)
+        yield DataBlock(first, count, 0, length)
 
 
-def segments(block: Block, sizes: Sequence[int]) -> list[Segment]:
-    if block.count == 1:
+def segments(block: DataBlock, sizes: Sequence[int]) -> list[Segment]:
+    if block.files == 1:
         return [Segment(block.first, block.start, block.start + block.length)]
-    return [Segment(number, 0, sizes[number]) for number in range(block.first, block.first + block.count)]
+    return [Segment(number, 0, sizes[number]) for number in range(block.first, block.first + block.files)]
 
 
 def block_hash(digests: Iterable[bytes]) -> bytes:

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.part_file import recorded_pieces
-from trainhub_node.data.peers.blocks import BLOCK_BYTES, Block
+from trainhub_node.data.peers.blocks import BLOCK_BYTES, DataBlock
 from trainhub_node.data.peers.swarm_table import CachedFile, SwarmTable
 
 CHUNK_BYTES = 256 * 1024
@@ -18,21 +18,21 @@ class NotHere(Exception):
     """A file of the block is not in the cache, or not this piece of it."""
 
 
-def read_block(cache: DataCache, table: SwarmTable, block: Block) -> Iterator[memoryview]:
+def read_block(cache: DataCache, table: SwarmTable, block: DataBlock) -> Iterator[memoryview]:
     """Yields the bytes of a block. Raises NotHere, always before it yields anything of a piece."""
-    if block.count == 1:
+    if block.files == 1:
         yield from read_range(cache, table.file(block.first), block.start, block.length)
         return
-    for number in range(block.first, block.first + block.count):
+    for number in range(block.first, block.first + block.files):
         file = table.file(number)
         yield from read_range(cache, file, 0, file.size)
 
 
-def has_files(cache: DataCache, table: SwarmTable, block: Block) -> bool:
+def has_files(cache: DataCache, table: SwarmTable, block: DataBlock) -> bool:
     """Returns whether the cache has the files of a block with several."""
     return all(
         os.path.exists(cache.name(table.file(number).identity))
-        for number in range(block.first, block.first + block.count)
+        for number in range(block.first, block.first + block.files)
     )
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from trainhub_node.data.peers.blocks import Block
+from trainhub_node.data.peers.blocks import DataBlock
 from trainhub_node.data.peers.wire import ABSENT, ANSWER, OK, REQUEST, receive
 
 CONNECT_S = 3.0
@@ -25,7 +25,7 @@ class PeerFailed(Exception):
     """The other node is away, too slow, or refuses."""
 
 
-class Peer(NamedTuple):
+class PeerNode(NamedTuple):
     """`fingerprint`: the SHA-256 of the certificate that the hub has given the node, in hexadecimal
     digits."""
 
@@ -37,7 +37,7 @@ class Peer(NamedTuple):
     ticket: bytes
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Peer:
+    def from_json(cls, data: Mapping[str, Any]) -> PeerNode:
         """Raises the errors of wrong data: KeyError, TypeError and ValueError."""
         return cls(
             int(data["node"]),
@@ -52,7 +52,7 @@ class Peer(NamedTuple):
 class PeerConnection:
     """A connection to a node, checked against the certificate that the hub names. Raises PeerFailed."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: PeerNode) -> None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         # The certificate is compared as a whole instead.
@@ -69,14 +69,14 @@ class PeerConnection:
         except (OSError, EOFError) as error:
             raise PeerFailed(str(error) or type(error).__name__) from error
 
-    def _greet(self, peer: Peer) -> None:
+    def _greet(self, peer: PeerNode) -> None:
         certificate = self._socket.getpeercert(binary_form=True) or b""
         if not hmac.compare_digest(hashlib.sha256(certificate).hexdigest(), peer.fingerprint):
             self._socket.close()
             raise PeerFailed("it is not the node that the hub names")
         self._socket.sendall(peer.ticket)
 
-    def take(self, number: int, block: Block) -> bytearray | None:
+    def take(self, number: int, block: DataBlock) -> bytearray | None:
         """Returns the bytes of a block, which may be wrong; None if the node does not have it."""
         began_at = time.monotonic()
         try:

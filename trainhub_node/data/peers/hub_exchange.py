@@ -8,10 +8,10 @@ import json
 import ssl
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib import request
 
-from trainhub_node.data.peers.client import Peer
+from trainhub_node.data.peers.client import PeerNode
 
 TIMEOUT_S = 10.0
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
@@ -38,21 +38,32 @@ class SwarmNews:
 
     read: Sequence[int]
     hashes: Sequence[tuple[int, int, bytes]]
-    peers: Sequence[Peer]
+    peers: Sequence[PeerNode]
+
+
+class SwarmTerms(NamedTuple):
+    """What a download needs to take part, as the child of the attempt has it. `swarm`: the name of the files
+    (see DataDownload.swarm); `url` and `ticket`: of the hub; `ca`: the file with its authority, "" = those of
+    this machine; `proxies`: by the scheme of addresses."""
+
+    swarm: str
+    url: str
+    ticket: str
+    ca: str
+    proxies: Mapping[str, str]
 
 
 class HubExchange:
-    """`terms`: `url`, `ticket`, `ca` and `proxies`, as the child of the attempt has them. One thread uses
-    it."""
+    """One thread uses it."""
 
-    def __init__(self, terms: Mapping[str, Any], blocks: int) -> None:
+    def __init__(self, terms: SwarmTerms, blocks: int) -> None:
         self._terms = terms
         self._blocks = blocks
         self._after = 0
         self._is_first = True
-        context = ssl.create_default_context(cafile=terms["ca"] or None)
+        context = ssl.create_default_context(cafile=terms.ca or None)
         self._opener = request.build_opener(
-            request.ProxyHandler(dict(terms["proxies"])), request.HTTPSHandler(context=context)
+            request.ProxyHandler(dict(terms.proxies)), request.HTTPSHandler(context=context)
         )
 
     def exchange(
@@ -87,10 +98,10 @@ class HubExchange:
 
     def _post(self, body: bytes) -> Any:
         headers = {
-            "Authorization": f"Bearer {self._terms['ticket']}",
+            "Authorization": f"Bearer {self._terms.ticket}",
             "Content-Type": "application/json",
         }
-        message = request.Request(self._terms["url"], body, headers)  # noqa: S310 - the hub's own address
+        message = request.Request(self._terms.url, body, headers)  # noqa: S310 - the hub's own address
         try:
             with self._opener.open(message, timeout=TIMEOUT_S) as answer:
                 return json.loads(answer.read(MAX_ANSWER_BYTES))
@@ -115,4 +126,4 @@ def _news(answer: Mapping[str, Any], blocks: int) -> SwarmNews:
     read = [int(number) for number in answer["read"]]
     if any(number >= blocks for number in (*read, *(number for _, number, _ in hashes))):
         raise ValueError("a number of a block")
-    return SwarmNews(read, hashes, [Peer.from_json(peer) for peer in answer["peers"]])
+    return SwarmNews(read, hashes, [PeerNode.from_json(peer) for peer in answer["peers"]])

@@ -8,8 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from trainhub_node.data.peers.blocks import Block
-from trainhub_node.data.peers.client import Peer, PeerConnection, PeerFailed
+from trainhub_node.data.peers.blocks import DataBlock
+from trainhub_node.data.peers.client import PeerConnection, PeerFailed, PeerNode
 
 # For so long a node that failed is left alone.
 REST_S = 3.0
@@ -25,16 +25,16 @@ class PeerLinks:
         self.bytes: Counter[str] = Counter()
         self._on_drop = on_drop
         self._lock = threading.Lock()
-        self._peers: dict[int, Peer] = {}
+        self._peers: dict[int, PeerNode] = {}
         self._dropped: set[int] = set()
         self._rests_until: dict[int, float] = {}
         self._own = threading.local()
 
-    def update(self, peers: Iterable[Peer]) -> None:
+    def update(self, peers: Iterable[PeerNode]) -> None:
         with self._lock:
             self._peers = {peer.node: peer for peer in peers if peer.node not in self._dropped}
 
-    def candidates(self, holders: Sequence[int]) -> list[Peer]:
+    def candidates(self, holders: Sequence[int]) -> list[PeerNode]:
         """Returns the nodes to ask for a block, first those that have read it."""
         now = time.monotonic()
         with self._lock:
@@ -43,7 +43,7 @@ class PeerLinks:
         readers = [peer for peer in able if peer.node in holders]
         return readers + [peer for peer in able if peer.node not in holders][:MAX_OTHERS]
 
-    def take(self, peer: Peer, number: int, block: Block) -> bytearray | None:
+    def take(self, peer: PeerNode, number: int, block: DataBlock) -> bytearray | None:
         """Returns the bytes of a block, which are to be compared with its hash; None if the node does not
         give it."""
         connections: dict[int, PeerConnection] = self._own.__dict__.setdefault("connections", {})
@@ -76,11 +76,11 @@ class PeerLinks:
     def total_bytes(self) -> int:
         return sum(self.bytes.values())
 
-    def add_bytes(self, peer: Peer, size: int) -> None:
+    def add_bytes(self, peer: PeerNode, size: int) -> None:
         with self._lock:
             self.bytes[peer.name] += size
 
-    def drop(self, peer: Peer) -> None:
+    def drop(self, peer: PeerNode) -> None:
         """The node has sent wrong bytes: nothing more is taken from it."""
         with self._lock:
             if peer.node in self._dropped:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.part_file import PIECE_BYTES, PartFile, recorded_pieces
-from trainhub_node.data.peers.block_board import BlockBoard, TakenBlock
-from trainhub_node.data.peers.blocks import Block, Segment, block_hash, segments
+from trainhub_node.data.peers.block_board import BlockBoard, PeerBlock
+from trainhub_node.data.peers.blocks import DataBlock, Segment, block_hash, segments
 from trainhub_node.data.peers.cached_blocks import NotHere, read_range
 from trainhub_node.data.peers.coordinator import Coordinator
 from trainhub_node.data.peers.hub_exchange import HubExchange
@@ -39,7 +39,7 @@ class PeerTransfer(Transfer):
         cache: DataCache,
         on_file: Callable[[RemoteFile], object],
         files: Sequence[RemoteFile],
-        blocks: Sequence[Block],
+        blocks: Sequence[DataBlock],
         exchange: HubExchange,
         *,
         on_note: Callable[[str], None],
@@ -92,7 +92,7 @@ class PeerTransfer(Transfer):
         for number, block in enumerate(self._blocks):
             file = self._files[block.first]
             if file.size <= PIECE_BYTES:
-                group = self._files[block.first : block.first + block.count]
+                group = self._files[block.first : block.first + block.files]
                 if not any(member.identity in self._lacking for member in group):
                     done.add(number)
                 continue
@@ -186,25 +186,25 @@ class PeerTransfer(Transfer):
     # What comes from other nodes.
 
     def _take(self) -> None:
-        while (taken := self._board.next_take(self._stopping)) is not None:
-            parts = segments(self._blocks[taken.number], self._sizes)
-            data = self._take_bytes(taken, parts)
+        while (block := self._board.next_take(self._stopping)) is not None:
+            parts = segments(self._blocks[block.number], self._sizes)
+            data = self._take_bytes(block, parts)
             if data is not None and self._write(parts, data):
-                self._board.finish_take(taken.number)
+                self._board.finish_take(block.number)
             else:
-                self._board.fail_take(taken.number, is_peers_fault=data is None)
+                self._board.fail_take(block.number, is_peers_fault=data is None)
 
-    def _take_bytes(self, taken: TakenBlock, parts: Sequence[Segment]) -> list[memoryview] | None:
+    def _take_bytes(self, block: PeerBlock, parts: Sequence[Segment]) -> list[memoryview] | None:
         """Returns the right bytes of each segment; None if no node gives them."""
-        for peer in self._links.candidates(taken.holders):
-            data = self._links.take(peer, taken.number, self._blocks[taken.number])
+        for peer in self._links.candidates(block.holders):
+            data = self._links.take(peer, block.number, self._blocks[block.number])
             if data is None:
                 continue
             view, pieces, start = memoryview(data), [], 0
             for part in parts:
                 pieces.append(view[start : start + part.end - part.start])
                 start += part.end - part.start
-            if block_hash(hashlib.sha256(piece).digest() for piece in pieces) == taken.digest:
+            if block_hash(hashlib.sha256(piece).digest() for piece in pieces) == block.digest:
                 self._links.add_bytes(peer, len(data))
                 self._add(len(data), 0)
                 return pieces

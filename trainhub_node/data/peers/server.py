@@ -34,7 +34,7 @@ BLOCK_S = 120.0
 SEND_S = 20.0
 
 
-class PeerServer:
+class BlockServer:
     """`listener`: the socket; `context`: with the certificate; `key`: that of tickets."""
 
     def __init__(
@@ -107,7 +107,7 @@ class PeerServer:
 
     def _send_block(self, connection: ssl.SSLSocket, table: SwarmTable | None, number: int) -> None:
         block = table.block(number) if table else None
-        if table is None or block is None or (block.count > 1 and not has_files(self._cache, table, block)):
+        if table is None or block is None or (block.files > 1 and not has_files(self._cache, table, block)):
             connection.sendall(ANSWER.pack(ABSENT, 0))
             return
         deadline = time.monotonic() + BLOCK_S
@@ -156,4 +156,4 @@ def run(folder: str) -> NoReturn:
     terms = json.load(sys.stdin)
     listener = socket.socket(fileno=terms["socket"])
     context = server_context(terms["certificate"], terms["key"])
-    PeerServer(listener, context, DataCache(folder, ""), bytes.fromhex(terms["ticket_key"])).serve()
+    BlockServer(listener, context, DataCache(folder, ""), bytes.fromhex(terms["ticket_key"])).serve()

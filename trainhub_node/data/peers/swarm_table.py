@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from trainhub_node.data.data_cache import DataCache
-from trainhub_node.data.peers.blocks import Block
+from trainhub_node.data.peers.blocks import DataBlock
 from trainhub_node.data.remote_file import RemoteFile
 
 _HEAD = struct.Struct("<4sII")
@@ -30,7 +30,9 @@ class CachedFile(NamedTuple):
     size: int
 
 
-def write_table(cache: DataCache, swarm: str, files: Sequence[RemoteFile], blocks: Sequence[Block]) -> None:
+def write_table(
+    cache: DataCache, swarm: str, files: Sequence[RemoteFile], blocks: Sequence[DataBlock]
+) -> None:
     """Writes the table unless it is there, and removes those that were not used for long."""
     path = cache.swarm(swarm)
     _remove_unused(os.path.dirname(path))
@@ -62,11 +64,11 @@ class SwarmTable:
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         _, self._blocks, self._files = _HEAD.unpack_from(self._data)
 
-    def block(self, number: int) -> Block | None:
+    def block(self, number: int) -> DataBlock | None:
         """Returns the block with this number, None if there is none."""
         if number >= self._blocks:
             return None
-        return Block(*_BLOCK.unpack_from(self._data, _HEAD.size + number * _BLOCK.size))
+        return DataBlock(*_BLOCK.unpack_from(self._data, _HEAD.size + number * _BLOCK.size))
 
     def file(self, number: int) -> CachedFile:
         start = _HEAD.size + self._blocks * _BLOCK.size + number * _FILE.size

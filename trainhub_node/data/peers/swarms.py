@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.peers.blocks import divide
-from trainhub_node.data.peers.hub_exchange import HubExchange
+from trainhub_node.data.peers.hub_exchange import HubExchange, SwarmTerms
 from trainhub_node.data.peers.peer_transfer import PeerTransfer
 from trainhub_node.data.peers.swarm_table import write_table
 from trainhub_node.data.remote_file import RemoteFile
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 LOCK = ".lock"
 
 
-class Swarm:
-    """`terms`: its name `swarm`, and what HubExchange needs."""
-
-    def __init__(self, cache: DataCache, terms: Mapping[str, Any]) -> None:
+class SwarmDownload:
+    def __init__(self, cache: DataCache, terms: SwarmTerms) -> None:
         self._cache = cache
         self._terms = terms
 
@@ -38,21 +36,21 @@ class Swarm:
     ) -> PeerTransfer:
         """Returns what brings those of `files` that are missing, and gives this node's to the others."""
         blocks = list(divide(file.size for file in files))
-        write_table(self._cache, self._terms["swarm"], files, blocks)
+        write_table(self._cache, self._terms.swarm, files, blocks)
         exchange = HubExchange(self._terms, len(blocks))
         return PeerTransfer(client, self._cache, on_file, files, blocks, exchange, on_note=on_note)
 
 
 @contextmanager
 def joined(
-    cache: DataCache, terms: Mapping[str, Any] | None, *, on_note: Callable[[str], None]
-) -> Iterator[Swarm | None]:
+    cache: DataCache, terms: SwarmTerms | None, *, on_note: Callable[[str], None]
+) -> Iterator[SwarmDownload | None]:
     """Yields the swarm once no other download of this cache is in it: that brings the same files. None if
     `terms` are None."""
     if not terms:
         yield None
         return
-    file = os.open(f"{cache.swarm(terms['swarm'])}{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = os.open(f"{cache.swarm(terms.swarm)}{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -60,6 +58,6 @@ def joined(
             on_note("Another run on this node is downloading the same files: waiting for it.")
             fcntl.flock(file, fcntl.LOCK_EX)
         os.utime(file)
-        yield Swarm(cache, terms)
+        yield SwarmDownload(cache, terms)
     finally:
         os.close(file)

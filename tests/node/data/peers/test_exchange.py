@@ -1,4 +1,5 @@
-"""Several nodes download the same files: each byte leaves the store about once, whatever ends in the middle."""
+"""Several nodes download the same files: each byte leaves the store about once, whatever ends in the
+middle."""
 
 from __future__ import annotations
 
