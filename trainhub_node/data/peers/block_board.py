@@ -169,6 +169,11 @@ class BlockBoard:
             else:
                 self._delay(lambda: heapq.heappush(self._takeable, number))
 
+    @property
+    def has_published(self) -> bool:
+        """Whether there are hashes that the hub does not know yet."""
+        return bool(self._published)
+
     def take_published(self, limit: int) -> list[tuple[int, bytes]]:
         """Returns number and hash of blocks that were read and are not published yet."""
         with self.changed:

@@ -10,7 +10,7 @@ from trainhub_node.data.peers.hub_exchange import MAX_HASHES, MAX_NEEDS, Exchang
 from trainhub_node.data.peers.peer_links import PeerLinks
 
 # Between two exchanges with the hub.
-SHORTEST_S, LONGEST_S = 0.4, 1.5
+SHORTEST_S, LONGEST_S = 0.3, 0.8
 # A hub is asked less often by each of more nodes than this.
 CALM_PEERS = 8
 # Blocks that a node reads at the same time, at least and at most; in between as many as it reads in so long.
@@ -35,7 +35,7 @@ class Coordinator:
         self._exchange = exchange
         self._on_note = on_note
         self._is_alone = False
-        self._pause_s, self._next_at = SHORTEST_S, 0.0
+        self._pause_s, self._earliest_at, self._next_at = SHORTEST_S, 0.0, 0.0
         self._began_at = self._answered_at = time.monotonic()
         # When the number of bytes was last another one: of all, and of those from the store.
         self._arrived, self._arrived_at = -1, self._began_at
@@ -46,12 +46,16 @@ class Coordinator:
         transfers goes on here."""
         self._watch(arrived, is_busy=is_busy)
         now = time.monotonic()
-        if self._is_alone or now < self._next_at:
+        # The others wait for what was read here.
+        next_at = self._next_at if not self._board.has_published else min(self._next_at, self._earliest_at)
+        if self._is_alone or now < next_at:
             return
         is_news = self._talk(now - self._began_at)
         self._pause_s = SHORTEST_S if is_news else min(LONGEST_S, self._pause_s * 1.5)
         # All nodes of a large gang together ask little more often than those of a small one.
-        self._next_at = time.monotonic() + self._pause_s * max(1.0, self._links.count / CALM_PEERS)
+        calm = max(1.0, self._links.count / CALM_PEERS)
+        self._earliest_at = time.monotonic() + SHORTEST_S * calm
+        self._next_at = time.monotonic() + self._pause_s * calm
 
     def say_complete(self) -> None:
         """Tells the hub that later nodes can take everything from this one. Without that they ask others."""
