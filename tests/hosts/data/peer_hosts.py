@@ -39,14 +39,14 @@ class StoredFiles(NamedTuple):
     """What a server of bench.support.object_server has."""
 
     port: int
-    count: int
+    number: int
     size: int
 
     @property
     def digest(self) -> str:
         result = hashlib.sha256()
-        for number in range(self.count):
-            key = f"{number:06d}.bin".encode()
+        for place in range(self.number):
+            key = f"{place:06d}.bin".encode()
             first = (key + BLOCK[len(key) :])[: self.size]
             result.update(first)
             for start in range(len(first), self.size, len(BLOCK)):
@@ -88,7 +88,7 @@ class PeerHosts(Hosts):
 
     def add_dataset(self, name: str, files: StoredFiles) -> None:
         address = self.store.address
-        argv = [sys.executable, "-m", "bench.support.object_server", str(files.port), str(files.count)]
+        argv = [sys.executable, "-m", "bench.support.object_server", str(files.port), str(files.number)]
         log = self.store.folder / "store.log"
         self.store.spawn(log, *argv, str(files.size), address, PYTHONPATH=str(PROJECT))
         endpoint = f"http://{address}:{files.port}"

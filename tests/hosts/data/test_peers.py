@@ -10,7 +10,7 @@ from tests.hosts.data.peer_hosts import PeerHosts, StoredFiles
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 FILES = StoredFiles(8801, 3, 30_000_000)
-TOTAL = FILES.count * FILES.size
+TOTAL = FILES.number * FILES.size
 # Headers of packets, and what is read twice.
 MOST = 1.06 * 1.1 * TOTAL
 
