@@ -7,6 +7,10 @@ import posixpath
 from django.db import models
 
 from datastores.states import KIND_WORDS, DatastoreKind, ListingState
+from datastores.swarms.models import BlockHashes as BlockHashes  # noqa: PLC0414  # exported
+from datastores.swarms.models import PeerServer as PeerServer  # noqa: PLC0414  # exported
+from datastores.swarms.models import Swarm as Swarm  # noqa: PLC0414  # exported
+from datastores.swarms.models import SwarmMember as SwarmMember  # noqa: PLC0414  # exported
 from datastores.testing.models import DatastoreTest as DatastoreTest  # noqa: PLC0414  # exported
 from trainhub_launch.data.stores import SignIn, Store
 from workspaces.models import User, Workspace

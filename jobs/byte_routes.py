@@ -16,7 +16,8 @@ from jobs.image_registry import routes as image_routes
 from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import dataset_files, package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
-from jobs.transfer import dataset_uploads, downloads, manifests, uploads
+from jobs.peers.tickets import ADDRESS as PEERS
+from jobs.transfer import dataset_uploads, downloads, manifests, peer_routes, uploads
 from jobs.transfer.manifests import ADDRESS as MANIFESTS
 from jobs.version_builds import upload_routes as build_uploads
 from jobs.version_builds.tickets import ADDRESS as BUILDS
@@ -48,6 +49,8 @@ routes = [
     Route(f"{CHECKPOINTS}/", checkpoint_routes.announce, methods=["POST"]),
     Route(f"{CHECKPOINTS}/{{number:int}}/", checkpoint_routes.deliver, methods=["POST"]),
     Route(f"{CHECKPOINTS}/files/{{sha256:str}}", checkpoint_routes.file, methods=["GET"]),
+    Route("/api/v1/node/peer-server/", peer_routes.register_server, methods=["POST"]),
+    Route(PEERS, peer_routes.swarm, methods=["POST"]),
     Route(MANIFESTS, manifests.manifest, methods=["GET"]),
     Route(dataset_files.ADDRESS, dataset_files.file, methods=["GET"]),
     Route(dataset_uploads.ADDRESS, dataset_uploads.put_file, methods=["PUT"]),

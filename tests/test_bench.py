@@ -17,6 +17,7 @@ NOT_IN_MAKE_BENCH = {
     "environments": "needs root, and some GB of packages",
     "gpu_truth": "needs an NVIDIA GPU",
     "house": "measures the source, no speed",
+    "peers": "needs root, and 8 GB of disk",
     "pictures": "makes the pictures of the documents",
     "two_hosts": "needs root, and an sshd",
 }

@@ -23,7 +23,8 @@ from trainhub_node.attempts.tracked_attempt import TrackedAttempt
 from trainhub_node.attempts.watch import FileWatch
 from trainhub_node.broker.broker_link import local_port
 from trainhub_node.checkpoints.collector import CheckpointCollector
-from trainhub_node.data.node_cache import DataKeeper
+from trainhub_node.data.node_cache import DataKeeper, find_obstore, node_cache
+from trainhub_node.data.peers.serving import PeerServing
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
@@ -43,6 +44,7 @@ from trainhub_node.link.uplink import Uplink
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry.buckets import Recorder
+from trainhub_node.telemetry.heartbeat import network_address
 from trainhub_node.telemetry.rank_reads import RankReads
 from trainhub_node.telemetry.sampler import Sampler
 from trainhub_node.telemetry.telemetry_queue import TelemetryQueue
@@ -70,6 +72,7 @@ class Agent:
         )
         self._containers = ContainerCleaner(settings, self._attempts)
         self._data = DataKeeper(settings, self._attempts)
+        self._peers = _peer_serving(settings, self._hub)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
         recorder = Recorder()
@@ -117,6 +120,7 @@ class Agent:
         self._uplink.start()
         self._disk.start()
         self._checkpoints.start()
+        self._peers.start()
         housekeeper = threading.Thread(target=self._housekeeping, name="house", daemon=True)
         housekeeper.start()
         self._listener.start()
@@ -137,6 +141,7 @@ class Agent:
         self._checkpoints.close()
         self._containers.close()
         self._data.close()
+        self._peers.close()
         self._modules.close()
         self._attempts.close()
         self._gpus.close()
@@ -249,6 +254,16 @@ def prepare_folders(settings: NodeSettings) -> None:
     wrapper.install_wrapper(settings)
     builder_account.kill_abandoned(str(settings.environments))
     cache.set_untrusted_aside(settings)
+
+
+def _peer_serving(settings: NodeSettings, hub: HubClient) -> PeerServing:
+    return PeerServing(
+        node_cache(settings),
+        hub,
+        settings.peer_port if find_obstore() else None,
+        wrapper.AGENT_WRAPPER,
+        lambda: network_address(settings)[0],
+    )
 
 
 def _has_ended(folder: RunDir) -> bool:

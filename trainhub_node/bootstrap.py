@@ -1,4 +1,4 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data|probe FOLDER`: the
+"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data|probe|peers FOLDER`: the
 processes between the agent and training.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
@@ -51,6 +51,11 @@ if ROLE == "probe":
     from trainhub_node.probing import store_reader
 
     store_reader.run()
+
+if ROLE == "peers":
+    from trainhub_node.data.peers import server
+
+    server.run(FOLDER)
 
 from trainhub_node.supervisor import child
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from trainhub_node import run_account
 from trainhub_node.containers import engine
+from trainhub_node.data.peers.port_setting import peer_port
 from trainhub_node.isolation.cgroup_place import CgroupPlace
 from trainhub_node.isolation.network_rules import NetworkTable
 from trainhub_node.machine import addresses
@@ -38,7 +39,7 @@ class NodeSettings:
     `allows_namespaces`: runs may have namespaces of their own. `allows_metadata`: runs may reach the
     addresses at which a cloud tells this machine its credentials. `engine`: the container engine, "" = podman
     or else docker, "off" = none. `image_days`: after which unused images are removed.
-    `data_cache_bytes`: the size of the cache of data, 0 = a share of its disk.
+    `data_cache_bytes`: the size of the cache of data, 0 = a share of its disk. `peer_port`: see there.
 
     The rest is found by a trial: `has_namespaces`: whether runs can have namespaces of their own here, and
     `separation_trouble` why not; `cgroup`: where the control groups of runs are; `network`: the table that
@@ -68,6 +69,7 @@ class NodeSettings:
     engine: str = ""
     image_days: int = 30
     data_cache_bytes: int = 0
+    peer_port: int | None = 0
     has_namespaces: bool = False
     separation_trouble: str = ""
     cgroup: CgroupPlace | None = None
@@ -113,6 +115,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         uids = run_account.numbers(env)
         account = run_account.choose_account(env, uids)
         people = run_account.people_file(env, _folder(env))
+        port = peer_port(env)
     except ValueError as error:
         raise SettingsError(str(error)) from error
     return NodeSettings(
@@ -140,6 +143,7 @@ def read(env: Mapping[str, str] = os.environ) -> NodeSettings:
         engine=_engine(env),
         image_days=_positive(env, "TRAINHUB_NODE_IMAGE_DAYS", NodeSettings.image_days),
         data_cache_bytes=_positive(env, "TRAINHUB_NODE_DATA_CACHE_BYTES", NodeSettings.data_cache_bytes),
+        peer_port=port,
     )
 
 

@@ -1,5 +1,5 @@
 """A fast server of S3's protocol over files of one size, which it makes up, without signatures: `python -m
-bench.support.object_server PORT COUNT BYTES`. The clients are measured, not the server."""
+bench.support.object_server PORT COUNT BYTES [ADDRESS]`. The clients are measured, not the server."""
 
 from __future__ import annotations
 
@@ -82,5 +82,6 @@ class ObjectServer:
 
 
 if __name__ == "__main__":
-    port, count, size = map(int, sys.argv[1:])
-    uvicorn.run(ObjectServer(count, size), port=port, log_level="error", http="httptools")
+    port, count, size = map(int, sys.argv[1:4])
+    host = sys.argv[4] if len(sys.argv) > 4 else "127.0.0.1"
+    uvicorn.run(ObjectServer(count, size), host=host, port=port, log_level="error", http="httptools")

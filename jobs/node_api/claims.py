@@ -30,6 +30,7 @@ from jobs.node_orders.refusals import Later as Later  # noqa: PLC0414  # exporte
 from jobs.node_orders.refusals import Refused as Refused  # noqa: PLC0414  # exported
 from jobs.order_downloads import dataset_files
 from jobs.order_downloads.package_tickets import package_access, package_ticket
+from jobs.peers.tickets import with_peers
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
 from trainhub_launch.data.downloads import InputList
@@ -155,7 +156,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
-        downloads=dataset_files.order_downloads(attempt, hub_url),
+        downloads=with_peers(part, dataset_files.order_downloads(attempt, hub_url), hub_url),
         lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
     )
 

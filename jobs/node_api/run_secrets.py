@@ -12,6 +12,7 @@ from jobs.data_orders.models import is_data_order_id
 from jobs.models import AttemptNode, Run
 from jobs.node_api.claims import NONCE, Refused
 from jobs.node_api.probes import probe_secrets
+from jobs.peers.tickets import ticket_values
 from jobs.states import Reason, RunState
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.stores import SECRET_PREFIX
@@ -41,7 +42,8 @@ def take(node: Node, run_id: str, number: int, nonce: str) -> dict[str, str]:
     try:
         values = _take(run, run.created_by, names, node)
         data_values = _take(run, None, of_data, node)
-        return values | {f"{SECRET_PREFIX}{name}": value for name, value in data_values.items()}
+        values |= {f"{SECRET_PREFIX}{name}": value for name, value in data_values.items()}
+        return values | ticket_values(part)
     except SecretsUnavailable as error:
         sentence = f"{error.message[:1].upper()}{error.message[1:]}."
         if not has_started:
@@ -76,7 +78,7 @@ def secret_names(spec: Mapping[str, object]) -> set[str]:
 
 def _claimed_part(node: Node, run_id: str, number: int, nonce: str) -> AttemptNode:
     part = (
-        AttemptNode.objects.select_related("attempt__run__workspace", "attempt__run__created_by")
+        AttemptNode.objects.select_related("attempt__run__workspace", "attempt__run__created_by", "node")
         .filter(attempt__run_id=run_id, attempt__number=number, node=node)
         .first()
     )

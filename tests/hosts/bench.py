@@ -26,6 +26,8 @@ class Host(Machine):
     outside."""
 
     world: Scenario | None = None
+    # All hosts have one cache, so that each environment is built once.
+    cache = str(CACHE / "node")
 
     def show(self, world: Scenario) -> None:
         """What its GPUs tell from now on."""
@@ -43,7 +45,7 @@ class Host(Machine):
     def join(self, hub: HostsHub, python: str) -> None:
         """By the command that a person would run on it."""
         self.settings = {
-            "TRAINHUB_NODE_CACHE": str(CACHE / "node"),
+            "TRAINHUB_NODE_CACHE": self.cache,
             "TRAINHUB_NODE_CONTAINERS": "off",
             "TRAINHUB_NODE_PYTHON": python,
             "PYTHONPATH": str(PROJECT),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,13 +29,18 @@ class InputList:
         return cls(data["manifest"], data["is_file"])
 
 
+# As SECRET_PREFIX: no name of a secret has a colon.
+PEERS_PREFIX = "peers:"
+
+
 @dataclass(frozen=True)
 class DataDownload:
     """An input that each node downloads before the ranks start. `path`: the file or folder of the store, ""
     for all of it; `secret`: the name of the workspace's secret with which the store is read, "" without one;
     `scope`: whose runs share what a node has downloaded. `manifest`: the SHA-256 of the list of exactly those
     files that are downloaded (see manifests), which the hub has, "" = all that are there now; `is_file`: the
-    list has one file, which is the one at `path`."""
+    list has one file, which is the one at `path`. `peers`: the address at which the hub tells which nodes
+    have which of these files, "" = the node takes none from other nodes."""
 
     store: Store
     path: str
@@ -42,6 +48,18 @@ class DataDownload:
     scope: str
     manifest: str = ""
     is_file: bool = False
+    peers: str = ""
+
+    @property
+    def swarm(self) -> str:
+        """Names exactly these files: nodes with the same name can take them from each other."""
+        content = [self.scope, self.store.identity, self.path, self.is_file, self.manifest]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    @property
+    def peer_key(self) -> str:
+        """The name of the ticket for `peers` among the values of secrets that a node gets, "" without."""
+        return f"{PEERS_PREFIX}{self.swarm}" if self.peers else ""
 
     @property
     def secret_key(self) -> str:
@@ -50,9 +68,8 @@ class DataDownload:
 
     @property
     def list_key(self) -> str:
-        """The name under which a node says that it has all files of the list."""
-        parts = (self.scope, self.store.identity, self.path, self.manifest)
-        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:KEY_LENGTH]
+        """The name under which a node says that it has all of these files."""
+        return self.swarm[:KEY_LENGTH]
 
     def to_json(self) -> JsonObject:
         listed: JsonObject = {"manifest": self.manifest, "is_file": self.is_file} if self.manifest else {}
@@ -62,6 +79,7 @@ class DataDownload:
             "secret": self.secret,
             "scope": self.scope,
             **listed,
+            **({"peers": self.peers} if self.peers else {}),
         }
 
     @classmethod
@@ -73,4 +91,5 @@ class DataDownload:
             data["scope"],
             data.get("manifest", ""),
             data.get("is_file", False),
+            data.get("peers", ""),
         )

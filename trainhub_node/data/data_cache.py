@@ -2,7 +2,8 @@
 
     objects/ab/SHA256      a file, by its content
     names/ab/IDENTITY      the same file, by where it was read (see RemoteFile.identity): a hard link
-    parts/BOOT/ab/IDENTITY    a file that is being downloaded; IDENTITY.pieces says what has arrived of it
+    parts/BOOT/ab/IDENTITY    a file that is being downloaded; IDENTITY.blocks says what has arrived of it
+    swarms/NAME            which files nodes exchange under that name (see peers.swarm_table)
     trees/AGENT/RUN-ATTEMPT/INPUT    what a run sees: hard links to the files, or copies
     lists/KEY              whether all files of a list are here (see cached_lists)
     reserved/RUN-ATTEMPT   the bytes that a download still needs, locked while it goes on
@@ -16,7 +17,9 @@ import os
 
 from trainhub_node import proc
 
-PRIVATE = ("objects", "names", "parts", "reserved", "lists")
+PRIVATE = ("objects", "names", "parts", "reserved", "swarms", "lists")
+# Of what has arrived. Earlier versions, with pieces of another size, had another name.
+RECORD = ".blocks"
 TREES = "trees"
 # Many threads make files at the same time, which a folder takes one after the other.
 SHARDS = {f"{number:02x}" for number in range(256)}
@@ -62,7 +65,10 @@ class DataCache:
         return f"{self.parts}/{identity[:2]}/{identity}"
 
     def pieces(self, identity: str) -> str:
-        return f"{self.part(identity)}.pieces"
+        return f"{self.part(identity)}{RECORD}"
+
+    def swarm(self, name: str) -> str:
+        return f"{self.folder}/swarms/{name}"
 
     def tree(self, attempt: str) -> str:
         """`attempt`: the name of its folder, RUN-ATTEMPT."""

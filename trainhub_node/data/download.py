@@ -8,10 +8,12 @@ import time
 
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_node.data.library_process import LibraryProcess, require_library
+from trainhub_node.environments.hub_connection import hub_proxies
 from trainhub_node.supervisor.gang import PreparationFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trainhub_launch.json_types import JsonObject
     from trainhub_node.data.account_process import Record
     from trainhub_node.supervisor.gang import Gang
 
@@ -48,6 +50,8 @@ class _Download:
     def _take(self, facts: Record) -> None:
         if "files" in facts:
             self._lines.write(facts)
+        elif "note" in facts:
+            self._gang.log(f"Input {self._name}: {facts['note']}")
         else:
             self._result |= facts
 
@@ -62,6 +66,7 @@ class _Download:
             "list_key": download.list_key,
             "is_file": self._item.get("is_file", False),
             "secret": gang.secrets.get(download.secret_key, ""),
+            "peers": self._peers(download),
             "input": self._name,
             "attempt": os.path.basename(gang.folder.path),
             "cache": terms["cache"],
@@ -71,6 +76,19 @@ class _Download:
             "copies": account is None and not isolation.get("namespaces") and not gang.uses_image,
             "group": account["gid"] if account is not None else None,
             "owner": account["uid"] if account is not None and has_overlay else None,
+        }
+
+    def _peers(self, download: DataDownload) -> JsonObject | None:
+        """Returns how the process learns which nodes have the files; None if it takes none from them."""
+        ticket = self._gang.secrets.get(download.peer_key, "")
+        if not ticket:
+            return None
+        return {
+            "swarm": download.swarm,
+            "url": download.peers,
+            "ticket": ticket,
+            "ca": self._gang.terms["ca"],
+            "proxies": hub_proxies(self._gang, download.peers),
         }
 
     def _manifest(self) -> str:
@@ -114,7 +132,7 @@ class _ProgressLines:
     def finish(self, done: Record) -> None:
         here = done["files"] - done["downloaded_files"]
         how = (
-            f"{done['downloaded_bytes'] / GB:,.2f} GB downloaded in {done['seconds']:,.1f} s"
+            f"{done['downloaded_bytes'] / GB:,.2f} GB downloaded in {done['seconds']:,.1f} s{_origin(done)}"
             if done["downloaded_files"]
             else "nothing to download"
         )
@@ -122,6 +140,18 @@ class _ProgressLines:
             f"Input {self._name}: {done['files']:,} files with {done['bytes'] / GB:,.2f} GB; {how}, "
             f"{here:,} files were here already."
         )
+
+
+def _origin(done: Record) -> str:
+    """Returns where the bytes came from, if that was not the store alone."""
+    by_node = {name: size for name, size in sorted(done["peer_bytes"].items()) if size}
+    if not by_node:
+        return ""
+    from_nodes = sum(by_node.values())
+    return (
+        f" ({max(0, done['downloaded_bytes'] - from_nodes) / GB:,.2f} GB from the store, "
+        f"{from_nodes / GB:,.2f} GB from {'node' if len(by_node) == 1 else 'nodes'} {', '.join(by_node)})"
+    )
 
 
 def _duration(seconds: float) -> str:

@@ -71,7 +71,8 @@ def _remove_unlocked(folder: str) -> None:
     session, and use the same cache."""
     for place, _, names in os.walk(folder):
         for name in names:
-            if not _is_locked(f"{place}/{name.removesuffix('.pieces')}"):
+            part = name.partition(".")[0]
+            if not _is_locked(f"{place}/{part}"):
                 with suppress(FileNotFoundError):
                     os.unlink(f"{place}/{name}")
     if time.time() - os.stat(folder).st_mtime > DAY_S:

@@ -2,7 +2,7 @@
 
 A process of its own, which the child of an attempt starts: the library starts threads, and the credentials
 are in no other process. Reads a request (JSON) from standard input, and writes lines of JSON: how far it is,
-and at the end `done`, or `error` with a sentence."""
+and at the end `done`, or `error` with a sentence; `note` is a sentence for the log."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from trainhub_node import records
 from trainhub_node.data import cached_lists, durability, listing, space, trees
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
+from trainhub_node.data.peers import swarms
+from trainhub_node.data.peers.hub_exchange import SwarmTerms
 from trainhub_node.data.remote_file import RemoteFile
 from trainhub_node.data.transfer import Transfer, TransferFailed, WrongContent, WrongSize
 from trainhub_node.environments.builder_account import end_with_parent
@@ -90,19 +92,29 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"], owner=request["owner"])
-    # First what is here: nothing that makes room removes it any more.
-    absent = [file for file in files if not tree.add(file)]
-    # Files of the hub are known by their content, which several may have.
-    missing = [*{file.identity: file for file in reversed(absent)}.values()]
-    transfer = Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)
-    if missing:
-        needed = sum(file.size for file in missing)
-        progress = _Progress(transfer, len(files), sum(file.size for file in files))
-        progress.set_missing(len(missing), needed)
-        with space.reserve(cache, request["attempt"], needed, request["limit"]):
-            _run(transfer, missing, progress, request, store)
-            for file in set(absent).difference(missing):
-                tree.add(file)
+    can_share = request.get("peers") and store.kind not in (HTTP, HUB)
+    terms = SwarmTerms(**request["peers"]) if can_share else None
+    with swarms.joined(cache, terms, on_note=_note) as swarm:
+        # First what is here: nothing that makes room removes it any more.
+        absent = [file for file in files if not tree.add(file)]
+        # Files of the hub are known by their content, which several may have.
+        missing = [*{file.identity: file for file in reversed(absent)}.values()]
+        transfer = (
+            Transfer(client, cache, tree.add, has_pieces=store.kind != HTTP)
+            if swarm is None
+            else swarm.transfer(client, tree.add, files, on_note=_note)
+        )
+        if missing:
+            needed = sum(file.size for file in missing)
+            progress = _Progress(transfer, len(files), sum(file.size for file in files))
+            progress.set_missing(len(missing), needed)
+            with space.reserve(cache, request["attempt"], needed, request["limit"]):
+                _run(transfer, missing, progress, request, store)
+                for file in set(absent).difference(missing):
+                    tree.add(file)
+        else:
+            # Other nodes learn that everything is here.
+            transfer.run([], lambda: None)
     tree.finish()
     if request["manifest"]:
         cached_lists.note(cache, request["list_key"], clock_at)
@@ -114,6 +126,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         "bytes": sum(file.size for file in files),
         "downloaded_files": transfer.files,
         "downloaded_bytes": transfer.bytes,
+        "peer_bytes": transfer.bytes_from_peers,
         "seconds": time.monotonic() - began_at,
     }
 
@@ -150,6 +163,10 @@ def _client(store: Store, secret: str) -> obstore.store.ObjectStore:
     except listing.STORE_ERRORS as error:
         raise DataError(explain(error, store, "", secret)) from error
     return result
+
+
+def _note(sentence: str) -> None:
+    _say(note=sentence)
 
 
 def _say(**line: JsonValue) -> None:

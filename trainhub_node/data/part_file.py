@@ -13,7 +13,8 @@ from contextlib import suppress
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.remote_file import RemoteFile
 
-PIECE_BYTES = 16 * 1024 * 1024
+# Nodes exchange pieces of this size, too.
+PIECE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 1024 * 1024
 NUMBER = struct.Struct("<I")
 
@@ -30,7 +31,7 @@ class PartFile:
         self._record: int | None = None
         self._lock = threading.Lock()
         self._count = max(1, -(-file.size // PIECE_BYTES))
-        self._done = self._read_record() if self._count > 1 else set()
+        self._done = recorded_pieces(self._record_path, self._count) if self._count > 1 else set()
 
     @classmethod
     def open(cls, cache: DataCache, file: RemoteFile, *, waits: bool) -> PartFile | None:
@@ -56,6 +57,13 @@ class PartFile:
     def bytes_here(self) -> int:
         """The bytes that have arrived earlier."""
         return sum(end - start for start, end in map(self._bounds, self._done))
+
+    def has_piece(self, number: int) -> bool:
+        return number in self._done
+
+    @property
+    def has_all_pieces(self) -> bool:
+        return self._count > 1 and len(self._done) == self._count
 
     def missing(self) -> Iterator[tuple[int, int, int]]:
         """Yields number, first byte and end of each piece that is missing."""
@@ -87,11 +95,18 @@ class PartFile:
     def sha256(self) -> str:
         """Returns the hash of the whole file, all of which is here."""
         self.cut()
-        result, offset = hashlib.sha256(), 0
-        while block := os.pread(self.descriptor, READ_BYTES, offset):
+        return self._hash(0, self.file.size).hex()
+
+    def hash_piece(self, number: int) -> bytes:
+        """Returns the SHA-256 of a piece that is here."""
+        return self._hash(*self._bounds(number))
+
+    def _hash(self, offset: int, end: int) -> bytes:
+        result = hashlib.sha256()
+        while block := os.pread(self.descriptor, min(READ_BYTES, end - offset), offset):
             result.update(block)
             offset += len(block)
-        return result.hexdigest()
+        return result.digest()
 
     def move(self, path: str) -> None:
         """Gives the whole file its place. Nobody may write to it any more."""
@@ -103,28 +118,35 @@ class PartFile:
         os.unlink(self.path)
         self._end()
 
+    def set_aside(self) -> None:
+        """Closes the part and releases its lock. What has arrived stays, and is found by the next `open`."""
+        if self._record is not None:
+            os.close(self._record)
+        os.close(self.descriptor)
+
     def _end(self) -> None:
         """Releases the lock: others that wait for it see that the part is gone."""
         if self._count > 1:
             with suppress(FileNotFoundError):
                 os.unlink(self._record_path)
-        if self._record is not None:
-            os.close(self._record)
-        os.close(self.descriptor)
+        self.set_aside()
 
     def _bounds(self, number: int) -> tuple[int, int]:
         start = number * PIECE_BYTES
         return start, min(start + PIECE_BYTES, self.file.size)
 
-    def _read_record(self) -> set[int]:
-        try:
-            with open(self._record_path, "rb") as record:
-                content = record.read()
-        except FileNotFoundError:
-            return set()
-        # A number that was cut off in the middle belongs to a piece that is downloaded again.
-        whole = content[: len(content) // NUMBER.size * NUMBER.size]
-        return {number for (number,) in NUMBER.iter_unpack(whole) if number < self._count}
+
+def recorded_pieces(path: str, count: int) -> set[int]:
+    """Returns the numbers of the pieces that are there, from the record at `path` of a file that has
+    `count`."""
+    try:
+        with open(path, "rb") as record:
+            content = record.read()
+    except FileNotFoundError:
+        return set()
+    # A number that was cut off in the middle belongs to a piece that is downloaded again.
+    whole = content[: len(content) // NUMBER.size * NUMBER.size]
+    return {number for (number,) in NUMBER.iter_unpack(whole) if number < count}
 
 
 def _inode(path: str) -> int:

@@ -7,9 +7,9 @@ import hashlib
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import obstore
 
@@ -28,6 +28,10 @@ READ_ONLY = 0o444
 POLL_S = 0.5
 # What linking to a known content may meet: it is not known, or has as many names as the file system allows.
 NOT_LINKED = (errno.ENOENT, errno.EMLINK)
+
+
+class Digest(Protocol):
+    def update(self, data: memoryview, /) -> None: ...
 
 
 class TransferFailed(Exception):
@@ -71,6 +75,11 @@ class Transfer:
         self._choice = threading.Lock()
         self._stopping = threading.Event()
         self._error: BaseException | None = None
+
+    @property
+    def bytes_from_peers(self) -> Mapping[str, int]:
+        """Name of another node -> the bytes that came from it and not from the store."""
+        return {}
 
     def run(self, files: Sequence[RemoteFile], on_poll: Callable[[], None]) -> None:
         """Returns once the cache has all files. `on_poll` is called meanwhile. Raises TransferFailed,
@@ -133,31 +142,40 @@ class Transfer:
             self._stopping.set()
 
     def _download(self, part: PartFile, number: int, start: int, end: int) -> None:
-        file, is_piece = part.file, self._has_pieces and not part.is_whole
+        is_piece = self._has_pieces and not part.is_whole
+        digest = None if is_piece else hashlib.sha256()
+        if not self._read_store(part, start, end, digest):
+            return
+        if digest is not None:
+            part.cut()
+            self._publish(part, digest.hexdigest())
+        elif part.finish_piece(number):
+            self._publish(part)
+
+    def _read_store(self, part: PartFile, start: int, end: int, digest: Digest | None) -> bool:
+        """Brings these bytes of a file into its part, and into `digest`. Returns False if the transfer was
+        stopped in the middle. Raises TransferFailed."""
+        file = part.file
         options: GetOptions = {"if_match": file.etag} if _is_strong(file.etag) else {}
-        if is_piece:
+        if self._has_pieces and not part.is_whole:
             options["range"] = (start, end)
-        offset, digest = start, hashlib.sha256()
+        offset = start
         try:
             answer = obstore.get(self._client, file.key, options=options)
             for block in answer.stream(min_chunk_size=STREAM_BYTES):
                 view = memoryview(block)
                 part.write(view, offset)
-                if not is_piece:
+                if digest is not None:
                     digest.update(view)
                 offset += len(view)
                 self._add(len(view), 0)
                 if self._stopping.is_set():
-                    return
+                    return False
         except STORE_ERRORS as error:
             raise TransferFailed(file) from error
         if offset != end:
             raise WrongSize(file)
-        if not is_piece:
-            part.cut()
-            self._publish(part, digest.hexdigest())
-        elif part.finish_piece(number):
-            self._publish(part)
+        return True
 
     def _publish(self, part: PartFile, sha256: str = "") -> None:
         """Gives a complete file its names. `sha256`: its hash, if that is known. Whether it is on the disk is

@@ -25,7 +25,7 @@ def hub_opener(gang: Gang, url: str) -> request.OpenerDirector:
 
 def hub_proxies(gang: Gang, url: str) -> dict[str, str]:
     """Returns the proxies by which this node reaches the hub, by the scheme of addresses."""
-    variables = {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
+    variables = _variables_for(gang, url)
     by_scheme = {name.lower().removesuffix("_proxy"): value for name, value in variables.items()}
     return {name: by_scheme[name] for name in ("http", "https") if name in by_scheme}
 
@@ -33,9 +33,12 @@ def hub_proxies(gang: Gang, url: str) -> dict[str, str]:
 def hub_variables(gang: Gang, url: str, certificates: Mapping[str, str]) -> dict[str, str]:
     """Returns the variables with which another program connects to the hub as `hub_opener` does.
     `certificates`: those with which it trusts the authorities of this machine."""
-    proxies = {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
     authority = gang.terms["ca"]
-    return proxies | ({"SSL_CERT_FILE": authority} if authority else dict(certificates))
+    return _variables_for(gang, url) | ({"SSL_CERT_FILE": authority} if authority else dict(certificates))
+
+
+def _variables_for(gang: Gang, url: str) -> dict[str, str]:
+    return {} if is_loopback(urlsplit(url).hostname or "") else proxy_variables(gang.terms["pip"])
 
 
 def proxy_variables(settings: Mapping[str, str]) -> dict[str, str]:

@@ -123,6 +123,10 @@ def _check_downloads(order: NodeOrder) -> None:
             raise WireError(f"downloads.{name} is at the hub, and needs a list, an address and a ticket")
         if download.manifest and not SHA256.fullmatch(download.manifest):
             raise WireError(f"downloads.{name} has the list {download.manifest!r:.100}, which is no SHA-256")
+        if type(download.peers) is not str or (
+            download.peers and not PACKAGE_INDEX.fullmatch(download.peers)
+        ):
+            raise WireError(f"downloads.{name}.peers {download.peers!r:.100} has not the form of an address")
         if type(download.is_file) is not bool:
             raise WireError(f"downloads.{name}.is_file must be true or false")
 

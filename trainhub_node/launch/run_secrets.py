@@ -85,7 +85,7 @@ class RunSecrets:
 
 def secret_names(order: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names of the secrets that an order (as JSON) needs: its plan sets variables to them, or data
-    is downloaded with them."""
+    is downloaded with them, or taken from other nodes."""
     command = order["command"]
     environments = [process["env"] for process in command["processes"]]
     for environment in (*environments, command.get("launcher_env", {})):
@@ -93,8 +93,8 @@ def secret_names(order: Mapping[str, Any]) -> Iterator[str]:
             if isinstance(value, dict) and value.get("kind") == "secret":
                 yield value["name"]
     for item in order.get("downloads", {}).values():
-        if key := DataDownload.from_json(item).secret_key:
-            yield key
+        download = DataDownload.from_json(item)
+        yield from filter(None, (download.secret_key, download.peer_key))
 
 
 def as_file(values: Mapping[str, str]) -> int:

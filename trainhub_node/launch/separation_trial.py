@@ -22,6 +22,7 @@ from trainhub_launch.machine import (
     NAMESPACES,
     NETWORK,
     OWN_ACCOUNTS,
+    PEERS,
     PROBE,
     SECRETS,
     WHEEL_BUILDS,
@@ -144,6 +145,7 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (DATASETS, has_obstore),
         (PROBE, True),
         (HUB_DATA, has_obstore),
+        (PEERS, has_obstore and settings.peer_port is not None),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
     return (*(name for name, can in known if can), *_glibc())

@@ -138,6 +138,15 @@ class HubClient:
         does."""
         self._download(f"/api/v1/node/manifests/{run}/{attempt}/{sha256}", to)
 
+    def register_peer_server(self, address: str, port: int) -> dict[str, str]:
+        """Tells the hub where this node gives data to others. Returns its new `certificate` and `key` as PEM,
+        and `ticket_key` in hexadecimal digits: what opens the tickets of others."""
+        answer = self._request("POST", "/api/v1/node/peer-server/", json={"address": address, "port": port})
+        try:
+            return {name: str(answer.json()[name]) for name in ("certificate", "key", "ticket_key")}
+        except (ValueError, KeyError, TypeError) as error:
+            raise HubUnavailable("the hub's answer about giving data to others is invalid") from error
+
     def announce_checkpoints(self, run: str, attempt: int, announced: JsonObject) -> dict[str, int]:
         """Tells the hub which checkpoints are here. Returns, by name, the number of each that it takes
         now."""

@@ -37,7 +37,8 @@ def written_list(folder: Path, server: S3Server, *keys: str) -> str:
 
 
 class Fetch:
-    """A download of everything below `path` into the cache in `folder`."""
+    """A download of everything below `path` into the cache in `folder`. `lines`: what it has written, once it
+    has ended."""
 
     def __init__(self, folder: Path, store: Store, path: str = "", **changes: Any) -> None:
         self.cache = DataCache(str(folder), AGENT)
@@ -67,6 +68,7 @@ class Fetch:
             text=True,
             env={},
         )
+        self.lines: list[dict[str, Any]] = []
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(request))
         self.process.stdin.close()
@@ -74,9 +76,9 @@ class Fetch:
     def result(self) -> dict[str, Any]:
         """Waits for its end; the last line that it wrote."""
         assert self.process.stdout is not None
-        lines = [json.loads(line) for line in self.process.stdout]
+        self.lines = [json.loads(line) for line in self.process.stdout]
         assert self.process.wait(60) == 0
-        last: dict[str, Any] = lines[-1]
+        last: dict[str, Any] = self.lines[-1]
         return last
 
     def done(self) -> dict[str, Any]:

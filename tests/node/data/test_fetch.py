@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 def pieces_here(folder: Path) -> int:
     """How many pieces of files have arrived."""
-    return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*/*.pieces"))
+    return sum(record.stat().st_size // NUMBER.size for record in folder.glob("parts/*/*/*.blocks"))
 
 
 def inode(path: Path) -> int:
@@ -178,7 +178,7 @@ class TestSpace:
         server.objects[BUCKET] = {"large.bin": LARGE}
         error = Fetch(folder, bucket(server), limit=20 * MB).error()
         assert error == (
-            "The data needs 0.05 GB, and the cache of this node has room for 0.02 GB, of which other runs "
+            "The data needs 0.03 GB, and the cache of this node has room for 0.02 GB, of which other runs "
             "use 0.00 GB: choose another node, or ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES."
         )
         assert server.sent == 0

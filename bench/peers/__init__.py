@@ -1,0 +1,1 @@
+"""Hosts that take data from each other."""

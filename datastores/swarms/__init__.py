@@ -1,0 +1,1 @@
+"""Nodes that exchange the files of a dataset's version."""

@@ -1,0 +1,1 @@
+"""Nodes take the files of a dataset's version from each other."""
