@@ -73,7 +73,7 @@ class DatasetUploads(DatasetView):
         """Begin the upload of the next version, or go on with the one that you have begun: name all its files
         next."""
         dataset: Dataset = get_object_or_404(self.datasets(request), name=name)
-        version = sessions.begin(self.principal(request), dataset)
+        version = sessions.begin_upload(self.principal(request), dataset)
         return Response(DatasetVersionSerializer(version).data, status=201)
 
 
@@ -92,7 +92,7 @@ class VersionUpload(_UploadView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str, number: int) -> Response:
         """Cancel the upload: what has come of it is forgotten."""
-        sessions.cancel(self.principal(request), self.upload(request, name, number))
+        sessions.cancel_upload(self.principal(request), self.upload(request, name, number))
         return Response(status=204)
 
 

@@ -47,7 +47,7 @@ def compare_files(version: DatasetVersion, files: Sequence[SentFile]) -> FileCom
     others = {path: file for path, file in by_path.items() if path not in stored}
     present = dict(_stored_elsewhere(version, others))
     if present:
-        sessions.add(version, [(others[path], sha256) for path, sha256 in present.items()])
+        sessions.add_files(version, [(others[path], sha256) for path, sha256 in present.items()])
     missing = [file for path, file in others.items() if path not in present]
     return FileComparison(
         [(file, resumable.stored_bytes(part_path(version, file))) for file in missing], refused

@@ -33,7 +33,7 @@ class UploadOver(Exception):
     """The version takes no files: it is complete, its upload was cancelled, or its dataset was deleted."""
 
 
-def begin(principal: Principal, dataset: Dataset) -> DatasetVersion:
+def begin_upload(principal: Principal, dataset: Dataset) -> DatasetVersion:
     """Begins the upload of the next version, or goes on with the one that this person has begun. Raises
     SpecError, and PermissionDenied."""
     require_contributor(principal)
@@ -69,7 +69,7 @@ def store(version: DatasetVersion, file: SentFile, sha256: str) -> None:
     add(version, [(file, sha256)])
 
 
-def add(version: DatasetVersion, files: Sequence[tuple[SentFile, str]]) -> None:
+def add_files(version: DatasetVersion, files: Sequence[tuple[SentFile, str]]) -> None:
     """Notes files with the SHA-256 of their stored content. One that has a path already replaces the earlier
     one. Raises UploadOver, and SpecError if there are too many."""
     now = timezone.now()
@@ -101,7 +101,7 @@ def touch(version: DatasetVersion, now: datetime) -> None:
         raise UploadOver
 
 
-def cancel(principal: Principal, version: DatasetVersion) -> None:
+def cancel_upload(principal: Principal, version: DatasetVersion) -> None:
     """Forgets an upload: there is no such version. Raises SpecError, and PermissionDenied."""
     require_contributor(principal)
     with transaction.atomic():

@@ -59,7 +59,7 @@ def upload_cancel(request: WorkspaceRequest, name: str) -> HttpResponse:
     version = _upload(dataset)
     if version is not None:
         try:
-            sessions.cancel(request.principal, version)
+            sessions.cancel_upload(request.principal, version)
         except SpecError as error:
             messages.error(request, f"{error.message[:1].upper()}{error.message[1:]}.")
         else:

@@ -29,7 +29,7 @@ from jobs.node_api.probes.probe_claims import claim_probe
 from jobs.node_orders.refusals import Later as Later  # noqa: PLC0414  # exported
 from jobs.node_orders.refusals import Refused as Refused  # noqa: PLC0414  # exported
 from jobs.order_downloads import dataset_files
-from jobs.order_downloads.package_tickets import package_access, package_ticket
+from jobs.order_downloads.package_tickets import package_access
 from jobs.peers.tickets import with_peers
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
@@ -125,8 +125,8 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
     index, ticket = package_access(
         run.pk, attempt.number, spec.environment, run.workspace, part.node, hub_url
     )
+    downloads, data_ticket = dataset_files.order_downloads(attempt, hub_url)
     image_registry = tickets.registry_of_part(part, hub_url) if environment.image else None
-    shown_to_nobody = token, package_ticket(run.pk, attempt.number)
     return NodeOrder(
         run=run.pk,
         attempt=attempt.number,
@@ -141,7 +141,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         },
         # The node replaces this text in logs and records, so that a script that prints its environment does
         # not publish the token.
-        masked=(*shown_to_nobody, *([image_registry.token] if image_registry else [])),
+        masked=_masked(token, ticket or data_ticket, image_registry.token if image_registry else ""),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
         head=part.node_rank == 0,
@@ -156,9 +156,13 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
-        downloads=with_peers(part, dataset_files.order_downloads(attempt, hub_url), hub_url),
+        downloads=with_peers(part, downloads, hub_url),
         lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
     )
+
+
+def _masked(*texts: str) -> tuple[str, ...]:
+    return tuple(filter(None, texts))
 
 
 def _values(run: Run, attempt: Attempt, hub_url: str, token: str, planned: LaunchPlan) -> dict[str, Any]:

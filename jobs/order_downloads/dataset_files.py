@@ -25,15 +25,14 @@ ADDRESS = f"{PREFIX}/{{manifest:str}}/{{sha256:str}}"
 MAX_LISTS = 4
 
 
-def order_downloads(attempt: Attempt, hub_url: str) -> dict[str, DataDownload]:
-    """Returns the downloads of an attempt as its order names them: those from the hub with address and
-    ticket."""
+def order_downloads(attempt: Attempt, hub_url: str) -> tuple[dict[str, DataDownload], str]:
+    """Returns the downloads of an attempt as its order names them, those from the hub with address and
+    ticket; and that ticket, which is that of the order's packages, "" if none is needed."""
     downloads = {name: DataDownload.from_json(item) for name, item in attempt.downloads.items()}
-    ticket = package_ticket(attempt.run_id, attempt.number)
-    return {
-        name: _with_ticket(download, hub_url, ticket) if download.store.kind == HUB else download
-        for name, download in downloads.items()
-    }
+    of_hub = [name for name, download in downloads.items() if download.store.kind == HUB]
+    ticket = package_ticket(attempt.run_id, attempt.number) if of_hub else ""
+    named = {name: _with_ticket(downloads[name], hub_url, ticket) for name in of_hub}
+    return {**downloads, **named}, ticket
 
 
 def _with_ticket(download: DataDownload, hub_url: str, ticket: str) -> DataDownload:

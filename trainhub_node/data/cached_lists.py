@@ -17,7 +17,7 @@ MAX_LISTS = 100
 TICK_S = 0.05
 
 
-def note(cache: DataCache, key: str, began_at: float) -> None:
+def note_list(cache: DataCache, key: str, began_at: float) -> None:
     """To be called when a run sees all files of the list, which stay in the cache while it does. `began_at`:
     in seconds since 1970. Raises OSError."""
     path = f"{cache.lists}/{key}"
@@ -34,7 +34,7 @@ def forget_until(cache: DataCache, moment: float) -> None:
             _remove(cache, name)
 
 
-def keys(cache: DataCache) -> tuple[str, ...]:
+def cached_keys(cache: DataCache) -> tuple[str, ...]:
     """Returns the keys, the latest first."""
     return tuple(name for _, name in _by_time(cache))
 

@@ -117,7 +117,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
             transfer.run([], lambda: None)
     tree.finish()
     if request["manifest"]:
-        cached_lists.note(cache, request["list_key"], clock_at)
+        cached_lists.note_list(cache, request["list_key"], clock_at)
     return {
         "path": f"{target}/{files[0].path}"
         if request["path"] and files[0].key == request["path"]

@@ -73,7 +73,7 @@ class InventoryThread(threading.Thread):
         address, interface = network_address(self._settings, previous.address)
         network = replace(previous, address=address, interface=interface, ports=self._ports.read())
         size = cache_bytes(self._settings) if find_obstore() else 0
-        return replace(network, data_cache_bytes=size, data_lists=cached_lists.keys(self._data))
+        return replace(network, data_cache_bytes=size, data_lists=cached_lists.cached_keys(self._data))
 
     def _refresh_software(self, previous: Inventory) -> Inventory:
         if time.monotonic() - self._software_at < INVENTORY_S:

@@ -37,7 +37,7 @@ def uploaded(who: Principal, *contents: bytes, name: str = "birds") -> DatasetVe
     """The next version of a dataset, with a file for each content."""
     here, _ = Datastore.objects.get_or_create(workspace=who.workspace, name="here", kind="hub")
     dataset, _ = Dataset.objects.get_or_create(workspace=who.workspace, name=name, datastore=here)
-    version = sessions.begin(who, dataset)
+    version = sessions.begin_upload(who, dataset)
     for number, data in enumerate(contents):
         with BlobWriter() as writer:
             writer.write(data)

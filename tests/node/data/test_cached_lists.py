@@ -49,7 +49,7 @@ class Node:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return cached_lists.keys(self.cache)
+        return cached_lists.cached_keys(self.cache)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_run_that_is_refused_makes_no_room(node: Node) -> None:
 def test_only_the_latest_are_told(node: Node) -> None:
     node.cache.make()
     for number in range(cached_lists.MAX_LISTS + 5):
-        cached_lists.note(node.cache, f"{number:016x}", 1_000_000.0 + number)
+        cached_lists.note_list(node.cache, f"{number:016x}", 1_000_000.0 + number)
     keys = node.keys
     assert len(keys) == cached_lists.MAX_LISTS
     assert keys[0] == f"{cached_lists.MAX_LISTS + 4:016x}"
@@ -110,4 +110,4 @@ def test_after_a_crash_that_damaged_a_file_none_counts(node: Node, monkeypatch: 
     after = DataCache(node.cache.folder, "agent")
     after.make()
     durability.check_after_restart(after)
-    assert cached_lists.keys(after) == ()
+    assert cached_lists.cached_keys(after) == ()
