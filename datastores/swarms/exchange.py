@@ -132,8 +132,8 @@ def _locked_swarm(workspace_id: int, node: Node, files: str, blocks: int) -> Swa
 def _assign(
     swarm: Swarm, node: Node, news: NodeNews, reading: Collection[int], rows: Sequence[BlockHashes]
 ) -> list[int]:
-    """Returns blocks that the node is to read, besides those that it is `reading`. `rows`: hashes that it gets
-    with this answer: others have read those blocks since it asked for them."""
+    """Returns blocks that the node is to read, besides those that it is `reading`. `rows`: hashes that come
+    with this answer: others have read those blocks since the node asked for them."""
     others = _busy_elsewhere(swarm, node)
     if news.is_stalled or news.is_complete:
         return []
