@@ -75,12 +75,12 @@ def exchange(workspace_id: int, node: Node, files: str, news: NodeNews) -> Swarm
     reading = [number for number in member.reading if number not in read]
     if news.is_first or news.is_stalled or news.is_complete:
         swarm.returned, reading = [*swarm.returned, *reading], []
-    work = _assign(swarm, node, news, reading)
+    rows = _rows(swarm, news.after)
+    work = _assign(swarm, node, news, reading, rows)
     member.reading = reading + work
     member.active_at, member.is_complete = timezone.now(), news.is_complete
     member.save(update_fields=["reading", "active_at", "is_complete"])
     swarm.save(update_fields=["next_block", "returned", "hash_count", "used_at"])
-    rows = _rows(swarm, news.after)
     return SwarmAnswer(work, rows, rows[-1].pk if rows else news.after, _peers(swarm, node))
 
 
@@ -129,15 +129,19 @@ def _locked_swarm(workspace_id: int, node: Node, files: str, blocks: int) -> Swa
     return swarm
 
 
-def _assign(swarm: Swarm, node: Node, news: NodeNews, reading: Collection[int]) -> list[int]:
-    """Returns blocks that the node is to read, besides those that it is `reading`."""
+def _assign(
+    swarm: Swarm, node: Node, news: NodeNews, reading: Collection[int], rows: Sequence[BlockHashes]
+) -> list[int]:
+    """Returns blocks that the node is to read, besides those that it is `reading`. `rows`: hashes that come
+    with this answer: others have read those blocks since the node asked for them."""
     others = _busy_elsewhere(swarm, node)
     if news.is_stalled or news.is_complete:
         return []
     room = max(0, min(news.wants, MAX_READING - len(reading)))
     busy = {*others, *reading}
     # What the node cannot have otherwise comes first, then what others were told to read and have not.
-    queue = [number for number in dict.fromkeys(news.needs) if number not in busy]
+    anew = {number for row in rows for number in numbers_of(bytes(row.hashes))}
+    queue = [number for number in dict.fromkeys(news.needs) if number not in busy | anew]
     work = queue[:room]
     busy.update(work)
     rest = [number for number in dict.fromkeys(swarm.returned) if number not in busy]

@@ -99,6 +99,7 @@ def test_what_a_node_gives_up_is_read_by_another(by_alpha: Talk, by_beta: Talk, 
 def test_what_no_node_gives_is_read_again_by_one(by_alpha: Talk, by_beta: Talk) -> None:
     by_alpha(wants=10)
     by_alpha(hashes=hashes(*range(10)), is_complete=True)
+    assert by_beta(needs=[3], wants=1).read == [], "it learns only now who has it"
     assert by_alpha(needs=[3, 7], wants=1).read == [3]
     assert by_beta(needs=[3, 7], wants=4).read == [7]
     assert by_alpha(needs=[3, 7], wants=4).read == [], "another reads it, and this node itself the first"

@@ -4,6 +4,7 @@ middle."""
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 from pathlib import Path
@@ -146,6 +147,17 @@ def test_without_the_hub_everything_comes_from_the_store(swarm: Swarm) -> None:
         fetch.done()
         assert fetch.files() == FILES
         assert "read from the store, because the hub answers 401" in notes(fetch)[0]
+
+
+def test_what_no_node_has_any_more_is_read_about_once_again(swarm: Swarm) -> None:
+    alpha, beta, gamma = swarm.nodes
+    swarm.fetch(alpha).done()
+    shutil.rmtree(alpha.folder)
+    fetches = [swarm.fetch(member) for member in (beta, gamma)]
+    for fetch in fetches:
+        fetch.done()
+        assert fetch.files() == FILES
+    assert swarm.server.sent <= 2.2 * swarm.bytes
 
 
 def test_two_downloads_of_one_node_bring_the_files_once(swarm: Swarm) -> None:
