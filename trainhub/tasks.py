@@ -59,7 +59,7 @@ def sweep_blobs() -> None:
     # At least a day: an upload comes before its run.
     snapshots.release_abandoned(timezone.now() - timedelta(days=max(1, settings.PURGE_DAYS)))
     package_store.forget_unused()
-    dataset_uploads.expire()
+    dataset_uploads.expire_uploads()
     removed = blob_gc.sweep()
     if removed:
         log.info("%s stored files that nothing names are deleted", removed)

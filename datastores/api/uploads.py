@@ -122,5 +122,5 @@ class UploadFinish(_UploadView):
         version = self.upload(request, name, number)
         body = FinishSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        completion.finish(self.principal(request), version, body.validated_data["files"])
+        completion.finish_upload(self.principal(request), version, body.validated_data["files"])
         return Response(DatasetVersionSerializer(version).data)

@@ -35,7 +35,7 @@ def compare_files(version: DatasetVersion, files: Sequence[SentFile]) -> FileCom
     """Confirms those of the files that are stored: in this upload, in the version before it, or, for a file
     whose SHA-256 is sent, anywhere in the workspace. Without a SHA-256 a file counts as the same if its path,
     its size and its time are. Raises sessions.UploadOver, and SpecError if there are too many."""
-    refused = [(file, wrong) for file in files if (wrong := file_rules.refusal(file))]
+    refused = [(file, wrong) for file in files if (wrong := file_rules.file_refusal(file))]
     odd = {file.path for file, _ in refused}
     by_path = {file.path: file for file in files if file.path not in odd}
     rows = UploadedFile.objects.filter(version=version, path__in=by_path)

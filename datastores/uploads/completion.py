@@ -25,7 +25,7 @@ from workspaces.stored_files.blob_writer import store_file
 AT_ONCE = 500
 
 
-def finish(principal: Principal, version: DatasetVersion, files: int | None = None) -> None:
+def finish_upload(principal: Principal, version: DatasetVersion, files: int | None = None) -> None:
     """Makes the version of the files that were sent or confirmed since the upload was begun last. `files`:
     how many its uploader has. Raises SpecError, and PermissionDenied."""
     sessions.require_uploader(principal, version)

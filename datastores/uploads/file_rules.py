@@ -30,7 +30,7 @@ class SentFile(NamedTuple):
     sha256: str = ""
 
 
-def refusal(file: SentFile) -> str:
+def file_refusal(file: SentFile) -> str:
     """Returns why an upload cannot have the file, as the rest of a sentence with the remedy; "" if it can."""
     if any(0xD800 <= ord(sign) < 0xE000 for sign in file.path):
         return "its name is not UTF-8: rename it"

@@ -64,9 +64,9 @@ def require_uploader(principal: Principal, version: DatasetVersion) -> None:
         )
 
 
-def store(version: DatasetVersion, file: SentFile, sha256: str) -> None:
+def store_file(version: DatasetVersion, file: SentFile, sha256: str) -> None:
     """Notes a file of the version whose content is stored. Raises UploadOver."""
-    add(version, [(file, sha256)])
+    add_files(version, [(file, sha256)])
 
 
 def add_files(version: DatasetVersion, files: Sequence[tuple[SentFile, str]]) -> None:
@@ -112,7 +112,7 @@ def cancel_upload(principal: Principal, version: DatasetVersion) -> None:
         waiting.delete()
 
 
-def expire(now: datetime | None = None) -> int:
+def expire_uploads(now: datetime | None = None) -> int:
     """Forgets uploads that nobody has gone on with for KEEP_DAYS; returns how many."""
     since = (now or timezone.now()) - timedelta(days=KEEP_DAYS)
     waiting = DatasetVersion.objects.filter(state=ListingState.UPLOADING, seen_at__lt=since)

@@ -33,7 +33,7 @@ def reading_refusal(node: Node, datastore: Datastore) -> str:
     return ""
 
 
-def able_nodes(datastore: Datastore) -> list[Node]:
+def reading_nodes(datastore: Datastore) -> list[Node]:
     """Returns the nodes that can read the datastore now, those with the least to do first."""
     able = [node for node in usable_nodes(datastore.workspace) if not reading_refusal(node, datastore)]
     orders = DataOrder.objects.filter(node__in=able, ended_at=None).order_by()

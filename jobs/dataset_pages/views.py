@@ -135,7 +135,7 @@ def _listing(version: DatasetVersion) -> dict[str, object]:
     return {
         "order": order,
         "lister": _lister(order),
-        "waiting_reason": listing_progress.waiting_reason(version) if is_waiting else "",
+        "waiting_reason": listing_progress.no_node_reason(version) if is_waiting else "",
     }
 
 

@@ -34,7 +34,7 @@ def continue_listing(version_id: int) -> None:
         _accept(version_id, order)
 
 
-def advance_waiting(now: datetime) -> None:
+def advance_listings(now: datetime) -> None:
     """Does the same for all versions that wait for a node, or whose message was lost; what takes long by a
     message. An error in one does not affect the others."""
     waiting = DatasetVersion.objects.filter(~listing.by_hub(), state=ListingState.LISTING)
@@ -55,10 +55,10 @@ def newest_order(version: DatasetVersion) -> DataOrder | None:
     return version.orders.select_related("node").order_by("-created_at", "pk").first()
 
 
-def waiting_reason(version: DatasetVersion) -> str:
+def no_node_reason(version: DatasetVersion) -> str:
     """Returns why no node can list the version now, with the remedy, as a sentence; "" if one can."""
     datastore = version.dataset.datastore
-    if node_choices.able_nodes(datastore):
+    if node_choices.reading_nodes(datastore):
         return ""
     nodes = node_choices.usable_nodes(datastore.workspace)
     if not nodes:
@@ -92,7 +92,7 @@ def _advance(version_id: int) -> DataOrder | None:
 
 
 def _order(version: DatasetVersion, number: int, *, last_node: int | None = None) -> None:
-    nodes = node_choices.able_nodes(version.dataset.datastore)
+    nodes = node_choices.reading_nodes(version.dataset.datastore)
     # The one that was lost only if there is no other.
     node = next((node for node in nodes if node.pk != last_node), nodes[0] if nodes else None)
     if node is not None:

@@ -55,7 +55,7 @@ def check_runs(now: datetime | None = None) -> None:
     for kind in (EnvironmentBuild, DataOrder):
         order_reaper.check_orders(kind, now, span)
     progress.advance_waiting()
-    listing_progress.advance_waiting(now)
+    listing_progress.advance_listings(now)
     collecting.give_up(now)
     node_loss.settle_removed_nodes(now)
     _delete_old_drafts(now)

@@ -73,7 +73,7 @@ async def _receive(request: Request, writer: BlobWriter, file: SentFile) -> None
         waiting.append(chunk)
         size += len(chunk)
         if size > settings.MAX_UPLOAD_BYTES:
-            raise _refused(file_rules.refusal(file._replace(size=size)))
+            raise _refused(file_rules.file_refusal(file._replace(size=size)))
         if sum(map(len, waiting)) >= CHUNK_BYTES:
             await in_thread(writer.write, b"".join(waiting))
             waiting = []
@@ -124,7 +124,7 @@ def _file(request: Request, piece: Piece | None) -> SentFile:
     # A number of 20 digits is past every limit, and `int` refuses thousands of them.
     size = piece.total if piece is not None else int(declared[:20]) if declared.isdecimal() else 0
     file = SentFile(request.path_params["path"], size, _time(request.query_params.get("modified_at")))
-    if wrong := file_rules.refusal(file):
+    if wrong := file_rules.file_refusal(file):
         raise _refused(wrong)
     return file
 
@@ -161,7 +161,7 @@ def _append(version: DatasetVersion, file: SentFile, part: resumable.Part, piece
 
 def _store(version: DatasetVersion, file: SentFile, sha256: str) -> None:
     try:
-        sessions.store(version, file, sha256)
+        sessions.store_file(version, file, sha256)
     except SpecError as error:
         raise FieldProblem(HTTPStatus.BAD_REQUEST, "Refused", error.field, error.message) from error
     except (sessions.UploadOver, IntegrityError) as error:

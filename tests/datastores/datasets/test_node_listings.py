@@ -96,12 +96,12 @@ class TestOrder:
 
     def test_waits_for_a_node_that_can(self, version: DatasetVersion, who: Principal) -> None:
         prober("beta", INPUTS)
-        listing_progress.advance_waiting(timezone.now())
+        listing_progress.advance_listings(timezone.now())
         assert not DataOrder.objects.exists()
         page = client_of(who.user).get("/data/sets/birds/1/").content.decode()
         assert "No node can. beta: Its agent must be upgraded" in page
         prober("alpha")
-        listing_progress.advance_waiting(timezone.now())
+        listing_progress.advance_listings(timezone.now())
         page = client_of(who.user).get("/data/sets/birds/1/").content.decode()
         assert "alpha is to list the files" in page
 

@@ -41,8 +41,8 @@ def uploaded(who: Principal, *contents: bytes, name: str = "birds") -> DatasetVe
     for number, data in enumerate(contents):
         with BlobWriter() as writer:
             writer.write(data)
-            sessions.store(version, SentFile(f"{number}.bin", len(data), 1.0), writer.finish())
-    completion.finish(who, version, len(contents))
+            sessions.store_file(version, SentFile(f"{number}.bin", len(data), 1.0), writer.finish())
+    completion.finish_upload(who, version, len(contents))
     return version
 
 

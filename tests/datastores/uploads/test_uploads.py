@@ -283,8 +283,8 @@ class TestWhatRemains:
         later = timezone.now() + timedelta(days=sessions.KEEP_DAYS)
         blob_gc.sweep(later.timestamp() + 60)
         assert blobs.exists(sha256(b"unfinished"))
-        assert sessions.expire(later - timedelta(minutes=1)) == 0
-        assert sessions.expire(later + timedelta(minutes=1)) == 1
+        assert sessions.expire_uploads(later - timedelta(minutes=1)) == 0
+        assert sessions.expire_uploads(later + timedelta(minutes=1)) == 1
         blob_gc.sweep(later.timestamp() + 60)
         assert not blobs.exists(sha256(b"unfinished"))
         assert Dataset.objects.get().versions.count() == 0
