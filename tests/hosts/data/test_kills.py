@@ -17,6 +17,7 @@ from tests.hosts.data.test_stores import TRAIN, add_datastore, add_secret, check
 from tests.hub import eventually, free_port
 from tests.stores.s3_process import S3Process, contents
 from tests.stores.s3_server import BLOCK, BUCKET, KEY_ID, SECRET, S3Server
+from trainhub_node.data.data_cache import RECORD
 from trainhub_node.data.part_file import PIECE_BYTES
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
@@ -72,7 +73,7 @@ def until_held(hosts: Hosts, server: S3Server) -> None:
     parts = hosts.hosts[0].folder / "data" / "parts"
     eventually(lambda: server.sent >= PIECES, 60, "the store sends")
     eventually(
-        lambda: len([*parts.glob("*/*/*.pieces")]) == len(FILES), 60, "the first pieces are on the disk"
+        lambda: len([*parts.glob(f"*/*/*{RECORD}")]) == len(FILES), 60, "the first pieces are on the disk"
     )
 
 
