@@ -28,4 +28,4 @@ def apart(hosts: Hosts) -> Iterator[Hosts]:
 
 
 def has_no_data(hosts: Hosts, host: Host) -> bool:
-    return hosts.runs.client.get(f"/api/v1/nodes/{host.name}/").json()["data_lists"] == []
+    return not hosts.runs.client.get(f"/api/v1/nodes/{host.name}/").json()["data_lists"]
