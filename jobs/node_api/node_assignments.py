@@ -6,16 +6,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator, Mapping
-from itertools import chain
 
 from django.db.models import BooleanField, ExpressionWrapper, Q
 
-from jobs.builds.models import EnvironmentBuild
+from jobs.builds.models import EnvironmentBuild, is_build_id
 from jobs.models import AttemptNode, DataOrder
 from jobs.node_api.assignment import Assignment, Key
-from jobs.node_api.order_assignment import BuildAssignment, OrderAssignment, ProbeAssignment, order_assignment
+from jobs.node_api.order_assignment import COLUMNS, BuildAssignment, ProbeAssignment, order_assignment
 from jobs.node_api.run_assignment import run_assignment
-from jobs.node_orders.work_order import WorkOrder
 
 # For so long the reports of a busy node share one query: a flood of log bytes does not cost a query each.
 REUSED_S = 0.2
@@ -73,7 +71,7 @@ class AssignmentCache:
 
 
 def refresh(caches: Mapping[int, AssignmentCache]) -> None:
-    """Reads the assignments of all nodes in three queries into `caches` (node id -> cache)."""
+    """Reads the assignments of all nodes in two queries into `caches` (node id -> cache)."""
     now = time.monotonic()
     previous = {node_id: cache.last_read() for node_id, cache in caches.items()}
     by_node = _read(Q(), previous, only=previous.keys())
@@ -87,11 +85,7 @@ def _read(
     """Returns node id -> key -> assignment. `nodes`: the condition of the nodes; `previous` is read before,
     whose log names still hold."""
     by_node: dict[int, dict[Key, Assignment]] = {}
-    others = (
-        _of_orders(EnvironmentBuild, nodes, BuildAssignment),
-        _of_orders(DataOrder, nodes, ProbeAssignment),
-    )
-    for node_id, assignment in chain(_of_runs(nodes, previous), *others):
+    for node_id, assignment in (*_of_runs(nodes, previous), *_of_orders(nodes)):
         if only is None or node_id in only:
             by_node.setdefault(node_id, {})[assignment.key] = assignment
     return by_node
@@ -110,9 +104,13 @@ def _of_runs(nodes: Q, previous: Mapping[int, dict[Key, Assignment]]) -> Iterato
         yield part.node_id, run_assignment(part, part.planned, previous.get(part.node_id, {}).get(key))
 
 
-def _of_orders(
-    kind: type[WorkOrder], nodes: Q, of_kind: type[OrderAssignment]
-) -> Iterator[tuple[int, Assignment]]:
+def _of_orders(nodes: Q) -> Iterator[tuple[int, Assignment]]:
+    """One query for all kinds: this is read with each report of a busy node."""
     # Orders that wait for their turn are no assignment yet.
-    for order in kind.rows().filter(nodes, settled_at=None, offered_at__isnull=False):
-        yield order.node_id, order_assignment(of_kind, order)
+    rows = [
+        kind.rows().filter(nodes, settled_at=None, offered_at__isnull=False).order_by().values_list(*COLUMNS)
+        for kind in (EnvironmentBuild, DataOrder)
+    ]
+    for node_id, order_id, *facts in rows[0].union(*rows[1:], all=True):
+        of_kind = BuildAssignment if is_build_id(order_id) else ProbeAssignment
+        yield node_id, order_assignment(of_kind, order_id, *facts)

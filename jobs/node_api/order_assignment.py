@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from datetime import datetime
+from typing import ClassVar
 
 from jobs.node_api.assignment import Assignment
-from jobs.node_orders.work_order import ORDER_ATTEMPT, WorkOrder
+from jobs.node_orders.work_order import ORDER_ATTEMPT
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from trainhub_launch.order import OrderKind
 from trainhub_launch.report import StopOrder
 from trainhub_launch.states import Phase, StopReason
 
 GRACE_S = 10
+# What an assignment is made of, besides its kind.
+COLUMNS = ("node_id", "pk", "claimed_at", "phase", "ended_at", "cancel_requested_at")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +56,19 @@ class ProbeAssignment(OrderAssignment):
     kind = OrderKind.PROBE
 
 
-AnyAssignment = TypeVar("AnyAssignment", bound=OrderAssignment)
-
-
-def order_assignment(of_kind: type[AnyAssignment], order: WorkOrder) -> AnyAssignment:
+def order_assignment(  # noqa: PLR0917 - a row of COLUMNS
+    of_kind: type[OrderAssignment],
+    order_id: str,
+    claimed_at: datetime | None,
+    phase: str,
+    ended_at: datetime | None,
+    cancel_requested_at: datetime | None,
+) -> OrderAssignment:
     return of_kind(
-        run=order.pk,
+        run=order_id,
         attempt=ORDER_ATTEMPT,
-        claimed_at=order.claimed_at,
-        phase=order.phase,
-        ended=order.is_finished,
-        canceled=order.cancel_requested_at is not None,
+        claimed_at=claimed_at,
+        phase=phase,
+        ended=ended_at is not None,
+        canceled=cancel_requested_at is not None,
     )
