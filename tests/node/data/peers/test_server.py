@@ -8,7 +8,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -109,15 +109,15 @@ def test_a_ticket_opens_the_blocks_of_its_files(serving: Serving) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        os.urandom(TICKET_BYTES),
-        ticket(key=b"x" * 32),
-        ticket(seconds=-1),
+        lambda: os.urandom(TICKET_BYTES),
+        lambda: ticket(key=b"x" * 32),
+        lambda: ticket(seconds=-1),
         # The files of another swarm, with the code of this one.
-        ticket(OTHER)[:32] + ticket()[32:],
+        lambda: ticket(OTHER)[:32] + ticket()[32:],
     ],
 )
-def test_a_wrong_ticket_is_refused(serving: Serving, wrong: bytes) -> None:
-    assert serving.answer(wrong, 0) == REFUSED
+def test_a_wrong_ticket_is_refused(serving: Serving, wrong: Callable[[], bytes]) -> None:
+    assert serving.answer(wrong(), 0) == REFUSED
 
 
 def test_a_ticket_that_ends_is_refused_on_an_open_connection(serving: Serving) -> None:
