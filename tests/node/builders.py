@@ -31,6 +31,8 @@ def settings(hub: FakeHub, folder: Path, **changes: object) -> NodeSettings:
         cache_bytes=10**9,
         python=getattr(sys, "_base_executable", sys.executable),
         engine=place.current.engine,
+        # It makes the cache of data in a thread of its own, while a test may already remove it.
+        peer_port=None,
     )
     return replace(instance, **changes)  # type: ignore[arg-type]
 
@@ -45,6 +47,7 @@ def environ(hub: FakeHub, folder: Path) -> dict[str, str]:
         "TRAINHUB_NODE_NAME": "here",
         "TRAINHUB_NODE_DIR": str(folder),
         "TRAINHUB_NODE_CONTAINERS": place.current.engine,
+        "TRAINHUB_NODE_PEER_PORT": "off",
         **place.current.variables,
         "AGENT_SECRET": "must not reach training",
     }

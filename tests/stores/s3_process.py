@@ -8,7 +8,7 @@ import sys
 import threading
 
 from tests.hub import PROJECT
-from tests.stores.s3_server import BUCKET, S3Server
+from tests.stores.s3_server import S3Server
 
 
 def contents(count: int, size: int) -> dict[str, bytes]:
@@ -41,8 +41,8 @@ class S3Process:
 def _main() -> None:
     address, *numbers = sys.argv[1:]
     port, count, size, rate = map(int, numbers)
-    server = S3Server(address, port)
-    server.objects[BUCKET] = contents(count, size)
+    # Whoever connects while it starts would otherwise learn that there are no objects.
+    server = S3Server(address, port, contents(count, size))
     server.rate = rate
     sys.stdout.write("ready\n")
     sys.stdout.flush()

@@ -32,9 +32,11 @@ class S3Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, address: str = "127.0.0.1", port: int = 0, objects: dict[str, bytes] | None = None
+    ) -> None:
         super().__init__((address, port), _Handler)
-        self.objects: dict[str, dict[str, bytes]] = {BUCKET: {}, PUBLIC: {}}
+        self.objects: dict[str, dict[str, bytes]] = {BUCKET: objects or {}, PUBLIC: {}}
         self.statuses: deque[int] = deque()
         self.rate: float | None = None
         self.hold_from: int | None = None

@@ -63,7 +63,7 @@ class _Download:
         return {
             **self._item,
             "manifest": self._manifest(),
-            "list_key": download.list_key,
+            "list_key": download.list_key if download.manifest else "",
             "is_file": self._item.get("is_file", False),
             "secret": gang.secrets.get(download.secret_key, ""),
             "peers": self._peers(download),

@@ -91,7 +91,9 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     client = _client(store, secret)
     files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
-    tree = trees.Tree(cache, target, copies=request["copies"], group=request["group"], owner=request["owner"])
+    tree = trees.Tree(
+        cache, target, copies=request["copies"], group=request["group"], owner=request.get("owner")
+    )
     can_share = request.get("peers") and store.kind not in (HTTP, HUB)
     terms = SwarmTerms(**request["peers"]) if can_share else None
     with swarms.joined(cache, terms, on_note=_note) as swarm:
@@ -116,8 +118,9 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
             # Other nodes learn that everything is here.
             transfer.run([], lambda: None)
     tree.finish()
-    if request["manifest"]:
-        cached_lists.note_list(cache, request["list_key"], clock_at)
+    # The child that asks may be of an earlier version, which was upgraded meanwhile.
+    if key := request.get("list_key"):
+        cached_lists.note_list(cache, key, clock_at)
     return {
         "path": f"{target}/{files[0].path}"
         if request["path"] and files[0].key == request["path"]

@@ -12,6 +12,7 @@ from trainhub_node.environments import process_wait
 from trainhub_node.environments.hub_connection import hub_variables, proxy_variables
 from trainhub_node.supervisor import rank
 from trainhub_node.supervisor.gang import PreparationFailed
+from trainhub_node.supervisor.variables import LIBRARIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,9 +111,10 @@ class LibraryProcess:
         """Returns the environment of the process: how it connects."""
         settings, store = self._gang.terms["pip"], self._content["store"]
         certificates = {name: value for name, value in settings.items() if name in CERTIFICATES}
+        libraries = {name: os.environ[name] for name in LIBRARIES if name in os.environ}
         if store["kind"] == HUB:
-            return hub_variables(self._gang, store["settings"][URL], certificates)
-        return proxy_variables(settings) | certificates
+            return libraries | hub_variables(self._gang, store["settings"][URL], certificates)
+        return libraries | proxy_variables(settings) | certificates
 
     def _read(self, output: int) -> None:
         while True:

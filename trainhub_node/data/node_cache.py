@@ -119,4 +119,6 @@ def _remove(path: str) -> None:
 
 
 def _disk_bytes(path: Path) -> int:
-    return shutil.disk_usage(path if path.exists() else path.parent).total
+    # The cache, and what is above it, may be made only by the first run.
+    existing = next(folder for folder in (path, *path.parents) if folder.exists())
+    return shutil.disk_usage(existing).total

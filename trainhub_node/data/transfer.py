@@ -26,6 +26,7 @@ THREADS = 16
 STREAM_BYTES = 1024 * 1024
 READ_ONLY = 0o444
 POLL_S = 0.5
+CONTENT_LOCKS = 64
 # What linking to a known content may meet: it is not known, or has as many names as the file system allows.
 NOT_LINKED = (errno.ENOENT, errno.EMLINK)
 
@@ -73,6 +74,7 @@ class Transfer:
         self._has_pieces = has_pieces
         self._count = threading.Lock()
         self._choice = threading.Lock()
+        self._contents = [threading.Lock() for _ in range(CONTENT_LOCKS)]
         self._stopping = threading.Event()
         self._error: BaseException | None = None
 
@@ -186,7 +188,10 @@ class Transfer:
                 # The next download begins anew.
                 part.discard()
                 raise WrongContent(part.file)
-            self._give_names(part, content)
+            # Two files of one content, which arrive at the same time, would both be kept.
+            with self._contents[int(content[:2], 16) % len(self._contents)]:
+                self._give_names(part, content)
+            self._on_file(part.file)
         self._add(0, 1)
 
     def _give_names(self, part: PartFile, sha256: str) -> None:
@@ -206,7 +211,6 @@ class Transfer:
                 part.discard()
         else:
             part.discard()
-        self._on_file(part.file)
 
     @contextmanager
     def _away_from_store(self) -> Iterator[None]:

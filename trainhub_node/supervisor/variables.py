@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+# What the interpreter of the agent itself may need.
+LIBRARIES = ("LD_LIBRARY_PATH",)
 BASE = (
     "PATH",
     "HOME",

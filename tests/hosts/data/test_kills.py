@@ -122,16 +122,16 @@ def test_a_canceled_download_ends_and_leaves_what_has_arrived(
     assert store.sent - sent <= SIZE - PIECES + UNREAD
 
 
-def test_a_store_that_is_killed_and_comes_back_is_asked_again(apart: Hosts, key: str) -> None:
+def test_a_store_that_is_killed_and_comes_back_is_asked_again(apart: Hosts, key: str, name: str) -> None:
     size = len(FILES["2024/00.bin"])
     store = S3Process(apart.bridge.hub_address, free_port(), len(FILES), size, rate=SIZE // 8)
     try:
         place = {"kind": "s3", "bucket": BUCKET, "endpoint": store.url, "access_key_id": KEY_ID}
-        add_datastore(apart, "mortal", **place, secret=key)
+        add_datastore(apart, name, **place, secret=key)
         run = apart.script(
             TRAIN.replace("os.environ['RANK']", "0"),
             arguments=["--data-folder", "$TRAINHUB_INPUT_BIRDS"],
-            inputs={"birds": {"datastore": "mortal", "path": "2024"}},
+            inputs={"birds": {"datastore": name, "path": "2024"}},
         )
         parts = apart.hosts[0].folder / "data" / "parts"
         eventually(lambda: any(parts.glob("*/*/*")), 60, "the download has begun")

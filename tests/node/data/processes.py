@@ -53,7 +53,7 @@ class Fetch:
             "agent": AGENT,
             "limit": 10**12,
             "manifest": "",
-            "list_key": "of-the-list",
+            "list_key": "",
             "is_file": False,
             "copies": False,
             "group": None,

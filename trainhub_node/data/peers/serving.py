@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.link.hub_client import HubClient, HubError
+from trainhub_node.supervisor.variables import LIBRARIES
 
 log = logging.getLogger(__name__)
 CHECK_S = 10.0
@@ -86,7 +87,7 @@ class PeerServing:
                 [*self._command, "peers", self._cache.folder],
                 stdin=stdin,
                 cwd="/",
-                env={},
+                env={name: os.environ[name] for name in LIBRARIES if name in os.environ},
                 pass_fds=[listener.fileno()],
             )
         finally:
