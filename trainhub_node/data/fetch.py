@@ -91,9 +91,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     client = _client(store, secret)
     files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
-    tree = trees.Tree(
-        cache, target, copies=request["copies"], group=request["group"], owner=request.get("owner")
-    )
+    tree = _tree(request, cache, target)
     can_share = request.get("peers") and store.kind not in (HTTP, HUB)
     terms = SwarmTerms(**request["peers"]) if can_share else None
     with swarms.joined(cache, terms, on_note=_note) as swarm:
@@ -118,7 +116,6 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
             # Other nodes learn that everything is here.
             transfer.run([], lambda: None)
     tree.finish()
-    # The child that asks may be of an earlier version, which was upgraded meanwhile.
     if key := request.get("list_key"):
         cached_lists.note_list(cache, key, clock_at)
     return {
@@ -132,6 +129,12 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         "peer_bytes": transfer.bytes_from_peers,
         "seconds": time.monotonic() - began_at,
     }
+
+
+def _tree(request: dict[str, Any], cache: DataCache, target: str) -> trees.Tree:
+    # The child that asks may be of an earlier version, which was upgraded meanwhile.
+    owner = request.get("owner")
+    return trees.Tree(cache, target, copies=request["copies"], group=request["group"], owner=owner)
 
 
 def _files(request: dict[str, Any], client: obstore.store.ObjectStore, store: Store) -> list[RemoteFile]:
