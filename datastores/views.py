@@ -55,7 +55,10 @@ def datastore_create(request: WorkspaceRequest) -> HttpResponse:
         except SpecError as error:
             form.add_error(error.field, f"{error.message[:1].upper()}{error.message[1:]}.")
         else:
-            messages.success(request, f"Runs can read {datastore.name} now. Test whether every node can.")
+            if kind == DatastoreKind.HUB:
+                messages.success(request, f"People can upload files into datasets of {datastore.name} now.")
+            else:
+                messages.success(request, f"Runs can read {datastore.name} now. Test whether every node can.")
             return redirect("datastore", datastore.name)
     context = {"form": form, "kind": kind, "kinds": KIND_WORDS, "has_secrets": bool(secrets)}
     return render(request, "datastores/datastore_form.html", context, status=400 if form.errors else 200)

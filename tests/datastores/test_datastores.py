@@ -189,6 +189,11 @@ class TestPage:
         assert "The datastore images is deleted." in gone
         assert not Datastore.objects.exists()
 
+    def test_says_that_files_can_be_uploaded_to_the_hub(self, who: Principal) -> None:
+        page = client_of(who.user).post("/data/new/?kind=hub", {"name": "desk"}, follow=True).content.decode()
+        assert "People can upload files into datasets of desk now." in page
+        assert "Test whether every node can" not in page
+
     def test_says_why_one_stays(self, who: Principal) -> None:
         make(who)
         able("alpha")
