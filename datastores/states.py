@@ -6,8 +6,8 @@ from trainhub_launch.data import stores
 
 
 class ListingState(StrEnum):
-    """LISTING: the hub lists its files; UPLOADING: somebody uploads them; READY: the list is there and never
-    changes; FAILED: there is none."""
+    """LISTING: the hub or a node lists its files; UPLOADING: somebody uploads them; READY: the list is
+    there and never changes; FAILED: there is none."""
 
     LISTING = "listing"
     UPLOADING = "uploading"

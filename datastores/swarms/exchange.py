@@ -42,7 +42,9 @@ class OtherBlocks(Exception):
 class NodeNews:
     """What a node says. `blocks`: how many there are; `after`: the last row of hashes that it has; `hashes`:
     of blocks that it has read, as BlockHashes has them; `needs`: blocks that no node gives it; `wants`: how
-    many it can read; `is_first`: a download begins, and what an earlier one was reading it does not read."""
+    many it can read; `is_first`: a download begins, and what an earlier one was reading it does not read;
+    `is_stalled`: what it was reading made no progress, so others are to read it; `is_complete`: it has all
+    files."""
 
     blocks: int
     after: int = 0
@@ -140,8 +142,8 @@ def _assign(
     room = max(0, min(news.wants, MAX_READING - len(reading)))
     busy = {*others, *reading}
     # What the node cannot have otherwise comes first, then what others were told to read and have not.
-    anew = {number for row in rows for number in numbers_of(bytes(row.hashes))}
-    queue = [number for number in dict.fromkeys(news.needs) if number not in busy | anew]
+    hashed = {number for row in rows for number in numbers_of(bytes(row.hashes))}
+    queue = [number for number in dict.fromkeys(news.needs) if number not in busy | hashed]
     work = queue[:room]
     busy.update(work)
     rest = [number for number in dict.fromkeys(swarm.returned) if number not in busy]

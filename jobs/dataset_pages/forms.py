@@ -34,7 +34,7 @@ class UploadForm(_NamedForm):
 
 
 class DatasetForm(_NamedForm):
-    """`datastores`: the names of those whose files the hub can list."""
+    """`datastores`: the names of those whose files the hub or a node can list."""
 
     datastore = forms.ChoiceField(choices=[], help_text="Where the files lie.")
     path = forms.CharField(

@@ -11,6 +11,8 @@ from trainhub_launch.json_types import JsonObject
 
 # Of `DataDownload.list_key`.
 KEY_LENGTH = 16
+# As SECRET_PREFIX: no name of a secret has a colon.
+PEERS_PREFIX = "peers:"
 
 
 @dataclass(frozen=True)
@@ -27,10 +29,6 @@ class InputList:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> InputList:
         return cls(data["manifest"], data["is_file"])
-
-
-# As SECRET_PREFIX: no name of a secret has a colon.
-PEERS_PREFIX = "peers:"
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ def cached_keys(cache: DataCache) -> tuple[str, ...]:
 
 def _by_time(cache: DataCache) -> list[tuple[float, str]]:
     entries = []
-    with suppress(FileNotFoundError), os.scandir(cache.lists) as found:
-        for entry in found:
+    with suppress(FileNotFoundError), os.scandir(cache.lists) as files:
+        for entry in files:
             # Another process may remove it at the same time.
             with suppress(FileNotFoundError):
                 entries.append((entry.stat().st_mtime, entry.name))

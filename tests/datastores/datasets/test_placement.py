@@ -59,13 +59,13 @@ def key(birds: Dataset, version: int) -> str:
 
 def machine(name: str, *, room: int = 0, keys: tuple[str, ...] = ()) -> Played:
     played = able(name, DOWNLOADS, DATASETS)
-    told = replace(
+    message = replace(
         beat(name=name),
         capabilities=(INPUTS, DOWNLOADS, DATASETS),
         data_cache_bytes=room,
         data_lists=keys,
     )
-    heartbeat.apply(played.node, told, timezone.now())
+    heartbeat.apply(played.node, message, timezone.now())
     return played
 
 
@@ -75,8 +75,8 @@ def nodes_of(run: Run) -> list[str]:
 
 class TestHeartbeats:
     def test_tell_what_a_node_has_and_how_much_fits(self) -> None:
-        told = replace(beat(), data_cache_bytes=10**12, data_lists=("5f" * 8,))
-        assert heartbeat_of(json.loads(json.dumps(asdict(told)))) == told
+        message = replace(beat(), data_cache_bytes=10**12, data_lists=("5f" * 8,))
+        assert heartbeat_of(json.loads(json.dumps(asdict(message)))) == message
         row = machine("alpha", room=10**12, keys=("5f" * 8,)).node
         row.refresh_from_db()
         assert (row.data_cache_bytes, row.data_lists) == (10**12, ["5f" * 8])
@@ -163,14 +163,15 @@ class TestPage:
 
 class TestManySmallFiles:
     @pytest.mark.parametrize(
-        ("files", "size", "told"), [(100_000, 20_000, True), (99_999, 20_000, False), (100_000, 10**6, False)]
+        ("files", "size", "has_hint"),
+        [(100_000, 20_000, True), (99_999, 20_000, False), (100_000, 10**6, False)],
     )
     def test_are_told_before_the_launch(
-        self, who: Principal, birds: Dataset, files: int, size: int, *, told: bool
+        self, who: Principal, birds: Dataset, files: int, size: int, *, has_hint: bool
     ) -> None:
         birds.versions.filter(number=2).update(files=files, bytes=files * size)
         machine("alpha")
         findings = preview(spec(who, inputs=reads(2)), who).findings
         hints = [item.message for item in findings if item.field == "inputs.birds"]
-        assert len(hints) == told
+        assert len(hints) == has_hint
         assert all("birds 2 has 100,000 files with 19.5 KiB on average" in hint for hint in hints)

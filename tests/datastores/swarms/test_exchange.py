@@ -48,8 +48,8 @@ class Talk:
         self.after = 0
 
     def __call__(self, **news: object) -> SwarmAnswer:
-        said = NodeNews(**{"blocks": BLOCKS, "after": self.after, **news})  # type: ignore[arg-type]
-        answer = exchange(self.workspace.pk, self.node, FILES, said)
+        news_of_node = NodeNews(**{"blocks": BLOCKS, "after": self.after, **news})  # type: ignore[arg-type]
+        answer = exchange(self.workspace.pk, self.node, FILES, news_of_node)
         self.after = answer.after
         return answer
 

@@ -72,8 +72,8 @@ def resize(hosts: Hosts, host: Host, size: int) -> None:
     host.start_agent()
 
     def is_back() -> bool:
-        told = int(hosts.runs.client.get(f"/api/v1/nodes/{host.name}/").json()["data_cache_bytes"])
-        return told == size if size else told > SIZE
+        cache_bytes = int(hosts.runs.client.get(f"/api/v1/nodes/{host.name}/").json()["data_cache_bytes"])
+        return cache_bytes == size if size else cache_bytes > SIZE
 
     eventually(is_back, 60, "the agent is back")
 
