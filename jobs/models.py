@@ -21,6 +21,8 @@ from jobs.querysets import RunQuerySet
 from jobs.sources.models import FetchedCommit as FetchedCommit  # noqa: PLC0414  # exported
 from jobs.sources.models import Snapshot as Snapshot  # noqa: PLC0414  # exported
 from jobs.states import MemberState, Reason, RunKind, RunState
+from jobs.stored_outputs.models import OutputFolder as OutputFolder  # noqa: PLC0414  # exported
+from jobs.stored_outputs.models import StoredOutput as StoredOutput  # noqa: PLC0414  # exported
 from jobs.version_builds.models import BuildFile as BuildFile  # noqa: PLC0414  # exported
 from workspaces.models import User, Workspace
 

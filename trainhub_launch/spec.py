@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainhub_launch.data.outputs import OutputPlace
 from trainhub_launch.distribution import Distribution
-from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS, PROBE
+from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS, OUTPUT_STORES, PROBE
 
 VERSION = 1
 # How data reaches a script: at its own place on the node, or downloaded into the node's cache.
@@ -154,6 +155,7 @@ class RunSpec:
     limits: Limits = Limits()
     checkpoint: Checkpoints = Checkpoints()
     inputs: Mapping[str, DataInput] = field(default_factory=dict)
+    outputs: OutputPlace | None = None
     priority: int = 0
     tags: Mapping[str, str] = field(default_factory=dict)
 
@@ -164,7 +166,8 @@ class RunSpec:
         downloads = {DOWNLOADS} if any(item.mode == DOWNLOAD for item in inputs) else set()
         # The files of a folder are compared with the list of a dataset where they lie.
         lists = {PROBE if item.mode == MOUNT else DATASETS for item in inputs if item.dataset}
-        return frozenset({INPUTS, *downloads, *lists}) if inputs else frozenset()
+        outputs = {OUTPUT_STORES} if self.outputs else set()
+        return frozenset({INPUTS, *downloads, *lists, *outputs} if inputs else outputs)
 
     @property
     def node_count(self) -> int:
@@ -204,5 +207,6 @@ class RunSpec:
             "tags": dict(self.tags),
         }
         inputs = {name: data_input.to_json() for name, data_input in self.inputs.items()}
-        later = {"checkpoint": checkpoint, "inputs": inputs}
+        outputs = self.outputs.to_json() if self.outputs else {}
+        later = {"checkpoint": checkpoint, "inputs": inputs, "outputs": outputs}
         return data | {name: value for name, value in later.items() if value}

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainhub_launch.data.outputs import read_outputs
 from trainhub_launch.distribution import MAX_NODES
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields, check_text
@@ -65,6 +66,7 @@ def read_spec(data: Any) -> RunSpec:
         limits=_read_limits(fields.nested("limits")),
         checkpoint=_read_checkpoint(fields.nested("checkpoint")),
         inputs=_read_inputs(fields),
+        outputs=read_outputs(fields),
         priority=fields.integer("priority", 0, least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY),
         tags=_read_tags(fields),
     )
