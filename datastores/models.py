@@ -59,14 +59,18 @@ class Datastore(models.Model):
     @property
     def place(self) -> str:
         """Where it lies, in one line."""
-        settings, below = self.settings, f"/{self.path}" if self.path else ""
+        return self.place_of(self.path)
+
+    def place_of(self, path: str) -> str:
+        """Returns where the whole path `path` of the store lies, in one line."""
+        settings, below = self.settings, f"/{path}" if path else ""
         if self.kind == DatastoreKind.S3:
             return f"s3://{settings['bucket']}{below}"
         if self.kind == DatastoreKind.AZURE_BLOB:
             return f"{settings['account']}/{settings['container']}{below}"
         if self.kind == DatastoreKind.HUB:
             return "on this hub"
-        return f"{settings['url'].rstrip('/')}{below}" if self.kind == DatastoreKind.HTTP else self.path
+        return f"{settings['url'].rstrip('/')}{below}" if self.kind == DatastoreKind.HTTP else path
 
     def path_of(self, path: str) -> str:
         """Returns the whole path of what is at `path` below the datastore, without a slash at its end."""

@@ -54,7 +54,9 @@ def look_up(spec: RunSpec, workspace: Workspace) -> InputPlaces:
             if data_input.dataset:
                 _add_version(places, name, data_input, _version(name, data_input, workspace))
             elif datastore is None:
-                raise SpecError(f"inputs.{name}.datastore", _unknown(data_input.datastore, workspace))
+                raise SpecError(
+                    f"inputs.{name}.datastore", missing_datastore(data_input.datastore, workspace)
+                )
             else:
                 _add(places, name, data_input, datastore)
         except SpecError as error:
@@ -223,6 +225,7 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
         places.downloads[name] = DataDownload(datastore.store, path, datastore.secret, _scope(datastore))
 
 
-def _unknown(name: str, workspace: Workspace) -> str:
+def missing_datastore(name: str, workspace: Workspace) -> str:
+    """Returns what is wrong with the name of a datastore that the workspace does not have."""
     there = ", ".join(datastore_names(workspace)[:MAX_NAMED]) or "none yet"
     return f"there is no datastore {name!r} in {workspace}; there are: {there}. Add one on the page Data"

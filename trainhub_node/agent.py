@@ -34,13 +34,13 @@ from trainhub_node.isolation.number_ledger import NumberLedger
 from trainhub_node.launch import cache, wrapper
 from trainhub_node.launch.container_cleanup import ContainerCleaner
 from trainhub_node.launch.module_compiler import ModuleCompiler
-from trainhub_node.launch.outputs import OutputUploads
 from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.launch.separation_trial import with_separation
 from trainhub_node.launch.starter import Starter
 from trainhub_node.link import wakeups
 from trainhub_node.link.hub_client import HubClient
 from trainhub_node.link.uplink import Uplink
+from trainhub_node.outputs.uploads import OutputUploads
 from trainhub_node.rundir import RunDir
 from trainhub_node.settings import NodeSettings
 from trainhub_node.telemetry.buckets import Recorder
@@ -68,7 +68,12 @@ class Agent:
         run_secrets = RunSecrets(self._hub)
         self._checkpoints = CheckpointCollector(self._hub, self._attempts)
         self._uploads = OutputUploads(
-            self._hub, self._attempts, before=self._checkpoints.finish, on_change=self._watch.notify
+            self._hub,
+            self._attempts,
+            run_secrets,
+            wrapper.AGENT_WRAPPER,
+            before=self._checkpoints.finish,
+            on_change=self._watch.notify,
         )
         self._containers = ContainerCleaner(settings, self._attempts)
         self._data = DataKeeper(settings, self._attempts)

@@ -1,5 +1,5 @@
-"""`python -I -S bootstrap.py child|rank|rsh|trial|container-trial|image-build|data|probe|peers FOLDER`: the
-processes between the agent and training.
+"""`python -I -S bootstrap.py ROLE FOLDER`: the processes between the agent and training. ROLE: child, rank,
+rsh, trial, container-trial, image-build, data, probe, outputs or peers.
 
 -I isolates them from everything that a user or an operator installs. -S omits `site`, which would take
 longer than all their own work. So neither site-packages nor this package is on the path at first. Each
@@ -51,6 +51,12 @@ if ROLE == "probe":
     from trainhub_node.probing import store_reader
 
     store_reader.run()
+
+if ROLE == "outputs":
+    sys.path.append(FOLDER)
+    from trainhub_node.outputs import store_writer
+
+    store_writer.run()
 
 if ROLE == "peers":
     from trainhub_node.data.peers import server

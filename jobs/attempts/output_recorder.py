@@ -82,12 +82,17 @@ def _valid_outputs(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:
 
 
 def _problem(part: AttemptNode, output: OutputFile) -> str:
-    wrong = paths.portable_problem(output.path)
-    if wrong:
-        return wrong
     if not blobs.SHA256.match(output.sha256):
         return "the node did not report its SHA-256"
-    other = _OF_A_NODE.match(output.path)
+    return path_problem(part, output.path)
+
+
+def path_problem(part: AttemptNode, path: str) -> str:
+    """Returns why a node may not name an output so, as a phrase, "" if it may."""
+    wrong = paths.portable_problem(path)
+    if wrong:
+        return wrong
+    other = _OF_A_NODE.match(path)
     if other is not None and _is_another_node(part, int(other[1])):
         return f"{other[0]} is where files of another node of the run are kept; write to another folder"
     return ""

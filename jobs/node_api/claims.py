@@ -32,6 +32,7 @@ from jobs.order_downloads import dataset_files
 from jobs.order_downloads.package_tickets import package_access
 from jobs.peers.tickets import with_peers
 from jobs.states import Reason, RunState
+from jobs.stored_outputs.folders import output_order
 from jobs.tokens import attempt_token
 from trainhub_launch.data.downloads import InputList
 from trainhub_launch.errors import SpecError
@@ -158,6 +159,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         inputs=attempt.inputs,
         downloads=with_peers(part, downloads, hub_url),
         lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
+        outputs=output_order(part),
     )
 
 

@@ -14,6 +14,7 @@ from jobs.node_api.claims import NONCE, Refused
 from jobs.node_api.probes import probe_secrets
 from jobs.peers.tickets import ticket_values
 from jobs.states import Reason, RunState
+from jobs.stored_outputs.folders import output_order
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.stores import SECRET_PREFIX
 from trainhub_launch.spec_reader import read_spec
@@ -59,9 +60,11 @@ def _take(run: Run, user: User | None, names: set[str], node: Node) -> dict[str,
 
 
 def _data_secrets(part: AttemptNode) -> set[str]:
-    """Returns the names of the secrets with which the part's data is downloaded."""
+    """Returns the names of the secrets with which the part's data is downloaded, and its outputs written."""
     downloads = map(DataDownload.from_json, part.attempt.downloads.values())
-    return {download.secret for download in downloads if download.secret_key}
+    outputs = output_order(part)
+    names = {download.secret for download in downloads if download.secret_key}
+    return names | ({outputs.secret} if outputs and outputs.secret_key else set())
 
 
 def masked_texts(values: Mapping[str, str]) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 
 from django.utils import timezone
 
 from datastores.run_inputs import InputPlaces, look_up
-from trainhub_launch.data.stores import AZURE_BLOB, SignIn, sas_end
+from jobs.stored_outputs.folders import find_output_store
+from trainhub_launch.data.stores import AZURE_BLOB, SignIn, Store, may_write, sas_end
+from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import OWN_ACCOUNTS
 from trainhub_launch.scheduler.capacity import FreeNode
@@ -20,6 +22,7 @@ from workspaces.secrets.errors import SecretsUnavailable
 
 # A run may wait and prepare for long.
 SOON = timedelta(days=1)
+READ_RIGHTS, WRITE_RIGHTS = "read and list", "read, list, create and write"
 # From here on, and with less than so many bytes on average, files take far longer than their bytes.
 MANY_FILES, SMALL_BYTES = 100_000, 1_000_000
 
@@ -29,7 +32,9 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
     places = look_up(spec, workspace)
     for problem in places.problems:
         yield Finding("error", problem.field, problem.message)
-    yield from _secrets(places, workspace)
+    for name, download in places.downloads.items():
+        yield from _secret(f"inputs.{name}", download.store, download.secret, workspace, READ_RIGHTS)
+    yield from _outputs(spec, workspace)
     yield from _small_files(places)
     paths = places.paths
     apart = [node.name for node in nodes if OWN_ACCOUNTS in node.capabilities]
@@ -43,27 +48,36 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
         )
 
 
-def _secrets(places: InputPlaces, workspace: Workspace) -> Iterator[Finding]:
-    for name, download in places.downloads.items():
-        if download.store.sign_in != SignIn.SECRET:
-            continue
-        field = f"inputs.{name}"
-        secret = store.resolve(workspace, None, [download.secret]).get(download.secret)
-        if secret is None:
-            yield Finding(
-                "error",
-                field,
-                f"its datastore is read with the secret {download.secret}, which the workspace does not have "
-                "any more; an owner stores it at /settings/secrets/",
-            )
-            continue
-        try:
-            value = store.value_of(secret)
-        except SecretsUnavailable as error:
-            yield Finding("error", field, f"the secret {download.secret} cannot be read: {error.message}")
-            continue
-        if download.store.kind == AZURE_BLOB:
-            yield from _about_end(field, download.secret, sas_end(value))
+def _outputs(spec: RunSpec, workspace: Workspace) -> Iterator[Finding]:
+    try:
+        datastore = find_output_store(spec, workspace)
+    except SpecError as error:
+        yield Finding("error", error.field, error.message)
+        return
+    if datastore is not None and not datastore.is_folder:
+        yield from _secret("outputs.datastore", datastore.store, datastore.secret, workspace, WRITE_RIGHTS)
+
+
+def _secret(field: str, used: Store, name: str, workspace: Workspace, rights: str) -> Iterator[Finding]:
+    """`rights`: which a signature must give, for a sentence."""
+    if used.sign_in != SignIn.SECRET:
+        return
+    secret = store.resolve(workspace, None, [name]).get(name)
+    if secret is None:
+        yield Finding(
+            "error",
+            field,
+            f"its datastore is opened with the secret {name}, which the workspace does not have any more; an "
+            "owner stores it at /settings/secrets/",
+        )
+        return
+    try:
+        value = store.value_of(secret)
+    except SecretsUnavailable as error:
+        yield Finding("error", field, f"the secret {name} cannot be read: {error.message}")
+        return
+    if used.kind == AZURE_BLOB:
+        yield from _about_signature(field, name, value, rights)
 
 
 def _small_files(places: InputPlaces) -> Iterator[Finding]:
@@ -78,13 +92,16 @@ def _small_files(places: InputPlaces) -> Iterator[Finding]:
             )
 
 
-def _about_end(field: str, secret: str, moment: datetime | None) -> Iterator[Finding]:
-    """A shared access signature says when it ends."""
+def _about_signature(field: str, name: str, value: str, rights: str) -> Iterator[Finding]:
+    """A shared access signature says when it ends, and what it permits."""
+    remedy = f"make a new one with the rights to {rights}, and store it as the secret {name}"
+    if rights == WRITE_RIGHTS and not may_write(value):
+        yield Finding("error", field, f"the shared access signature in {name} may not write; {remedy}")
+    moment = sas_end(value)
     if moment is None:
         return
     now, end = timezone.now(), f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    remedy = f"make a new one with the rights to read and list, and store it as the secret {secret}"
     if moment <= now:
-        yield Finding("error", field, f"the shared access signature in {secret} ended on {end}; {remedy}")
+        yield Finding("error", field, f"the shared access signature in {name} ended on {end}; {remedy}")
     elif moment - now < SOON:
-        yield Finding("hint", field, f"the shared access signature in {secret} ends on {end}; {remedy}")
+        yield Finding("hint", field, f"the shared access signature in {name} ends on {end}; {remedy}")

@@ -8,11 +8,12 @@ from jobs.states import FINAL, RunKind
 
 
 def find_use(datastore: Datastore) -> str:
-    """Returns the run that is not over and reads the datastore, as a phrase, "" if there is none."""
+    """Returns the run that is not over and reads the datastore or writes into it, as a phrase, "" if there is
+    none."""
     runs = Run.objects.not_deleted().filter(workspace=datastore.workspace, kind=RunKind.JOB)
     for number, spec in runs.exclude(state__in=FINAL).order_by("number").values_list("number", "spec"):
-        inputs = spec.get("inputs", {}) if isinstance(spec, dict) else {}
-        if any(data_input.get("datastore") == datastore.name for data_input in inputs.values()):
+        used = [*spec.get("inputs", {}).values(), spec.get("outputs", {})] if isinstance(spec, dict) else []
+        if any(place.get("datastore") == datastore.name for place in used):
             return f"run {number}"
     return ""
 

@@ -21,6 +21,7 @@ from jobs.scheduling import preemption, queue_order, scaling_messages
 from jobs.scheduling.environment_waits import EnvironmentWaits
 from jobs.scheduling.queue_order import QueuedRun, with_demands
 from jobs.states import Reason, RunState
+from jobs.stored_outputs.folders import add_output_folder, find_output_store
 from jobs.task_messages import wake_soon
 from jobs.tokens import attempt_token
 from trainhub_launch.errors import SpecError
@@ -228,6 +229,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         launch_plan = plan(spec, placement)
         # Kept with the attempt: all its nodes read the same, whatever becomes of the datastore.
         inputs = input_places(spec, run.workspace)
+        find_output_store(spec, run.workspace)
     except SpecError as error:
         # The attempt is not made, but the leases were just acquired in the same transaction.
         leases.release(run.pk, number)
@@ -244,6 +246,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         downloads={name: download.to_json() for name, download in inputs.downloads.items()},
         input_lists={name: listed.to_json() for name, listed in inputs.lists.items()},
     )
+    add_output_folder(attempt, spec)
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)
     nodes = Node.objects.in_bulk([node.name for node in placement.nodes], field_name="name")
     AttemptNode.objects.bulk_create(

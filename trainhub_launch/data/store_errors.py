@@ -59,6 +59,26 @@ def explain(
     return f"{subject(store)} cannot be read: {cause}. Check its address, and that this machine reaches it."
 
 
+def explain_writing(error: BaseException, store: Store, path: str, secret: str = "") -> str:
+    """Returns a sentence about an error of obstore while `path` was written; the rest as in `explain`."""
+    text = str(error)
+    code = match[1] if (match := CODE.search(text)) else ""
+    if type(error).__name__ in REFUSED or code in WRONG_KEY:
+        detail = f" ({code})" if code else ""
+        if store.sign_in == SignIn.SECRET and store.kind == AZURE_BLOB and is_sas(secret):
+            end = sas_end(secret)
+            if end is not None and end < datetime.now(UTC):
+                ended = f"{end.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+                return (
+                    f"{subject(store)} refuses the shared access signature, which ended on {ended}{detail}."
+                )
+        return (
+            f"{subject(store)} does not let these credentials write {path}{detail}: give them the right to "
+            "write there, or name other ones in the datastore."
+        )
+    return explain(error, store, path, secret).replace("cannot be read:", "cannot be written:")
+
+
 def missing(store: Store, path: str) -> str:
     """Returns a sentence about a file that was listed and is not there any more."""
     return f"{subject(store)} has no {path} any more. {REFRESH}"

@@ -17,6 +17,8 @@ from trainhub_launch.json_types import JsonObject
 STORE_KINDS = S3, AZURE_BLOB, HTTP, HUB = "s3", "azure_blob", "http", "hub"
 # Not read by the library: the path of a folder on the nodes, so that sentences can name it.
 FOLDER = "folder"
+# Into which outputs can be written.
+OUTPUT_KINDS = S3, AZURE_BLOB, FOLDER
 # The name under which a node gets the credentials of a store among the secrets of an attempt: this, and the
 # name of the secret, which has no colon.
 SECRET_PREFIX = "datastore:"  # noqa: S105 - a name
@@ -112,6 +114,13 @@ def folder_store(path: str) -> Store:
 def is_sas(secret: str) -> bool:
     """Returns whether the secret of an Azure store is a shared access signature, and not an account's key."""
     return "sig" in parse_qs(secret.lstrip("?"))
+
+
+def may_write(secret: str) -> bool:
+    """Returns whether a shared access signature permits to write new files; True if it does not say, or the
+    secret is none."""
+    rights = parse_qs(secret.strip().lstrip("?")).get("sp", [""])[0]
+    return not rights or bool(set(rights) & set("cw"))
 
 
 def sas_end(secret: str) -> datetime | None:

@@ -43,7 +43,7 @@ def look_at(gang: Gang, path: str, *, is_walked: bool = False) -> Record:
             answer = record
     except TimeoutError:
         return {"problem": account_process.no_answer()}
-    problem = answer["problem"] or _hidden_problem(
+    problem = answer["problem"] or hidden_problem(
         answer["real"], gang.terms["hidden"], is_walked=is_walked or gang.uses_image
     )
     return {**answer, "problem": problem}
@@ -75,7 +75,9 @@ def account_words() -> str:
     return f"user {os.getuid()}, groups {groups}"
 
 
-def _hidden_problem(real: str, hidden: Iterable[str], *, is_walked: bool) -> str:
+def hidden_problem(real: str, hidden: Iterable[str], *, is_walked: bool) -> str:
+    """Returns what is wrong with a path that runs see nothing of, as a phrase, "" if they see it. `hidden`:
+    what they do not see; `is_walked`: as in `look_at`."""
     for path in map(os.path.realpath, hidden):
         if _is_below(real, path):
             return f"lies in {path}, of which runs see nothing"

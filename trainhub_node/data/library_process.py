@@ -16,7 +16,7 @@ from trainhub_node.supervisor.variables import LIBRARIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import NoReturn
 
     from trainhub_node.data.account_process import Record
@@ -34,6 +34,20 @@ def require_library(gang: Gang) -> None:
             "data",
             f"Node {gang.terms['node']} has no obstore, which downloads data: install it for its agent.",
         )
+
+
+def store_variables(settings: Mapping[str, str]) -> dict[str, str]:
+    """Returns the environment of a process that connects to stores. `settings`: "pip" of an attempt's
+    terms."""
+    return library_variables() | proxy_variables(settings) | _certificates(settings)
+
+
+def library_variables() -> dict[str, str]:
+    return {name: os.environ[name] for name in LIBRARIES if name in os.environ}
+
+
+def _certificates(settings: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in settings.items() if name in CERTIFICATES}
 
 
 class LibraryProcess:
@@ -110,11 +124,11 @@ class LibraryProcess:
     def _variables(self) -> dict[str, str]:
         """Returns the environment of the process: how it connects."""
         settings, store = self._gang.terms["pip"], self._content["store"]
-        certificates = {name: value for name, value in settings.items() if name in CERTIFICATES}
-        libraries = {name: os.environ[name] for name in LIBRARIES if name in os.environ}
         if store["kind"] == HUB:
-            return libraries | hub_variables(self._gang, store["settings"][URL], certificates)
-        return libraries | proxy_variables(settings) | certificates
+            return library_variables() | hub_variables(
+                self._gang, store["settings"][URL], _certificates(settings)
+            )
+        return store_variables(settings)
 
     def _read(self, output: int) -> None:
         while True:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainhub_launch.data.probe_work import LIST, TEST
-from trainhub_launch.data.stores import HUB, HUB_SETTINGS, STORE_KINDS
+from trainhub_launch.data.stores import FOLDER, HUB, HUB_SETTINGS, OUTPUT_KINDS, STORE_KINDS
 from trainhub_launch.errors import WireError
 from trainhub_launch.order import MAKE, NodeOrder, OrderKind
 from trainhub_launch.spec import INPUT_NAME
@@ -60,6 +60,7 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_inputs(order)
     _check_downloads(order)
     _check_lists(order)
+    _check_outputs(order)
     if order.probe and order.kind != OrderKind.PROBE:
         raise WireError("probe stands only in an order of that kind")
     _check_texts("values", (*order.values, *order.values.values()))
@@ -129,6 +130,21 @@ def _check_downloads(order: NodeOrder) -> None:
             raise WireError(f"downloads.{name}.peers {download.peers!r:.100} has not the form of an address")
         if type(download.is_file) is not bool:
             raise WireError(f"downloads.{name}.is_file must be true or false")
+
+
+def _check_outputs(order: NodeOrder) -> None:
+    outputs = order.outputs
+    if outputs is None:
+        return
+    if order.kind != OrderKind.RUN:
+        raise WireError("outputs stand only in an order of a run")
+    if outputs.store.kind not in OUTPUT_KINDS:
+        raise WireError(f"outputs has a store of kind {outputs.store.kind!r:.100}; upgrade the agent")
+    _check_texts("outputs", (outputs.path, outputs.secret, *outputs.store.settings.values()))
+    if any(part in ("", ".", "..") for part in outputs.path.removeprefix("/").split("/")):
+        raise WireError(f"outputs has {outputs.path!r:.100}, which is no path of a folder")
+    if outputs.store.kind == FOLDER and not outputs.path.startswith("/"):
+        raise WireError(f"outputs has {outputs.path!r:.100}, which is no absolute path")
 
 
 def _check_inputs(order: NodeOrder) -> None:

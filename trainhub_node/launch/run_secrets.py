@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.outputs import OutputOrder
 from trainhub_node import records
 from trainhub_node.attempts.attempt_list import Key
 from trainhub_node.attempts.log_mask import LogMask
@@ -85,7 +86,7 @@ class RunSecrets:
 
 def secret_names(order: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names of the secrets that an order (as JSON) needs: its plan sets variables to them, or data
-    is downloaded with them, or taken from other nodes."""
+    is downloaded with them, taken from other nodes, or written with them."""
     command = order["command"]
     environments = [process["env"] for process in command["processes"]]
     for environment in (*environments, command.get("launcher_env", {})):
@@ -95,6 +96,8 @@ def secret_names(order: Mapping[str, Any]) -> Iterator[str]:
     for item in order.get("downloads", {}).values():
         download = DataDownload.from_json(item)
         yield from filter(None, (download.secret_key, download.peer_key))
+    if outputs := order.get("outputs"):
+        yield from filter(None, [OutputOrder.from_json(outputs).secret_key])
 
 
 def as_file(values: Mapping[str, str]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -159,6 +159,10 @@ class HubClient:
     def deliver_checkpoint_part(self, run: str, attempt: int, number: int, part: JsonObject) -> None:
         """Tells the hub which files are this node's part of a checkpoint; they are uploaded already."""
         self._request("POST", f"{CHECKPOINTS}{run}/{attempt}/{number}/", json=part)
+
+    def note_stored_outputs(self, run: str, attempt: int, files: Sequence[JsonObject]) -> None:
+        """Tells the hub which outputs of the attempt are in a datastore: {"path", "size", "sha256"} each."""
+        self._request("POST", f"/api/v1/node/stored-outputs/{run}/{attempt}/", json={"files": [*files]})
 
     def _download(self, address: str, to: Path) -> None:
         offset = to.stat().st_size if to.exists() else 0

@@ -219,13 +219,18 @@ def _raise_oom_score() -> None:
 def switch_account(account: Mapping[str, Any] | None) -> None:
     if account is None or os.getresuid() == (account["uid"],) * 3:
         return
+    join_groups(account)
+    os.setresgid(account["gid"], account["gid"], account["gid"])
+    os.setresuid(account["uid"], account["uid"], account["uid"])
+
+
+def join_groups(account: Mapping[str, Any]) -> None:
+    """Gives this process the further groups of the account."""
     groups = account.get("groups")
     if groups is None:
         os.initgroups(account["name"], account["gid"])
     else:
         os.setgroups(groups)
-    os.setresgid(account["gid"], account["gid"], account["gid"])
-    os.setresuid(account["uid"], account["uid"], account["uid"])
 
 
 def reset_signals() -> None:

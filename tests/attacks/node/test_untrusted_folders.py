@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.node.runner import as_account, hostile_process, needs_root, nobody, owners
-from trainhub_node.launch.outputs import output_files
+from trainhub_node.outputs.output_files import output_files
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted import beneath, removal
 from trainhub_node.untrusted.beneath import OutsideFolder

@@ -1,41 +1,45 @@
-"""Uploads the files in outputs/ and logs/ after the ranks have ended; resumable, and addressed by content."""
+"""Uploads the files in outputs/ and logs/ after the ranks have ended; resumable, and addressed by content.
+What is in outputs/ is written into a datastore instead if the order names one."""
 
 from __future__ import annotations
 
 import logging
 import os
-import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
+from trainhub_launch.data.outputs import OutputOrder
+from trainhub_launch.order import NodeOrder
 from trainhub_launch.states import ErrorKind, Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.launch.run_secrets import RunSecrets
 from trainhub_node.link.file_upload import FileUpload, UploadAbandoned, digest_of
 from trainhub_node.link.hub_client import HubClient, RequestRejected
+from trainhub_node.outputs.output_files import output_files
+from trainhub_node.outputs.stored_outputs import StoredOutputs
+from trainhub_node.outputs.writing import NotWritten, OutputWriting
 from trainhub_node.rundir import RunDir
-from trainhub_node.untrusted import beneath
 from trainhub_node.untrusted.beneath import OutsideFolder
 from trainhub_node.untrusted.run_files import open_run_file
-from trainhub_node.untrusted.walk import walk_beneath
 
 log = logging.getLogger(__name__)
 SAVE_EVERY_S = 0.5
-MAX_PATH = 900
 
 
 class OutputUploads:
-    """Uploads for attempts that are over, a few at a time, in threads of their own. `before` is called first
-    for each, and may take long."""
+    """Uploads for attempts that are over, a few at a time, in threads of their own. `command`: what starts a
+    process of the agent; `before` is called first for each, and may take long."""
 
     def __init__(
         self,
         hub: HubClient,
         attempts: Attempts,
+        secrets: RunSecrets,
+        command: Sequence[str],
         *,
         before: Callable[[RunDir], None] = lambda _: None,
         on_change: Callable[[], None],
@@ -43,6 +47,10 @@ class OutputUploads:
         self._before = before
         self._on_change = on_change
         self._files = FileUpload(hub, attempts)
+        self._hub = hub
+        self._attempts = attempts
+        self._secrets = secrets
+        self._writing = OutputWriting(command)
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
         self._closing = False
@@ -88,9 +96,12 @@ class OutputUploads:
 
     def _upload(self, folder: RunDir) -> None:
         progress = _UploadProgress(folder)
+        order = NodeOrder.from_json(records.read(folder.order)).outputs
+        if order is not None:
+            self._write(folder, order, progress)
         for name, path in output_files(folder, progress.warn):
-            # Uploaded before the agent was restarted.
-            if name in progress.files:
+            # Uploaded before the agent was restarted, or written into a datastore.
+            if name in progress.files or name in progress.elsewhere:
                 continue
             try:
                 self._upload_file(folder, name, path, progress)
@@ -105,6 +116,29 @@ class OutputUploads:
                     folder, error=attempt_list.as_sentence(f"{name}: {error}"), error_kind=ErrorKind.UPLOAD
                 )
         progress.save()
+
+    def _write(self, folder: RunDir, order: OutputOrder, progress: _UploadProgress) -> None:
+        """Writes what is in outputs/ into a datastore, and tells the hub. What cannot be written there goes
+        to the hub, so that nothing is lost."""
+        told = StoredOutputs(self._hub, folder, lambda: self._check(folder))
+        try:
+            secret = self._secrets.fetch(folder).get(order.secret_key, "") if order.secret_key else ""
+            for name, size, sha256 in self._writing.written(
+                folder, order, secret, progress.elsewhere, lambda: self._check(folder)
+            ):
+                told.add(name, size, sha256)
+                progress.note_elsewhere(told.confirmed)
+        except (NotWritten, RequestRejected) as error:
+            progress.warn(
+                f"Outputs could not be written to the datastore, and are on the hub instead: {error}"
+            )
+        told.send()
+        progress.note_elsewhere(told.confirmed)
+
+    def _check(self, folder: RunDir) -> None:
+        """Raises UploadAbandoned."""
+        if self._closing or not self._attempts.is_tracked(folder.key):
+            raise UploadAbandoned
 
     def _upload_file(self, folder: RunDir, name: str, path: str, progress: _UploadProgress) -> None:
         # Opened once and read by this descriptor only: the script may replace the file meanwhile by another
@@ -126,6 +160,8 @@ class _UploadProgress:
         self._path = folder.outputs_record
         record: dict[str, Any] = records.read(self._path) or {}
         self.files: dict[str, dict[str, Any]] = {file["path"]: file for file in record.get("files", ())}
+        # Names of files in a datastore, which the hub knows.
+        self.elsewhere: set[str] = set(record.get("elsewhere", ()))
         self._warnings: list[str] = []
         self._saved_at = 0.0
 
@@ -134,67 +170,15 @@ class _UploadProgress:
         if time.monotonic() - self._saved_at > SAVE_EVERY_S:
             self.save()
 
+    def note_elsewhere(self, names: set[str]) -> None:
+        self.elsewhere |= names
+        if time.monotonic() - self._saved_at > SAVE_EVERY_S:
+            self.save()
+
     def warn(self, sentence: str) -> None:
         self._warnings.append(sentence)
 
     def save(self) -> None:
         self._saved_at = time.monotonic()
-        records.write(self._path, {"files": list(self.files.values()), "warnings": self._warnings})
-
-
-def output_files(folder: RunDir, warn: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """Yields (name, path below the working folder) of every file to upload.
-
-    Files below outputs/ are named by their path there, files below logs/ as `logs/<path>`."""
-    names: set[str] = set()
-    try:
-        root = beneath.open_root(folder.work)
-    except FileNotFoundError:
-        return  # it ended before its source was unpacked
-    try:
-        for top, prefix in (("outputs", ""), ("logs", "logs/")):
-            for path, is_link in _files(root, top, warn):
-                name = prefix + path[len(top) + 1 :]
-                if not name.isprintable() or len(name) > MAX_PATH:
-                    warn(f"{name!a} is not among the outputs: its name is too long or not plain text.")
-                elif name in names:
-                    warn(f"logs/{name[5:]} is not among the outputs: outputs/{name} has the same name.")
-                elif is_link and _is_link_to_folder(root, path):
-                    warn(f"{path} is a link to a folder; what is in it is not saved.")
-                else:
-                    names.add(name)
-                    yield name, path
-    finally:
-        os.close(root)
-
-
-def _files(root: int, top: str, warn: Callable[[str], None]) -> Iterator[tuple[str, bool]]:
-    """Yields (path below `root`, whether it is a link) of everything in the folder `top` except folders."""
-    try:
-        mode = os.stat(top, dir_fd=root, follow_symlinks=False).st_mode
-    except OSError:
-        return  # a script may remove it
-    if stat.S_ISLNK(mode):
-        warn(f"{top} is a link; nothing in it is saved.")
-    elif not stat.S_ISDIR(mode):
-        warn(f"{top} is not a folder; it is not saved.")
-    else:
-        for folder in walk_beneath(root, top, max_path=MAX_PATH, on_error=partial(_warn_unreadable, warn)):
-            yield from ((f"{folder.path}/{name}", name in folder.links) for name in folder.files)
-
-
-def _is_link_to_folder(root: int, path: str) -> bool:
-    """Returns whether a link leads to a folder below `root`; False for links that leave `root`."""
-    try:
-        entry = beneath.open_entry(root, path, follow_links=True)
-    except OSError:
-        return False
-    try:
-        return stat.S_ISDIR(os.fstat(entry).st_mode)
-    finally:
-        os.close(entry)
-
-
-def _warn_unreadable(warn: Callable[[str], None], path: str, error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        warn(f"What is in the folder {path[:MAX_PATH]!a} is not saved: {error.strerror}.")
+        record = {"files": list(self.files.values()), "warnings": self._warnings}
+        records.write(self._path, record | ({"elsewhere": [*self.elsewhere]} if self.elsewhere else {}))
