@@ -46,11 +46,12 @@ def azurite(folder: Path, address: str, files: Mapping[str, bytes]) -> Iterator[
         server.wait(30)
 
 
-def signature(end: str, *, key: str = KEY) -> str:
-    """Returns a shared access signature with which the container can be read and listed until `end`."""
-    fields = ["rl", "", end, f"/blob/{ACCOUNT}/{CONTAINER}", "", "", "", API_VERSION, "c", *[""] * 7]
+def signature(end: str, *, key: str = KEY, rights: str = "rl") -> str:
+    """Returns a shared access signature with which the container can be used until `end`; by default read and
+    listed."""
+    fields = [rights, "", end, f"/blob/{ACCOUNT}/{CONTAINER}", "", "", "", API_VERSION, "c", *[""] * 7]
     return urlencode(
-        {"sv": API_VERSION, "sr": "c", "sp": "rl", "se": end, "sig": _sign("\n".join(fields), key)}
+        {"sv": API_VERSION, "sr": "c", "sp": rights, "se": end, "sig": _sign("\n".join(fields), key)}
     )
 
 

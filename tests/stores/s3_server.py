@@ -1,4 +1,4 @@
-"""A small server of S3's protocol: lists and sends objects, checks signatures, and does what a test wants to
+"""A small server of S3's protocol: lists, sends and takes objects, checks signatures, and does what a test wants to
 go wrong. Everything of the bucket PUBLIC is also there without credentials, as on a web server."""
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ NAMES = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 class S3Server(ThreadingHTTPServer):
     """`objects`: bucket -> key -> content. `statuses`: answers to the next GETs of objects, in their order.
     `rate`: bytes a second that all answers together get. `hold_from`: bytes of objects from this
-    one on are not sent. `lists`: while it is not set, nothing is listed. `sent`: bytes of objects that were
+    one on are not sent. `lists`: while it is not set, nothing is listed. `takes`: while it is not set, nothing
+    is taken, and `waiting` says whether somebody waits for that. `sent`: bytes of objects that were
     sent."""
 
     daemon_threads = True
@@ -42,7 +43,12 @@ class S3Server(ThreadingHTTPServer):
         self.hold_from: int | None = None
         self.lists = threading.Event()
         self.lists.set()
+        self.takes = threading.Event()
+        self.takes.set()
+        self.waiting = False
         self.sent = 0
+        # Of objects that arrive in parts: id -> number of the part -> content.
+        self.uploads: dict[str, dict[int, bytes]] = {}
         self.requests: list[str] = []
         self._lock = threading.Lock()
         self._free_at = 0.0
@@ -77,6 +83,12 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
+    def do_PUT(self) -> None:
+        self._take()
+
+    def do_POST(self) -> None:
+        self._take()
+
     def log_message(self, format: str, *arguments: object) -> None:
         pass
 
@@ -96,6 +108,48 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(self.server.statuses.popleft(), "SlowDown")
         else:
             self._send(self.server.objects[bucket][key])
+
+    def _take(self) -> None:
+        """PUT of an object or of a part of one, POST of the beginning or the end of one with parts."""
+        parts, query = urlsplit(self.path), dict(_query(urlsplit(self.path).query))
+        bucket, _, key = unquote(parts.path).lstrip("/").partition("/")
+        self.server.requests.append(f"{self.command} {unquote(parts.path)}")
+        content = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        upload = query.get("uploadId", "")
+        if not self.server.takes.is_set():
+            self.server.waiting = True
+            self.server.takes.wait()
+        if bucket not in self.server.objects:
+            self._fail(HTTPStatus.NOT_FOUND, "NoSuchBucket")
+        elif code := self._wrong_signature():
+            self._fail(HTTPStatus.FORBIDDEN, code)
+        elif self.server.statuses:
+            self._fail(self.server.statuses.popleft(), "SlowDown")
+        elif "uploads" in query:
+            upload = f"upload-{len(self.server.uploads)}"
+            self.server.uploads[upload] = {}
+            self._body(
+                f"<InitiateMultipartUploadResult{NAMES}><UploadId>{upload}</UploadId>"
+                "</InitiateMultipartUploadResult>"
+            )
+        elif self.command == "PUT" and upload:
+            self.server.uploads[upload][int(query["partNumber"])] = content
+            self._taken(content)
+        elif upload:
+            numbered = self.server.uploads.pop(upload)
+            self.server.objects[bucket][key] = b"".join(numbered[number] for number in sorted(numbered))
+            self._body(
+                f"<CompleteMultipartUploadResult{NAMES}><ETag>{upload}</ETag></CompleteMultipartUploadResult>"
+            )
+        else:
+            self.server.objects[bucket][key] = content
+            self._taken(content)
+
+    def _taken(self, content: bytes) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("ETag", etag(content))
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _list(self, objects: dict[str, bytes], query: dict[str, str]) -> None:
         self.server.lists.wait()

@@ -23,10 +23,14 @@ from trainhub_node.environments.builder_account import end_with_parent
 from trainhub_node.outputs.folder_target import FolderTarget
 from trainhub_node.outputs.output_files import OUTPUTS, PREFIXES, output_files
 from trainhub_node.outputs.store_target import StoreTarget
-from trainhub_node.outputs.target import ChangedMeanwhile, ReadCounter, Target, WriteFailed
+from trainhub_node.outputs.target import ChangedMeanwhile, ReadCounter, WriteFailed
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted.beneath import OutsideFolder
 from trainhub_node.untrusted.run_files import open_run_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainhub_node.outputs.target import Target
 
 PROGRESS_S = 2.0
 _output = threading.Lock()
