@@ -1,5 +1,5 @@
-"""A small server of S3's protocol: lists, sends and takes objects, checks signatures, and does what a test wants to
-go wrong. Everything of the bucket PUBLIC is also there without credentials, as on a web server."""
+"""A small server of S3's protocol: lists, sends and takes objects, checks signatures, and does what a test wants
+to go wrong. Everything of the bucket PUBLIC is also there without credentials, as on a web server."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ NAMES = ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 class S3Server(ThreadingHTTPServer):
     """`objects`: bucket -> key -> content. `statuses`: answers to the next GETs of objects, in their order.
     `rate`: bytes a second that all answers together get. `hold_from`: bytes of objects from this
-    one on are not sent. `lists`: while it is not set, nothing is listed. `takes`: while it is not set, nothing
-    is taken, and `waiting` says whether somebody waits for that. `sent`: bytes of objects that were
+    one on are not sent. `lists`: while it is not set, nothing is listed. `takes`: while it is not set,
+    nothing is taken, and `waiting` says whether somebody waits for that. `sent`: bytes of objects that were
     sent."""
 
     daemon_threads = True

@@ -101,6 +101,13 @@ def test_outputs_of_two_nodes_are_in_the_bucket(hosts: Hosts, s3: S3Server) -> N
 SMALL = "import pathlib; pathlib.Path('outputs/a/b').mkdir(parents=True)\n" + "".join(
     f"pathlib.Path('outputs/a/b/{number}.txt').write_text('{number}')\n" for number in range(20)
 )
+CHECK = """
+import hashlib, os, pathlib
+root = pathlib.Path(os.environ['TRAINHUB_INPUT_BIRDS'])
+for path in sorted(root.rglob('*')):
+    if path.is_file():
+        print(path.relative_to(root), hashlib.sha256(path.read_bytes()).hexdigest())
+"""
 SMALL_FILES = {f"a/b/{number}.txt": str(number).encode() for number in range(20)}
 
 
@@ -118,12 +125,7 @@ def test_outputs_are_in_a_container_and_a_signature_that_may_not_write_is_refuse
         assert files == as_listed(SMALL_FILES | {"large": bytes(LARGE)})
         # What a later run reads there is what the hub has recorded.
         read = {"birds": {"datastore": "written", "path": f"birds/{ended['run']}/attempt_1"}}
-        check = (
-            "import hashlib, os, pathlib; root = pathlib.Path(os.environ['TRAINHUB_INPUT_BIRDS'])\n"
-            "for path in sorted(root.rglob('*')):\n"
-            "    if path.is_file(): print(path.relative_to(root), hashlib.sha256(path.read_bytes()).hexdigest())"
-        )
-        reader = hosts.script(check, inputs=read)
+        reader = hosts.script(CHECK, inputs=read)
         assert hosts.runs.ended(reader, 120)["state"] == "Completed"
         lines = hosts.runs.log(reader, "70_driver_log_0.txt").decode().splitlines()
         assert sorted(lines) == sorted(f"{path} {sha256}" for path, (_, sha256) in files.items())
