@@ -25,7 +25,8 @@ from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.requests import query_integer
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+from workspaces.stored_files.conditional_response import PRIVATE
+from workspaces.stored_files.responses import StoredFileResponse
 
 MAX_RANGE_BYTES = 8 * 1024 * 1024
 DEFAULT_RANGE_BYTES = 1024 * 1024

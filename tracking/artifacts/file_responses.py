@@ -8,7 +8,8 @@ from pathlib import PurePosixPath
 from jobs.transfer.downloads import SAFE_HEADERS
 from tracking.artifacts.file_owners import FileRow
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import OCTETS, StoredFileResponse
+from workspaces.stored_files.conditional_response import OCTETS
+from workspaces.stored_files.responses import StoredFileResponse
 
 IMAGES = {
     ".png": "image/png",
