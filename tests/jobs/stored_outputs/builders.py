@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datastores.changes import create
 from datastores.models import Datastore
 from jobs.models import OutputFolder, Run, StoredOutput
+from jobs.states import RunState
 from tests.registry.builders import run_with
 from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
 from workspaces.access import Principal
@@ -36,9 +37,10 @@ def add_bucket(who: Principal, server: S3Server, name: str = "bucket", **changes
 def add_outputs(
     run: Run, datastore: Datastore, files: Mapping[str, bytes], *, attempt: int = 1, **hashes: str
 ) -> list[StoredOutput]:
-    """Adds rows as a node reports them, without bytes. `hashes`: wrong ones, by path."""
-    run.spec = {**run.spec, "outputs": {"datastore": datastore.name}}
-    run.save(update_fields=["spec"])
+    """Adds rows as a node reports them, without bytes, to a run that is then over. `hashes`: wrong ones, by
+    path."""
+    run.spec, run.state = {**run.spec, "outputs": {"datastore": datastore.name}}, RunState.COMPLETED
+    run.save(update_fields=["spec", "state"])
     path = datastore.path_of(f"run-{run.number}/{attempt}")
     place = f"{datastore.place}/run-{run.number}/{attempt}"
     folder = OutputFolder.objects.create(

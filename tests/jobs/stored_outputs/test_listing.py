@@ -115,7 +115,7 @@ class TestPages:
         [
             (
                 {"kind": "folder", "path": "/mnt/r"},
-                "in a folder of the nodes: read it on a node, at that path",
+                "in a folder of the nodes: read it on a node",
             ),
             ({"sign_in": "node"}, "which nodes read with their own role"),
             (None, "its datastore was deleted, so the hub cannot read it any more"),
