@@ -85,6 +85,9 @@ class OutgoingProxy:
                 await writer.drain()
         except ENDED as error:
             log.debug("A connection of the outgoing proxy ended: %r", error)
+        except asyncio.CancelledError:
+            # Only the end of the proxy cancels it; asyncio would log that as an error.
+            log.debug("A connection ended with the outgoing proxy")
         finally:
             writer.close()
 

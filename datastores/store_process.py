@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.conf import settings
@@ -49,40 +50,20 @@ class StoreProcess:
     def run(self, max_s: float, too_long: str) -> dict[str, Any]:
         """Returns what the process says at its end. Raises StoreProcessFailed: with `too_long` after `max_s`
         seconds."""
-        with OutgoingProxy() as proxy:
-            errors = self._run(proxy.url, max_s, too_long)
-            return self._done(proxy, errors)
-
-    def _run(self, proxy: str, max_s: float, too_long: str) -> str:
-        request, errors = os.memfd_create("request"), os.memfd_create("errors")
-        content = {
-            "store": self._store.to_json(),
-            **self._request,
-            "options": {"proxy_url": proxy},
-        }
-        try:
-            # In memory: it has the secret.
-            os.write(request, json.dumps(content).encode())
-            os.lseek(request, 0, os.SEEK_SET)
-            with subprocess.Popen(
-                [sys.executable, "-m", MODULE],
-                cwd=settings.BASE_DIR,
-                env={"PATH": "/usr/bin:/bin"},
-                stdin=request,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            ) as process:
-                reader = threading.Thread(target=self._read, args=(process,), daemon=True)
-                reader.start()
-                try:
-                    self._follow(reader, time.monotonic() + max_s, too_long)
-                finally:
-                    process.kill()
-                    reader.join()
-            return os.pread(errors, MAX_ERROR_BYTES, 0).decode(errors="replace")
-        finally:
-            os.close(request)
-            os.close(errors)
+        with (
+            OutgoingProxy() as proxy,
+            started_process(self._store, self._request, proxy) as (process, errors),
+        ):
+            reader = threading.Thread(target=self._read, args=(process,), daemon=True)
+            reader.start()
+            try:
+                self._follow(reader, time.monotonic() + max_s, too_long)
+            finally:
+                process.kill()
+                reader.join()
+            if "done" in self._result:
+                return dict(self._result["done"])
+            raise failure_of(self._store, proxy, self._result.get("error", ""), errors)
 
     def _follow(self, reader: threading.Thread, deadline: float, too_long: str) -> None:
         """Returns once the process says nothing more."""
@@ -92,21 +73,6 @@ class StoreProcess:
             if time.monotonic() > deadline:
                 raise StoreProcessFailed(too_long)
 
-    def _done(self, proxy: OutgoingProxy, errors: str) -> dict[str, Any]:
-        if "done" in self._result:
-            return dict(self._result["done"])
-        if proxy.refused_host:
-            raise StoreProcessFailed(
-                f"{subject(self._store)} is at an address that the hub does not connect to "
-                f"({proxy.refused_host}). Name it by an address of the network."
-            )
-        if proxy.trouble:
-            raise StoreProcessFailed(f"{subject(self._store)} cannot be read: {proxy.trouble}.")
-        if "error" in self._result:
-            raise StoreProcessFailed(self._result["error"])
-        log.error("The process that reads a store ended without a result: %s", errors)
-        raise StoreProcessFailed("")
-
     def _read(self, process: subprocess.Popen[bytes]) -> None:
         for line in process.stdout or ():
             facts = json.loads(line)
@@ -114,3 +80,47 @@ class StoreProcess:
                 self._counts = (facts["files"], facts["bytes"])
             else:
                 self._result = facts
+
+
+@contextmanager
+def started_process(
+    store: Store, request: Mapping[str, object], proxy: OutgoingProxy
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """Yields the process, whose standard output is a pipe, and the file with what it writes to its standard
+    error. At the end the process is killed."""
+    order, errors = os.memfd_create("request"), os.memfd_create("errors")
+    content = {"store": store.to_json(), **request, "options": {"proxy_url": proxy.url}}
+    try:
+        # In memory: it has the secret.
+        os.write(order, json.dumps(content).encode())
+        os.lseek(order, 0, os.SEEK_SET)
+        with subprocess.Popen(
+            [sys.executable, "-m", MODULE],
+            cwd=settings.BASE_DIR,
+            env={"PATH": "/usr/bin:/bin"},
+            stdin=order,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        ) as process:
+            try:
+                yield process, errors
+            finally:
+                process.kill()
+    finally:
+        os.close(order)
+        os.close(errors)
+
+
+def failure_of(store: Store, proxy: OutgoingProxy, error: str, errors: int) -> StoreProcessFailed:
+    """Returns why the process has no result. `error`: what it has said itself, "" if nothing."""
+    if proxy.refused_host:
+        return StoreProcessFailed(
+            f"{subject(store)} is at an address that the hub does not connect to ({proxy.refused_host}). "
+            "Name it by an address of the network."
+        )
+    if proxy.trouble:
+        return StoreProcessFailed(f"{subject(store)} cannot be read: {proxy.trouble}.")
+    if not error:
+        words = os.pread(errors, MAX_ERROR_BYTES, 0).decode(errors="replace")
+        log.error("The process that reads a store ended without a result: %s", words)
+    return StoreProcessFailed(error)

@@ -23,7 +23,7 @@ from jobs.api.serializers import (
 )
 from jobs.errors import Conflict
 from jobs.logs import log_store
-from jobs.models import Checkpoint, Member
+from jobs.models import Checkpoint, Member, StoredOutput
 from jobs.scheduling import run_actions
 from jobs.states import RunState
 from trainhub_launch.errors import SpecError
@@ -116,18 +116,19 @@ class RunLogs(JobsView):
 class RunOutputs(JobsView):
     @extend_schema(parameters=[ATTEMPT], responses=OutputListSerializer)
     def get(self, request: Request, run: str) -> Response:
-        """The files that an attempt left in outputs/ and logs/, or logged. For the latest attempt, files that
-        only earlier attempts left are included."""
+        """The files that an attempt left in outputs/ and logs/, or logged, wherever they lie. For the latest
+        attempt, files that only earlier attempts left are included."""
         instance = self.run(request, run)
         attempt = self.attempt(request, instance)
         listed = [
             {
-                "path": artifact.path,
-                "size_bytes": artifact.size_bytes,
-                "sha256": artifact.sha256,
-                "url": f"/api/v1/runs/{instance.pk}/outputs/{quote(artifact.path)}?attempt={attempt}",
+                "path": row.path,
+                "size_bytes": row.size_bytes,
+                "sha256": row.sha256,
+                "place": row.place if isinstance(row, StoredOutput) else "",
+                "url": f"/api/v1/runs/{instance.pk}/outputs/{quote(row.path)}?attempt={attempt}",
             }
-            for artifact in outputs.for_attempt(instance, attempt)
+            for row in outputs.all_of(instance, attempt)
         ]
         return Response({"attempt": attempt, "outputs": listed})
 

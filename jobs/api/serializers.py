@@ -241,6 +241,12 @@ class OutputSerializer(serializers.Serializer[object]):
     path = serializers.CharField()
     size_bytes = serializers.IntegerField()
     sha256 = serializers.CharField()
+    place = serializers.CharField(
+        help_text=(
+            "Where the file lies if that is in a datastore; its size and SHA-256 are then as the node said. "
+            "Empty: on the hub."
+        )
+    )
     url = serializers.CharField(help_text="The address of the file's content; supports Range requests.")
 
 

@@ -22,7 +22,8 @@ from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+from workspaces.stored_files.conditional_response import PRIVATE
+from workspaces.stored_files.responses import StoredFileResponse
 
 ADDRESS = "/api/v1/node/checkpoints/{run:str}/{attempt:int}"
 # Ten thousand files with long paths.

@@ -26,7 +26,7 @@ from workspaces.http.requests import read_body
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
 from workspaces.stored_files.blob_writer import BlobWriter
-from workspaces.stored_files.responses import PRIVATE
+from workspaces.stored_files.conditional_response import PRIVATE
 
 MAX_RESULT_BYTES = 16 * 1024
 # The list of 5 million files, with long names.

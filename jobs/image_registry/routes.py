@@ -17,7 +17,8 @@ from jobs.image_registry.layers import LayerUnavailable, arriving
 from jobs.image_registry.tickets import OrderedImage, image_of_ticket
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import OCTETS, PRIVATE, StoredFileResponse
+from workspaces.stored_files.conditional_response import OCTETS, PRIVATE
+from workspaces.stored_files.responses import StoredFileResponse
 
 VERSION = {"Docker-Distribution-Api-Version": "registry/2.0"}
 CHALLENGE = {"WWW-Authenticate": 'Basic realm="TrainHub", charset="UTF-8"'}

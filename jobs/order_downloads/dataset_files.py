@@ -17,7 +17,8 @@ from trainhub_launch.data.stores import HUB, TICKET, URL
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+from workspaces.stored_files.conditional_response import PRIVATE
+from workspaces.stored_files.responses import StoredFileResponse
 
 PREFIX = "/api/v1/node/data"
 ADDRESS = f"{PREFIX}/{{manifest:str}}/{{sha256:str}}"

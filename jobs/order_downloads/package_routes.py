@@ -19,7 +19,8 @@ from jobs.order_downloads.package_tickets import OrderFiles, files_of_order, ord
 from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+from workspaces.stored_files.conditional_response import PRIVATE
+from workspaces.stored_files.responses import StoredFileResponse
 
 JSON = "application/vnd.pypi.simple.v1+json"
 METADATA = ".metadata"

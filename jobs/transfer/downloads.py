@@ -15,9 +15,10 @@ from jobs import outputs
 from jobs.builds.models import BUILD_ATTEMPT, EnvironmentBuild, is_build_id
 from jobs.data_orders.models import is_data_order_id
 from jobs.logs import log_store
-from jobs.models import Artifact, AttemptNode, DataOrder, Run, Snapshot
+from jobs.models import Artifact, AttemptNode, DataOrder, Run, Snapshot, StoredOutput
 from jobs.node_api.auth import require_node_or_person
 from jobs.node_orders.work_order import ORDER_ATTEMPT
+from jobs.stored_outputs.download import stored_output_response
 from trainhub_launch.log_names import ENVIRONMENT_LOG, PREPARATION_LOG
 from workspaces.access import Principal
 from workspaces.http.auth import require_person
@@ -25,7 +26,8 @@ from workspaces.http.problems import Problem, not_found, problem_responses
 from workspaces.http.requests import query_integer
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+from workspaces.stored_files.conditional_response import PRIVATE
+from workspaces.stored_files.responses import StoredFileResponse
 
 MAX_RANGE_BYTES = 8 * 1024 * 1024
 DEFAULT_RANGE_BYTES = 1024 * 1024
@@ -115,15 +117,15 @@ async def output(request: Request) -> Response:
     """Serves an output file of the run; supports Range."""
     who = await require_person(request)
     attempt = query_integer(request, "attempt", 0, maximum=2**31)
-    artifact = await in_thread(
-        _artifact, who, request.path_params["run"], attempt, request.path_params["path"]
-    )
-    name = PurePosixPath(artifact.path).name
+    row = await in_thread(_output, who, request.path_params["run"], attempt, request.path_params["path"])
+    if isinstance(row, StoredOutput):
+        return stored_output_response(row, who.user, SAFE_HEADERS)
+    name = PurePosixPath(row.path).name
     return StoredFileResponse(
-        blobs.path(artifact.sha256),
-        sha256=artifact.sha256,
+        blobs.path(row.sha256),
+        sha256=row.sha256,
         filename=name,
-        modified_at=artifact.created_at,
+        modified_at=row.created_at,
         headers=SAFE_HEADERS,
     )
 
@@ -201,11 +203,14 @@ def _log_file(run: str, number: int, name: str) -> Response:
     )
 
 
-def _artifact(who: Principal, run_id: str, attempt: int, path: str) -> Artifact:
+def _output(who: Principal, run_id: str, attempt: int, path: str) -> Artifact | StoredOutput:
     run = _run(who, run_id)
     artifact = outputs.for_attempt(run, attempt).filter(path=path).first()
     if artifact is None:
-        raise not_found("No such output in this attempt.")
+        stored = outputs.stored_for_attempt(run, attempt).filter(path=path).first()
+        if stored is None:
+            raise not_found("No such output in this attempt.")
+        return stored
     if not blobs.exists(artifact.sha256):
         raise not_found(f"The bytes of {artifact.path} {blobs.absence(artifact.sha256)}.")
     return artifact

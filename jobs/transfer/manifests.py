@@ -10,7 +10,8 @@ from jobs.transfer.claimed_parts import claimed_part
 from workspaces.http.problems import not_found, problem_responses
 from workspaces.http.threads import in_thread
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import PRIVATE, StoredFileResponse
+from workspaces.stored_files.conditional_response import PRIVATE
+from workspaces.stored_files.responses import StoredFileResponse
 
 ADDRESS = "/api/v1/node/manifests/{run:str}/{attempt:int}/{sha256:str}"
 

@@ -44,7 +44,8 @@ class TabView:
 def visible_tabs(run: Run, attempt: int) -> list[TabView]:
     counts = {
         "members": Member.objects.filter(attempt__run=run, attempt__number=attempt).count(),
-        "outputs": outputs.for_attempt(run, attempt).count(),
+        "outputs": outputs.for_attempt(run, attempt).count()
+        + outputs.stored_for_attempt(run, attempt).count(),
     }
     return [TabView(name, TABS[name].word, counts.get(name), TABS[name].is_detail) for name in tab_names(run)]
 

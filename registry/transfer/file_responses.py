@@ -10,7 +10,8 @@ from registry.models import ModelFile
 from registry.scanning.verdicts import verdict
 from tracking.artifacts.file_responses import HEADERS
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import OCTETS, StoredFileResponse
+from workspaces.stored_files.conditional_response import OCTETS
+from workspaces.stored_files.responses import StoredFileResponse
 
 SCAN = "X-TrainHub-Scan"
 

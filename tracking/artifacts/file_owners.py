@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from django.db import connection, transaction
 from django.db.models import QuerySet, Value
@@ -12,7 +12,7 @@ from django.db.models.functions import Substr
 from django.utils import timezone
 
 from jobs import outputs
-from jobs.models import Artifact, Run
+from jobs.models import Artifact, Run, StoredOutput
 from tracking.artifacts import file_hints
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller
@@ -23,8 +23,13 @@ from tracking.models import LoggedModel, LoggedModelFile
 from workspaces.states import Role
 from workspaces.stored_files import blobs
 
+# Files on the hub, and all that are listed: a file in a datastore has no bytes here, whatever its hash says.
 FileRow = Artifact | LoggedModelFile
 FileRows = QuerySet[FileRow]
+ListedFile = FileRow | StoredOutput
+StoredRows = QuerySet[StoredOutput]
+ListedRows = QuerySet[ListedFile]
+Rows = TypeVar("Rows", FileRows, StoredRows, ListedRows)
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,13 @@ class RunFiles:
         return cast("FileRows", outputs.for_attempt(self.run, self.attempt))
 
     @property
+    def stored_rows(self) -> StoredRows:
+        """The current files that lie in a datastore."""
+        return outputs.stored_for_attempt(self.run, self.attempt)
+
+    @property
     def all_rows(self) -> FileRows:
-        """The rows of all attempts, including those that a later attempt has replaced."""
+        """The rows of all attempts on the hub, including those that a later attempt has replaced."""
         return cast("FileRows", Artifact.objects.filter(run=self.run))
 
     def lock(self) -> None:
@@ -89,6 +99,10 @@ class ModelFiles:
         return cast("FileRows", LoggedModelFile.objects.filter(model=self.model))
 
     @property
+    def stored_rows(self) -> StoredRows:
+        return StoredOutput.objects.none()
+
+    @property
     def all_rows(self) -> FileRows:
         return self.rows
 
@@ -113,21 +127,26 @@ def put_file(place: FileOwner, path: str, sha256: str, size_bytes: int) -> None:
     of its folders is a file."""
     with transaction.atomic():
         place.lock()
-        _check_shape(place.rows, path)
+        _check_shape(place, path)
         place.put(path, sha256, size_bytes)
         _notify(place)
 
 
 def remove(place: FileOwner, path: str) -> int:
     """Deletes a file, or a folder with its content ("": everything), in every attempt; returns the number of
-    files."""
+    files. Raises MlflowError if one of them lies in a datastore."""
+    stored = place.stored_rows.filter(path=path).first() or rows_below(place.stored_rows, path).first()
+    if stored is not None:
+        raise MlflowError(
+            INVALID, f"'{stored.path}' lies in a datastore, at {stored.place}; the hub deletes nothing there."
+        )
     deleted, _ = place.all_rows.filter(path=path).delete()
     deleted_below, _ = rows_below(place.all_rows, path).delete()
     _notify(place)
     return deleted + deleted_below
 
 
-def rows_below(rows: FileRows, path: str) -> FileRows:
+def rows_below(rows: Rows, path: str) -> Rows:
     """Returns the files in a folder and its subfolders; "" is the root."""
     if not path:
         return rows
@@ -136,8 +155,7 @@ def rows_below(rows: FileRows, path: str) -> FileRows:
         # SQLite sorts by code point, and "0" is the character after "/".
         return rows.filter(path__gte=start, path__lt=f"{path}0")
     # Other databases may sort by a language's rules, so a range would not work.
-    below: FileRows = rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
-    return below
+    return cast("Rows", rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start)))
 
 
 def find_owner(caller: Caller, address: Address) -> FileOwner:
@@ -186,15 +204,27 @@ def writable_run_files(caller: Caller, run_id: str) -> FileOwner:
     return _check_writable(caller, run_files(caller, run_id))
 
 
-def file_row(place: FileOwner, path: str) -> FileRow:
-    """Returns the file's row. Raises MlflowError if the path is no file or its bytes are missing."""
+def find_file(place: FileOwner, path: str) -> ListedFile:
+    """Returns the file's row. Raises MlflowError if the path is no file, or its bytes are missing on the
+    hub."""
     row = place.rows.filter(path=path).first()
     if row is None:
-        if rows_below(place.rows, path).exists():
+        if (stored := place.stored_rows.filter(path=path).first()) is not None:
+            return stored
+        if rows_below(place.rows, path).exists() or rows_below(place.stored_rows, path).exists():
             raise MlflowError(INVALID, f"Artifact path refers to a directory, not a file: '{path}'")
         raise MlflowError(MISSING, f"No such artifact: '{path}'")
     if not blobs.exists(row.sha256):
         raise MlflowError(MISSING, f"The bytes of '{path}' {blobs.absence(row.sha256)}.")
+    return row
+
+
+def find_hub_file(place: FileOwner, path: str) -> FileRow:
+    """Returns the row of a file on the hub. Raises MlflowError as `find_file` does, and for one in a
+    datastore."""
+    row = find_file(place, path)
+    if isinstance(row, StoredOutput):
+        raise MlflowError(INVALID, f"'{path}' lies in a datastore, at {row.place}: download it.")
     return row
 
 
@@ -223,15 +253,23 @@ def _notify(place: FileOwner) -> None:
         file_hints.files_changed(place.run.pk)
 
 
-def _check_shape(rows: FileRows, path: str) -> None:
+def _check_shape(place: FileOwner, path: str) -> None:
     parts = path.split("/")
     folders: Sequence[str] = ["/".join(parts[:count]) for count in range(1, len(parts))]
-    conflict = rows.filter(path__in=folders).values_list("path", flat=True).first() if folders else None
+    conflict = _first_path(place, folders) if folders else None
     if conflict is not None:
         raise MlflowError(
             INVALID,
             f"path: '{conflict}' is a file, and '{path}' would need a folder of that name. Choose another.",
         )
     # Replacing a file needs no search for a folder of its name.
-    if not rows.filter(path=path).exists() and rows_below(rows, path).exists():
+    if _first_path(place, [path]) is None and (
+        rows_below(place.rows, path).exists() or rows_below(place.stored_rows, path).exists()
+    ):
         raise MlflowError(INVALID, f"path: '{path}' is a folder. Choose another name for the file.")
+
+
+def _first_path(place: FileOwner, paths: Sequence[str]) -> str | None:
+    """Returns the first of the paths at which the owner has a file."""
+    row = place.rows.filter(path__in=paths).first() or place.stored_rows.filter(path__in=paths).first()
+    return None if row is None else row.path

@@ -5,10 +5,16 @@ from __future__ import annotations
 import mimetypes
 from pathlib import PurePosixPath
 
+from starlette.responses import Response
+
+from jobs.models import StoredOutput
+from jobs.stored_outputs.download import stored_output_response
 from jobs.transfer.downloads import SAFE_HEADERS
-from tracking.artifacts.file_owners import FileRow
+from tracking.artifacts.file_owners import ListedFile
+from workspaces.models import User
 from workspaces.stored_files import blobs
-from workspaces.stored_files.responses import OCTETS, StoredFileResponse
+from workspaces.stored_files.conditional_response import OCTETS
+from workspaces.stored_files.responses import StoredFileResponse
 
 IMAGES = {
     ".png": "image/png",
@@ -66,8 +72,11 @@ _TEXT = frozenset(
 _TYPES = mimetypes.MimeTypes()
 
 
-def download(row: FileRow, *, media_type: str = OCTETS) -> StoredFileResponse:
-    """Returns the file's bytes; supports Range and conditional requests."""
+def download(row: ListedFile, reader: User | None, *, media_type: str = OCTETS) -> Response:
+    """Returns the file's bytes; supports Range and conditional requests. `reader`: who downloads it. Raises
+    Problem if the hub cannot read the datastore in which it lies."""
+    if isinstance(row, StoredOutput):
+        return stored_output_response(row, reader, HEADERS, media_type)
     headers = {**HEADERS, "X-Content-SHA256": row.sha256}
     return StoredFileResponse(
         blobs.path(row.sha256),

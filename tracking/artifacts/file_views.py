@@ -15,13 +15,13 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from tracking.artifacts import file_owners, paths
-from tracking.artifacts.file_owners import FileOwner, FileRow, RunFiles
+from tracking.artifacts.file_owners import FileOwner, FileRow, ListedFile, RunFiles
 from tracking.artifacts.file_responses import HEADERS, PAGES, download, image_type, sound_type
 from tracking.artifacts.previews import isolation
 from tracking.artifacts.previews.documents import NotPreviewable
 from tracking.artifacts.previews.file_preview import as_data, preview_file
 from tracking.callers import Caller
-from tracking.mlflow.protocol.errors import MISSING, MlflowError
+from tracking.mlflow.protocol.errors import INVALID, MISSING, MlflowError
 from tracking.mlflow.protocol.http import require_caller
 from workspaces.http.problems import Handler, Problem
 from workspaces.http.requests import query_integer
@@ -67,7 +67,8 @@ def problem_responses(handler: Handler) -> Handler:
 @problem_responses
 async def send_file(request: Request) -> Response:
     """Sends a file as a download; supports Range."""
-    return download(await _row(request))
+    caller, place, path = await _find_owner(request)
+    return download(await in_thread(file_owners.find_file, place, path), caller.user)
 
 
 @problem_responses
@@ -77,7 +78,7 @@ async def send_image(request: Request) -> Response:
     media_type = image_type(row.path)
     if media_type is None:
         raise Problem(400, "Bad request", f"{row.path} is not an image that can be shown here.")
-    return download(row, media_type=media_type)
+    return download(row, None, media_type=media_type)
 
 
 @problem_responses
@@ -87,7 +88,7 @@ async def send_sound(request: Request) -> Response:
     media_type = sound_type(row.path)
     if media_type is None:
         raise Problem(400, "Bad request", f"{row.path} is not a sound that can be played here.")
-    return download(row, media_type=media_type)
+    return download(row, None, media_type=media_type)
 
 
 @problem_responses
@@ -165,17 +166,19 @@ def _script_tag(path: str) -> str:
 
 
 async def _row(request: Request) -> FileRow:
+    _, place, path = await _find_owner(request)
+    return await in_thread(file_owners.find_hub_file, place, path)
+
+
+async def _find_owner(request: Request) -> tuple[Caller, FileOwner, str]:
+    """Returns who downloads, the owner of the file, and its path there."""
     caller = await require_caller(request)
     address = paths.parse_address(request.path_params["path"])
-    return await in_thread(_find_row, caller, address, _attempt(request))
+    return caller, await in_thread(_find_place, caller, address, _attempt(request)), address.path
 
 
 def _attempt(request: Request) -> int:
     return query_integer(request, "attempt", 0, maximum=2**31)
-
-
-def _find_row(caller: Caller, address: paths.Address, attempt: int) -> FileRow:
-    return file_owners.file_row(_find_place(caller, address, attempt), address.path)
 
 
 def _find_place(caller: Caller, address: paths.Address, attempt: int) -> FileOwner:
@@ -205,11 +208,20 @@ def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEnt
     """Returns the selected files as zip entries, with paths relative to the folder. Raises MlflowError if
     there are none."""
     start = len(folder) + 1 if folder else 0
-    rows = list(file_owners.rows_below(place.rows, folder))
-    if names:
-        chosen, inside = set(names), tuple(f"{name}/" for name in names)
+    chosen, inside = set(names), tuple(f"{name}/" for name in names)
+
+    def is_chosen(row: ListedFile) -> bool:
         # A selected folder stands for all files below it.
-        rows = [row for row in rows if row.path[start:] in chosen or row.path[start:].startswith(inside)]
+        return not names or row.path[start:] in chosen or row.path[start:].startswith(inside)
+
+    if stored := list(filter(is_chosen, file_owners.rows_below(place.stored_rows, folder))):
+        # Otherwise the zip would lack them without a word.
+        raise MlflowError(
+            INVALID,
+            f"{len(stored)} of these files lie in a datastore, such as {stored[0].place}; a zip has only "
+            "files of the hub. Choose others, and download those one by one, or with MLflow's client.",
+        )
+    rows = list(filter(is_chosen, file_owners.rows_below(place.rows, folder)))
     if not rows:
         raise MlflowError(MISSING, "There is no such file or folder.")
     # Checked before the first byte is sent, because a started zip cannot report an error.

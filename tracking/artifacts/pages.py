@@ -12,11 +12,12 @@ from django.db.models import Count, Sum
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
-from jobs.models import Artifact, Run
+from jobs.models import Artifact, Run, StoredOutput
 from jobs.states import FINAL
+from jobs.stored_outputs.download import object_of
 from jobs.views.tabs import Tab
 from tracking.artifacts import paths
-from tracking.artifacts.file_owners import FileOwner, FileRow, ModelFiles, RunFiles
+from tracking.artifacts.file_owners import FileOwner, ListedFile, ModelFiles, RunFiles
 from tracking.artifacts.folders import SubfolderTotals, list_folder
 from tracking.artifacts.previews.file_preview import FilePreview, preview_file
 from tracking.mlflow.protocol.errors import MlflowError
@@ -52,8 +53,10 @@ class Location:
 
 @dataclass(frozen=True)
 class FolderEntry:
-    """A row of the table: a folder (with the number of its `files`) or a file (with `sha256`). `attempt` is
-    set for a file of an earlier attempt."""
+    """A row of the table: a folder (with the number of its `files`, and of those that are `stored` in a
+    datastore) or a file (with `sha256`). `attempt` is
+    set for a file of an earlier attempt. `place`: where the file lies if that is in a datastore; `refusal`:
+    why the hub cannot read it there, as a sentence."""
 
     name: str
     path: str
@@ -64,12 +67,15 @@ class FolderEntry:
     sha256: str = ""
     download_url: str = ""
     attempt: int | None = None
+    place: str = ""
+    refusal: str = ""
+    stored: int = 0
 
 
 def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
     """Returns the template context. Raises Http404 for an unknown model or file."""
     where = _location(run, attempt, request)
-    contents = list_folder(where.place.rows, where.folder)
+    contents = list_folder(where.place, where.folder)
     entries = [
         *(_folder(where, item) for item in contents.folders),
         *(_file(where, item, run) for item in contents.files),
@@ -81,6 +87,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
         "entries": entries[where.offset : where.offset + PAGE_SIZE],
         "count": contents.count,
         "total_bytes": contents.size_bytes,
+        "stored_count": contents.stored_count,
         "zip_url": where.bytes_url("zip", where.folder),
         "later_url": _next_url(where, len(entries)),
         "chosen": _selected_file(where, run) if where.file else None,
@@ -145,16 +152,15 @@ def _folder(where: Location, item: SubfolderTotals) -> FolderEntry:
         item.size_bytes,
         item.saved_at,
         files=item.files,
+        stored=item.stored,
         download_url=where.bytes_url("zip", item.path),
     )
 
 
-def _file(where: Location, item: FileRow, run: Run) -> FolderEntry:
-    is_older = (
-        isinstance(item, Artifact)
-        and item.attempt not in (run.attempt, 0)
-        and "attempt" not in where.link_params
-    )
+def _file(where: Location, item: ListedFile, run: Run) -> FolderEntry:
+    stored = item if isinstance(item, StoredOutput) else None
+    attempt = stored.folder.attempt if stored else item.attempt if isinstance(item, Artifact) else 0
+    is_older = attempt not in (run.attempt, 0) and "attempt" not in where.link_params
     return FolderEntry(
         PurePosixPath(item.path).name,
         item.path,
@@ -163,14 +169,19 @@ def _file(where: Location, item: FileRow, run: Run) -> FolderEntry:
         item.created_at,
         sha256=item.sha256,
         download_url=where.bytes_url("files", item.path),
-        attempt=item.attempt if is_older and isinstance(item, Artifact) else None,
+        attempt=attempt if is_older else None,
+        place=stored.place if stored else "",
+        refusal=object_of(stored).refusal if stored else "",
     )
 
 
 def _selected_file(where: Location, run: Run) -> dict[str, object]:
     row = where.place.rows.filter(path=where.file).first()
     if row is None:
-        raise Http404
+        stored = where.place.stored_rows.filter(path=where.file).first()
+        if stored is None:
+            raise Http404
+        return {"file": _file(where, stored, run), "close_url": where.url(path=where.folder)}
     file_preview: FilePreview = preview_file(row)
     return {
         "file": _file(where, row, run),

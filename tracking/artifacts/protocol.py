@@ -54,7 +54,7 @@ async def fetch(request: Request) -> Response:
     caller = await require_caller(request)
     address = paths.parse_address(request.path_params["path"])
     row = await in_thread(_find_row, caller, address)
-    return download(row, media_type=mlflow_type(row.path))
+    return download(row, caller.user, media_type=mlflow_type(row.path))
 
 
 @mlflow_errors
@@ -64,7 +64,7 @@ async def fetch_from_run(request: Request) -> Response:
     args = request.query_params
     path = paths.check_path(args.get("path", ""))
     row = await in_thread(_find_run_row, caller, args.get("run_id") or args.get("run_uuid") or "", path)
-    return download(row, media_type=mlflow_type(row.path))
+    return download(row, caller.user, media_type=mlflow_type(row.path))
 
 
 @mlflow_errors
@@ -100,7 +100,7 @@ async def _store_body(request: Request, caller: Caller, place: FileOwner, path: 
 
 
 def _files(place: FileOwner, path: str, *, under: str) -> list[dict[str, object]]:
-    folder = list_folder(place.rows, path)
+    folder = list_folder(place, path)
     folders = [{"path": f"{under}{item.name}", "is_dir": True} for item in folder.folders]
     files = [
         {"path": f"{under}{PurePosixPath(item.path).name}", "is_dir": False, "file_size": item.size_bytes}
@@ -116,12 +116,12 @@ def _list_below(place: FileOwner, path: str) -> dict[str, object]:
     }
 
 
-def _find_row(caller: Caller, address: paths.Address) -> file_owners.FileRow:
-    return file_owners.file_row(file_owners.find_owner(caller, address), address.path)
+def _find_row(caller: Caller, address: paths.Address) -> file_owners.ListedFile:
+    return file_owners.find_file(file_owners.find_owner(caller, address), address.path)
 
 
-def _find_run_row(caller: Caller, run_id: str, path: str) -> file_owners.FileRow:
-    return file_owners.file_row(file_owners.run_files(caller, run_id), path)
+def _find_run_row(caller: Caller, run_id: str, path: str) -> file_owners.ListedFile:
+    return file_owners.find_file(file_owners.run_files(caller, run_id), path)
 
 
 def _text(args: CallArgs, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from jobs import outputs
-from jobs.models import Run, RunTag
+from jobs.models import Artifact, Run, RunTag, StoredOutput
 from jobs.states import RunKind
 from jobs.views.tabs import Tab
 from tracking.artifacts.pages import register_url
@@ -31,6 +31,9 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
     to the attempt."""
     rows, count = metric_rows(run)
     files = outputs.for_attempt(run, attempt).order_by("path")
+    stored_files = outputs.stored_for_attempt(run, attempt)
+    first_outputs: list[Artifact | StoredOutput] = [*files[:MAX_OUTPUTS], *stored_files[:MAX_OUTPUTS]]
+    first_outputs.sort(key=lambda row: row.path)
     params = list(Param.objects.filter(run=run).order_by("key").values_list("key", "value")[: MAX_PARAMS + 1])
     inputs = read_inputs(run)
     note, usage = note_of(run), total(UsageEntry.objects.filter(run=run))
@@ -46,8 +49,8 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
         "branch": tags.get(BRANCH_TAG, ""),
         "gpu_means": gpu_means(run, attempt),
         "usage": usage if usage.runs else None,
-        "outputs": list(files[:MAX_OUTPUTS]),
-        "output_count": files.count(),
+        "outputs": first_outputs[:MAX_OUTPUTS],
+        "output_count": files.count() + stored_files.count(),
         "register_url": register_url(),
         "children": children_of(run),
         "origin": read_origin(run),

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from workspaces.stored_files.responses import PRIVATE
+from workspaces.stored_files.conditional_response import PRIVATE
 
 CONTENT_TYPE = "application/problem+json"
 Handler = Callable[[Request], Awaitable[Response]]

@@ -10,28 +10,23 @@ import secrets
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
-from starlette.datastructures import Headers
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from workspaces.stored_files import blobs, preconditions, verification
+from workspaces.stored_files import blobs, verification
+from workspaces.stored_files.conditional_response import OCTETS, ConditionalResponse, refusal
 from workspaces.stored_files.preconditions import Span
 
 PIECE_BYTES = 2 * 1024 * 1024
-OCTETS = "application/octet-stream"
-# For every answer that depends on who asks: it may be stored by its reader alone, and is to be asked for
-# again each time.
-PRIVATE = {"Cache-Control": "private, no-cache", "Vary": "Cookie, Authorization, Accept-Encoding"}
 # Threads that may read, or wait for, large files that are not verified yet: the threads of all other requests
 # stay free.
 _verifying = anyio.CapacityLimiter(4)
 
 
-class StoredFileResponse(Response):
+class StoredFileResponse(ConditionalResponse):
     """A download of one file. The caller has checked before that the client may have it.
 
     With `sha256` the file is a blob. A blob that this process has not verified since it last changed is
@@ -52,23 +47,13 @@ class StoredFileResponse(Response):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._path, self._sha256, self._size = path, sha256, size
-        self.status_code, self.background, self.body = 200, None, b""
-        self._etag = etag or f'"{sha256}"'
-        self._modified = preconditions.last_modified(modified_at)
-        own_headers = {"Content-Type": media_type, "ETag": self._etag, "Accept-Ranges": "bytes"}
-        self.init_headers({**PRIVATE, **(headers or {}), **own_headers})
-        # Starlette would say 0, the length of the body that it was given.
-        del self.headers["content-length"]
-        if self._modified:
-            self.headers["last-modified"] = self._modified
-        if filename:
-            self.headers["content-disposition"] = attachment(filename)
+        super().__init__(etag or f'"{sha256}"', filename, media_type, modified_at, headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             descriptor, facts = await anyio.to_thread.run_sync(_opened, self._path)
         except FileNotFoundError:
-            await _refusal(404, "Not found", "The file was deleted a moment ago.")(scope, receive, send)
+            await refusal(404, "Not found", "The file was deleted a moment ago.")(scope, receive, send)
             return
         try:
             # One descriptor for all of the answer: a file that is replaced meanwhile cannot mix into it.
@@ -78,24 +63,10 @@ class StoredFileResponse(Response):
             os.close(descriptor)
 
     async def _answer(self, scope: Scope, descriptor: int, facts: os.stat_result) -> Response:
-        method, headers = scope["method"], Headers(scope=scope)
-        refused = preconditions.failed(method, headers, self._etag, self._modified)
-        if refused == preconditions.NOT_MODIFIED:
-            return self._without_content(304)
-        if refused:
-            return _refusal(
-                412,
-                "Precondition failed",
-                "The file is not in the state that the request names; fetch it again.",
-            )
         size = facts.st_size if self._size is None else self._size
-        spans = preconditions.spans(method, headers, size, self._etag, self._modified)
-        if spans == []:
-            return self._without_content(416, {"Content-Range": f"bytes */{size}"})
-        if method == "HEAD":
-            return self._without_content(
-                200, {"Content-Length": str(size), "Content-Type": self.headers["content-type"]}
-            )
+        early, spans = self.answer_early(scope, size)
+        if early is not None:
+            return early
         is_verified = not self._sha256 or verification.is_verified(self._sha256, facts)
         if spans is None:
             self.headers["content-length"] = str(size)
@@ -106,7 +77,7 @@ class StoredFileResponse(Response):
                     blobs.verify_open, descriptor, self._sha256, limiter=_verifying
                 )
             except blobs.DamagedBlob:
-                return _refusal(500, "Damaged", f"The bytes of this file {blobs.absence(self._sha256)}.")
+                return refusal(500, "Damaged", f"The bytes of this file {blobs.absence(self._sha256)}.")
         self.status_code = 206
         return _Sending(self, descriptor, self._parts(spans, size), None)
 
@@ -114,9 +85,7 @@ class StoredFileResponse(Response):
         """Returns what is sent for these ranges, in order: literal bytes, and ranges of the file. Sets the
         headers for it."""
         if len(spans) == 1:
-            start, end = spans[0]
-            self.headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
-            self.headers["content-length"] = str(end - start)
+            self.set_span(spans[0], size)
             return [spans[0]]
         # Random, so that the content cannot contain it.
         boundary, kind = secrets.token_hex(16), self.headers["content-type"]
@@ -138,14 +107,6 @@ class StoredFileResponse(Response):
         total = sum(len(part) if isinstance(part, bytes) else part[1] - part[0] for part in parts)
         self.headers["content-length"] = str(total)
         return parts
-
-    def _without_content(self, status: int, more: Mapping[str, str] | None = None) -> Response:
-        dropped = ["content-type", "content-length", *(["content-disposition"] if status == 304 else [])]
-        headers = {name: value for name, value in self.headers.items() if name not in dropped}
-        answer = Response(status_code=status, headers={**headers, **(more or {})})
-        if status == 304:
-            del answer.headers["content-length"]
-        return answer
 
 
 class _Sending(StreamingResponse):
@@ -196,9 +157,9 @@ class _Sending(StreamingResponse):
 
     async def _refuse(self, send: Send) -> None:
         sha256 = self._expected[0] if self._expected else ""
-        refusal = _refusal(500, "Damaged", f"The bytes of this file {blobs.absence(sha256)}.")
-        await send({"type": "http.response.start", "status": 500, "headers": refusal.raw_headers})
-        await send({"type": "http.response.body", "body": refusal.body, "more_body": False})
+        answer = refusal(500, "Damaged", f"The bytes of this file {blobs.absence(sha256)}.")
+        await send({"type": "http.response.start", "status": 500, "headers": answer.raw_headers})
+        await send({"type": "http.response.body", "body": answer.body, "more_body": False})
 
     def _pieces(self) -> Iterator[bytes]:
         for part in self._parts:
@@ -232,16 +193,6 @@ class _Sending(StreamingResponse):
             raise blobs.DamagedBlob(f"the stored file {sha256} was read with other bytes than before")
 
 
-def attachment(filename: str) -> str:
-    """Returns the header Content-Disposition of a download with that name."""
-    quoted = quote(filename)
-    return (
-        f'attachment; filename="{filename}"'
-        if quoted == filename
-        else f"attachment; filename*=utf-8''{quoted}"
-    )
-
-
 def _opened(path: Path) -> tuple[int, os.stat_result]:
     # O_NOFOLLOW: nothing in the data folder is a link, so one that appears there is an attack.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -250,8 +201,3 @@ def _opened(path: Path) -> tuple[int, os.stat_result]:
 
 async def _next(pieces: Iterator[bytes]) -> bytes | None:
     return await anyio.to_thread.run_sync(next, pieces, None)
-
-
-def _refusal(status: int, title: str, detail: str) -> JSONResponse:
-    body = {"type": "about:blank", "title": title, "status": status, "detail": detail}
-    return JSONResponse(body, status, headers=PRIVATE, media_type="application/problem+json")
