@@ -36,6 +36,12 @@ def find_output_store(spec: RunSpec, workspace: Workspace) -> Datastore | None:
     return datastore
 
 
+def list_output_stores(workspace: Workspace) -> list[str]:
+    """Returns the names of the datastores into which runs can write."""
+    rows = Datastore.objects.filter(workspace=workspace, kind__in=OUTPUT_KINDS)
+    return [row.name for row in rows if row.is_folder or row.sign_in != SignIn.NONE]
+
+
 def add_output_folder(attempt: Attempt, spec: RunSpec) -> None:
     """Decides where the outputs of a new attempt go. Raises SpecError."""
     datastore = find_output_store(spec, attempt.run.workspace)

@@ -30,6 +30,7 @@ def assemble(parts: Parts) -> RunSpec:
         ),
         limits=parts.resources.limits,
         checkpoint=parts.resources.checkpoint,
+        outputs=parts.resources.outputs,
         priority=parts.resources.priority,
         environment=parts.environment.environment,
         environment_variables=parts.environment.variables,
@@ -59,6 +60,7 @@ def take_apart(spec: RunSpec) -> Parts:
             spec.resources.cpus,
             spec.resources.disk,
             spec.checkpoint,
+            spec.outputs,
         ),
         environment=EnvironmentPart(
             spec.environment, spec.environment_variables, spec.experiment, spec.display_name, spec.tags

@@ -12,6 +12,7 @@ from datastores.run_inputs import dataset_choices, datastore_names
 from jobs.models import Draft
 from jobs.scheduling.default_cluster import default_cluster
 from jobs.sources.first_use import first_use_of
+from jobs.stored_outputs.folders import list_output_stores
 from jobs.wizard import choices, picture, steps
 from jobs.wizard.defaults import processes_per_node
 from jobs.wizard.distribution_form import DistributionForm
@@ -193,6 +194,7 @@ def _resources(form: ResourcesForm, distribution: StepForm[object], who: Princip
         "clusters": [(cluster, min(cluster.most_gpus, processes)) for cluster in clusters],
         "chosen_cluster": chosen,
         "is_former_cluster": choices.is_former_cluster(chosen, clusters),
+        "output_stores": list_output_stores(who.workspace),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from trainhub_launch.data.outputs import OutputPlace
 from trainhub_launch.distribution import Distribution
 from trainhub_launch.spec import Checkpoints, DataInput, EnvironmentRef, Limits, Source, Variable
 
@@ -41,6 +42,7 @@ class ResourcesPart:
     cpus: float | None = None
     disk: int | None = None
     checkpoint: Checkpoints = field(default_factory=Checkpoints)
+    outputs: OutputPlace | None = None
 
 
 @dataclass(frozen=True)

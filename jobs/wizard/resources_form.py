@@ -1,4 +1,4 @@
-"""Step 3: cluster, GPUs, limits, priority and checkpoints of the run."""
+"""Step 3: cluster, GPUs, limits, priority, checkpoints and outputs of the run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from django import forms
 from jobs.wizard.forms import Raw, StepForm, whole_number
 from jobs.wizard.parts import ResourcesPart
 from jobs.wizard.text_values import read_span, write_span
+from trainhub_launch.data.outputs import LONGEST_PATH, OutputPlace
 from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
 from trainhub_launch.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY, Checkpoints, Limits
 from trainhub_launch.spec_reader import LEAST_CPUS, MOST_CHECKPOINTS, MOST_CPUS, MOST_PATH_LENGTH, RUN_ID
@@ -28,6 +29,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "keep_checkpoints",
             "checkpoint_path",
             "resume_from",
+            "output_store",
+            "output_path",
         }
     )
 
@@ -129,6 +132,18 @@ class ResourcesForm(StepForm[ResourcesPart]):
         widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off", "spellcheck": "false"}),
     )
 
+    output_store = forms.CharField(label="Outputs go to", required=False, max_length=100)
+    output_path = forms.CharField(
+        label="Folder of the outputs",
+        required=False,
+        max_length=LONGEST_PATH,
+        help_text=(
+            "In the datastore that the outputs go to. Each run has a folder of its own below it. Blank means "
+            "directly in the datastore."
+        ),
+        widget=forms.TextInput(attrs={"placeholder": "none", "autocomplete": "off", "spellcheck": "false"}),
+    )
+
     def clean_resume_from(self) -> tuple[str, int | None]:
         run, sign, number = self.cleaned_data["resume_from"].strip().partition("#")
         is_number = number.isascii() and number.isdigit() and len(number) < 10
@@ -182,7 +197,13 @@ class ResourcesForm(StepForm[ResourcesPart]):
             data["cpus"],
             data["disk"],
             checkpoint,
+            self._outputs(),
         )
+
+    def _outputs(self) -> OutputPlace | None:
+        # A folder without a datastore is refused when the spec is read.
+        store, path = (self.cleaned_data[name].strip() for name in ("output_store", "output_path"))
+        return OutputPlace(store, path) if store or path else None
 
     @classmethod
     def raw(cls, part: ResourcesPart) -> Raw:
@@ -199,6 +220,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "keep_checkpoints": [str(part.checkpoint.keep)],
             "checkpoint_path": [part.checkpoint.path],
             "resume_from": [_resume_text(part.checkpoint)],
+            "output_store": [part.outputs.datastore if part.outputs else ""],
+            "output_path": [part.outputs.path if part.outputs else ""],
         }
 
     @property
@@ -216,6 +239,8 @@ class ResourcesForm(StepForm[ResourcesPart]):
             "checkpoint": "resume_from",
             "checkpoint.keep": "keep_checkpoints",
             "checkpoint.path": "checkpoint_path",
+            "outputs": "output_store",
+            "outputs.path": "output_path",
         }
 
 

@@ -1,5 +1,5 @@
-"""A small server of S3's protocol: lists, sends and takes objects, checks signatures, and does what a test wants
-to go wrong. Everything of the bucket PUBLIC is also there without credentials, as on a web server."""
+"""A small server of S3's protocol: lists, sends and takes objects, checks signatures, and does what a test
+wants to go wrong. Everything of the bucket PUBLIC is also there without credentials, as on a web server."""
 
 from __future__ import annotations
 

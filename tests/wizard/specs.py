@@ -91,6 +91,7 @@ SPECS: dict[str, dict[str, Any]] = {
         "arguments": ["--data", "$TRAINHUB_INPUT_BIRDS"],
         "inputs": {"birds": {"datastore": "images", "path": "birds/2024"}, "all": {"datastore": "images"}},
     },
+    "outputs": {"script": "train.py", "outputs": {"datastore": "results", "path": "vision/birds"}},
     "named": {
         "script": "train.py",
         "experiment": "vision 2.0",
