@@ -65,15 +65,10 @@ class Agent:
         self._watch = FileWatch()
         self._attempts = Attempts(settings)
         self._numbers = NumberLedger(settings.folder / "uids", settings.uids[1:]) if settings.uids else None
-        run_secrets = RunSecrets(self._hub)
+        secrets = RunSecrets(self._hub)
         self._checkpoints = CheckpointCollector(self._hub, self._attempts)
         self._uploads = OutputUploads(
-            self._hub,
-            self._attempts,
-            run_secrets,
-            wrapper.AGENT_WRAPPER,
-            before=self._checkpoints.finish,
-            on_change=self._watch.notify,
+            self._hub, self._attempts, secrets, before=self._checkpoints.finish, on_change=self._watch.notify
         )
         self._containers = ContainerCleaner(settings, self._attempts)
         self._data = DataKeeper(settings, self._attempts)
@@ -95,14 +90,14 @@ class Agent:
             heartbeat=self._sampler.latest,
             telemetry=self._telemetry,
             advance=self._advance,
-            mask_of=run_secrets.mask_of,
-            on_settled=run_secrets.forget,
+            mask_of=secrets.mask_of,
+            on_settled=secrets.forget,
         )
         self._starter = Starter(
             settings,
             self._hub,
             self._attempts,
-            run_secrets,
+            secrets,
             on_change=self._watch.notify,
             request_report=self._uplink.report_now,
             before_start=self._checkpoints.watch,

@@ -163,8 +163,8 @@ _SPEC: dict[str, object] = {
         },
         "outputs": {
             "type": "object",
-            "description": "Where what the script leaves in outputs/ goes, instead of the hub: into a folder of "
-            "its own in a datastore that runs can write into.",
+            "description": "Where what the script leaves in outputs/ goes instead of the hub: into a folder "
+            "of its own in a datastore that runs can write into.",
             "required": ["datastore"],
             "properties": {
                 "datastore": {"type": "string"},

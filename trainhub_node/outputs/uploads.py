@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -31,15 +31,14 @@ SAVE_EVERY_S = 0.5
 
 
 class OutputUploads:
-    """Uploads for attempts that are over, a few at a time, in threads of their own. `command`: what starts a
-    process of the agent; `before` is called first for each, and may take long."""
+    """Uploads for attempts that are over, a few at a time, in threads of their own. `before` is called first
+    for each, and may take long."""
 
     def __init__(
         self,
         hub: HubClient,
         attempts: Attempts,
         secrets: RunSecrets,
-        command: Sequence[str],
         *,
         before: Callable[[RunDir], None] = lambda _: None,
         on_change: Callable[[], None],
@@ -50,7 +49,7 @@ class OutputUploads:
         self._hub = hub
         self._attempts = attempts
         self._secrets = secrets
-        self._writing = OutputWriting(command)
+        self._writing = OutputWriting()
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
         self._closing = False

@@ -8,16 +8,19 @@ import os
 import select
 import subprocess
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from typing import IO, Any
 
 from trainhub_launch.data.outputs import OutputOrder
 from trainhub_node import records
 from trainhub_node.data.library_process import store_variables
+from trainhub_node.launch import wrapper
 from trainhub_node.rundir import RunDir
 
 log = logging.getLogger(__name__)
 POLL_S = 1.0
+END_S = 5.0
 # A store is asked again for two minutes before it counts as gone; a file server may say nothing at all.
 STALLED_S = 600.0
 READ_BYTES = 65536
@@ -29,11 +32,7 @@ class NotWritten(Exception):
 
 
 class OutputWriting:
-    """Writes the outputs of attempts; for any number of threads. `command`: what starts a process of the
-    agent."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._command = command
+    """Writes the outputs of attempts; for any number of threads."""
 
     def written(
         self,
@@ -64,8 +63,10 @@ class OutputWriting:
             try:
                 is_done = yield from self._results(process, check)
             finally:
-                # One that waits for a file server ends only when that answers, and is not waited for.
                 process.kill()
+                # One that waits for a file server ends only when that answers, and is not waited for.
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(END_S)
                 if process.stdout:
                     process.stdout.close()
             if not is_done:
@@ -83,7 +84,7 @@ class OutputWriting:
             os.write(content, json.dumps(request).encode())
             os.lseek(content, 0, os.SEEK_SET)
             return subprocess.Popen(
-                [*self._command, "outputs", library],
+                [*wrapper.AGENT_WRAPPER, "outputs", library],
                 stdin=content,
                 stdout=subprocess.PIPE,
                 stderr=errors,
