@@ -120,6 +120,7 @@ class Agent:
         self._uplink.start()
         self._disk.start()
         self._checkpoints.start()
+        self._uploads.start()
         self._peers.start()
         housekeeper = threading.Thread(target=self._housekeeping, name="house", daemon=True)
         housekeeper.start()

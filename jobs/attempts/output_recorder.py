@@ -20,13 +20,14 @@ _OF_A_NODE = re.compile(r"node_(\d{1,9})/")
 
 
 def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
-    """Records every reported output whose bytes are stored. Returns False if some are not stored yet, so that
-    the node reports them again.
+    """Records every reported output whose bytes are stored, and removes those that the node had reported
+    earlier and its script has removed since. Returns False if some are not stored yet, so that the node
+    reports them again.
 
     If nodes have different files with the same path, the node of the lowest rank gets the path, in whatever
     order they report. A file that was logged under the path after the ranks ended is not replaced. Files with
     invalid paths are left out, with a warning on the run."""
-    if not fact.outputs:
+    if not fact.outputs and fact.phase is not Phase.DONE:
         return True
     at = (
         run_transitions.to_datetime(fact.phase_at.get(Phase.UPLOADING, fact.phase_at.get(fact.phase)))
@@ -35,7 +36,7 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
     named = _valid_outputs(part, fact)
     allowed = senders.allowed_hashes(part, run.workspace_id, (output.sha256 for output in named))
     rows = {row.path: row for row in Artifact.objects.filter(run=run, attempt=part.attempt.number)}
-    is_complete = True
+    is_complete, kept = True, set[str]()
     for output in named:
         path = output.path
         existing = rows.get(path)
@@ -45,10 +46,16 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
             if (existing.node_rank or 0) > part.node_rank:
                 _move_to_node_folder(existing)
                 existing = None
-            elif part.node_rank > 0:
+            elif part.node_rank > 0 and existing.node_rank != part.node_rank:
                 path = outputs.node_path(path, part.node_rank)
                 existing = rows.get(path)
-        if existing is not None and (existing.sha256 == output.sha256 or existing.created_at > at):
+        if existing is not None and (
+            existing.sha256 == output.sha256 or (existing.node_rank is None and existing.created_at > at)
+        ):
+            if (existing.node_rank or 0) > part.node_rank:
+                # The other node may remove its file: this one still has it.
+                Artifact.objects.filter(pk=existing.pk).update(node_rank=part.node_rank)
+            kept.add(path)
             continue
         # Whether it is stored does not matter to who may not name it: nobody learns by a hash what others
         # have stored.
@@ -60,6 +67,10 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
         rows[path] = outputs.put_output(
             run, part.attempt.number, path, output.sha256, size, node_rank=part.node_rank
         )
+        kept.add(path)
+    if is_complete:
+        mine = (row for path, row in rows.items() if row.node_rank == part.node_rank and path not in kept)
+        Artifact.objects.filter(pk__in=[row.pk for row in mine]).delete()
     return is_complete
 
 

@@ -4,11 +4,11 @@ What is in outputs/ is written into a datastore instead if the order names one."
 from __future__ import annotations
 
 import logging
-import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from contextlib import contextmanager
 
 from trainhub_launch.data.outputs import OutputOrder
 from trainhub_launch.order import NodeOrder
@@ -16,18 +16,19 @@ from trainhub_launch.states import ErrorKind, Phase
 from trainhub_node import records
 from trainhub_node.attempts import attempt_list
 from trainhub_node.attempts.attempt_list import Attempts, Key
+from trainhub_node.backoff import Backoff
 from trainhub_node.launch.run_secrets import RunSecrets
-from trainhub_node.link.file_upload import FileUpload, UploadAbandoned, digest_of
-from trainhub_node.link.hub_client import HubClient, RequestRejected
+from trainhub_node.link.file_upload import FileUpload, UploadAbandoned
+from trainhub_node.link.hub_client import HubClient, HubUnavailable, RequestRejected, TokenRejected
+from trainhub_node.outputs.early import EarlyUploads
 from trainhub_node.outputs.output_files import output_files
+from trainhub_node.outputs.record import OutputRecord
 from trainhub_node.outputs.stored_outputs import StoredOutputs
 from trainhub_node.outputs.writing import NotWritten, OutputWriting
 from trainhub_node.rundir import RunDir
 from trainhub_node.untrusted.beneath import OutsideFolder
-from trainhub_node.untrusted.run_files import open_run_file
 
 log = logging.getLogger(__name__)
-SAVE_EVERY_S = 0.5
 
 
 class OutputUploads:
@@ -53,6 +54,13 @@ class OutputUploads:
         self._busy: set[Key] = set()
         self._threads = ThreadPoolExecutor(2, "upload")
         self._closing = False
+        self._lock = threading.Lock()
+        self._turns: dict[Key, threading.Lock] = {}
+        self._early = EarlyUploads(attempts, self._files, self._turn, on_change)
+
+    def start(self) -> None:
+        """Begins to upload outputs of attempts that run."""
+        self._early.start()
 
     def submit(self, folder: RunDir) -> None:
         """Called from one thread only; repeated calls for an attempt have no effect."""
@@ -63,13 +71,15 @@ class OutputUploads:
 
     def close(self) -> None:
         self._closing = True
+        self._early.close()
         self._files.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, folder: RunDir) -> None:
         try:
             self._before(folder)
-            self._upload(folder)
+            with self._turn(folder.key):
+                self._upload(folder)
             attempt_list.update_agent_record(folder, phase=Phase.DONE)
         except UploadAbandoned:
             return
@@ -77,6 +87,14 @@ class OutputUploads:
             log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
             self._record_failure(folder, error)
         self._on_change()
+
+    @contextmanager
+    def _turn(self, key: Key) -> Iterator[None]:
+        """One at a time uploads outputs of an attempt."""
+        with self._lock:
+            lock = self._turns.setdefault(key, threading.Lock())
+        with lock:
+            yield
 
     def _record_failure(self, folder: RunDir, error: Exception) -> None:
         while not self._closing:
@@ -94,90 +112,61 @@ class OutputUploads:
                 return
 
     def _upload(self, folder: RunDir) -> None:
-        progress = _UploadProgress(folder)
+        record = OutputRecord(folder)
         order = NodeOrder.from_json(records.read(folder.order)).outputs
         if order is not None:
-            self._write(folder, order, progress)
-        for name, path in output_files(folder, progress.warn):
-            # Uploaded before the agent was restarted, or written into a datastore.
-            if name in progress.files or name in progress.elsewhere:
+            self._write(folder, order, record)
+        names = set[str]()
+        for name, path in output_files(folder, record.warn):
+            names.add(name)
+            if name in record.elsewhere:
                 continue
             try:
-                self._upload_file(folder, name, path, progress)
+                record.upload(self._files, name, path)
             except OutsideFolder:
-                progress.warn(
+                record.warn(
                     f"{name} is not among the outputs: it is a link out of the run's folder, or no file."
                 )
             except OSError as error:
-                progress.warn(f"{name} is not among the outputs: {error.strerror}.")
+                record.warn(f"{name} is not among the outputs: {error.strerror}.")
             except RequestRejected as error:
                 attempt_list.update_agent_record(
                     folder, error=attempt_list.as_sentence(f"{name}: {error}"), error_kind=ErrorKind.UPLOAD
                 )
-        progress.save()
+        record.keep_only(names)
+        record.save()
 
-    def _write(self, folder: RunDir, order: OutputOrder, progress: _UploadProgress) -> None:
+    def _write(self, folder: RunDir, order: OutputOrder, record: OutputRecord) -> None:
         """Writes what is in outputs/ into a datastore, and tells the hub. What cannot be written there goes
         to the hub, so that nothing is lost."""
         told = StoredOutputs(self._hub, folder, lambda: self._check(folder))
         try:
-            secret = self._secrets.fetch(folder).get(order.secret_key, "") if order.secret_key else ""
-            for name, size, sha256 in self._writing.written(
-                folder, order, secret, progress.elsewhere, lambda: self._check(folder)
-            ):
-                told.add(name, size, sha256)
-                progress.note_elsewhere(told.confirmed)
-        except (NotWritten, RequestRejected) as error:
-            progress.warn(
-                f"Outputs could not be written to the datastore, and are on the hub instead: {error}"
+            written = self._writing.written(
+                folder, order, self._secret(folder, order), record.elsewhere, lambda: self._check(folder)
             )
-        told.send()
-        progress.note_elsewhere(told.confirmed)
+            try:
+                for name, size, sha256 in written:
+                    told.add(name, size, sha256)
+                    record.note_elsewhere(told.confirmed)
+            finally:
+                told.send()
+        except (NotWritten, RequestRejected) as error:
+            record.warn(f"Outputs could not be written to the datastore, and are on the hub instead: {error}")
+        record.note_elsewhere(told.confirmed)
+
+    def _secret(self, folder: RunDir, order: OutputOrder) -> str:
+        """Returns the credentials of the datastore, however long the hub is away: an agent that was started
+        again has to ask. Raises UploadAbandoned and RequestRejected."""
+        backoff = Backoff(max_s=5.0)
+        while order.secret_key:
+            try:
+                return self._secrets.fetch(folder).get(order.secret_key, "")
+            except (HubUnavailable, TokenRejected):
+                time.sleep(backoff.next_s())
+                self._check(folder)
+        return ""
 
     def _check(self, folder: RunDir) -> None:
         """Raises UploadAbandoned."""
         if self._closing or not self._attempts.is_tracked(folder.key):
             raise UploadAbandoned
-
-    def _upload_file(self, folder: RunDir, name: str, path: str, progress: _UploadProgress) -> None:
-        # Opened once and read by this descriptor only: the script may replace the file meanwhile by another
-        # one or a link.
-        fd = open_run_file(folder.work, path, attempt_list.read_owner(folder))
-        try:
-            size = os.fstat(fd).st_size
-            sha256 = digest_of(fd, size)
-            self._files.deliver(folder, fd, sha256, size)
-        finally:
-            os.close(fd)
-        progress.add(name, size, sha256)
-
-
-class _UploadProgress:
-    """The content of `outputs.json`: the files uploaded so far, so that a restarted agent continues there."""
-
-    def __init__(self, folder: RunDir) -> None:
-        self._path = folder.outputs_record
-        record: dict[str, Any] = records.read(self._path) or {}
-        self.files: dict[str, dict[str, Any]] = {file["path"]: file for file in record.get("files", ())}
-        # Names of files in a datastore, which the hub knows.
-        self.elsewhere: set[str] = set(record.get("elsewhere", ()))
-        self._warnings: list[str] = []
-        self._saved_at = 0.0
-
-    def add(self, path: str, size: int, sha256: str) -> None:
-        self.files[path] = {"path": path, "size": size, "sha256": sha256}
-        if time.monotonic() - self._saved_at > SAVE_EVERY_S:
-            self.save()
-
-    def note_elsewhere(self, names: set[str]) -> None:
-        self.elsewhere |= names
-        if time.monotonic() - self._saved_at > SAVE_EVERY_S:
-            self.save()
-
-    def warn(self, sentence: str) -> None:
-        self._warnings.append(sentence)
-
-    def save(self) -> None:
-        self._saved_at = time.monotonic()
-        record = {"files": list(self.files.values()), "warnings": self._warnings}
-        records.write(self._path, record | ({"elsewhere": [*self.elsewhere]} if self.elsewhere else {}))

@@ -25,6 +25,10 @@ def blob(content: bytes, path: Path) -> OutputFile:
     return OutputFile("model.pt", len(content), blob_writer.store_file(path))
 
 
+def listed() -> dict[str, str]:
+    return dict(Artifact.objects.values_list("path", "sha256"))
+
+
 class TestOutputs:
     def test_become_artifacts(self, who: Principal, tmp_path: Path) -> None:
         alpha, run = running(who)
@@ -70,6 +74,34 @@ class TestOutputs:
             "log.txt": same.sha256,
             "node_1/model.pt": other.sha256,
         }
+
+    def test_of_a_run_that_runs_are_listed_as_they_are_now(self, who: Principal, tmp_path: Path) -> None:
+        alpha, run = running(who)
+        first, second = blob(b"epoch 1", tmp_path / "m"), blob(b"epoch 2", tmp_path / "n")
+        old = OutputFile("old.pt", 7, first.sha256)
+        alpha.tell(run, "running", outputs=(first, old))
+        outputs.put_output(run, 1, "curve.png", first.sha256, 7)
+        assert listed() == {"model.pt": first.sha256, "old.pt": first.sha256, "curve.png": first.sha256}
+        alpha.tell(run, "running", outputs=(second,))
+        assert listed() == {"model.pt": second.sha256, "curve.png": first.sha256}
+        alpha.tell(run, "done", ended(0), outputs=())
+        assert listed() == {"curve.png": first.sha256}, "what the script has removed is no output"
+
+    def test_of_two_nodes_that_change_while_they_run_keep_their_places(
+        self, who: Principal, tmp_path: Path
+    ) -> None:
+        alpha, beta, run = both_running(who)
+        same, next_, last = (blob(name, tmp_path / "m") for name in (b"same", b"next", b"last"))
+        beta.tell(run, "running", outputs=(same,))
+        beta.tell(run, "running", outputs=(next_,))
+        assert listed() == {"model.pt": next_.sha256}
+        alpha.tell(run, "running", outputs=(same,))
+        assert listed() == {"model.pt": same.sha256, "node_1/model.pt": next_.sha256}
+        beta.tell(run, "running", outputs=(last,))
+        assert listed() == {"model.pt": same.sha256, "node_1/model.pt": last.sha256}
+        beta.tell(run, "running", outputs=(same,))
+        beta.tell(run, "done", ended(1), outputs=())
+        assert listed() == {"model.pt": same.sha256}, "the first node still has it"
 
     def test_replace_what_the_script_logged_under_their_path_and_leave_the_rest(
         self, who: Principal, tmp_path: Path
