@@ -113,7 +113,7 @@ def verdicts(files: Iterable[ModelFile]) -> Scan:
 
 
 def _unread(file: ReferencedFile) -> JsonObject:
-    return _entry(NOT_SCANNED, f"It was not scanned, because it lies in a datastore: {file.place}")
+    return _entry(NOT_SCANNED, f"It was not scanned: it lies in a datastore, at {file.place}")
 
 
 def _read(files: list[ModelFile]) -> list[dict[str, Any]]:

@@ -111,9 +111,8 @@ def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[
         raise Problem(
             409,
             "Not readable by the hub",
-            f"{version.referenced_files.count()} files of this version lie in a datastore, such as "
-            f"{referenced.place}; a zip has only files of the hub. Download them one by one, or all of them "
-            "with MLflow's client.",
+            f"Files in a datastore are in no zip: {version.referenced_files.count()} of this version, such "
+            f"as {referenced.place}. Download them one by one, or all files with MLflow's client.",
         )
     folder = f"{version.model.name}-{version.number}"
     entries = [

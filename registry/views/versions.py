@@ -17,7 +17,7 @@ from registry.certificates.issuance import manifest_of, origin_of
 from registry.errors import RegistryError
 from registry.lineage import drawn
 from registry.lookup import versions_of
-from registry.models import ModelVersion, ReferencedFile
+from registry.models import ModelVersion
 from registry.scanning.verdict_names import CLEAN, CONTAINS_CODE, DANGEROUS, NOT_SCANNED, ORDER
 from registry.scanning.verdicts import entry, verdict
 from registry.views.models import sentence
@@ -117,7 +117,6 @@ def _files(version: ModelVersion) -> list[dict[str, object]]:
             "path": file.path,
             "size_bytes": file.size_bytes,
             "sha256": file.sha256,
-            "place": file.place if isinstance(file, ReferencedFile) else "",
             **entry(version, file.path),
         }
         for file in sorted(files, key=lambda file: file.path)
