@@ -33,7 +33,7 @@ RUN, LOGGED_MODEL, UPLOAD, EXPORT, VERSION = "run", "logged_model", "upload", "e
 
 
 @dataclass(frozen=True)
-class Reference:
+class StoreReference:
     """Where a file lies that is not on the hub: as in ReferencedFile."""
 
     datastore_id: int | None
@@ -49,7 +49,7 @@ class File:
     path: str
     size_bytes: int
     sha256: str
-    reference: Reference | None = None
+    reference: StoreReference | None = None
 
 
 @dataclass(frozen=True)
@@ -194,11 +194,11 @@ def files_below(source: str, present: Iterable[SourceFile]) -> tuple[File, ...]:
     return tuple(files)
 
 
-def _reference_to(item: SourceFile) -> Reference | None:
+def _reference_to(item: SourceFile) -> StoreReference | None:
     if isinstance(item, StoredOutput):
-        return Reference(item.folder.datastore_id, item.full_path, item.place)
+        return StoreReference(item.folder.datastore_id, item.full_path, item.place)
     if isinstance(item, ReferencedFile):
-        return Reference(item.datastore_id, item.store_path, item.place)
+        return StoreReference(item.datastore_id, item.store_path, item.place)
     return None
 
 

@@ -27,8 +27,8 @@ class OutputPlace:
 
 @dataclass(frozen=True)
 class OutputOrder:
-    """Where a node writes the outputs of its part of an attempt: below `path` of the store. `secret`: the name
-    of the workspace's secret that opens it, "" without one."""
+    """Where a node writes the outputs of its part of an attempt: below `path` of the store. `secret`: the
+    name of the workspace's secret that opens it, "" without one."""
 
     store: Store
     path: str
