@@ -56,7 +56,7 @@ def name_as_stored(run: Run, server: S3Server, sha256: str = SHA256) -> None:
     owner = make_person("olga", Role.OWNER, run.workspace)
     Datastore.objects.all().delete()
     datastore = add_bucket(principal_of(owner), server)
-    (row,) = add_outputs(run, datastore, {"stolen.txt": OWN}, **{"stolen.txt": sha256})
+    (row,) = add_outputs(run, datastore, {"stolen.txt": OWN}, hashes={"stolen.txt": sha256})
     server.objects[BUCKET][row.full_path] = OWN
 
 
