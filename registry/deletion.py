@@ -20,7 +20,7 @@ def delete_version(version: ModelVersion, user: User | None) -> None:
         "model.version-deleted",
         subject,
         version.model.workspace,
-        files=version.files.count(),
+        files=len(version.all_files),
     )
     RegisteredModel.objects.filter(pk=version.model_id).update(updated_at=timezone.now())
     # Files and aliases go by cascade; a blob goes later, once blob_gc finds that no row names it.

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from django import forms
+from django.db.models import Exists, OuterRef
 
-from jobs.models import Run
+from jobs.models import Artifact, Run, StoredOutput
+from jobs.outputs import all_of
 from registry.models import RegisteredModel
-from registry.registration import MODEL_NAME, choices_of, outputs_of
+from registry.registration import MODEL_NAME, choices_of
 from trainhub_launch.json_types import JsonValue
 from workspaces.models import Workspace
 
@@ -45,7 +47,10 @@ class RegisterForm(forms.Form):
             field.help_text = HELP[name]
             field.widget.attrs |= {"autocomplete": "off", "aria-describedby": f"id_{name}_helptext"}
         runs = list(
-            Run.objects.for_workspace(workspace).filter(artifacts__isnull=False).distinct()[:MAX_RUNS]
+            Run.objects.for_workspace(workspace).filter(
+                Exists(Artifact.objects.filter(run=OuterRef("pk")))
+                | Exists(StoredOutput.objects.filter(folder__run=OuterRef("pk")))
+            )[:MAX_RUNS]
         )
         chosen = self.chosen_run(workspace)
         # The run of a link may be older than the newest MAX_RUNS; without this line the select would lose
@@ -57,7 +62,7 @@ class RegisterForm(forms.Form):
         # Most experiments train one model.
         if chosen and MODEL_NAME.match(chosen.experiment.name):
             self.initial.setdefault("name", chosen.experiment.name)
-        self.paths = choices_of(outputs_of(chosen))[:MAX_CHOICES] if chosen else []
+        self.paths = choices_of(all_of(chosen))[:MAX_CHOICES] if chosen else []
         self.names = list(
             RegisteredModel.objects.filter(workspace=workspace).values_list("name", flat=True)[:MAX_CHOICES]
         )

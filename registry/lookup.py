@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from django.db.models import Prefetch, QuerySet
 
-from registry.models import ModelVersion, RegisteredModel
+from registry.models import ModelFile, ModelVersion, ReferencedFile, RegisteredModel
 from registry.stages import STAGES
 from workspaces.models import Workspace
 
@@ -13,7 +13,7 @@ def models_of(workspace: Workspace) -> QuerySet[RegisteredModel]:
     """Returns the workspace's models with prefetched versions (newest first), files and aliases."""
     # A certificate lists every file of the version and of its source; no list of models needs that text.
     versions = ModelVersion.objects.select_related("run", "created_by", "parent__model").defer("certificate")
-    versions = versions.prefetch_related("files", "aliases").order_by("-number")
+    versions = versions.prefetch_related("files", "referenced_files", "aliases").order_by("-number")
     models = RegisteredModel.objects.filter(workspace=workspace)
     return models.prefetch_related(Prefetch("versions", versions), "aliases__version")
 
@@ -48,3 +48,10 @@ def versions_of(workspace: Workspace) -> QuerySet[ModelVersion]:
     return ModelVersion.objects.select_related("model__workspace", "run", "logged_model").filter(
         model__workspace=workspace
     )
+
+
+def find_model_file(version: ModelVersion, path: str) -> ModelFile | ReferencedFile | None:
+    """Returns the version's file at that path, wherever it lies, or None."""
+    on_hub = version.files.select_related("version").filter(path=path)
+    referenced = version.referenced_files.select_related("version", "datastore").filter(path=path)
+    return on_hub.first() or referenced.first()

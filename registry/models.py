@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from datastores.models import Datastore
 from jobs.models import Run
 from tracking.models import LoggedModel
 from workspaces.models import User, Workspace
@@ -64,9 +65,23 @@ class ModelVersion(models.Model):
         constraints = [models.UniqueConstraint(fields=["model", "number"], name="version_number_once")]
         ordering = ["-number"]
 
+    @staticmethod
+    def has_files() -> models.Q:
+        """Returns the condition that a version has files, on the hub or in a datastore."""
+        of_version = {"version": models.OuterRef("pk")}
+        return models.Q(models.Exists(ModelFile.objects.filter(**of_version))) | models.Q(
+            models.Exists(ReferencedFile.objects.filter(**of_version))
+        )
+
+    @property
+    def all_files(self) -> list[ModelFile | ReferencedFile]:
+        """Its files on the hub and in datastores, sorted by path."""
+        files: list[ModelFile | ReferencedFile] = [*self.files.all(), *self.referenced_files.all()]
+        return sorted(files, key=lambda file: file.path)
+
     @property
     def size_bytes(self) -> int:
-        return sum(file.size_bytes for file in self.files.all())
+        return sum(file.size_bytes for file in self.all_files)
 
 
 class ModelFile(models.Model):
@@ -79,6 +94,27 @@ class ModelFile(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["version", "path"], name="model_file_once")]
         ordering = ["path"]
+
+
+class ReferencedFile(models.Model):
+    """A file of a version that lies in a datastore, not on the hub: at `store_path` of its store. `place`:
+    where that is, in one line, also once the datastore is deleted. `size_bytes` and `sha256`: as the node
+    said that wrote it, so no code may look for a stored file of the hub with this hash."""
+
+    version = models.ForeignKey(ModelVersion, models.CASCADE, related_name="referenced_files")
+    path = models.CharField(max_length=1000)
+    size_bytes = models.BigIntegerField()
+    sha256 = models.CharField(max_length=64)
+    datastore = models.ForeignKey(Datastore, models.SET_NULL, null=True, related_name="referenced_files")
+    store_path = models.CharField(max_length=3200)
+    place = models.CharField(max_length=5200)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "path"], name="referenced_file_once")]
+        ordering = ["path"]
+
+    def __str__(self) -> str:
+        return self.path
 
 
 class ModelAlias(models.Model):

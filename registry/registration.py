@@ -12,11 +12,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from clusters.task_messages import send_task_soon
-from jobs.models import Artifact, Run
-from jobs.outputs import latest
+from jobs.models import Artifact, Run, StoredOutput
+from jobs.outputs import all_of
 from registry.certificates import issuance
 from registry.errors import RegistryError
-from registry.models import ModelFile, ModelVersion, RegisteredModel
+from registry.models import ModelFile, ModelVersion, ReferencedFile, RegisteredModel
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE
 from tracking.models import LoggedModel, LoggedModelFile
 from workspaces import audit
@@ -28,16 +28,28 @@ from workspaces.task_names import TaskName
 MODEL_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._-]{0,254}[A-Za-z0-9._-])?\Z")
 OUTPUTS = "outputs/"
 PENDING = "LOGGED_MODEL_PENDING"
+SourceFile = Artifact | StoredOutput | ModelFile | ReferencedFile | LoggedModelFile
 RUN, LOGGED_MODEL, UPLOAD, EXPORT, VERSION = "run", "logged_model", "upload", "export", "version"
 
 
 @dataclass(frozen=True)
+class StoreReference:
+    """Where a file lies that is not on the hub: as in ReferencedFile."""
+
+    datastore_id: int | None
+    store_path: str
+    place: str
+
+
+@dataclass(frozen=True)
 class File:
-    """A file of a version. `path`: inside the version. `sha256`: the blob with its bytes."""
+    """A file of a version. `path`: inside the version. `sha256`: the blob with its bytes, unless it has a
+    `reference`."""
 
     path: str
     size_bytes: int
     sha256: str
+    reference: StoreReference | None = None
 
 
 @dataclass(frozen=True)
@@ -112,11 +124,7 @@ def add_version(
     with transaction.atomic():
         version.model, version.number = _next(workspace, check_name(name))
         version.save()
-        files = ModelFile.objects.bulk_create(
-            ModelFile(version=version, path=item.path, size_bytes=item.size_bytes, sha256=item.sha256)
-            for item in origin.files
-        )
-        if files:
+        if files := _create_files(version, origin.files):
             issuance.issue(version, files, origin_facts)
         actor, run = user or "a job whose owner is gone", origin.run.pk if origin.run else ""
         audit.record(
@@ -143,12 +151,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def outputs_of(run: Run) -> list[Artifact]:
-    """Returns the run's outputs; of several with the same path, that of the latest attempt."""
-    return list(latest(run).order_by("path"))
-
-
-def choices_of(artifacts: Iterable[Artifact]) -> list[str]:
+def choices_of(artifacts: Iterable[Artifact | StoredOutput]) -> list[str]:
     """Returns the paths of all files, and of all folders with a final slash, sorted."""
     paths = [PurePosixPath(artifact.path) for artifact in artifacts]
     folders = {f"{parent}/" for path in paths for parent in path.parents if parent.name}
@@ -160,7 +163,7 @@ def outputs(run: Run, path: str) -> Origin:
     folder = path.strip().strip("/")
     if not folder:
         raise RegistryError("path", "is required: name a file or a folder of the run's outputs")
-    present = outputs_of(run)
+    present = all_of(run)
     if not present:
         raise RegistryError(
             "path", f"{run} has no outputs; what a script writes to outputs/ is saved when the run ends"
@@ -176,18 +179,40 @@ def outputs(run: Run, path: str) -> Origin:
     )
 
 
-def files_below(source: str, present: Iterable[Artifact | ModelFile | LoggedModelFile]) -> tuple[File, ...]:
+def files_below(source: str, present: Iterable[SourceFile]) -> tuple[File, ...]:
     """Returns the file `source` under its own name, or the files of the folder `source` with their paths
     inside it. An empty `source` stands for all files."""
     files = []
     for item in present:
         if item.path == source:
-            files.append(File(PurePosixPath(item.path).name, item.size_bytes, item.sha256))
+            path = PurePosixPath(item.path).name
         elif not source or item.path.startswith(f"{source}/"):
-            files.append(
-                File(item.path[len(source) + 1 :] if source else item.path, item.size_bytes, item.sha256)
-            )
+            path = item.path[len(source) + 1 :] if source else item.path
+        else:
+            continue
+        files.append(File(path, item.size_bytes, item.sha256, _reference_to(item)))
     return tuple(files)
+
+
+def _reference_to(item: SourceFile) -> StoreReference | None:
+    if isinstance(item, StoredOutput):
+        return StoreReference(item.folder.datastore_id, item.full_path, item.place)
+    if isinstance(item, ReferencedFile):
+        return StoreReference(item.datastore_id, item.store_path, item.place)
+    return None
+
+
+def _create_files(version: ModelVersion, files: Iterable[File]) -> list[ModelFile | ReferencedFile]:
+    """Creates the rows, which the certificate lists in this order."""
+    rows = [_file_row(version, item) for item in files]
+    ModelFile.objects.bulk_create(row for row in rows if isinstance(row, ModelFile))
+    ReferencedFile.objects.bulk_create(row for row in rows if isinstance(row, ReferencedFile))
+    return rows
+
+
+def _file_row(version: ModelVersion, item: File) -> ModelFile | ReferencedFile:
+    columns = {"version": version, "path": item.path, "size_bytes": item.size_bytes, "sha256": item.sha256}
+    return ReferencedFile(**columns, **vars(item.reference)) if item.reference else ModelFile(**columns)
 
 
 def _next(workspace: Workspace, name: str) -> tuple[RegisteredModel, int]:
@@ -213,8 +238,8 @@ def _check_files(files: Sequence[File]) -> None:
                 "path", f"{item.path} is the name of TrainHub's own certificate; leave that file out"
             )
         # `hold` renews the blob's time, so that the sweep spares it until the row that names it has been
-        # committed.
-        if not blobs.hold(item.sha256):
+        # committed. The hash of a referenced file names no blob.
+        if item.reference is None and not blobs.hold(item.sha256):
             raise RegistryError(
                 "path", f"the bytes of {item.path} are no longer on the hub; run the job again"
             )

@@ -13,7 +13,7 @@ from django.core.exceptions import PermissionDenied
 from django.http.request import validate_host
 
 from jobs.models import Run
-from jobs.outputs import latest
+from jobs.outputs import all_of
 from registry.errors import RegistryError
 from registry.lookup import version_named
 from registry.models import ModelVersion
@@ -76,7 +76,7 @@ def _of_runs(caller: Caller, source: str, path: str) -> Origin:
     if match is None:
         _refuse(source, "is not of the form runs:/<run id>/<path>")
     run, path_inside = _run(caller, source, match["run"]), _checked(source, (match["path"] or "").strip("/"))
-    if files := files_below(path_inside, latest(run)):
+    if files := files_below(path_inside, all_of(run)):
         return Origin(RUN, files, source=source, path=path_inside, run=run)
     # MLflow's client registers a logged model by its name as runs:/ID/NAME, though its files are not among
     # the run's artifacts.
@@ -121,7 +121,7 @@ def _of_artifacts(caller: Caller, source: str, text: str) -> Origin:
         origin = _of_logged(source, model, address.path)
     else:
         owner = _run(caller, source, address.owner)
-        files = files_below(address.path, latest(owner))
+        files = files_below(address.path, all_of(owner))
         if not files:
             _refuse(source, f"names {address.path or 'the artifacts'!r}, which {owner} has not logged")
         origin = Origin(RUN, files, source=source, path=address.path, run=owner)
@@ -141,7 +141,7 @@ def _of_logged(source: str, model: LoggedModel, path: str) -> Origin:
 def _of_version(version: ModelVersion) -> Origin:
     return Origin(
         VERSION,
-        files_below("", version.files.all()),
+        files_below("", version.all_files),
         source=f"models:/{version.model.name}/{version.number}",
         path=version.source_path,
         run=version.run,

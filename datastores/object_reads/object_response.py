@@ -66,11 +66,11 @@ class StoreObjectResponse(ConditionalResponse):
             if spans and len(spans) == 1:
                 span, self.status_code = spans[0], 206
                 self.set_span(span, size)
-            answer = _Sending(self, self._item, self._datastore, span, self._reader)
+            answer = _ObjectSending(self, self._item, self._datastore, span, self._reader)
         await answer(scope, receive, send)
 
 
-class _Sending(StreamingResponse):
+class _ObjectSending(StreamingResponse):
     def __init__(
         self,
         head: ConditionalResponse,

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from rest_framework import serializers
 
-from registry.models import ModelFile, ModelVersion, RegisteredModel
+from registry.models import ModelFile, ModelVersion, ReferencedFile, RegisteredModel
 from registry.scanning.verdicts import entry, verdict
 
 SCAN = (
@@ -14,10 +14,17 @@ SCAN = (
 )
 
 
-class FileSerializer(serializers.Serializer[ModelFile]):
+class FileSerializer(serializers.Serializer[ModelFile | ReferencedFile]):
     path = serializers.CharField()
     size_bytes = serializers.IntegerField()
     sha256 = serializers.CharField()
+    place = serializers.CharField(
+        default="",
+        help_text=(
+            "Where the file lies if that is in a datastore; its size and SHA-256 are then as the node said. "
+            "Empty: on the hub."
+        ),
+    )
     scan = serializers.SerializerMethodField(
         help_text=(
             "The scanner's verdict on the file, with its findings: code that loading the file would run."
@@ -27,10 +34,10 @@ class FileSerializer(serializers.Serializer[ModelFile]):
         help_text="The address of the file's content; supports Range requests."
     )
 
-    def get_scan(self, file: ModelFile) -> dict[str, Any]:
+    def get_scan(self, file: ModelFile | ReferencedFile) -> dict[str, Any]:
         return entry(file.version, file.path)
 
-    def get_url(self, file: ModelFile) -> str:
+    def get_url(self, file: ModelFile | ReferencedFile) -> str:
         return f"{file_address(file.version)}/files/{quote(file.path)}"
 
 
@@ -76,7 +83,7 @@ class VersionSerializer(serializers.Serializer[object]):
     )
     certificate_url = serializers.SerializerMethodField()
     signature_url = serializers.SerializerMethodField()
-    files = FileSerializer(many=True)
+    files = FileSerializer(many=True, source="all_files")
 
     def get_aliases(self, version: ModelVersion) -> list[str]:
         return sorted(alias.name for alias in version.aliases.all())

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from registry.certificates import facts, keys
-from registry.models import ModelFile, ModelVersion
+from registry.models import ModelFile, ModelVersion, ReferencedFile
 from registry.verifying.trainhub_verify import CERTIFICATE, SIGNATURE, TYPE, canonical_json
 from trainhub_launch.json_types import JsonObject
 
@@ -19,7 +19,11 @@ SOFTWARE = "TrainHub"
 
 
 def issue(
-    version: ModelVersion, files: Sequence[ModelFile], origin: dict[str, object], *, later: bool = False
+    version: ModelVersion,
+    files: Sequence[ModelFile | ReferencedFile],
+    origin: dict[str, object],
+    *,
+    later: bool = False,
 ) -> None:
     """Signs and stores the certificate of `version`, unless it has one by then. `origin` is the result of
     `origin_of`.
@@ -42,9 +46,7 @@ def issue(
             "issued_later": later,
             "issuer": issuer,
             "model": _model(version),
-            "files": [
-                {"path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256} for file in files
-            ],
+            "files": [_file(file) for file in files],
             "origin": origin,
         }
     )
@@ -70,7 +72,7 @@ def issue_later(version: ModelVersion) -> None:
     """Issues the certificate of a version that was registered before certificates existed. It contains
     today's facts, and `issued_later`."""
     # A version without files still waits for those of its logged model (mlflow.deferred_files).
-    if not version.certificate and (files := list(version.files.all())):
+    if not version.certificate and (files := version.all_files):
         issue(version, files, origin_of(version), later=True)
 
 
@@ -111,6 +113,12 @@ def _model(version: ModelVersion) -> dict[str, object]:
         "registered_at": version.created_at,
         "registered_by": version.created_by.get_username() if version.created_by else "",
     }
+
+
+def _file(file: ModelFile | ReferencedFile) -> dict[str, object]:
+    """Returns a file; one in a datastore has its `place` besides, and the hash that the node said."""
+    place = {"place": file.place} if isinstance(file, ReferencedFile) else {}
+    return {"path": file.path, "size_bytes": file.size_bytes, "sha256": file.sha256, **place}
 
 
 def _parent(parent: ModelVersion) -> JsonObject:

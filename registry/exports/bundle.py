@@ -20,7 +20,8 @@ from registry.errors import RegistryError
 from registry.exports.notation import read_dynamic, read_inputs
 from registry.exports.options import MLMODEL, Options, examples
 from registry.exports.sources import script_folder, source_of
-from registry.models import ModelFile, ModelVersion
+from registry.models import ModelFile, ModelVersion, ReferencedFile
+from registry.transfer.file_responses import object_of
 from workspaces.access import Principal
 from workspaces.stored_files import blobs
 
@@ -71,10 +72,18 @@ def export_request(version: ModelVersion, options: Options, example: str) -> dic
     }
 
 
-def _files(version: ModelVersion, chosen: str) -> list[ModelFile]:
+def _files(version: ModelVersion, chosen: str) -> list[ModelFile | ReferencedFile]:
     """Returns the files that the export downloads: for an MLmodel its whole folder, otherwise the chosen file
-    and small files beside it."""
-    files = list(version.files.all())
+    and small files beside it. Raises RegistryError if the hub cannot read one of them in its datastore."""
+    files = _candidates(version, chosen)
+    for file in files:
+        if isinstance(file, ReferencedFile) and (refusal := object_of(file).refusal):
+            raise RegistryError("file", f"cannot be exported, because the run needs {file.path}. {refusal}")
+    return files
+
+
+def _candidates(version: ModelVersion, chosen: str) -> list[ModelFile | ReferencedFile]:
+    files = version.all_files
     if PurePosixPath(chosen).name == MLMODEL:
         below = chosen.removesuffix(MLMODEL)
         return [file for file in files if file.path.startswith(below)]

@@ -96,7 +96,7 @@ class ExportForm(forms.Form):
                 field.widget.attrs["aria-describedby"] = f"id_{name}_helptext"
         self.factories = factories(version)
         likely = candidates(version)
-        rest = [file.path for file in version.files.all() if file.path not in likely]
+        rest = [file.path for file in version.all_files if file.path not in likely]
         self._offer("file", [(path, path) for path in (*likely, *rest)])
         self._offer("example", [("", "None: as typed above"), *((name, name) for name in examples(version))])
         self._offer(

@@ -14,7 +14,7 @@ from jobs import outputs
 from jobs.models import Artifact
 from registry.errors import RegistryError
 from registry.exports.notation import check_axes, read_dynamic, read_inputs
-from registry.models import ModelFile, ModelVersion
+from registry.models import ModelFile, ModelVersion, ReferencedFile
 from trainhub_launch.json_types import JsonObject
 
 FACTORY = re.compile(r"[A-Za-z_][\w.]{0,199}:[A-Za-z_]\w{0,99}\Z", re.ASCII)
@@ -57,7 +57,7 @@ class Options:
 
 def candidates(version: ModelVersion) -> list[str]:
     """Returns paths of files that may contain a PyTorch model, the likeliest first."""
-    files = [file for file in version.files.all() if _order(file) is not None]
+    files = [file for file in version.all_files if _order(file) is not None]
     return [
         file.path for file in sorted(files, key=lambda file: (_order(file) or 0, -file.size_bytes, file.path))
     ]
@@ -107,7 +107,7 @@ def check(options: Options, version: ModelVersion) -> None:
 
 
 def _check_file(options: Options, version: ModelVersion) -> None:
-    paths = [file.path for file in version.files.all()]
+    paths = [file.path for file in version.all_files]
     if options.file in paths:
         return
     available = ", ".join(candidates(version)[:5] or paths[:5])
@@ -118,7 +118,7 @@ def _check_file(options: Options, version: ModelVersion) -> None:
     raise RegistryError("file", f"{options.file!r} is not a file of this version; choose one of: {available}")
 
 
-def _order(file: ModelFile) -> int | None:
+def _order(file: ModelFile | ReferencedFile) -> int | None:
     """Returns the rank of a file, lower is likelier, or None if PyTorch does not write such files."""
     path = PurePosixPath(file.path)
     if path.name == MLMODEL:

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from registry.certificates.issuance import documents
-from registry.lookup import version_of
+from registry.lookup import find_model_file, version_of
 from registry.mlflow import deferred_files
-from registry.models import ModelFile, ModelVersion
+from registry.models import ModelFile, ModelVersion, ReferencedFile
 from registry.transfer.file_responses import certificate_file, model_file
 from tracking.artifacts import paths, protocol
 from tracking.artifacts.file_responses import mlflow_type
@@ -55,7 +55,7 @@ async def fetch(request: Request) -> Response:
     return (
         certificate_file(*file)
         if isinstance(file, tuple)
-        else model_file(file, media_type=mlflow_type(file.path))
+        else model_file(file, who.user, media_type=mlflow_type(file.path))
     )
 
 
@@ -67,16 +67,16 @@ async def refuse(request: Request) -> Response:
     )
 
 
-def _locate(who: Caller, path: str) -> ModelFile | tuple[str, bytes]:
+def _locate(who: Caller, path: str) -> ModelFile | ReferencedFile | tuple[str, bytes]:
     version, inside = _version(who, path)
-    file = version.files.select_related("version").filter(path=inside).first()
+    file = find_model_file(version, inside)
     if file is None:
         # Clients list the certificate's files beside the version's own (`_sizes`), and fetch them in the same
         # way.
         if data := documents(version).get(inside):
             return inside, data
         raise MlflowError(MISSING, f"No such artifact: '{inside}'")
-    if not blobs.exists(file.sha256):
+    if isinstance(file, ModelFile) and not blobs.exists(file.sha256):
         raise MlflowError(MISSING, f"The bytes of '{inside}' {blobs.absence(file.sha256)}.")
     return file
 
@@ -98,5 +98,5 @@ def _version(who: Caller, path: str) -> tuple[ModelVersion, str]:
 
 
 def _sizes(version: ModelVersion, inside: str) -> list[tuple[str, int]]:
-    sizes = list(version.files.values_list("path", "size_bytes"))
+    sizes = [(file.path, file.size_bytes) for file in version.all_files]
     return sizes if inside else [*sizes, *((name, len(data)) for name, data in documents(version).items())]

@@ -13,10 +13,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from registry.models import ModelFile, ModelVersion
+from registry.models import ModelFile, ModelVersion, ReferencedFile
 from registry.scanning.verdict_names import NOT_SCANNED, RULES, worst
 from trainhub_launch.json_types import JsonObject
 from workspaces.stored_files import blobs
@@ -59,7 +59,8 @@ def _scan(version_id: int) -> None:
     if version is None:
         return
     # Outside of the transaction: it may take MAX_S seconds.
-    scan = verdicts(list(version.files.all()))
+    unread = {file.path: _unread(file) for file in version.referenced_files.all()}
+    scan = verdicts(version.files.all()) | unread
     with transaction.atomic():
         # The tags are read again under the lock, as people may have changed them during the scan.
         fresh = ModelVersion.objects.select_for_update().filter(pk=version_id).first()
@@ -74,7 +75,7 @@ def _due() -> QuerySet[ModelVersion]:
     """Return the versions that were never scanned, or by older rules. Those that have no files yet are not
     due."""
     due = ModelVersion.objects.filter(Q(scan__isnull=True) | Q(scan_rules__lt=RULES))
-    return due.filter(Exists(ModelFile.objects.filter(version=OuterRef("pk"))))
+    return due.filter(ModelVersion.has_files())
 
 
 def scan_missed() -> None:
@@ -109,6 +110,10 @@ def verdicts(files: Iterable[ModelFile]) -> Scan:
         scan |= {file.path: entry for file, entry in zip(waiting, read, strict=False)}
         waiting = waiting[len(read) :]
     return scan
+
+
+def _unread(file: ReferencedFile) -> JsonObject:
+    return _entry(NOT_SCANNED, f"It was not scanned: it lies in a datastore, at {file.place}")
 
 
 def _read(files: list[ModelFile]) -> list[dict[str, Any]]:

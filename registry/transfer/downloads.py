@@ -11,8 +11,8 @@ from starlette.responses import Response
 from registry.certificates import keys
 from registry.certificates.issuance import documents
 from registry.errors import RegistryError
-from registry.lookup import version_of
-from registry.models import ModelFile, ModelVersion
+from registry.lookup import find_model_file, version_of
+from registry.models import ModelFile, ModelVersion, ReferencedFile
 from registry.scanning.verdicts import verdict
 from registry.transfer.file_responses import SCAN, certificate_file, model_file
 from registry.verifying import trainhub_verify
@@ -33,7 +33,7 @@ UNPINNED = "KNOWN_KEYS: tuple[str, ...] = ()\n"
 async def file(request: Request) -> Response:
     """One file of a version. `version` is a number or an alias."""
     who = await _caller(request)
-    return model_file(await in_thread(_file, who, request.path_params))
+    return model_file(await in_thread(_file, who, request.path_params), who.user)
 
 
 @problem_responses
@@ -91,11 +91,11 @@ def _version(who: Caller, parts: Mapping[str, str]) -> ModelVersion:
     return version
 
 
-def _file(who: Caller, parts: Mapping[str, str]) -> ModelFile:
-    row = _version(who, parts).files.select_related("version").filter(path=parts["path"]).first()
+def _file(who: Caller, parts: Mapping[str, str]) -> ModelFile | ReferencedFile:
+    row = find_model_file(_version(who, parts), parts["path"])
     if row is None:
         raise not_found(NOT_THERE)
-    return _check_stored(row)
+    return _check_stored(row) if isinstance(row, ModelFile) else row
 
 
 def _check_stored(file: ModelFile) -> ModelFile:
@@ -106,6 +106,14 @@ def _check_stored(file: ModelFile) -> ModelFile:
 
 def _entries(who: Caller, parts: Mapping[str, str]) -> tuple[ModelVersion, list[zip_stream.ZipEntry]]:
     version = _version(who, parts)
+    if (referenced := version.referenced_files.first()) is not None:
+        # Otherwise the zip would lack them without a word.
+        raise Problem(
+            409,
+            "Not readable by the hub",
+            f"Files in a datastore are in no zip: {version.referenced_files.count()} of this version, such "
+            f"as {referenced.place}. Download them one by one, or all files with MLflow's client.",
+        )
     folder = f"{version.model.name}-{version.number}"
     entries = [
         zip_stream.ZipEntry(f"{folder}/{name}", data, version.created_at)

@@ -47,7 +47,8 @@ def version(request: WorkspaceRequest, name: str, number: int) -> HttpResponse:
         "lineage": drawn(manifest["origin"] if manifest else facts.plain_object(origin_of(row))),
         "verdict": verdict(row),
         "files": _files(row),
-        "file_count": row.files.count(),
+        "file_count": len(row.all_files),
+        "referenced_count": row.referenced_files.count(),
         "flagged": _flagged(row),
         "description": notes.render(row.description),
         "tags": sorted(
@@ -109,10 +110,8 @@ def _files(version: ModelVersion) -> list[dict[str, object]]:
     scan = version.scan or {}
     flagged = [path for path, item in scan.items() if item["verdict"] != CLEAN]
     flagged.sort(key=lambda path: -ORDER.index(scan[path]["verdict"]))
-    files = [*version.files.filter(path__in=flagged[:MAX_FILES])]
-    files += version.files.exclude(pk__in=[file.pk for file in files]).order_by("path")[
-        : MAX_FILES - len(files)
-    ]
+    first = {path: position for position, path in enumerate(flagged)}
+    files = sorted(version.all_files, key=lambda file: first.get(file.path, len(first)))[:MAX_FILES]
     return [
         {
             "path": file.path,

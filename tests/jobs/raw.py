@@ -9,6 +9,7 @@ import httpx
 import msgpack
 from asgiref.sync import sync_to_async
 from starlette.applications import Starlette
+from starlette.routing import BaseRoute
 
 from clusters.enrolment import node_tokens
 from clusters.models import Node
@@ -24,10 +25,10 @@ LOG = "70_driver_log.txt"
 Headers = dict[str, str]
 
 
-def opened() -> httpx.AsyncClient:
-    return httpx.AsyncClient(
-        transport=httpx.ASGITransport(Starlette(routes=routes)), base_url="http://hub:8000"
-    )
+def opened(*more: BaseRoute) -> httpx.AsyncClient:
+    """`more`: routes besides those of jobs."""
+    app = Starlette(routes=[*routes, *more])
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://hub:8000")
 
 
 @sync_to_async

@@ -6,9 +6,10 @@ import pytest
 from django.db import connection
 
 from jobs.models import Artifact, Run
+from jobs.outputs import all_of
 from registry.errors import RegistryError
 from registry.models import ModelVersion, RegisteredModel
-from registry.registration import choices_of, outputs_of, register
+from registry.registration import choices_of, register
 from tests.people import make_contributor, make_workspace
 from tests.registry.builders import add_output, run_with
 from workspaces.models import AuditEvent
@@ -123,7 +124,7 @@ class TestRefusals:
 class TestChoices:
     def test_offers_each_file_and_each_folder(self) -> None:
         run = run_with("model.pt", "a/b/c.pt")
-        assert choices_of(outputs_of(run)) == ["a/", "a/b/", "a/b/c.pt", "model.pt"]
+        assert choices_of(all_of(run)) == ["a/", "a/b/", "a/b/c.pt", "model.pt"]
 
 
 @pytest.mark.django_db(transaction=True)

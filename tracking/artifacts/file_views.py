@@ -218,8 +218,8 @@ def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEnt
         # Otherwise the zip would lack them without a word.
         raise MlflowError(
             INVALID,
-            f"{len(stored)} of these files lie in a datastore, such as {stored[0].place}; a zip has only "
-            "files of the hub. Choose others, and download those one by one, or with MLflow's client.",
+            f"Files in a datastore are in no zip: {len(stored)} of those chosen, such as {stored[0].place}. "
+            "Choose others, and download those one by one, or with MLflow's client.",
         )
     rows = list(filter(is_chosen, file_owners.rows_below(place.rows, folder)))
     if not rows:

@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db.models import Exists, OuterRef
 
 from registry.certificates import issuance, keys
 from registry.errors import RegistryError
-from registry.models import ModelFile, ModelVersion
+from registry.models import ModelVersion
 from registry.verifying.trainhub_verify import (
     UNREADABLE,
     UnreadableInput,
@@ -86,8 +85,7 @@ class Command(HubCommand):
         )
         count = 0
         # A version without files waits for those of its logged model, and gets its certificate with them.
-        has_files = Exists(ModelFile.objects.filter(version=OuterRef("pk")))
-        for version in waiting.filter(has_files, certificate="").iterator():
+        for version in waiting.filter(ModelVersion.has_files(), certificate="").iterator():
             issuance.issue_later(version)
             count += 1
         self.stdout.write(f"{count} certificate{'' if count == 1 else 's'} issued.")

@@ -35,7 +35,12 @@ def add_bucket(who: Principal, server: S3Server, name: str = "bucket", **changes
 
 
 def add_outputs(
-    run: Run, datastore: Datastore, files: Mapping[str, bytes], *, attempt: int = 1, **hashes: str
+    run: Run,
+    datastore: Datastore,
+    files: Mapping[str, bytes],
+    *,
+    attempt: int = 1,
+    hashes: Mapping[str, str] | None = None,
 ) -> list[StoredOutput]:
     """Adds rows as a node reports them, without bytes, to a run that is then over. `hashes`: wrong ones, by
     path."""
@@ -52,18 +57,16 @@ def add_outputs(
             path=name,
             key=name,
             size_bytes=len(content),
-            sha256=hashes.get(name, hashlib.sha256(content).hexdigest()),
+            sha256=(hashes or {}).get(name, hashlib.sha256(content).hexdigest()),
             node_rank=0,
         )
         for name, content in files.items()
     )
 
 
-def stored_run(
-    who: Principal, server: S3Server, files: Mapping[str, bytes] = FILES, **hashes: str
-) -> tuple[Run, Datastore]:
+def stored_run(who: Principal, server: S3Server, files: Mapping[str, bytes] = FILES) -> tuple[Run, Datastore]:
     """Returns a run with these outputs in a bucket, and the bucket."""
     run, datastore = run_with(workspace=who.workspace), add_bucket(who, server)
-    for row in add_outputs(run, datastore, files, **hashes):
+    for row in add_outputs(run, datastore, files):
         server.objects[BUCKET][row.full_path] = files[row.path]
     return run, datastore

@@ -50,8 +50,8 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 @sync_to_async
-def prepared(server: S3Server, **hashes: str) -> Run:
-    return stored_run(principal_of(make_owner()), server, **hashes)[0]
+def prepared(server: S3Server) -> Run:
+    return stored_run(principal_of(make_owner()), server)[0]
 
 
 def address(run: Run, path: str = "model.pt") -> str:
