@@ -31,6 +31,7 @@ urlpatterns = [
     path("data/sets/<str:name>/upload/", dataset_uploads.dataset_upload, name="dataset-upload"),
     path("data/sets/<str:name>/upload/cancel/", dataset_uploads.upload_cancel, name="upload-cancel"),
     path("data/sets/<str:name>/refresh/", datasets.dataset_refresh, name="dataset-refresh"),
+    path("data/sets/<str:name>/change/", datasets.dataset_change, name="dataset-change"),
     path("data/sets/<str:name>/delete/", datasets.dataset_delete, name="dataset-delete"),
     path("data/sets/<str:name>/<int:number>/", datasets.dataset_version, name="dataset-version"),
     path("search/", search.search, name="search"),

@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from datastores.datasets import changes, file_list
+from datastores.datasets.tags import parse_tag
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from jobs.dataset_pages.data_nodes import nodes_with
@@ -93,6 +94,21 @@ def dataset_refresh(request: WorkspaceRequest, name: str) -> HttpResponse:
         messages.error(request, f"{error.message[:1].upper()}{error.message[1:]}.")
         return redirect("dataset", name)
     return redirect("dataset-version", name, version.number)
+
+
+@needs(Role.CONTRIBUTOR)
+@require_POST
+def dataset_change(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """Sets whichever is given: a description, a tag; and removes the tag in `remove_tag`."""
+    form = request.POST
+    try:
+        tags: dict[str, str | None] = dict([parse_tag(form["tag"])] if "tag" in form else [])
+        if "remove_tag" in form:
+            tags[form["remove_tag"]] = None
+        changes.describe(request.principal, _dataset(request, name), form.get("description"), tags)
+    except SpecError as error:
+        messages.error(request, f"Nothing was changed: {error.message}.")
+    return redirect("dataset", name)
 
 
 @needs(Role.CONTRIBUTOR)
