@@ -5,10 +5,16 @@ For two files with the same path, the later attempt counts; within an attempt, t
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from typing import TypeVar
+
+from django.db import connection, models
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Substr
 from django.utils import timezone
 
 from jobs.models import Artifact, Run
+
+FileRow = TypeVar("FileRow", bound=models.Model)
 
 # Up to this many attempts are included without a query for which of them have outputs.
 MAX_UNQUERIED_ATTEMPTS = 4
@@ -31,6 +37,18 @@ def latest(run: Run) -> QuerySet[Artifact]:
 def for_attempt(run: Run, attempt: int) -> QuerySet[Artifact]:
     """Returns the outputs of an earlier attempt; for the latest attempt or 0, those of `latest`."""
     return latest(run) if attempt in (0, run.attempt) else Artifact.objects.filter(run=run, attempt=attempt)
+
+
+def rows_below(rows: QuerySet[FileRow], path: str) -> QuerySet[FileRow]:
+    """Returns the files, by their column `path`, in a folder and its subfolders; "" is the root."""
+    if not path:
+        return rows
+    start = f"{path}/"
+    if connection.vendor == "sqlite":
+        # SQLite sorts by code point, and "0" is the character after "/".
+        return rows.filter(path__gte=start, path__lt=f"{path}0")
+    # Other databases may sort by a language's rules, so a range would not work.
+    return rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
 
 
 def put_output(

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.checkpoint_views import pages as checkpoints
+from jobs.dataset_pages import run_outputs
 from jobs.dataset_pages import uploads as dataset_uploads
 from jobs.dataset_pages import views as datasets
 from jobs.datastore_tests import views as datastores
@@ -26,6 +27,7 @@ urlpatterns = [
         name="datastore-test-cancel",
     ),
     path("data/sets/new/", datasets.dataset_create, name="dataset-create"),
+    path("data/outputs/", run_outputs.output_create, name="output-create"),
     path("data/upload/", dataset_uploads.upload_create, name="upload-create"),
     path("data/sets/<str:name>/", datasets.dataset, name="dataset"),
     path("data/sets/<str:name>/upload/", dataset_uploads.dataset_upload, name="dataset-upload"),

@@ -157,7 +157,9 @@ class DatasetList(DatasetView):
         operation_id="datasets_list",
         parameters=[
             OpenApiParameter(
-                "tag", str, description="Only those with this tag: its name, or its name and value as name=value."
+                "tag",
+                str,
+                description="Only those with this tag: its name, or its name and value as name=value.",
             )
         ],
         responses=ListedDatasetSerializer(many=True),

@@ -14,7 +14,7 @@ from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from jobs.dataset_pages.data_nodes import nodes_with
 from jobs.dataset_pages.forms import DatasetForm
-from jobs.models import DataOrder, Run
+from jobs.models import DataOrder, DatasetOrigin, Run
 from jobs.node_listings import listing_progress
 from jobs.views.partials import render_part
 from trainhub_launch.errors import SpecError
@@ -73,6 +73,7 @@ def dataset_version(request: WorkspaceRequest, name: str, number: int) -> HttpRe
         "version": version,
         "files": files,
         "differences": file_list.differences_of(version),
+        "origin": DatasetOrigin.objects.filter(version=version).select_related("run").first(),
         **_listing(version),
         "first": start + 1,
         "last": start + len(files),

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from jobs.outputs import rows_below
 from tracking.artifacts import file_owners, paths
 from tracking.artifacts.file_owners import FileOwner, FileRow, RunFiles
 from tracking.artifacts.file_responses import HEADERS, PAGES, download, image_type, sound_type
@@ -205,7 +206,7 @@ def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEnt
     """Returns the selected files as zip entries, with paths relative to the folder. Raises MlflowError if
     there are none."""
     start = len(folder) + 1 if folder else 0
-    rows = list(file_owners.rows_below(place.rows, folder))
+    rows = list(rows_below(place.rows, folder))
     if names:
         chosen, inside = set(names), tuple(f"{name}/" for name in names)
         # A selected folder stands for all files below it.

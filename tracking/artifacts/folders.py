@@ -9,7 +9,8 @@ from typing import Any
 from django.db.models import Count, Max, Sum, Value
 from django.db.models.functions import Left, StrIndex, Substr
 
-from tracking.artifacts.file_owners import FileRow, FileRows, rows_below
+from jobs.outputs import rows_below
+from tracking.artifacts.file_owners import FileRow, FileRows
 
 
 @dataclass(frozen=True)
