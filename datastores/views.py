@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from datastores import changes
 from datastores.datasets.newest import newest_versions
-from datastores.datasets.tags import has_tag
+from datastores.datasets.tags import filter_by_tag
 from datastores.forms import FORMS
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import KIND_WORDS, DatastoreKind
@@ -40,9 +40,8 @@ def _datasets(workspace: Workspace, tag: str) -> list[tuple[Dataset, DatasetVers
     only those that have it."""
     newest = newest_versions(workspace)
     datasets = Dataset.objects.filter(workspace=workspace).select_related("datastore")
-    return [
-        (dataset, newest.get(dataset.pk)) for dataset in datasets if not tag or has_tag(dataset.tags, tag)
-    ]
+    listed = filter_by_tag(datasets, tag) if tag else datasets
+    return [(dataset, newest.get(dataset.pk)) for dataset in listed]
 
 
 @needs(Role.CONTRIBUTOR)

@@ -5,7 +5,7 @@ For two files with the same path, the later attempt counts; within an attempt, t
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from django.db import connection, models
 from django.db.models import Exists, OuterRef, Q, QuerySet, Value
@@ -48,7 +48,8 @@ def rows_below(rows: QuerySet[FileRow], path: str) -> QuerySet[FileRow]:
         # SQLite sorts by code point, and "0" is the character after "/".
         return rows.filter(path__gte=start, path__lt=f"{path}0")
     # Other databases may sort by a language's rules, so a range would not work.
-    return rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
+    below = rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
+    return cast("QuerySet[FileRow]", below)
 
 
 def put_output(

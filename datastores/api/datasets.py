@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 from datastores.changes import MAX_DESCRIPTION
 from datastores.datasets import changes, file_list
 from datastores.datasets.newest import newest_versions
-from datastores.datasets.tags import has_tag
+from datastores.datasets.tags import filter_by_tag
 from datastores.folder_path import MAX_LENGTH
 from datastores.models import Dataset, DatasetVersion
 from datastores.states import ListingState
@@ -159,15 +159,16 @@ class DatasetList(DatasetView):
             OpenApiParameter(
                 "tag",
                 str,
-                description="Only those with this tag: its name, or its name and value as name=value.",
+                description="Only those with this tag, written as name or as name=value.",
             )
         ],
         responses=ListedDatasetSerializer(many=True),
     )
     def get(self, request: Request) -> Response:
         """The datasets of the workspace, each with its newest version."""
-        query = request.query_params.get("tag")
-        rows = [row for row in self.datasets(request) if query is None or has_tag(row.tags, query)]
+        rows = self.datasets(request)
+        if "tag" in request.query_params:
+            rows = filter_by_tag(rows, request.query_params["tag"])
         return Response(ListedDatasetSerializer(rows, many=True, context=self.newest(request)).data)
 
     @extend_schema(request=NewDatasetSerializer, responses={201: DatasetVersionSerializer})

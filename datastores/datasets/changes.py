@@ -31,6 +31,7 @@ def create(
     datastore: str,
     path: str,
     description: str = "",
+    *,
     tags: Mapping[str, str] | None = None,
 ) -> DatasetVersion:
     """Makes a dataset and has its files listed, or lets the person upload them. Returns its first version.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from django.db.models import QuerySet
+
+from datastores.models import Dataset
 from trainhub_launch.errors import SpecError
 
 MAX_TAGS, MAX_KEY_LENGTH, MAX_VALUE_LENGTH = 50, 250, 500
@@ -31,10 +34,13 @@ def parse_tag(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def has_tag(tags: Mapping[str, str], query: str) -> bool:
-    """Returns whether one of the tags is what a query names: "name=value", or "name" for any value."""
+def filter_by_tag(datasets: QuerySet[Dataset], query: str) -> QuerySet[Dataset]:
+    """Returns those that have the tag which a query names: "name=value", or "name" for any value."""
     key, sign, value = query.partition("=")
-    return key in tags and (not sign or tags[key] == value)
+    # A workspace has few datasets, and databases differ in how they look into JSON.
+    rows = datasets.values_list("pk", "tags")
+    keys = [pk for pk, tags in rows if key in tags and (not sign or tags[key] == value)]
+    return datasets.filter(pk__in=keys)
 
 
 def _check_text(text: str, max_length: int, what: str) -> None:

@@ -62,9 +62,7 @@ class DatasetForm(_NamedForm):
 class OutputForm(_NamedForm):
     """The outputs of a run. `datastores`: the names of those whose files the hub keeps."""
 
-    run = forms.IntegerField(
-        min_value=1, max_value=MAX_NUMBER, help_text="The number of a run that has ended."
-    )
+    run = forms.IntegerField(min_value=1, max_value=MAX_NUMBER, help_text="Its number; it has ended.")
     attempt = forms.IntegerField(
         label="Attempt (optional)",
         required=False,

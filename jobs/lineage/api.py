@@ -1,4 +1,4 @@
-"""The API of the lineage of datasets: versions that are made from the outputs of runs, and where they lead."""
+"""The API of lineage: from which outputs of runs versions of datasets were made, and which runs read them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_PATH = 1000
 MAX_RUNS = 1000
 
 
-class OriginSerializer(serializers.Serializer[DatasetOrigin]):
+class OriginSerializer(serializers.Serializer[object]):
     dataset = serializers.CharField(source="version.dataset.name")
     version = serializers.IntegerField(source="version.number")
     run = serializers.CharField(source="run_id", allow_null=True, help_text="Its id; null once it is purged.")
@@ -27,7 +27,7 @@ class OriginSerializer(serializers.Serializer[DatasetOrigin]):
     path = serializers.CharField(help_text="What of its outputs; empty for all.")
 
 
-class OutputDatasetSerializer(serializers.Serializer[DatasetVersion]):
+class OutputDatasetSerializer(serializers.Serializer[object]):
     name = serializers.CharField(
         max_length=100, help_text="Of the dataset. If there is one, it gets the next version."
     )
@@ -54,14 +54,14 @@ class OutputDatasetSerializer(serializers.Serializer[DatasetVersion]):
     )
 
 
-class ReaderSerializer(serializers.Serializer[Run]):
+class ReaderSerializer(serializers.Serializer[object]):
     id = serializers.CharField()
     number = serializers.IntegerField()
     display_name = serializers.CharField()
     state = serializers.CharField()
 
 
-class LineageSerializer(serializers.Serializer[DatasetVersion]):
+class LineageSerializer(serializers.Serializer[object]):
     made_from = OriginSerializer(
         allow_null=True, help_text="The outputs from which it was made; null if it was not."
     )

@@ -21,8 +21,8 @@ class DatasetUse(models.Model):
 
 
 class DatasetOrigin(models.Model):
-    """The version was made from outputs of a run. `run` is None once that is purged. `path`: the folder or file
-    among the outputs, "" for all of them."""
+    """The version was made from outputs of a run. `run` is None once that is purged. `path`: the folder or
+    file among the outputs, "" for all of them."""
 
     version = models.OneToOneField(DatasetVersion, models.CASCADE, related_name="origin")
     run = models.ForeignKey("jobs.Run", models.SET_NULL, null=True, related_name="made_versions")

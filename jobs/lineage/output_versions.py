@@ -26,10 +26,10 @@ MAX_OFFERED = 5
 def make_version(
     principal: Principal, run: Run, name: str, *, path: str = "", attempt: int = 0, datastore: str = ""
 ) -> DatasetVersion:
-    """Makes the next version of the dataset `name`, which is new if there is none, from a folder or file of
-    the outputs of a run; "" for all of them. The contents are shared, so that they take no more room, and stay
-    when the run is purged. `attempt`: 0 for the latest one. `datastore`: see stored_versions.add_version.
-    Raises SpecError, and PermissionDenied."""
+    """Makes the next version of the dataset `name`, which is new if there is none, from `path`, a folder or
+    file of the outputs of a run; "" for all of them. The contents are shared, so that they take no more room,
+    and stay when the run is purged. `attempt`: 0 for the latest one. `datastore`: see
+    stored_versions.add_version. Raises SpecError, and PermissionDenied."""
     require_contributor(principal)
     if run.state not in FINAL:
         raise SpecError(
