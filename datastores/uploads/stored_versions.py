@@ -18,7 +18,7 @@ from workspaces.models import Workspace
 from workspaces.stored_files import blobs
 
 
-def add_version(
+def add_stored_version(
     principal: Principal, name: str, datastore: str, files: Sequence[ListedFile], source: str
 ) -> DatasetVersion:
     """Makes the next version of the dataset `name`, or a dataset if there is none of this name, and shares

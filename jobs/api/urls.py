@@ -14,7 +14,6 @@ from jobs.api import (
     run_submission,
 )
 from jobs.datastore_tests import api as datastore_tests
-from jobs.lineage import api as lineage
 from jobs.quotas.api import Quotas
 
 urlpatterns = [
@@ -51,7 +50,6 @@ urlpatterns = [
     ),
     path("datastores/<str:name>/test/", datastore_tests.DatastoreTestDetail.as_view()),
     path("datastores/<str:name>/test/cancel/", datastore_tests.DatastoreTestCancel.as_view()),
-    path("datasets/<str:name>/versions/<int:number>/lineage/", lineage.VersionLineage.as_view()),
     path("examples/", catalog.ExampleList.as_view()),
     path("runs/preview/", run_submission.RunPreview.as_view()),
     path("runs/deleted/", run_deletion.DeletedRunList.as_view()),
@@ -68,7 +66,6 @@ urlpatterns = [
     path("runs/<str:run>/logs/search/", log_search.RunLogSearch.as_view()),
     path("runs/<str:run>/series/", run_series.RunSeries.as_view()),
     path("runs/<str:run>/outputs/", run_detail.RunOutputs.as_view()),
-    path("runs/<str:run>/datasets/", lineage.RunDatasets.as_view()),
     path("runs/<str:run>/checkpoints/", run_detail.RunCheckpoints.as_view()),
     path("runs/<str:run>/resume/", run_detail.RunResume.as_view()),
     path("runs/<str:run>/packages/", run_packages.RunPackages.as_view()),

@@ -1,4 +1,4 @@
-"""The API of lineage: from which outputs of runs versions of datasets were made, and which runs read them."""
+"""The API of lineage: versions of datasets that were made from outputs of runs, and who reads a version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from datastores.api.datasets import MAX_NUMBER, DatasetVersionSerializer
 from datastores.models import DatasetVersion
 from jobs.api.base import JobsView
 from jobs.lineage import output_versions
-from jobs.models import DatasetOrigin, Run
+from jobs.models import DatasetOrigin
 
 MAX_PATH = 1000
 MAX_RUNS = 1000
@@ -62,7 +62,7 @@ class ReaderSerializer(serializers.Serializer[object]):
 
 
 class LineageSerializer(serializers.Serializer[object]):
-    made_from = OriginSerializer(
+    origin = OriginSerializer(
         allow_null=True, help_text="The outputs from which it was made; null if it was not."
     )
     runs = ReaderSerializer(many=True, help_text=f"Those that read it, the newest first, at most {MAX_RUNS}.")
@@ -72,7 +72,7 @@ class RunDatasets(JobsView):
     @extend_schema(operation_id="run_datasets_list", responses=OriginSerializer(many=True))
     def get(self, request: Request, run: str) -> Response:
         """The versions of datasets that were made from the outputs of the run."""
-        rows = output_versions.list_made(self.run(request, run))
+        rows = output_versions.list_versions(self.run(request, run))
         return Response(OriginSerializer(rows, many=True).data)
 
     @extend_schema(request=OutputDatasetSerializer, responses={201: DatasetVersionSerializer})
@@ -96,4 +96,4 @@ class VersionLineage(JobsView):
         version = get_object_or_404(versions, number=min(number, MAX_NUMBER))
         origin = DatasetOrigin.objects.filter(version=version).select_related("version__dataset").first()
         readers = self.runs(request).filter(dataset_uses__version=version).order_by("-number")
-        return Response(LineageSerializer({"made_from": origin, "runs": readers[:MAX_RUNS]}).data)
+        return Response(LineageSerializer({"origin": origin, "runs": readers[:MAX_RUNS]}).data)

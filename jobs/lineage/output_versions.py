@@ -29,7 +29,7 @@ def make_version(
     """Makes the next version of the dataset `name`, which is new if there is none, from `path`, a folder or
     file of the outputs of a run; "" for all of them. The contents are shared, so that they take no more room,
     and stay when the run is purged. `attempt`: 0 for the latest one. `datastore`: see
-    stored_versions.add_version. Raises SpecError, and PermissionDenied."""
+    stored_versions.add_stored_version. Raises SpecError, and PermissionDenied."""
     require_contributor(principal)
     if run.state not in FINAL:
         raise SpecError(
@@ -42,7 +42,7 @@ def make_version(
     disk_quota.check_room(principal.workspace, principal.user, field="name")
     stored_versions.hold_contents(files, str(run))
     with transaction.atomic():
-        version = stored_versions.add_version(principal, name, datastore, files, str(run))
+        version = stored_versions.add_stored_version(principal, name, datastore, files, str(run))
         DatasetOrigin.objects.create(
             version=version, run=run, run_number=run.number, attempt=attempt or run.attempt, path=chosen
         )
@@ -57,7 +57,7 @@ def make_version(
     return version
 
 
-def list_made(run: Run) -> QuerySet[DatasetOrigin]:
+def list_versions(run: Run) -> QuerySet[DatasetOrigin]:
     """Returns the versions that were made from the outputs of the run, in their order."""
     return DatasetOrigin.objects.filter(run=run).select_related("version__dataset").order_by("pk")
 
@@ -66,9 +66,9 @@ def _choose_rows(run: Run, attempt: int, path: str) -> tuple[str, QuerySet[Artif
     """Returns the folder or file that was chosen, and the outputs that it is. Raises SpecError if there are
     none."""
     rows = outputs.for_attempt(run, attempt).order_by()
-    given = path.strip().strip("/")
-    # As given first: a script may itself have made a folder called outputs/ within the run's outputs.
-    for chosen in dict.fromkeys((given, f"{given}/".removeprefix(OUTPUTS).rstrip("/"))):
+    text = path.strip().strip("/")
+    # First as it was typed: a script may itself have made a folder called outputs/ within the run's outputs.
+    for chosen in dict.fromkeys((text, f"{text}/".removeprefix(OUTPUTS).rstrip("/"))):
         for some in (rows.filter(path=chosen), outputs.rows_below(rows, chosen)):
             if some.exists():
                 return chosen, some
@@ -78,7 +78,7 @@ def _choose_rows(run: Run, attempt: int, path: str) -> tuple[str, QuerySet[Artif
     offered = sorted({f"{name}/" if below else name for name, below in names})
     more = ["…"] if len(offered) > MAX_OFFERED else []
     listed = ", ".join([*offered[:MAX_OFFERED], *more])
-    raise SpecError("path", f"{given!r:.300} is not among the outputs of {run}; there are: {listed}")
+    raise SpecError("path", f"{text!r:.300} is not among the outputs of {run}; there are: {listed}")
 
 
 def _list_files(rows: QuerySet[Artifact], run: Run, chosen: str) -> list[ListedFile]:

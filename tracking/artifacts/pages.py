@@ -12,7 +12,7 @@ from django.db.models import Count, Sum
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
-from jobs.lineage.output_versions import list_made
+from jobs.lineage.output_versions import list_versions
 from jobs.models import Artifact, Run
 from jobs.states import FINAL
 from jobs.views.tabs import Tab
@@ -87,7 +87,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
         "chosen": _selected_file(where, run) if where.file else None,
         "models": _models(run, where) if is_root else (),
         "children": _children(run) if is_root else (),
-        "origins": list_made(run)[:MAX_RUNS] if is_root else (),
+        "origins": list_versions(run)[:MAX_RUNS] if is_root else (),
         "register_url": register_url() if isinstance(where.place, RunFiles) else "",
         "dataset_url": _dataset_url(run, where),
         "is_final": run.state in FINAL,

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from jobs import outputs
-from jobs.lineage.output_versions import list_made
+from jobs.lineage.output_versions import list_versions
 from jobs.models import Run, RunTag
 from jobs.states import RunKind
 from jobs.views.tabs import Tab
@@ -50,7 +50,7 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
         "outputs": list(files[:MAX_OUTPUTS]),
         "output_count": files.count(),
         "register_url": register_url(),
-        "origins": list_made(run)[:MAX_OUTPUTS],
+        "origins": list_versions(run)[:MAX_OUTPUTS],
         "children": children_of(run),
         "origin": read_origin(run),
         "inputs": inputs[:MAX_INPUTS],

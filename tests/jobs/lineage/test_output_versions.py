@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from clusters.models import Quota
 from datastores.datasets import file_list
@@ -14,15 +13,13 @@ from datastores.models import Dataset, DatasetFile, DatasetVersion, Datastore
 from datastores.uploads import file_rules
 from jobs.models import DatasetOrigin, Run
 from jobs.quotas import disk_use
-from jobs.retention.run_purge import purge_due, purge_now
 from jobs.states import RunState
 from tests.datastores.datasets.builders import dataset
 from tests.datastores.test_datastores import able
 from tests.jobs.builders import launched
+from tests.jobs.lineage.conftest import derive
 from tests.people import (
     api_client,
-    client_of,
-    make_contributor,
     make_owner,
     make_person,
     make_viewer,
@@ -34,32 +31,9 @@ from tests.registry.builders import add_output, run_with
 from trainhub_launch.machine import DATASETS, DOWNLOADS, HUB_DATA
 from workspaces.models import AuditEvent, User
 from workspaces.states import Role
-from workspaces.stored_files import blob_gc, blobs
+from workspaces.stored_files import blobs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("valkey")]
-
-
-@pytest.fixture
-def carl() -> User:
-    return make_contributor()
-
-
-@pytest.fixture
-def api(carl: User) -> Client:
-    return api_client(carl)
-
-
-@pytest.fixture
-def run(carl: User) -> Run:
-    made = run_with("features/2024/a.npy", "features/b.npy", "features.txt", "model.pt")
-    Run.objects.filter(pk=made.pk).update(state=RunState.COMPLETED, created_by=carl)
-    made.refresh_from_db()
-    return made
-
-
-def derive(api: Client, run: Run, name: str = "features", **fields: Any) -> Any:
-    body = {"name": name, **fields}
-    return api.post(f"/api/v1/runs/{run.number}/datasets/", body, "application/json")
 
 
 def paths(version: DatasetVersion) -> list[str]:
@@ -88,7 +62,7 @@ class TestMade:
         }
         assert api.get(f"/api/v1/runs/{run.pk}/datasets/").json() == [origin]
         lineage = api.get("/api/v1/datasets/features/versions/1/lineage/").json()
-        assert lineage == {"made_from": origin, "runs": []}
+        assert lineage == {"origin": origin, "runs": []}
         event = AuditEvent.objects.get(verb="dataset.derive")
         assert (event.subject, event.detail) == ("features 1", {"run": run.pk, "path": "features"})
 
@@ -256,64 +230,3 @@ class TestRefused:
         stranger = Client(headers={"authorization": f"Bearer {token}"})
         assert derive(stranger, run).status_code == 404
         assert not Datastore.objects.exists()
-
-
-class TestWhatRemains:
-    def test_of_a_purged_run_is_the_dataset_with_its_bytes(self, carl: User, api: Client, run: Run) -> None:
-        derive(api, run, path="features")
-        sha256 = run.artifacts.get(path="features/b.npy").sha256
-        lost = run.artifacts.get(path="model.pt").sha256
-        Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
-        page = client_of(carl).get("/data/sets/features/1/").content.decode()
-        assert ("run 41 (deleted)" in page, 'href="/runs/41/' in page) == (True, False)
-        purge_now(run, carl)
-        assert purge_due(lambda _: None) == 1
-        blob_gc.sweep(timezone.now().timestamp() + blob_gc.KEEP_UNNAMED_S + 60)
-        assert (blobs.exists(sha256), blobs.exists(lost)) == (True, False)
-        origin = api.get("/api/v1/datasets/features/versions/1/lineage/").json()["made_from"]
-        assert (origin["run"], origin["run_number"]) == (None, 41)
-        assert "run 41 (deleted)" in client_of(carl).get("/data/sets/features/1/").content.decode()
-
-    def test_of_a_deleted_dataset_are_the_outputs(self, api: Client, run: Run) -> None:
-        derive(api, run, path="features")
-        assert api.delete("/api/v1/datasets/features/").status_code == 204
-        blob_gc.sweep(timezone.now().timestamp() + blob_gc.KEEP_UNNAMED_S + 60)
-        assert all(blobs.exists(artifact.sha256) for artifact in run.artifacts.all())
-        assert api.get(f"/api/v1/runs/{run.pk}/datasets/").json() == []
-
-
-class TestPages:
-    def test_lead_from_the_run_to_the_version_and_back(self, carl: User, run: Run) -> None:
-        client = client_of(carl)
-        folder = client.get("/runs/41/outputs/?path=features").content.decode()
-        assert 'href="/data/outputs/?run=41&amp;path=features"' in folder
-        form = client.get("/data/outputs/?run=41&path=features").content.decode()
-        assert ('value="41"' in form, 'value="features"' in form) == (True, True)
-        fields = {"run": 41, "path": "features", "name": "features"}
-        assert client.post("/data/outputs/", fields)["Location"] == "/data/sets/features/1/"
-        version = " ".join(client.get("/data/sets/features/1/").content.decode().split())
-        for text in ('href="/runs/41/outputs/"', "attempt 1", '<code class="en-break">features</code>'):
-            assert text in version
-        for tab in ("outputs", "overview"):
-            page = " ".join(client.get(f"/runs/41/{tab}/").content.decode().split())
-            assert "features, version 1" in page
-            assert 'href="/data/sets/features/1/"' in page
-
-    def test_show_a_refusal_at_its_field(self, carl: User, run: Run) -> None:
-        client = client_of(carl)
-        for fields, words in (
-            ({"run": 99}, "There is no such run in this workspace."),
-            ({"run": "x"}, "Enter a whole number."),
-            ({"path": "gone"}, "&#x27;gone&#x27; is not among the outputs"),
-            ({"attempt": 7}, "Run 41 has 1 attempts"),
-        ):
-            answer = client.post("/data/outputs/", {"run": 41, "name": "features", **fields})
-            assert (answer.status_code, words in answer.content.decode()) == (400, True), words
-        add_output(run, "model.pt/part", attempt=0)
-        answer = client.post("/data/outputs/", {"run": 41, "name": "features"})
-        assert "Run 41 has both a file model.pt" in answer.content.decode()
-
-    def test_offer_nothing_while_the_run_goes_on_or_to_viewers(self, carl: User, run: Run) -> None:
-        assert "Make a dataset" not in client_of(make_viewer()).get("/runs/41/outputs/").content.decode()
-        Run.objects.filter(pk=run.pk).update(state=RunState.RUNNING)
-        assert "Make a dataset" not in client_of(carl).get("/runs/41/outputs/").content.decode()
