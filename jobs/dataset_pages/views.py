@@ -67,13 +67,15 @@ def dataset_version(request: WorkspaceRequest, name: str, number: int) -> HttpRe
     page = _page(request.GET.get("page", "1"))
     start = (page - 1) * ON_A_PAGE
     files = file_list.read_page(version, start, ON_A_PAGE) if version.is_ready else []
+    origin = DatasetOrigin.objects.filter(version=version).select_related("run").first()
     if version.is_ready and not files:
         raise Http404("There is no such page of files.")
     context = {
         "version": version,
         "files": files,
         "differences": file_list.differences_of(version),
-        "origin": DatasetOrigin.objects.filter(version=version).select_related("run").first(),
+        "origin": origin,
+        "origin_run": origin.run if origin and origin.run and not origin.run.deleted_at else None,
         **_listing(version),
         "first": start + 1,
         "last": start + len(files),

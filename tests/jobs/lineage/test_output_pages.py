@@ -25,14 +25,14 @@ class TestWhatRemains:
         lost = run.artifacts.get(path="model.pt").sha256
         Run.objects.filter(pk=run.pk).update(deleted_at=timezone.now())
         page = client_of(carl).get("/data/sets/features/1/").content.decode()
-        assert ("run 41 (deleted)" in page, 'href="/runs/41/' in page) == (True, False)
+        assert ("deleted run 41, attempt 1" in page, 'href="/runs/41/' in page) == (True, False)
         purge_now(run, carl)
         assert purge_due(lambda _: None) == 1
         blob_gc.sweep(timezone.now().timestamp() + blob_gc.KEEP_UNNAMED_S + 60)
         assert (blobs.exists(sha256), blobs.exists(lost)) == (True, False)
         origin = api.get("/api/v1/datasets/features/versions/1/lineage/").json()["origin"]
         assert (origin["run"], origin["run_number"]) == (None, 41)
-        assert "run 41 (deleted)" in client_of(carl).get("/data/sets/features/1/").content.decode()
+        assert "deleted run 41, attempt 1" in client_of(carl).get("/data/sets/features/1/").content.decode()
 
     def test_of_a_deleted_dataset_are_the_outputs(self, api: Client, run: Run) -> None:
         derive(api, run, path="features")
@@ -52,7 +52,7 @@ class TestPages:
         fields = {"run": 41, "path": "features", "name": "features"}
         assert client.post("/data/outputs/", fields)["Location"] == "/data/sets/features/1/"
         version = " ".join(client.get("/data/sets/features/1/").content.decode().split())
-        for text in ('href="/runs/41/outputs/"', "attempt 1", '<code class="en-break">features</code>'):
+        for text in ('href="/runs/41/outputs/"', ">run 41</a>, attempt 1:", '<code class="en-break">features</code>'):
             assert text in version
         for tab in ("outputs", "overview"):
             page = " ".join(client.get(f"/runs/41/{tab}/").content.decode().split())
