@@ -52,7 +52,11 @@ class TestPages:
         fields = {"run": 41, "path": "features", "name": "features"}
         assert client.post("/data/outputs/", fields)["Location"] == "/data/sets/features/1/"
         version = " ".join(client.get("/data/sets/features/1/").content.decode().split())
-        for text in ('href="/runs/41/outputs/"', ">run 41</a>, attempt 1:", '<code class="en-break">features</code>'):
+        for text in (
+            'href="/runs/41/outputs/"',
+            ">run 41</a>, attempt 1:",
+            '<code class="en-break">features</code>',
+        ):
             assert text in version
         for tab in ("outputs", "overview"):
             page = " ".join(client.get(f"/runs/41/{tab}/").content.decode().split())
