@@ -83,13 +83,14 @@ class Datastore(models.Model):
 
 class Dataset(models.Model):
     """A name for the files below `path` of a datastore, "" for all of it. Which files these were at a time, a
-    version says."""
+    version says. `tags`: {key: value}."""
 
     workspace = models.ForeignKey(Workspace, models.CASCADE, related_name="datasets")
     name = models.CharField(max_length=100)
     datastore = models.ForeignKey(Datastore, models.RESTRICT, related_name="datasets")
     path = models.CharField(max_length=1024, blank=True)
     description = models.CharField(max_length=500, blank=True)
+    tags = models.JSONField(default=dict, db_default={})
     created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -99,6 +100,11 @@ class Dataset(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def tag_list(self) -> list[tuple[str, str]]:
+        """Its tags as pages show them: a template would take `tags.items` for the tag of that name."""
+        return sorted(self.tags.items())
 
 
 class DatasetVersion(models.Model):

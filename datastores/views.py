@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from datastores import changes
 from datastores.datasets.newest import newest_versions
+from datastores.datasets.tags import filter_by_tag
 from datastores.forms import FORMS
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import KIND_WORDS, DatastoreKind
@@ -23,20 +24,24 @@ from workspaces.states import Role
 @needs(Role.VIEWER)
 def datastores(request: WorkspaceRequest) -> HttpResponse:
     rows = Datastore.objects.filter(workspace=request.principal.workspace).select_related("created_by")
+    tag = request.GET.get("tag", "")
     context = {
         "datastores": rows,
-        "datasets": _datasets(request.principal.workspace),
+        "datasets": _datasets(request.principal.workspace, tag),
+        "tag": tag,
         "may_add": request.principal.may(Role.CONTRIBUTOR),
         "principal": request.principal,
     }
     return render(request, "datastores/datastores.html", context)
 
 
-def _datasets(workspace: Workspace) -> list[tuple[Dataset, DatasetVersion | None]]:
-    """Returns each dataset with its newest version that runs can read, else with its newest one."""
+def _datasets(workspace: Workspace, tag: str) -> list[tuple[Dataset, DatasetVersion | None]]:
+    """Returns each dataset with its newest version that runs can read, else with its newest one; with `tag`
+    only those that have it."""
     newest = newest_versions(workspace)
     datasets = Dataset.objects.filter(workspace=workspace).select_related("datastore")
-    return [(dataset, newest.get(dataset.pk)) for dataset in datasets]
+    listed = filter_by_tag(datasets, tag) if tag else datasets
+    return [(dataset, newest.get(dataset.pk)) for dataset in listed]
 
 
 @needs(Role.CONTRIBUTOR)

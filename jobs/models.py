@@ -15,6 +15,7 @@ from jobs.checkpoints.models import CheckpointPart as CheckpointPart  # noqa: PL
 from jobs.checkpoints.models import FinalFolder as FinalFolder  # noqa: PLC0414  # exported
 from jobs.data_orders.models import DataOrder as DataOrder  # noqa: PLC0414  # exported
 from jobs.hub_files.models import FileFetch as FileFetch  # noqa: PLC0414  # exported
+from jobs.lineage.models import DatasetOrigin as DatasetOrigin  # noqa: PLC0414  # exported
 from jobs.lineage.models import DatasetUse as DatasetUse  # noqa: PLC0414  # exported
 from jobs.prepared_environments import PreparedEnvironment as PreparedEnvironment  # noqa: PLC0414  # exported
 from jobs.querysets import RunQuerySet

@@ -6,10 +6,16 @@ a datastore, and of two on the hub the later one.
 
 from __future__ import annotations
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from typing import TypeVar, cast
+
+from django.db import connection, models
+from django.db.models import Exists, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Substr
 from django.utils import timezone
 
 from jobs.models import Artifact, OutputFolder, Run, StoredOutput
+
+FileRow = TypeVar("FileRow", bound=models.Model)
 
 # Up to this many attempts are included without a query for which of them have outputs.
 MAX_UNQUERIED_ATTEMPTS = 4
@@ -90,6 +96,19 @@ def _is_artifact(run: Run, attempt: int) -> Exists:
 def _is_stored(folder: OutputFolder) -> Exists:
     """Returns the condition that a row has the path of a file in that folder."""
     return Exists(StoredOutput.objects.filter(folder=folder, path=OuterRef("path")))
+
+
+def rows_below(rows: QuerySet[FileRow], path: str) -> QuerySet[FileRow]:
+    """Returns the files, by their column `path`, in a folder and its subfolders; "" is the root."""
+    if not path:
+        return rows
+    start = f"{path}/"
+    if connection.vendor == "sqlite":
+        # SQLite sorts by code point, and "0" is the character after "/".
+        return rows.filter(path__gte=start, path__lt=f"{path}0")
+    # Other databases may sort by a language's rules, so a range would not work.
+    below = rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start))
+    return cast("QuerySet[FileRow]", below)
 
 
 def put_output(

@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs.checkpoint_views import pages as checkpoints
+from jobs.dataset_pages import run_outputs
 from jobs.dataset_pages import uploads as dataset_uploads
 from jobs.dataset_pages import views as datasets
 from jobs.datastore_tests import views as datastores
@@ -26,11 +27,13 @@ urlpatterns = [
         name="datastore-test-cancel",
     ),
     path("data/sets/new/", datasets.dataset_create, name="dataset-create"),
+    path("data/outputs/", run_outputs.output_create, name="output-create"),
     path("data/upload/", dataset_uploads.upload_create, name="upload-create"),
     path("data/sets/<str:name>/", datasets.dataset, name="dataset"),
     path("data/sets/<str:name>/upload/", dataset_uploads.dataset_upload, name="dataset-upload"),
     path("data/sets/<str:name>/upload/cancel/", dataset_uploads.upload_cancel, name="upload-cancel"),
     path("data/sets/<str:name>/refresh/", datasets.dataset_refresh, name="dataset-refresh"),
+    path("data/sets/<str:name>/change/", datasets.dataset_change, name="dataset-change"),
     path("data/sets/<str:name>/delete/", datasets.dataset_delete, name="dataset-delete"),
     path("data/sets/<str:name>/<int:number>/", datasets.dataset_version, name="dataset-version"),
     path("search/", search.search, name="search"),

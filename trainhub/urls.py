@@ -28,6 +28,7 @@ APIS = (
     "datastores.api.urls",
     "tracking.api.urls",
     "jobs.api.urls",
+    "jobs.lineage.urls",
     "registry.exports.api.urls",
     "registry.api.urls",
 )

@@ -14,8 +14,8 @@ from trainhub_launch.wire import numbers_of, read
 
 GPU_OK, GPU_LOST = "ok", "lost"
 GPU_STATES = (GPU_OK, GPU_LOST)
-# Per node. A report with more of them is refused.
-MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES, MAX_DATA_LISTS = 1024, 1024, 64, 1024
+# Per node. A report with more of the first two is refused.
+MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES, MAX_DATA_LISTS = 1024, 1024, 64, 100
 # Each attempt has an account of its own; a run has namespaces of its own; its memory, processes and CPU time
 # can be limited; the agent keeps secrets in memory only; it ends runs that use too much of the disk;
 # connections to ports of other runs and to metadata of the cloud are refused; it installs locked environments

@@ -23,7 +23,6 @@ MAX_BYTES = 2**62
 MAX_DEVICES = 512
 MAX_PROCESSES = 256
 MAX_PORTS = 64
-MAX_LISTS = 100
 
 
 class GpuFields(TypedDict, total=False):
@@ -110,7 +109,7 @@ def facts(beat: Heartbeat) -> dict[str, object]:
         "separation": _text("separation", beat.separation, 1000),
         "containers": _text("containers", beat.containers, 1000),
         "data_cache_bytes": _whole("data_cache_bytes", beat.data_cache_bytes, MAX_BYTES),
-        "data_lists": [_text("data_lists", key, KEY_LENGTH) for key in beat.data_lists[:MAX_LISTS]],
+        "data_lists": [_text("data_lists", key, KEY_LENGTH) for key in beat.data_lists],
         # An agent that cannot read the boot id must not look like a machine that was restarted.
         **({"boot_id": _text("boot_id", beat.boot_id, 64)} if beat.boot_id else {}),
         "interpreters": [

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 from datastores.changes import MAX_DESCRIPTION
 from datastores.datasets import changes, file_list
 from datastores.datasets.newest import newest_versions
+from datastores.datasets.tags import filter_by_tag
 from datastores.folder_path import MAX_LENGTH
 from datastores.models import Dataset, DatasetVersion
 from datastores.states import ListingState
@@ -53,6 +54,7 @@ class ListedDatasetSerializer(serializers.Serializer[Dataset]):
     datastore = serializers.CharField(source="datastore.name")
     path = serializers.CharField(help_text="Below the datastore; empty for all of it.")
     description = serializers.CharField()
+    tags = serializers.DictField(child=serializers.CharField())
     created_by = serializers.CharField(source="created_by.username", default=None, allow_null=True)
     created_at = serializers.DateTimeField()
     newest = serializers.SerializerMethodField(
@@ -76,10 +78,16 @@ class NewDatasetSerializer(serializers.Serializer[Dataset]):
     description = serializers.CharField(
         required=False, default="", allow_blank=True, max_length=MAX_DESCRIPTION
     )
+    tags = serializers.DictField(child=serializers.CharField(allow_blank=True), required=False, default=dict)
 
 
 class DatasetChangeSerializer(serializers.Serializer[Dataset]):
-    description = serializers.CharField(allow_blank=True, max_length=MAX_DESCRIPTION)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=MAX_DESCRIPTION)
+    tags = serializers.DictField(
+        child=serializers.CharField(allow_blank=True, allow_null=True),
+        required=False,
+        help_text="Tags to set, each mapped to its value; null removes the tag. Other tags are unchanged.",
+    )
 
 
 class ListedFileSerializer(serializers.Serializer[ListedFile]):
@@ -145,10 +153,22 @@ class DatasetView(APIView):
 
 
 class DatasetList(DatasetView):
-    @extend_schema(operation_id="datasets_list", responses=ListedDatasetSerializer(many=True))
+    @extend_schema(
+        operation_id="datasets_list",
+        parameters=[
+            OpenApiParameter(
+                "tag",
+                str,
+                description="Only those with this tag, written as name or as name=value.",
+            )
+        ],
+        responses=ListedDatasetSerializer(many=True),
+    )
     def get(self, request: Request) -> Response:
         """The datasets of the workspace, each with its newest version."""
         rows = self.datasets(request)
+        if "tag" in request.query_params:
+            rows = filter_by_tag(rows, request.query_params["tag"])
         return Response(ListedDatasetSerializer(rows, many=True, context=self.newest(request)).data)
 
     @extend_schema(request=NewDatasetSerializer, responses={201: DatasetVersionSerializer})
@@ -170,11 +190,11 @@ class DatasetDetail(DatasetView):
 
     @extend_schema(request=DatasetChangeSerializer, responses=DatasetSerializer)
     def patch(self, request: Request, name: str) -> Response:
-        """Change the description."""
+        """Change the description, or tags."""
         dataset = self.dataset(request, name)
         body = DatasetChangeSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        changes.describe(self.principal(request), dataset, body.validated_data["description"])
+        changes.describe(self.principal(request), dataset, **body.validated_data)
         return Response(DatasetSerializer(dataset, context=self.newest(request)).data)
 
     @extend_schema(responses={204: None})

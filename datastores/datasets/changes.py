@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
@@ -9,6 +11,7 @@ from django.utils import timezone
 from clusters.task_messages import send_task_soon
 from datastores import uses
 from datastores.changes import NAME, check_description, require_contributor
+from datastores.datasets.tags import merge_tags
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.places import check_path
 from datastores.states import DatastoreKind, ListingState
@@ -23,7 +26,13 @@ MAX_VERSIONS = 1000
 
 
 def create(
-    principal: Principal, name: str, datastore: str, path: str, description: str = ""
+    principal: Principal,
+    name: str,
+    datastore: str,
+    path: str,
+    description: str = "",
+    *,
+    tags: Mapping[str, str] | None = None,
 ) -> DatasetVersion:
     """Makes a dataset and has its files listed, or lets the person upload them. Returns its first version.
     Raises SpecError, and PermissionDenied."""
@@ -34,7 +43,7 @@ def create(
             "must have 1 to 100 letters, digits, '.', '_' and '-', and begin with a letter or digit, such as "
             "birds",
         )
-    path, description = check_path(path), check_description(description)
+    path, description, tags = check_path(path), check_description(description), merge_tags({}, tags or {})
     with transaction.atomic():
         # The lock makes two requests with the same name come one after the other.
         workspace = Workspace.objects.select_for_update().get(pk=principal.workspace.pk)
@@ -59,6 +68,7 @@ def create(
             datastore=place,
             path=path,
             description=description,
+            tags=tags,
             created_by=principal.user,
         )
         audit.record(
@@ -80,12 +90,27 @@ def refresh(principal: Principal, dataset: Dataset) -> DatasetVersion:
         return new_version(principal, dataset)
 
 
-def describe(principal: Principal, dataset: Dataset, description: str) -> None:
-    """Raises SpecError, and PermissionDenied."""
+def describe(
+    principal: Principal,
+    dataset: Dataset,
+    description: str | None = None,
+    tags: Mapping[str, str | None] | None = None,
+) -> None:
+    """Sets the description, and tags; what is None stays, and a tag with the value None is removed. Raises
+    SpecError, and PermissionDenied."""
     require_contributor(principal)
-    dataset.description = check_description(description)
-    dataset.save(update_fields=["description"])
-    audit.record(principal.user, "dataset.describe", dataset.name, principal.workspace)
+    if description is None and not tags:
+        return
+    with transaction.atomic():
+        # Of two changes at once none is lost.
+        current = Dataset.objects.select_for_update().get(pk=dataset.pk)
+        if description is not None:
+            current.description = check_description(description)
+        if tags:
+            current.tags = merge_tags(current.tags, tags)
+        current.save(update_fields=["description", "tags"])
+        audit.record(principal.user, "dataset.describe", dataset.name, principal.workspace)
+    dataset.description, dataset.tags = current.description, current.tags
 
 
 def delete(principal: Principal, dataset: Dataset) -> None:

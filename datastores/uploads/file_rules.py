@@ -32,17 +32,8 @@ class SentFile(NamedTuple):
 
 def file_refusal(file: SentFile) -> str:
     """Returns why an upload cannot have the file, as the rest of a sentence with the remedy; "" if it can."""
-    if any(0xD800 <= ord(sign) < 0xE000 for sign in file.path):
-        return "its name is not UTF-8: rename it"
-    if any(ord(sign) < 32 or ord(sign) == 127 for sign in file.path):
-        return "its name has control characters, such as a line break: rename it"
-    if len(file.path.encode()) > MAX_PATH_BYTES:
-        return f"its path has more than {MAX_PATH_BYTES:,} bytes: shorten it"
-    if not is_file_name(file.path):
-        return (
-            f"its path has a part that is empty, '.', '..' or longer than {MAX_NAME_BYTES} bytes: rename it, "
-            "and begin without '/'"
-        )
+    if wrong := name_refusal(file.path):
+        return wrong
     if file.size > settings.MAX_UPLOAD_BYTES:
         return f"it has more than {bytes_text(settings.MAX_UPLOAD_BYTES)} (MAX_UPLOAD_BYTES): {ELSEWHERE}"
     if file.modified_at is not None and not (
@@ -52,10 +43,29 @@ def file_refusal(file: SentFile) -> str:
     return ""
 
 
+def name_refusal(path: str) -> str:
+    """Returns why no version can have a file with this path, like `file_refusal`."""
+    if any(0xD800 <= ord(sign) < 0xE000 for sign in path):
+        return "its name is not UTF-8: rename it"
+    if any(ord(sign) < 32 or ord(sign) == 127 for sign in path):
+        return "its name has control characters, such as a line break: rename it"
+    if len(path.encode()) > MAX_PATH_BYTES:
+        return f"its path has more than {MAX_PATH_BYTES:,} bytes: shorten it"
+    if not is_file_name(path):
+        return (
+            f"its path has a part that is empty, '.', '..' or longer than {MAX_NAME_BYTES} bytes: rename it, "
+            "and begin without '/'"
+        )
+    return ""
+
+
 def room_refusal(files: int, size: int) -> str:
-    """Returns why an upload cannot have so many files with so many bytes together, "" if it can."""
+    """Returns why a version cannot have so many files with so many bytes together, "" if it can."""
     if files > MAX_FILES:
-        return f"an upload has at most {MAX_FILES:,} files: pack small ones into archives, or {ELSEWHERE}"
+        return (
+            f"a version on the hub has at most {MAX_FILES:,} files: pack small ones into archives, "
+            f"or {ELSEWHERE}"
+        )
     if size > MAX_BYTES:
-        return f"an upload has at most {bytes_text(MAX_BYTES)}: {ELSEWHERE}"
+        return f"a version on the hub has at most {bytes_text(MAX_BYTES)}: {ELSEWHERE}"
     return ""

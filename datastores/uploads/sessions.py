@@ -56,12 +56,16 @@ def require_uploader(principal: Principal, version: DatasetVersion) -> None:
     if version.state != ListingState.UPLOADING:
         raise SpecError("version", f"{version} is {version.state}: begin another upload")
     if version.created_by_id != principal.user.pk:
-        who = version.created_by.username if version.created_by else "a deleted account"
-        raise SpecError(
-            "version",
-            f"{who} uploads {version} since {version.created_at:%Y-%m-%d %H:%M} UTC: wait until that is "
-            "done, or cancel that upload",
-        )
+        raise SpecError("version", describe_upload(version))
+
+
+def describe_upload(version: DatasetVersion) -> str:
+    """Returns who uploads the version, and what others can do."""
+    who = version.created_by.username if version.created_by else "a deleted account"
+    return (
+        f"{who} uploads {version} since {version.created_at:%Y-%m-%d %H:%M} UTC: wait until that is done, or "
+        "cancel that upload"
+    )
 
 
 def store_file(version: DatasetVersion, file: SentFile, sha256: str) -> None:

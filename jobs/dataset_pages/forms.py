@@ -1,4 +1,4 @@
-"""The form of a new dataset."""
+"""The forms of a new dataset, one for each source of its files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from django import forms
 
 from datastores.changes import MAX_DESCRIPTION
 from datastores.folder_path import MAX_LENGTH
+from datastores.models import Dataset
+from datastores.states import DatastoreKind
+from workspaces.models import Workspace
 
+MAX_NUMBER = 2**31 - 1
+MAX_NAMES = 500
 TYPED = {"autocomplete": "off", "spellcheck": "false", "class": "th-mono"}
 
 
@@ -52,3 +57,44 @@ class DatasetForm(_NamedForm):
         super().__init__(data, label_suffix="", initial=initial)
         field: Any = self.fields["datastore"]
         field.choices = [(name, name) for name in datastores]
+
+
+class OutputForm(_NamedForm):
+    """The outputs of a run. `datastores`: the names of those whose files the hub keeps."""
+
+    run = forms.IntegerField(min_value=1, max_value=MAX_NUMBER, help_text="Its number; it has ended.")
+    attempt = forms.IntegerField(
+        label="Attempt (optional)",
+        required=False,
+        min_value=1,
+        max_value=MAX_NUMBER,
+        help_text="Without one, the latest file of every path.",
+    )
+    path = forms.CharField(
+        label="Folder (optional)",
+        max_length=MAX_LENGTH,
+        required=False,
+        help_text="A folder or file of its outputs, such as outputs/features; without one, all of them.",
+        widget=forms.TextInput(attrs=TYPED),
+    )
+    datastore = forms.ChoiceField(
+        label="Datastore (optional)", required=False, choices=[], help_text="To which a new dataset belongs."
+    )
+    field_order = ("run", "attempt", "path", "name", "datastore")
+
+    def __init__(
+        self, data: Any, *, datastores: Sequence[str], workspace: Workspace, initial: dict[str, str]
+    ) -> None:
+        super().__init__(data, label_suffix="", initial=initial)
+        self.names = list(
+            Dataset.objects.filter(workspace=workspace, datastore__kind=DatastoreKind.HUB).values_list(
+                "name", flat=True
+            )[:MAX_NAMES]
+        )
+        name, datastore = self.fields["name"], self.fields["datastore"]
+        name.label = "Dataset"
+        name.help_text = "A new name makes a dataset; one of the hub gets the next version."
+        name.widget.attrs |= {"list": "names"}
+        datastore.choices = [("", "The first one"), *((item, item) for item in datastores)]  # type: ignore[attr-defined]
+        if len(datastores) < 2:
+            del self.fields["datastore"]

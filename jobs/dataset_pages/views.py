@@ -9,11 +9,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from datastores.datasets import changes, file_list
+from datastores.datasets.tags import parse_tag
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from jobs.dataset_pages.data_nodes import nodes_with
 from jobs.dataset_pages.forms import DatasetForm
-from jobs.models import DataOrder, Run
+from jobs.models import DataOrder, DatasetOrigin, Run
 from jobs.node_listings import listing_progress
 from jobs.views.partials import render_part
 from trainhub_launch.errors import SpecError
@@ -66,12 +67,15 @@ def dataset_version(request: WorkspaceRequest, name: str, number: int) -> HttpRe
     page = _page(request.GET.get("page", "1"))
     start = (page - 1) * ON_A_PAGE
     files = file_list.read_page(version, start, ON_A_PAGE) if version.is_ready else []
+    origin = DatasetOrigin.objects.filter(version=version).select_related("run").first()
     if version.is_ready and not files:
         raise Http404("There is no such page of files.")
     context = {
         "version": version,
         "files": files,
         "differences": file_list.differences_of(version),
+        "origin": origin,
+        "origin_run": origin.run if origin and origin.run and not origin.run.deleted_at else None,
         **_listing(version),
         "first": start + 1,
         "last": start + len(files),
@@ -93,6 +97,21 @@ def dataset_refresh(request: WorkspaceRequest, name: str) -> HttpResponse:
         messages.error(request, f"{error.message[:1].upper()}{error.message[1:]}.")
         return redirect("dataset", name)
     return redirect("dataset-version", name, version.number)
+
+
+@needs(Role.CONTRIBUTOR)
+@require_POST
+def dataset_change(request: WorkspaceRequest, name: str) -> HttpResponse:
+    """Sets whichever is given: a description, a tag; and removes the tag in `remove_tag`."""
+    form = request.POST
+    try:
+        tags: dict[str, str | None] = dict([parse_tag(form["tag"])] if "tag" in form else [])
+        if "remove_tag" in form:
+            tags[form["remove_tag"]] = None
+        changes.describe(request.principal, _dataset(request, name), form.get("description"), tags)
+    except SpecError as error:
+        messages.error(request, f"Nothing was changed: {error.message}.")
+    return redirect("dataset", name)
 
 
 @needs(Role.CONTRIBUTOR)

@@ -1,4 +1,4 @@
-"""Which versions of datasets runs read."""
+"""Which versions of datasets runs read, and which were made from their outputs."""
 
 from __future__ import annotations
 
@@ -18,3 +18,17 @@ class DatasetUse(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run} reads {self.version}"
+
+
+class DatasetOrigin(models.Model):
+    """The version was made from outputs of a run. `run` is None once that is purged. `path`: the folder or
+    file among the outputs, "" for all of them."""
+
+    version = models.OneToOneField(DatasetVersion, models.CASCADE, related_name="origin")
+    run = models.ForeignKey("jobs.Run", models.SET_NULL, null=True, related_name="made_versions")
+    run_number = models.PositiveIntegerField()
+    attempt = models.PositiveIntegerField()
+    path = models.CharField(max_length=1024, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.version} from run {self.run_number}"

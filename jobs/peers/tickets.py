@@ -35,12 +35,12 @@ def with_peers(
     part: AttemptNode, downloads: Mapping[str, DataDownload], hub_url: str
 ) -> dict[str, DataDownload]:
     """Returns the downloads of a part, with the address of ADDRESS where the node is to take the files from
-    others, too: a version of a dataset, in a cluster with several nodes that do so."""
-    if not any(download.manifest for download in downloads.values()) or not _has_peers(part.node):
+    others, too, in a cluster with several nodes that do so."""
+    if not any(download.can_share for download in downloads.values()) or not _has_peers(part.node):
         return dict(downloads)
     address = f"{hub_url.rstrip('/')}{ADDRESS}"
     return {
-        name: replace(download, peers=address) if download.manifest else download
+        name: replace(download, peers=address) if download.can_share else download
         for name, download in downloads.items()
     }
 
@@ -53,7 +53,7 @@ def ticket_values(part: AttemptNode) -> dict[str, str]:
     return {
         f"{PEERS_PREFIX}{download.swarm}": hub_ticket(part, download.swarm)
         for download in downloads
-        if download.manifest
+        if download.can_share
     }
 
 

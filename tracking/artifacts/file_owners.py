@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from django.db import connection, transaction
-from django.db.models import QuerySet, Value
-from django.db.models.functions import Substr
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs import outputs
 from jobs.models import Artifact, Run, StoredOutput
+from jobs.outputs import rows_below
 from tracking.artifacts import file_hints
 from tracking.artifacts.paths import MODEL, RUN, Address
 from tracking.callers import Caller
@@ -144,18 +144,6 @@ def remove(place: FileOwner, path: str) -> int:
     deleted_below, _ = rows_below(place.all_rows, path).delete()
     _notify(place)
     return deleted + deleted_below
-
-
-def rows_below(rows: Rows, path: str) -> Rows:
-    """Returns the files in a folder and its subfolders; "" is the root."""
-    if not path:
-        return rows
-    start = f"{path}/"
-    if connection.vendor == "sqlite":
-        # SQLite sorts by code point, and "0" is the character after "/".
-        return rows.filter(path__gte=start, path__lt=f"{path}0")
-    # Other databases may sort by a language's rules, so a range would not work.
-    return cast("Rows", rows.alias(start=Substr("path", 1, len(start))).filter(start=Value(start)))
 
 
 def find_owner(caller: Caller, address: Address) -> FileOwner:

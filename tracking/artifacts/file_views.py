@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from jobs.outputs import rows_below
 from tracking.artifacts import file_owners, paths
 from tracking.artifacts.file_owners import FileOwner, FileRow, ListedFile, RunFiles
 from tracking.artifacts.file_responses import HEADERS, PAGES, download, image_type, sound_type
@@ -214,14 +215,14 @@ def _entries(place: FileOwner, folder: str, names: Sequence[str]) -> list[ZipEnt
         # A selected folder stands for all files below it.
         return not names or row.path[start:] in chosen or row.path[start:].startswith(inside)
 
-    if stored := list(filter(is_chosen, file_owners.rows_below(place.stored_rows, folder))):
+    if stored := list(filter(is_chosen, rows_below(place.stored_rows, folder))):
         # Otherwise the zip would lack them without a word.
         raise MlflowError(
             INVALID,
             f"Files in a datastore are in no zip: {len(stored)} of those chosen, such as {stored[0].place}. "
             "Choose others, and download those one by one, or with MLflow's client.",
         )
-    rows = list(filter(is_chosen, file_owners.rows_below(place.rows, folder)))
+    rows = list(filter(is_chosen, rows_below(place.rows, folder)))
     if not rows:
         raise MlflowError(MISSING, "There is no such file or folder.")
     # Checked before the first byte is sent, because a started zip cannot report an error.

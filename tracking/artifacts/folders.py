@@ -10,7 +10,8 @@ from django.db.models import Count, Max, Sum, Value
 from django.db.models.functions import Left, StrIndex, Substr
 
 from jobs.models import StoredOutput
-from tracking.artifacts.file_owners import FileOwner, ListedFile, ListedRows, rows_below
+from jobs.outputs import rows_below
+from tracking.artifacts.file_owners import FileOwner, ListedFile, ListedRows
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from django.db.models import Count, Sum
 from django.http import Http404, HttpRequest
 from django.urls import reverse
 
+from jobs.lineage.output_versions import list_versions
 from jobs.models import Artifact, Run, StoredOutput
 from jobs.states import FINAL
 from jobs.stored_outputs.download import object_of
@@ -93,7 +94,9 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, object]:
         "chosen": _selected_file(where, run) if where.file else None,
         "models": _models(run, where) if is_root else (),
         "children": _children(run) if is_root else (),
+        "origins": list_versions(run)[:MAX_RUNS] if is_root else (),
         "register_url": register_url() if isinstance(where.place, RunFiles) else "",
+        "dataset_url": _dataset_url(run, where),
         "is_final": run.state in FINAL,
         "tensorboard_url": page_url(run) if is_root else "",
     }
@@ -215,6 +218,14 @@ def _next_url(where: Location, count: int) -> str:
 def register_url() -> str:
     """Returns the address of the registry's form."""
     return reverse("register")
+
+
+def _dataset_url(run: Run, where: Location) -> str:
+    """Returns the address of the form that makes a dataset of the folder, "" while the run may add files."""
+    if run.state not in FINAL or not isinstance(where.place, RunFiles):
+        return ""
+    params = {"run": run.number, "path": where.folder, "attempt": where.link_params.get("attempt", "")}
+    return f"{reverse('output-create')}?{urlencode({name: value for name, value in params.items() if value})}"
 
 
 def _parent(path: str) -> str:

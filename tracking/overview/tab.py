@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from jobs import outputs
+from jobs.lineage.output_versions import list_versions
 from jobs.models import Artifact, Run, RunTag, StoredOutput
 from jobs.states import RunKind
 from jobs.views.tabs import Tab
@@ -52,6 +53,7 @@ def context(run: Run, attempt: int, _: HttpRequest) -> dict[str, Any]:
         "outputs": first_outputs[:MAX_OUTPUTS],
         "output_count": files.count() + stored_files.count(),
         "register_url": register_url(),
+        "origins": list_versions(run)[:MAX_OUTPUTS],
         "children": children_of(run),
         "origin": read_origin(run),
         "inputs": inputs[:MAX_INPUTS],

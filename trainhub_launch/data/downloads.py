@@ -55,6 +55,11 @@ class DataDownload:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     @property
+    def can_share(self) -> bool:
+        """Whether nodes can take these files from each other."""
+        return bool(self.manifest) and self.store.is_shared
+
+    @property
     def peer_key(self) -> str:
         """The name of the ticket for `peers` among the values of secrets that a node gets, "" without."""
         return f"{PEERS_PREFIX}{self.swarm}" if self.peers else ""

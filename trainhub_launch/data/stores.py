@@ -59,6 +59,12 @@ class Store:
         settings = {name: value for name, value in self.settings.items() if name not in CREDENTIALS}
         return "\n".join([self.kind, *(f"{name}={settings[name]}" for name in sorted(settings))])
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether nodes take its files from each other: not what comes from the hub anyway, and not from web
+        servers, which are not read in blocks."""
+        return self.kind not in (HTTP, HUB)
+
     def __str__(self) -> str:
         settings = self.settings
         if self.kind == FOLDER:

@@ -8,12 +8,18 @@ from trainhub_launch.scheduler.capacity import Demand, FreeNode
 from trainhub_launch.scheduler.data_room import total_bytes
 from trainhub_launch.scheduler.sizes import bytes_text
 
-_REMEDY = "ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES there"
+_REMEDY = (
+    "ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES there, or to move TRAINHUB_NODE_CACHE to a "
+    "larger disk"
+)
 
 
 def never_room(demand: Demand, nodes: Sequence[FreeNode]) -> str:
     """Returns why the data of a run fits on too few `nodes`, which have all else that it needs."""
-    largest = sorted(nodes, key=lambda node: node.data.bytes or 0, reverse=True)[demand.nodes - 1]
+    # A node whose room is unknown may have enough: it is not the one that lacks some.
+    rooms = [(node.data.bytes, node.name) for node in nodes if node.data.bytes is not None]
+    unknown = len(nodes) - len(rooms)
+    room, name = sorted(rooms, reverse=True)[demand.nodes - 1 - unknown]
     whose, many = (
         ("", "no node has")
         if demand.nodes == 1
@@ -21,7 +27,7 @@ def never_room(demand: Demand, nodes: Sequence[FreeNode]) -> str:
     )
     return (
         f"The data of the run has {bytes_text(total_bytes(demand.data))}{whose}, and {many} so much room for "
-        f"data: {largest.name} has {bytes_text(largest.data.bytes or 0)}; use fewer files, or {_REMEDY}."
+        f"data: {name} has {bytes_text(room)}; use fewer files, or {_REMEDY}."
     )
 
 

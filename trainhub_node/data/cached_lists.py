@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from trainhub_launch.machine import MAX_DATA_LISTS
 from trainhub_node.data.data_cache import DataCache
 
-MAX_LISTS = 100
 # The times of files come from a coarser clock.
 TICK_S = 0.05
 
@@ -23,7 +23,7 @@ def note_list(cache: DataCache, key: str, began_at: float) -> None:
     path = f"{cache.lists}/{key}"
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     os.utime(path, (began_at - TICK_S, began_at - TICK_S))
-    for _, name in _by_time(cache)[MAX_LISTS:]:
+    for _, name in _by_time(cache)[MAX_DATA_LISTS:]:
         _remove(cache, name)
 
 

@@ -92,8 +92,8 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     files = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = _tree(request, cache, target)
-    can_share = request.get("peers") and store.kind not in (HTTP, HUB)
-    terms = SwarmTerms(**request["peers"]) if can_share else None
+    # Earlier hubs name other nodes for every store.
+    terms = SwarmTerms(**request["peers"]) if request.get("peers") and store.is_shared else None
     with swarms.joined(cache, terms, on_note=_note) as swarm:
         # First what is here: nothing that makes room removes it any more.
         absent = [file for file in files if not tree.add(file)]

@@ -48,10 +48,13 @@ def _make_room(cache: DataCache, needed: int, limit: int) -> None:
         size = unused[count][1]
         used, free, count = used - size, free + size, count + 1
     if used + reserved + needed > limit:
+        remedy = "raise TRAINHUB_NODE_DATA_CACHE_BYTES"
+        if in_use + reserved + needed + DISK_RESERVE_BYTES > disk.f_blocks * disk.f_frsize:
+            remedy = "move TRAINHUB_NODE_CACHE to a larger disk"
         raise DataError(
             f"The data needs {needed / GB:,.2f} GB, and the cache of this node has room for "
             f"{limit / GB:,.2f} GB, of which other runs use {(in_use + reserved) / GB:,.2f} GB: choose "
-            "another node, or ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES."
+            f"another node, or ask its operator to {remedy}."
         )
     if needed > free:
         raise DataError(

@@ -54,6 +54,7 @@ class Hostile:
         self._name_people()
         self._register()
         self._add_environment()
+        self._add_dataset()
         self.node = self._join()
         assert wait_for(hub, self.job)["state"] == "Failed"
 
@@ -151,6 +152,13 @@ class Hostile:
             answer = client.post("/api/v1/environments/", json=body)
             assert answer.is_success, answer.text
 
+    def _add_dataset(self) -> None:
+        with self.hub.client() as client:
+            body = {"name": "hostile"}
+            client.post(f"/api/v1/runs/{self.logged.id}/datasets/", json=body).raise_for_status()
+            words = {"description": MARKUP, "tags": {SHORT.replace("=", ""): MARKUP}}
+            client.patch("/api/v1/datasets/hostile/", json=words).raise_for_status()
+
     def addresses(self) -> dict[str, list[str]]:
         """Pages that show what was said, by area."""
         number, logged = told(self.hub, self.job)["number"], self.logged.number
@@ -185,6 +193,13 @@ class Hostile:
                 "/people/1/",
                 "/workspaces/",
             ],
+            "data": [
+                "/data/",
+                str(httpx.URL("/data/", params={"tag": MARKUP})),
+                "/data/sets/hostile/",
+                "/data/sets/hostile/1/",
+                str(httpx.URL("/data/outputs/", params={"run": MARKUP, "path": MARKUP})),
+            ],
             "models": ["/models/", "/models/hostile/", "/models/hostile/versions/1/"],
             "machines": [
                 "/clusters/",
@@ -204,6 +219,8 @@ class Hostile:
             pages["files"][0]: [MARKUP[:40]],
             "/models/hostile/": ["<img src=x"],
             "/people/1/": [MARKUP[:40]],
+            "/data/sets/hostile/": [MARKUP[:40]],
+            "/data/sets/hostile/1/": [SHORT],
             "/environments/hostile/versions/1/": [MARKUP[:40]],
             f"/nodes/{self.node}/": [SHORT],
         }

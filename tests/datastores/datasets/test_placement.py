@@ -23,30 +23,14 @@ from tests.jobs.builders import Played, beat, launched, queued, spec
 from tests.people import (
     api_client,
     client_of,
-    make_contributor,
     make_person,
     make_workspace,
-    principal_of,
 )
 from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS, heartbeat_of
 from workspaces.access import Principal
 from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def who() -> Principal:
-    return principal_of(make_contributor())
-
-
-@pytest.fixture
-def birds(who: Principal) -> Dataset:
-    """Two versions with 20 bytes each."""
-    made = dataset(who.workspace)
-    ready(made, "a.bin", "b.bin")
-    ready(made, "a.bin", "c.bin")
-    return made
 
 
 def reads(version: int) -> dict[str, Any]:
@@ -118,7 +102,8 @@ class TestRuns:
         assert error["field"] == "inputs"
         assert error["message"] == (
             "The data of the run has 20 B, and no node has so much room for data: alpha has 12 B; use fewer "
-            "files, or ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES there."
+            "files, or ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES there, or to move "
+            "TRAINHUB_NODE_CACHE to a larger disk."
         )
         assert not Run.objects.exists()
 

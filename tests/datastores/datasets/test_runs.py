@@ -18,11 +18,9 @@ from tests.jobs.builders import launched, spec
 from tests.people import (
     api_client,
     client_of,
-    make_contributor,
     make_person,
     make_stranger,
     make_workspace,
-    principal_of,
 )
 from tests.registry.builders import add_output
 from tracking.dataset_inputs import CONTEXT
@@ -33,19 +31,6 @@ from workspaces.states import Role
 
 pytestmark = pytest.mark.django_db
 BIRDS: dict[str, Any] = {"birds": {"dataset": "birds"}}
-
-
-@pytest.fixture
-def who() -> Principal:
-    return principal_of(make_contributor())
-
-
-@pytest.fixture
-def birds(who: Principal) -> Dataset:
-    made = dataset(who.workspace)
-    ready(made, "a.bin", "b.bin")
-    ready(made, "a.bin", "c.bin")
-    return made
 
 
 class TestSubmitted:

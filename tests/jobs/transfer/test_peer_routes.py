@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 from django.utils import timezone
 
 from clusters.models import Node
-from datastores.models import PeerServer
+from datastores.models import Datastore, PeerServer
 from jobs.models import Attempt, AttemptNode, Run
 from jobs.node_api import run_secrets
 from jobs.peers import tickets
@@ -18,7 +18,7 @@ from tests.datastores.datasets.builders import dataset, ready
 from tests.datastores.test_datastores import able
 from tests.jobs.builders import Played, launched
 from tests.jobs.raw import enrolled
-from trainhub_launch.machine import DATASETS, DOWNLOADS, PEERS
+from trainhub_launch.machine import DATASETS, DOWNLOADS, HUB_DATA, PEERS
 from workspaces.access import Principal
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("valkey")]
@@ -68,6 +68,15 @@ class TestOrder:
         run, alpha = claimed(who, PEERS)
         Node.objects.exclude(pk=alpha.node.pk).update(capabilities="")
         assert alpha.claim(run).downloads["birds"].peers == ""
+
+    def test_names_none_for_files_that_come_from_the_hub(self, who: Principal) -> None:
+        ready(dataset(who.workspace), "a.bin")
+        Datastore.objects.update(kind="hub", settings={})
+        alpha = able("alpha", DOWNLOADS, DATASETS, HUB_DATA, PEERS)
+        run = launched(who, inputs=INPUTS)
+        able("beta", DOWNLOADS, DATASETS, HUB_DATA, PEERS)
+        assert alpha.claim(run).downloads["birds"].peers == ""
+        assert run_secrets.take(alpha.node, run.pk, 1, alpha.nonce) == {}
 
 
 @sync_to_async

@@ -67,7 +67,8 @@ class TestDataThatFitsNowhere:
         assert (answer.permanent, answer.field) == (True, "inputs")
         assert answer.sentence == (
             "The data of the run has 40 GiB, and no node has so much room for data: b has 20 GiB; use fewer "
-            "files, or ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES there."
+            "files, or ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES there, or to move "
+            "TRAINHUB_NODE_CACHE to a larger disk."
         )
 
     def test_counts_all_inputs(self) -> None:
@@ -79,6 +80,11 @@ class TestDataThatFitsNowhere:
         assert (
             "40 GiB on each node, and fewer than 2 nodes have so much room for data: b has" in answer.sentence
         )
+
+    def test_names_no_node_whose_room_is_unknown(self) -> None:
+        nodes = (node("a", DataRoom(10 * GIB)), node("b", DataRoom()), node("c", DataRoom(20 * GIB)))
+        assert "room for data: c has 20 GiB; use" in refusal(place(needs(BIRDS, nodes=2), nodes)).sentence
+        assert "room for data: a has 10 GiB; use" in refusal(place(needs(BIRDS, nodes=3), nodes)).sentence
 
     def test_is_also_refused_in_a_preview(self) -> None:
         assert refusal(provisional(needs(BIRDS), (node("a", DataRoom(10 * GIB)),))).field == "inputs"

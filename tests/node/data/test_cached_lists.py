@@ -10,6 +10,7 @@ import pytest
 
 from tests.node.data.processes import Fetch, bucket, written_list
 from tests.stores.s3_server import BUCKET, S3Server
+from trainhub_launch.machine import MAX_DATA_LISTS
 from trainhub_node import proc
 from trainhub_node.data import cached_lists, durability
 from trainhub_node.data.data_cache import DataCache
@@ -94,11 +95,11 @@ def test_a_run_that_is_refused_makes_no_room(node: Node) -> None:
 
 def test_only_the_latest_are_told(node: Node) -> None:
     node.cache.make()
-    for number in range(cached_lists.MAX_LISTS + 5):
+    for number in range(MAX_DATA_LISTS + 5):
         cached_lists.note_list(node.cache, f"{number:016x}", 1_000_000.0 + number)
     keys = node.keys
-    assert len(keys) == cached_lists.MAX_LISTS
-    assert keys[0] == f"{cached_lists.MAX_LISTS + 4:016x}"
+    assert len(keys) == MAX_DATA_LISTS
+    assert keys[0] == f"{MAX_DATA_LISTS + 4:016x}"
 
 
 def test_after_a_crash_that_damaged_a_file_none_counts(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,9 @@ from tests.hub import eventually
 from tests.node.data.processes import Fetch, bucket, written_list
 from tests.stores.s3_server import BUCKET, PUBLIC, S3Server
 from trainhub_launch.data.stores import HTTP, Store
+from trainhub_node.data import space
+from trainhub_node.data.data_cache import DataCache
+from trainhub_node.data.errors import DataError
 from trainhub_node.data.part_file import NUMBER, PIECE_BYTES
 
 SMALL = {f"2024/{number:04d}.bin": os.urandom(5_000) for number in range(200)}
@@ -182,6 +185,15 @@ class TestSpace:
             "use 0.00 GB: choose another node, or ask its operator to raise TRAINHUB_NODE_DATA_CACHE_BYTES."
         )
         assert server.sent == 0
+
+    def test_a_setting_is_no_remedy_for_a_small_disk(self, folder: Path) -> None:
+        cache = DataCache(str(folder), "agent")
+        cache.make()
+        with (
+            pytest.raises(DataError, match="move TRAINHUB_NODE_CACHE to a larger disk"),
+            space.reserve(cache, f"{'a1' * 16}-1", 10**18, 10 * MB),
+        ):
+            pytest.fail("there is no such room")
 
     def test_what_no_run_uses_gives_way_and_the_rest_stays(self, server: S3Server, folder: Path) -> None:
         server.objects[BUCKET] = {f"{name}/file.bin": os.urandom(10 * MB) for name in ("a", "b", "c", "d")}

@@ -82,7 +82,7 @@ def test_a_changed_file_is_sent_again_and_a_removed_one_is_forgotten(hub: FakeHu
 def test_what_was_changed_last_is_what_counts(hub: FakeHub, agent: Agent) -> None:
     key = give(
         hub,
-        "(outputs / 'model.pt').write_text('half')\nuntil('end')\n(outputs / 'model.pt').write_text('whole')\n",
+        "model = outputs / 'model.pt'\nmodel.write_text('half')\nuntil('end')\nmodel.write_text('whole')\n",
     )
     hub.wait(lambda: key in hub.facts and hub.facts[key].outputs)
     go(agent, key, "end")

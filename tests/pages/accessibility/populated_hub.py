@@ -212,6 +212,9 @@ class PopulatedHub:
         self._ask("POST", "datastores/", json={"name": "uploads", "kind": "hub"})
         self._ask("POST", "datasets/", json={"name": "dragged", "datastore": "uploads"})
         self._ask("PUT", "datasets/dragged/versions/1/upload/files/001.png", content=b"x")
+        self._ask("POST", f"runs/{self.completed}/datasets/", json={"name": "learned", "path": "saved"})
+        words = {"description": "What the classifier saved.", "tags": {"species": "digit", "split": "test"}}
+        self._ask("PATCH", "datasets/learned/", json=words)
 
     def _is_listed(self, version: int) -> bool:
         return bool(self._get(f"datasets/digits/versions/{version}/")["state"] == "ready")
