@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 UNRESOLVED = "the name {host} has no address there: check it, and the name server of that machine"
 NO_ROUTE = "there is no route to {host}: check the address, and the network between them"
+# A server does not tell which of the two it is.
 DENIED = (
-    "{host} does not let this node mount {export}: export it to the node's address there (/etc/exports, "
-    "then exportfs -ra)"
+    "{host} has no {export} for this node: check the path, and export it to the node's address there "
+    "(/etc/exports, then exportfs -ra)"
 )
 NO_VERSION = "{host} does not speak the chosen version of NFS: choose another one by the option vers"
 # Words of mount.nfs -> what they mean. The first that stands anywhere counts: it tries several versions of
@@ -28,10 +29,8 @@ REASONS = {
     "Resource temporarily unavailable": UNRESOLVED,
     "No route to host": NO_ROUTE,
     "Network is unreachable": NO_ROUTE,
-    "No such file or directory": (
-        "{host} exports no {export} to this node: check the path, and the exports there (exportfs -v)"
-    ),
-    "Not a directory": "{export} of {host} is no folder: name the folder above it",
+    "No such file or directory": DENIED,
+    "not a directory": "{export} of {host} is no folder: name the folder above it",
     "Stale file handle": "{host} has lost {export}: export it there again (exportfs -ra)",
     "Connection refused": "no NFS server runs on {host}: start it there",
     "timed out": (

@@ -10,7 +10,12 @@ from trainhub_launch.data.shares import InputMount, NfsShare
 from trainhub_node.data import account_process
 from trainhub_node.data.shares import mount_table, nfs_client
 from trainhub_node.data.shares.mount_errors import explain_failure, explain_silence
-from trainhub_node.data.shares.share_folder import ShareFolder, try_lock, unmount_command
+from trainhub_node.data.shares.share_folder import (
+    UNMOUNT_TIMEOUT_S,
+    ShareFolder,
+    try_lock,
+    unmount_command,
+)
 from trainhub_node.environments.engine_call import EngineResult, EngineTimeout, call_engine
 from trainhub_node.supervisor.gang import Gang, PreparationFailed
 from trainhub_node.supervisor.variables import DEFAULT_PATH
@@ -19,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainhub_node.data.account_process import Say
 
-MOUNT_TIMEOUT_S = 60.0
+MOUNT_TIMEOUT_S = 30.0
 POLL_S = 0.2
 
 
@@ -50,10 +55,13 @@ class _Mounting:
         self._gang.locks.append(lock)
         while True:
             self._gang.check_stop()
-            if try_lock(lock, alone=True):
+            is_alone = try_lock(lock, alone=True)
+            if is_alone:
                 self._mount()
-            # The lock is free for a moment here: the agent may take the mount for unused.
+            # Here the lock is free for a moment, and the agent may take the mount for unused.
             if try_lock(lock, alone=False) and mount_table.is_mount_point(self._folder.mount):
+                if not is_alone and not self._answers():
+                    raise self._failure(f"has {self._share} mounted, which {account_process.no_answer()}")
                 os.utime(lock)
                 return self._folder.mount
             time.sleep(POLL_S)
@@ -63,31 +71,39 @@ class _Mounting:
         if mount_table.is_mount_point(self._folder.mount):
             if self._answers():
                 return
-            self._gang.log(f"{self._share} was mounted here and does not answer: it is mounted again.")
-            self._call(unmount_command(self._folder.mount))
-        options = ("-o", self._share.mount_options)
+            self._gang.log(f"{self._share} is still mounted and does not answer: it is mounted again.")
+            self._unmount()
+        options = self._share.mount_options
+        argv = [nfs_client.mount_program(), str(self._share), self._folder.mount, "-o", options]
         try:
-            done = self._call([nfs_client.mount_program(), str(self._share), self._folder.mount, *options])
-        except EngineTimeout as error:
-            raise self._failure(
-                f"cannot mount {self._share}: {explain_silence(self._share, MOUNT_TIMEOUT_S)}"
-            ) from error
-        if done.code:
-            raise self._failure(f"cannot mount {self._share}: {explain_failure(self._share, done.errors)}")
-        self._gang.log(f"Input {self._name}: {self._share} is mounted ({self._share.mount_options}).")
+            done = self._call(argv, MOUNT_TIMEOUT_S)
+        except EngineTimeout:
+            reason = explain_silence(self._share, MOUNT_TIMEOUT_S)
+        else:
+            reason = explain_failure(self._share, done.errors) if done.code else ""
+        if reason:
+            raise self._failure(f"cannot mount {self._share}: {reason}")
+        self._gang.log(f"Input {self._name}: {self._share} is mounted ({options}).")
 
-    def _call(self, argv: list[str]) -> EngineResult:
+    def _unmount(self) -> None:
+        try:
+            self._call(unmount_command(self._folder.mount), UNMOUNT_TIMEOUT_S)
+        except EngineTimeout:
+            return  # it is unmounted all the same: see there
+
+    def _call(self, argv: list[str], timeout_s: float) -> EngineResult:
         variables = {"PATH": DEFAULT_PATH, "LC_ALL": "C"}
-        return call_engine(self._gang, argv, variables, timeout_s=MOUNT_TIMEOUT_S)
+        return call_engine(self._gang, argv, variables, timeout_s=timeout_s)
 
     def _answers(self) -> bool:
-        """Returns whether the server of what is mounted still does: an agent may have left it long ago."""
+        """Returns whether the server of what is mounted does: it may have been mounted long ago."""
 
         def look(say: Say) -> None:
-            say({"device": os.stat(self._folder.mount).st_dev})
+            # The kernel remembers the answers to most other questions.
+            say({"blocks": os.statvfs(self._folder.mount).f_blocks})
 
         try:
-            return all("device" in record for record in account_process.lines_of(self._gang, look))
+            return all("blocks" in record for record in account_process.lines_of(self._gang, look))
         except TimeoutError:
             return False
 

@@ -13,6 +13,7 @@ from trainhub_node.supervisor.variables import DEFAULT_PATH, find_program
 
 # The accounts of runs pass through, and see what the server lets them see.
 PASSAGE = 0o711
+UNMOUNT_TIMEOUT_S = 5.0
 
 
 class ShareFolder:
@@ -47,6 +48,7 @@ def try_lock(descriptor: int, *, alone: bool) -> bool:
 
 
 def unmount_command(path: str) -> list[str]:
-    """Returns the arguments of umount, which neither waits for a server nor asks it."""
+    """Returns the arguments of umount. What it unmounts is gone from there at once; then the kernel tells the
+    server, so umount may have to be ended after UNMOUNT_TIMEOUT_S."""
     program = find_program("umount", DEFAULT_PATH) or "umount"
     return [program, "--lazy", "--internal-only", "--no-canonicalize", path]

@@ -9,13 +9,17 @@ import time
 from pathlib import Path
 
 from trainhub_node.data.shares import mount_table
-from trainhub_node.data.shares.share_folder import ShareFolder, try_lock, unmount_command
+from trainhub_node.data.shares.share_folder import (
+    UNMOUNT_TIMEOUT_S,
+    ShareFolder,
+    try_lock,
+    unmount_command,
+)
 from trainhub_node.settings import NodeSettings
 
 log = logging.getLogger(__name__)
 # The next run of the same person often comes soon.
 IDLE_S = 600.0
-UNMOUNT_TIMEOUT_S = 5.0
 
 
 def shares_folder(settings: NodeSettings) -> str:
@@ -57,18 +61,12 @@ def _unmount_unused(folder: ShareFolder, used_before: float) -> None:
 
 
 def _unmount(path: str) -> None:
-    """In a process of its own: the kernel may tell the server, which may be gone."""
+    command = unmount_command(path)
     try:
-        done = subprocess.run(
-            unmount_command(path),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=UNMOUNT_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        log.warning("%s could not be unmounted: %s", path, error)
-        return
-    if done.returncode:
-        log.warning("%s could not be unmounted: %s", path, done.stderr.strip())
+        subprocess.run(command, stdin=subprocess.DEVNULL, timeout=UNMOUNT_TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        log.info("The server of what was mounted at %s does not answer", path)
+    except OSError as error:
+        log.warning("%s could not be started: %s", command[0], error)
+    if mount_table.is_mount_point(path):
+        log.warning("%s could not be unmounted; the next sweep tries again", path)

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 NAMESPACE = "nfs-server"
 CLIENT, SERVER, NOBODY = "10.99.0.1", "10.99.0.2", "10.99.0.77"
 # No machine has it, in the network of the server.
 ABSENT = "10.99.0.99"
+PORT, START_S = 2049, 120
 MIB = 2**20
 # In a root of its own: an export needs a file system that has an id, which overlays have not.
 BEGIN = """
@@ -30,8 +33,11 @@ exec chroot {root} /bin/bash -c '
     rpcbind -w
     exportfs -o rw,no_subtree_check {client}:/srv/images
     exportfs -o rw,no_subtree_check {nobody}:/srv/private
+    rpc.mountd
     rpc.nfsd 4
-    exec rpc.mountd -F
+    # Otherwise it lets nobody open a file for 90 seconds, because clients of its last start might come back.
+    echo Y >/proc/fs/nfsd/v4_end_grace
+    exec sleep infinity
 '
 """
 
@@ -67,6 +73,17 @@ class NfsServer:
             ["ip", "netns", "exec", NAMESPACE, "bash", "-c", script], start_new_session=True
         )
         self.images = Path(f"/proc/{self._process.pid}/root/srv/images")
+        deadline = time.monotonic() + START_S
+        while not self._is_up():
+            assert time.monotonic() < deadline, "the NFS server does not start"
+            time.sleep(0.2)
+
+    def _is_up(self) -> bool:
+        try:
+            socket.create_connection((SERVER, PORT), 1).close()
+        except OSError:
+            return False
+        return True
 
     def cut(self) -> None:
         """From now on it answers nothing, not even that it is gone."""
