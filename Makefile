@@ -1,6 +1,6 @@
 # `make up` runs TrainHub; `make demo` shows it with simulated GPUs; `make test` runs everything that must hold.
 PY := .venv/bin/python
-.PHONY: up demo test system-packages compiled-tests coverage test-quick test-cgroup2 test-postgresql test-curated lint bench fuzz lock audit sbom
+.PHONY: up demo test system-packages compiled-tests coverage test-quick test-cgroup2 test-nfs test-postgresql test-curated lint bench fuzz lock audit sbom
 .DEFAULT_GOAL := up
 # Where it is set, every process of the tests would compile a thousand test files again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -37,6 +37,10 @@ IN_MACHINE = PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 $(PY) -B -m pytest -v -c .ci/virtu
 test-cgroup2: .venv/ready-dev
 	@.ci/virtual-machine --seconds 3600 env $(IN_MACHINE) $(or $(PYTEST),tests/node/test_cgroup_place.py tests/node/supervisor/test_limits.py)
 	@$(if $(PYTEST),,.ci/virtual-machine --systemd --seconds 3600 env $(IN_MACHINE) tests/node/test_systemd_unit.py)
+
+# NFS shares, in such a machine with a server of its own: most kernels that tests run on have neither client nor server.
+test-nfs: .venv/ready-dev
+	@.ci/virtual-machine --seconds 3600 env $(IN_MACHINE) $(or $(PYTEST),tests/node/data/shares/test_nfs.py)
 
 # All unit tests on PostgreSQL, a quarter of an hour. `make test` runs those there in which the database matters most.
 test-postgresql: .venv/ready-dev

@@ -10,6 +10,7 @@ from django import forms
 from datastores.changes import MAX_DESCRIPTION
 from datastores.folder_path import MAX_LENGTH
 from datastores.states import DatastoreKind
+from trainhub_launch.data.shares import OPTIONS_HINT
 from trainhub_launch.data.stores import DEFAULT_REGION, SignIn
 
 TYPED = {"autocomplete": "off", "spellcheck": "false", "class": "th-mono"}
@@ -42,6 +43,8 @@ class DatastoreForm(forms.Form):
         """Returns what was typed for the place."""
         data = self.cleaned_data
         fields = {name: value for name, value in data.items() if name not in ("name", "description")}
+        if "read_only" in fields:
+            fields["read_only"] = str(fields["read_only"]).lower()
         if "sign_in" in fields and fields["secret"]:
             fields["sign_in"] = SignIn.SECRET
         return fields
@@ -50,6 +53,20 @@ class DatastoreForm(forms.Form):
 class FolderForm(DatastoreForm):
     path = _text("Folder on the nodes", "Its absolute path, the same on each node, such as /mnt/images.")
     field_order = ("name", "path", "description")
+
+
+class NfsForm(DatastoreForm):
+    host = _text("File server", "Its name or address, such as files.example.org.")
+    export = _text("Export", "The path that the server exports, such as /srv/images.")
+    path = _text("Path in the export", "What is below it; without one, all of it.", required=False)
+    options = _text("Options", f"Separated by commas: {OPTIONS_HINT}.", required=False)
+    read_only = forms.BooleanField(
+        label="Read-only",
+        required=False,
+        initial=True,
+        help_text="Without this, runs can change the files as far as the server lets their account.",
+    )
+    field_order = ("name", "host", "export", "path", "options", "read_only", "description")
 
 
 class S3Form(DatastoreForm):
@@ -121,6 +138,7 @@ class HubForm(DatastoreForm):
 
 FORMS = {
     DatastoreKind.FOLDER: FolderForm,
+    DatastoreKind.NFS: NfsForm,
     DatastoreKind.S3: S3Form,
     DatastoreKind.AZURE_BLOB: AzureBlobForm,
     DatastoreKind.HTTP: HttpForm,

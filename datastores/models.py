@@ -6,12 +6,13 @@ import posixpath
 
 from django.db import models
 
-from datastores.states import KIND_WORDS, DatastoreKind, ListingState
+from datastores.states import KIND_WORDS, MOUNTED_KINDS, DatastoreKind, ListingState
 from datastores.swarms.models import BlockHashes as BlockHashes  # noqa: PLC0414  # exported
 from datastores.swarms.models import PeerServer as PeerServer  # noqa: PLC0414  # exported
 from datastores.swarms.models import Swarm as Swarm  # noqa: PLC0414  # exported
 from datastores.swarms.models import SwarmMember as SwarmMember  # noqa: PLC0414  # exported
 from datastores.testing.models import DatastoreTest as DatastoreTest  # noqa: PLC0414  # exported
+from trainhub_launch.data.shares import InputMount, NfsShare, share_of
 from trainhub_launch.data.stores import SignIn, Store
 from workspaces.models import User, Workspace
 
@@ -47,14 +48,24 @@ class Datastore(models.Model):
         return self.kind == DatastoreKind.FOLDER
 
     @property
+    def is_mounted(self) -> bool:
+        """Whether runs read its files where they lie, and download nothing."""
+        return self.kind in MOUNTED_KINDS
+
+    @property
     def is_listed_by_node(self) -> bool:
         """Whether the hub itself cannot read it, so that a node lists its files."""
-        return self.is_folder or self.sign_in == SignIn.NODE
+        return self.is_mounted or self.sign_in == SignIn.NODE
 
     @property
     def store(self) -> Store:
-        """From what nodes download it; only of other kinds than folder."""
+        """From what nodes download it; not of kinds that are mounted."""
         return Store(self.kind, self.sign_in, self.settings)
+
+    @property
+    def share(self) -> NfsShare:
+        """What nodes mount; only of the kind nfs."""
+        return share_of(self.settings)
 
     @property
     def place(self) -> str:
@@ -68,6 +79,8 @@ class Datastore(models.Model):
             return f"s3://{settings['bucket']}{below}"
         if self.kind == DatastoreKind.AZURE_BLOB:
             return f"{settings['account']}/{settings['container']}{below}"
+        if self.kind == DatastoreKind.NFS:
+            return str(InputMount(self.share, self.path))
         if self.kind == DatastoreKind.HUB:
             return "on this hub"
         return f"{settings['url'].rstrip('/')}{below}" if self.kind == DatastoreKind.HTTP else path

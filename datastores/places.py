@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from datastores.folder_path import MAX_LENGTH, check_folder_path
 from datastores.states import DatastoreKind
+from trainhub_launch.data.shares import read_share
 from trainhub_launch.data.stores import DEFAULT_REGION, SignIn
 from trainhub_launch.errors import SpecError
 
@@ -23,7 +24,8 @@ KEY_ID = re.compile(r"[\x21-\x7e]{1,128}\Z")
 @dataclass(frozen=True)
 class Place:
     """Where the data of a datastore lies. `path`: of a folder its absolute path, otherwise what stands before
-    each path below it; `settings`: see trainhub_launch.data.stores.Store; `secret`: the name of the
+    each path below it; `settings`: see trainhub_launch.data.stores.Store, and of a share
+    trainhub_launch.data.shares.NfsShare; `secret`: the name of the
     workspace's secret with which it is read, "" without."""
 
     path: str = ""
@@ -63,6 +65,16 @@ def check_path(text: str) -> str:
 
 def _folder(entries: Mapping[str, str]) -> Place:
     return Place(check_folder_path(entries.get("path", "")))
+
+
+def _nfs(entries: Mapping[str, str]) -> Place:
+    share = read_share(
+        entries.get("host", ""),
+        entries.get("export", ""),
+        entries.get("options", ""),
+        entries.get("read_only", ""),
+    )
+    return _store(entries, SignIn.NONE, "", share.to_settings())
 
 
 def _s3(entries: Mapping[str, str]) -> Place:
@@ -151,6 +163,7 @@ def _address(name: str, text: str, example: str) -> str:
 _SIGN_IN = ("sign_in", "secret")
 _KINDS: Mapping[DatastoreKind, tuple[Callable[[Mapping[str, str]], Place], tuple[str, ...]]] = {
     DatastoreKind.FOLDER: (_folder, ("path",)),
+    DatastoreKind.NFS: (_nfs, ("host", "export", "path", "options", "read_only")),
     DatastoreKind.S3: (_s3, ("bucket", "path", "endpoint", "region", "access_key_id", *_SIGN_IN)),
     DatastoreKind.AZURE_BLOB: (_azure_blob, ("account", "container", "path", "endpoint", *_SIGN_IN)),
     DatastoreKind.HTTP: (_http, ("url", "path", *_SIGN_IN)),

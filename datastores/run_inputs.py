@@ -5,30 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from django.db.models import F, OuterRef, Subquery
+from django.db.models import F, OuterRef, Q, Subquery
 
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from trainhub_launch.data.downloads import DataDownload, InputList
+from trainhub_launch.data.shares import NFS, InputMount
 from trainhub_launch.data.stores import HUB
 from trainhub_launch.errors import SpecError
-from trainhub_launch.machine import HUB_DATA
+from trainhub_launch.machine import HUB_DATA, MOUNTS
 from trainhub_launch.spec import DOWNLOAD, MOUNT, DataInput, RunSpec
 from workspaces.models import Workspace
 
 # So many names an error lists.
 MAX_NAMED = 20
+# What nodes need for data of a kind, besides what each input needs.
+KIND_CAPABILITIES = {HUB: HUB_DATA, NFS: MOUNTS}
 # So many of the newest numbers of each dataset a page offers.
 MAX_OFFERED = 5
 
 
 @dataclass(frozen=True)
 class InputPlaces:
-    """The inputs of a spec by name: `paths` of those that lie on the nodes, with the `lists` of the files of
-    some, and `downloads` of the others; `versions` of the datasets among them. `problems`: what is wrong
-    with the rest."""
+    """The inputs of a spec by name: `paths` of those that lie on the nodes, `mounts` of those in shares that
+    they mount, both with the `lists` of the files of some, and `downloads` of the others; `versions` of the
+    datasets among them. `problems`: what is wrong with the rest."""
 
     paths: dict[str, str] = field(default_factory=dict)
+    mounts: dict[str, InputMount] = field(default_factory=dict)
     downloads: dict[str, DataDownload] = field(default_factory=dict)
     lists: dict[str, InputList] = field(default_factory=dict)
     versions: dict[str, DatasetVersion] = field(default_factory=dict)
@@ -79,10 +83,14 @@ def with_choices(spec: RunSpec, workspace: Workspace) -> RunSpec:
 
 def input_capabilities(spec: RunSpec, workspace: Workspace) -> frozenset[str]:
     """Returns what nodes must be able to do for the inputs besides what the spec itself says. One query, or
-    none without datasets."""
-    names = {item.dataset for item in spec.inputs.values() if item.dataset}
-    of_hub = Dataset.objects.filter(workspace=workspace, name__in=names, datastore__kind=HUB)
-    return frozenset({HUB_DATA}) if names and of_hub.exists() else frozenset()
+    none without inputs."""
+    if not spec.inputs:
+        return frozenset()
+    datasets = [item.dataset for item in spec.inputs.values() if item.dataset]
+    stores = [item.datastore for item in spec.inputs.values() if item.datastore]
+    named = Q(name__in=stores) | Q(datasets__name__in=datasets)
+    kinds = Datastore.objects.filter(named, workspace=workspace, kind__in=KIND_CAPABILITIES)
+    return frozenset(KIND_CAPABILITIES[kind] for kind in kinds.values_list("kind", flat=True))
 
 
 def dataset_versions(spec: RunSpec, workspace: Workspace) -> dict[str, DatasetVersion]:
@@ -185,8 +193,8 @@ def _add_version(places: InputPlaces, name: str, data_input: DataInput, version:
             f"{mode!r}; leave mode out",
         )
     places.versions[name] = version
-    if datastore.is_folder:
-        places.paths[name] = version.full_path
+    if datastore.is_mounted:
+        _place(places, name, datastore, version.full_path)
         places.lists[name] = InputList(version.manifest.sha256, version.is_file)
     else:
         places.downloads[name] = version_download(version)
@@ -198,7 +206,7 @@ def _scope(datastore: Datastore) -> str:
 
 
 def _mode(datastore: Datastore | None) -> str:
-    return MOUNT if datastore is None or datastore.is_folder else DOWNLOAD
+    return MOUNT if datastore is None or datastore.is_mounted else DOWNLOAD
 
 
 def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datastore) -> None:
@@ -214,8 +222,8 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
             f"inputs.{name}.datastore",
             f"the files of {datastore.name} belong to datasets: name one of them as dataset instead",
         )
-    if datastore.is_folder:
-        places.paths[name] = path
+    if datastore.is_mounted:
+        _place(places, name, datastore, path)
     elif not path and datastore.kind == "http":
         raise SpecError(
             f"inputs.{name}.path",
@@ -223,6 +231,14 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
         )
     else:
         places.downloads[name] = DataDownload(datastore.store, path, datastore.secret, _scope(datastore))
+
+
+def _place(places: InputPlaces, name: str, datastore: Datastore, path: str) -> None:
+    """`path`: the whole one, of a datastore whose files are read where they lie."""
+    if datastore.is_folder:
+        places.paths[name] = path
+    else:
+        places.mounts[name] = InputMount(datastore.share, path)
 
 
 def missing_datastore(name: str, workspace: Workspace) -> str:

@@ -11,7 +11,7 @@ from workspaces.secrets import uses
 def store_secret(datastore: Datastore, kind: str, subject: str, actor: User | None, node: str = "") -> str:
     """Returns the value, "" without one, and records the use (see workspaces.secrets.uses). Raises
     SecretsUnavailable."""
-    if datastore.is_folder or datastore.sign_in != SignIn.SECRET:
+    if datastore.is_mounted or datastore.sign_in != SignIn.SECRET:
         return ""
     name = datastore.secret
     values = uses.take(datastore.workspace, None, [name], kind, subject, node, actor=actor)

@@ -132,9 +132,10 @@ class RunTag(models.Model):
 class Attempt(models.Model):
     """One attempt of a run. `plan`: the plan that ran, stored with the claim. `token_digest`: emptied when
     the attempt ends. `restores`: the checkpoint with which it began; `pending_checkpoints`: [number, name] of
-    those that are being collected from its nodes. `inputs`: absolute paths of data that lies on its nodes;
-    `downloads`: what they download (DataDownload JSON), by the name of the input; `input_lists`: the files
-    that some of `inputs` must have (InputList JSON)."""
+    those that are being collected from its nodes. By the name of the input, `inputs`: absolute paths of data
+    that lies on its nodes; `mounts`: what lies in shares that they mount (InputMount JSON); `downloads`: what
+    they download (DataDownload JSON); `input_lists`: the files that some of `inputs` and `mounts` must have
+    (InputList JSON)."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -159,6 +160,7 @@ class Attempt(models.Model):
     inputs = models.JSONField(default=dict, db_default={})
     downloads = models.JSONField(default=dict, db_default={})
     input_lists = models.JSONField(default=dict, db_default={})
+    mounts = models.JSONField(default=dict, db_default={})
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "number"], name="attempt_number_once")]

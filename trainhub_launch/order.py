@@ -11,6 +11,7 @@ from typing import Any
 
 from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.data.outputs import OutputOrder
+from trainhub_launch.data.shares import InputMount
 from trainhub_launch.json_types import JsonObject, JsonValue
 from trainhub_launch.plan import NodeCommand, command_from_json, command_to_json
 
@@ -162,8 +163,9 @@ class NodeOrder:
     which the result goes to the hub, "ticket": what opens that, …}. `probe`: of an order of that kind, what
     the node is to do with its only input or download: {"work": "test" or "list", "upload", "ticket"}.
     `checkpoint`: None = an older hub, which keeps none. `inputs`: the absolute path on the node of each input
-    that lies there, by its name; `downloads`: the inputs that the node downloads first; `lists`: which files
-    some of `inputs` must have. `outputs`: where this node writes what is in outputs/; None = to the hub."""
+    that lies there, by its name; `mounts`: the inputs in shares that the node mounts; `downloads`: the inputs
+    that the node downloads first; `lists`: which files some of `inputs` and `mounts` must have. `outputs`:
+    where this node writes what is in outputs/; None = to the hub."""
 
     run: str
     attempt: int
@@ -192,6 +194,7 @@ class NodeOrder:
     downloads: Mapping[str, DataDownload] = field(default_factory=dict)
     lists: Mapping[str, InputList] = field(default_factory=dict)
     outputs: OutputOrder | None = None
+    mounts: Mapping[str, InputMount] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -209,6 +212,7 @@ class NodeOrder:
             "downloads": {name: item.to_json() for name, item in self.downloads.items()} or None,
             "lists": {name: item.to_json() for name, item in self.lists.items()} or None,
             "outputs": self.outputs.to_json() if self.outputs else None,
+            "mounts": {name: item.to_json() for name, item in self.mounts.items()} or None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -266,6 +270,7 @@ class NodeOrder:
             },
             lists={name: InputList.from_json(item) for name, item in data.get("lists", {}).items()},
             outputs=OutputOrder.from_json(data["outputs"]) if data.get("outputs") else None,
+            mounts={name: InputMount.from_json(item) for name, item in data.get("mounts", {}).items()},
         )
 
 

@@ -25,6 +25,7 @@ from trainhub_node.broker.broker_link import local_port
 from trainhub_node.checkpoints.collector import CheckpointCollector
 from trainhub_node.data.node_cache import DataKeeper, find_obstore, node_cache
 from trainhub_node.data.peers.serving import PeerServing
+from trainhub_node.data.shares.share_keeper import ShareKeeper
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
@@ -72,6 +73,7 @@ class Agent:
         )
         self._containers = ContainerCleaner(settings, self._attempts)
         self._data = DataKeeper(settings, self._attempts)
+        self._shares = ShareKeeper(settings)
         self._peers = _peer_serving(settings, self._hub)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
@@ -143,6 +145,7 @@ class Agent:
         self._containers.close()
         self._data.close()
         self._peers.close()
+        self._shares.close()
         self._modules.close()
         self._attempts.close()
         self._gpus.close()
@@ -223,6 +226,7 @@ class Agent:
             log.exception("Unused environments could not be removed; the next start tries again")
         self._containers.sweep()
         self._data.sweep()
+        self._shares.sweep()
         self._modules.sweep()
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
@@ -234,6 +238,7 @@ class Agent:
                 self._attempts.refresh_rules()
                 self._containers.sweep()
                 self._data.sweep()
+                self._shares.sweep()
                 self._containers.remove_images(time.time())
                 self._modules.sweep()
                 if self._numbers is not None:

@@ -67,11 +67,15 @@ from trainhub_node.supervisor import child
 
 GANG = child.prepare_gang(FOLDER)
 IS_PROBE = bool(GANG.order.get("probe"))
+if GANG.order.get("mounts"):
+    from trainhub_node.data.shares import mounting
+
+    GANG.run_step(mounting.mount_inputs)
 if IS_PROBE:
     from trainhub_node.probing import probe
 
     GANG.run_step(probe.carry_out)
-if GANG.order.get("inputs") and not IS_PROBE:
+if (GANG.order.get("inputs") or GANG.order.get("mounts")) and not IS_PROBE:
     from trainhub_node.data import input_folders
 
     GANG.run_step(input_folders.check_inputs)

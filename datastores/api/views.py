@@ -15,6 +15,7 @@ from datastores import changes
 from datastores.folder_path import MAX_LENGTH
 from datastores.models import Datastore
 from datastores.states import DatastoreKind
+from trainhub_launch.data.shares import OPTIONS_HINT
 from trainhub_launch.data.stores import SignIn
 from workspaces.access import Principal
 from workspaces.api.permissions import AtLeast, PrincipalRequest
@@ -32,6 +33,13 @@ class PlaceSerializer(serializers.Serializer[Any]):
 
     path = _field(
         "Of a folder its absolute path on the nodes; otherwise what stands before each path below it."
+    )
+    host = _field("Of NFS: the name or address of the file server.")
+    export = _field("Of NFS: the absolute path that the server exports.")
+    options = _field(f"Of NFS, separated by commas: {OPTIONS_HINT}.")
+    # DRF takes fields out of the class, so its own attribute of this name stays.
+    read_only = serializers.BooleanField(  # type: ignore[assignment]
+        required=False, help_text="Of NFS: whether nobody may write into it; true without it."
     )
     bucket = _field("Of S3.")
     endpoint = _field("Of S3 or Azure Blob: the address of another service than that of the provider.")
@@ -60,6 +68,7 @@ class DatastoreSerializer(PlaceSerializer):
             "name": instance.name,
             "kind": instance.kind,
             **place,
+            **({"read_only": place["read_only"] != "false"} if "read_only" in place else {}),
             "description": instance.description,
             "created_by": str(instance.created_by) if instance.created_by else None,
             "created_at": instance.created_at,
@@ -72,7 +81,9 @@ class DatastoreChangeSerializer(PlaceSerializer):
     def place(self) -> dict[str, str]:
         """Returns the fields of the place that were sent."""
         return {
-            name: value for name, value in self.validated_data.items() if name in PlaceSerializer().fields
+            name: str(value).lower() if isinstance(value, bool) else value
+            for name, value in self.validated_data.items()
+            if name in PlaceSerializer().fields
         }
 
 
@@ -101,7 +112,8 @@ class DatastoreList(_DatastoreView):
 
     @extend_schema(request=NewDatastoreSerializer, responses={201: DatastoreSerializer})
     def post(self, request: Request) -> Response:
-        """Name a place for data: a folder that the nodes have, or a store from which they download it."""
+        """Name a place for data: a folder that the nodes have, a share that they mount, or a store from which
+        they download it."""
         body = NewDatastoreSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         data = body.validated_data

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from datastores.datasets.file_list import compare, pack_starts
 from datastores.models import DatasetVersion, Manifest
-from datastores.states import DatastoreKind, ListingState
+from datastores.states import MOUNTED_KINDS, ListingState
 from datastores.store_process import StoreProcess, StoreProcessFailed
 from datastores.store_secret import store_secret
 from trainhub_launch.data.probe_work import LIST
@@ -78,7 +78,7 @@ def _next_due() -> int | None:
 
 def by_hub() -> Q:
     """Returns the condition that the hub can list a version by itself. Nodes list the others."""
-    return ~(Q(dataset__datastore__kind=DatastoreKind.FOLDER) | Q(dataset__datastore__sign_in=SignIn.NODE))
+    return ~(Q(dataset__datastore__kind__in=MOUNTED_KINDS) | Q(dataset__datastore__sign_in=SignIn.NODE))
 
 
 def _is_due() -> Q:

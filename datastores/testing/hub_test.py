@@ -30,6 +30,8 @@ def hub_refusal(datastore: Datastore) -> str:
     """Returns why the hub has nothing to test, as a sentence, "" if it can."""
     if datastore.kind == DatastoreKind.FOLDER:
         return "It is a folder of the nodes, which the hub does not have."
+    if datastore.kind == DatastoreKind.NFS:
+        return "Nodes mount it, and the hub does not."
     if datastore.sign_in == SignIn.NODE:
         return "It is read with the role of each node, which the hub does not have."
     return ""

@@ -10,8 +10,10 @@ from clusters.node_reports import heartbeat
 from clusters.states import NodeStatus
 from clusters.visibility import visible_nodes
 from datastores.models import Datastore
+from datastores.states import DatastoreKind
 from jobs.models import AttemptNode, DataOrder
-from trainhub_launch.machine import DOWNLOADS, PROBE
+from trainhub_launch.machine import DOWNLOADS, MOUNTS, PROBE
+from trainhub_launch.scheduler.lacking import lacking_phrase
 from workspaces.models import Workspace
 
 
@@ -28,7 +30,9 @@ def reading_refusal(node: Node, datastore: Datastore) -> str:
     capabilities = node.capabilities.split()
     if PROBE not in capabilities:
         return f"Its agent must be upgraded: version {node.agent_version} cannot test or list datastores."
-    if not datastore.is_folder and DOWNLOADS not in capabilities:
+    if datastore.kind == DatastoreKind.NFS and MOUNTS not in capabilities:
+        return f"It {lacking_phrase(MOUNTS)}."
+    if not datastore.is_mounted and DOWNLOADS not in capabilities:
         return "Its agent lacks obstore, which reads stores: install it for the agent's Python."
     return ""
 

@@ -35,6 +35,7 @@ from jobs.states import Reason, RunState
 from jobs.stored_outputs.folders import output_order
 from jobs.tokens import attempt_token
 from trainhub_launch.data.downloads import InputList
+from trainhub_launch.data.shares import InputMount
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -157,6 +158,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         image_registry=image_registry,
         checkpoint=restoring.order_of(part, spec),
         inputs=attempt.inputs,
+        mounts={name: InputMount.from_json(item) for name, item in attempt.mounts.items()},
         downloads=with_peers(part, downloads, hub_url),
         lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
         outputs=output_order(part),

@@ -25,6 +25,9 @@ SOON = timedelta(days=1)
 READ_RIGHTS, WRITE_RIGHTS = "read and list", "read, list, create and write"
 # From here on, and with less than so many bytes on average, files take far longer than their bytes.
 MANY_FILES, SMALL_BYTES = 100_000, 1_000_000
+# From here on each node gets a quarter of what a file server sends, or less. The network of a usual one is as
+# fast as that of a node, or twice as fast.
+MANY_NODES = 4
 
 
 def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]) -> Iterator[Finding]:
@@ -36,7 +39,8 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
         yield from _secret(f"inputs.{name}", download.store, download.secret, workspace, READ_RIGHTS)
     yield from _outputs(spec, workspace)
     yield from _small_files(places)
-    paths = places.paths
+    yield from _one_server(places, spec.node_count)
+    paths = {**places.paths, **{name: str(mount) for name, mount in places.mounts.items()}}
     apart = [node.name for node in nodes if OWN_ACCOUNTS in node.capabilities]
     if paths and apart:
         whose = f"{apart[0]} and {len(apart) - 1} more" if len(apart) > 1 else apart[0]
@@ -90,6 +94,25 @@ def _small_files(places: InputPlaces) -> Iterator[Finding]:
                 "average: downloading and reading them takes far longer than the same bytes in archives of "
                 "some 100 MB; /docs/data/#many-small-files says how to pack them",
             )
+
+
+def _one_server(places: InputPlaces, node_count: int) -> Iterator[Finding]:
+    if node_count < MANY_NODES:
+        return
+    everybody = f"all {node_count} nodes read"
+    phrases = {name: f"{everybody} {mount} from one file server" for name, mount in places.mounts.items()}
+    # The hub does not know what a folder of the nodes is.
+    phrases |= {
+        name: f"if {path} is a share of one file server, {everybody} it from there"
+        for name, path in places.paths.items()
+    }
+    for name, phrase in phrases.items():
+        yield Finding(
+            "hint",
+            f"inputs.{name}",
+            f"{phrase} at the same time, so each gets a part of what that can send. A dataset that nodes "
+            "download leaves its store once, and they take it from each other: /docs/data/#between-nodes",
+        )
 
 
 def _about_signature(field: str, name: str, value: str, rights: str) -> Iterator[Finding]:

@@ -64,7 +64,8 @@ def with_demands(items: Sequence[tuple[Run, RunSpec]]) -> Iterator[QueuedRun]:
             python=pythons.python_of(spec.environment, run.workspace_id),
             capabilities=environments.capabilities(run)
             | spec.capabilities
-            | needs_of_hub.get(run.pk, frozenset()),
+            | needs_of_hub.get(run.pk, frozenset())
+            | (data.capabilities_of(spec, run.workspace) if spec.inputs else frozenset()),
             # The workspace may have to be read.
             data=data.lists_of(spec, run.workspace) if spec.inputs else frozenset(),
         )

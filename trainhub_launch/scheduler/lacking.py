@@ -12,6 +12,7 @@ from trainhub_launch.machine import (
     HUB_DATA,
     IMAGE_BUILDS,
     INPUTS,
+    MOUNTS,
     PROBE,
     WHEEL_BUILDS,
 )
@@ -31,6 +32,10 @@ _LACKING = {
     DATASETS: "does not know versions of datasets: upgrade its agent, or install obstore for its Python",
     DOWNLOADS: "does not download data: upgrade its agent, or install obstore for its Python",
     HUB_DATA: "does not download data from the hub: upgrade its agent, or install obstore for its Python",
+    MOUNTS: (
+        "does not mount NFS shares: run its agent as root on a kernel with NFS, install nfs-common (Debian, "
+        "Ubuntu) or nfs-utils (RHEL, Rocky, Fedora) there, and upgrade its agent"
+    ),
     PROBE: "cannot test datastores, or list their files: upgrade its agent",
     WHEEL_BUILDS: (
         "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)"

@@ -21,14 +21,15 @@ MISSING = "is not there: mount its file system on that node"
 def check_inputs(gang: Gang) -> None:
     """Sets `gang.inputs`. Raises PreparationFailed if the ranks would not find their data, and
     StopRequested."""
-    for name, path in sorted(gang.order["inputs"].items()):
+    for name, path in sorted(gang.input_paths.items()):
         answer = look_at(gang, path)
         problem = answer["problem"]
         if problem == MISSING:
             problem += ", or choose nodes that have it"
         if problem:
             raise PreparationFailed("data", f"Input {name}: {path} on node {gang.terms['node']} {problem}.")
-        gang.inputs[path] = (answer["real"], answer["device"], answer["inode"])
+        if name not in gang.share_paths:
+            gang.inputs[path] = (answer["real"], answer["device"], answer["inode"])
         if sentence := slow_mounts.slow_mount_sentence(answer["real"]):
             gang.log(f"Input {name}: {sentence}")
 
@@ -43,9 +44,7 @@ def look_at(gang: Gang, path: str, *, is_walked: bool = False) -> Record:
             answer = record
     except TimeoutError:
         return {"problem": account_process.no_answer()}
-    problem = answer["problem"] or hidden_problem(
-        answer["real"], gang.terms["hidden"], is_walked=is_walked or gang.uses_image
-    )
+    problem = answer["problem"] or _place_problem(gang, path, answer["real"], is_walked=is_walked)
     return {**answer, "problem": problem}
 
 
@@ -73,6 +72,15 @@ def account_words() -> str:
     """Returns who this process is, for a sentence."""
     groups = ", ".join(str(group) for group in sorted({os.getgid(), *os.getgroups()}))
     return f"user {os.getuid()}, groups {groups}"
+
+
+def _place_problem(gang: Gang, path: str, real: str, *, is_walked: bool) -> str:
+    """Returns what is wrong with `real`, to which the path leads."""
+    share = next((place for place in gang.shares if _is_below(path, place)), "")
+    if not share:
+        return hidden_problem(real, gang.terms["hidden"], is_walked=is_walked or gang.uses_image)
+    # A link on a server is followed on the node.
+    return "" if _is_below(real, share) else "is a link that leads out of its share"
 
 
 def hidden_problem(real: str, hidden: Iterable[str], *, is_walked: bool) -> str:

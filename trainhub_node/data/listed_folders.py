@@ -23,7 +23,7 @@ THREADS, SLICE = 16, 100
 def check_lists(gang: Gang) -> None:
     """Raises PreparationFailed for a file that is not the listed one any more, and StopRequested."""
     for name, listed in sorted(gang.order["lists"].items()):
-        path = gang.order["inputs"][name]
+        path = gang.input_paths[name]
         with open(gang.folder.manifest(listed["manifest"]), "rb") as stream:
             work = partial(_compare, stream, path, listed["is_file"])
             try:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainhub_launch.data.probe_work import LIST, TEST
+from trainhub_launch.data.shares import read_share
 from trainhub_launch.data.stores import FOLDER, HUB, HUB_SETTINGS, OUTPUT_KINDS, STORE_KINDS
-from trainhub_launch.errors import WireError
+from trainhub_launch.errors import SpecError, WireError
 from trainhub_launch.order import MAKE, NodeOrder, OrderKind
 from trainhub_launch.spec import INPUT_NAME
 
@@ -58,6 +59,7 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_make(order)
     _check_checkpoint(order)
     _check_inputs(order)
+    _check_mounts(order)
     _check_downloads(order)
     _check_lists(order)
     _check_outputs(order)
@@ -155,6 +157,23 @@ def _check_inputs(order: NodeOrder) -> None:
             raise WireError(f"inputs has {path!r:.100}, which is no absolute path")
 
 
+def _check_mounts(order: NodeOrder) -> None:
+    """A share becomes arguments of a program that root runs."""
+    for name, mount in order.mounts.items():
+        if not INPUT_NAME.match(name):
+            raise WireError(f"mounts has {name!r:.100}, which is no name of an input")
+        share = mount.share
+        _check_texts(f"mounts.{name}", (share.host, share.export, share.options, mount.path))
+        if type(share.read_only) is not bool:
+            raise WireError(f"mounts.{name}.share.read_only must be true or false")
+        try:
+            checked = read_share(share.host, share.export, share.options, str(share.read_only).lower())
+        except SpecError as error:
+            raise WireError(f"mounts.{name}.share.{error.field} {error.message}") from error
+        if checked != share or any(part in (".", "..") for part in mount.path.split("/")):
+            raise WireError(f"mounts.{name} is not written in its shortest form")
+
+
 def _check_no_run(order: NodeOrder) -> None:
     """Such an order runs nothing of a person's: whatever else it names would be carried out by mistake."""
     if order.command.processes or order.command.launcher or order.values or not order.go:
@@ -164,8 +183,8 @@ def _check_no_run(order: NodeOrder) -> None:
 
 
 def _check_probe(order: NodeOrder) -> None:
-    if len(order.inputs) + len(order.downloads) != 1:
-        raise WireError("an order to probe must name one input or download")
+    if len(order.inputs) + len(order.mounts) + len(order.downloads) != 1:
+        raise WireError("an order to probe must name one input, mount or download")
     if order.probe["work"] not in (TEST, LIST):
         raise WireError(f"probe.work {order.probe['work']!r:.100} is not known to this agent; upgrade it")
     for name, form in (("upload", PACKAGE_INDEX), ("ticket", TICKET)):
@@ -176,7 +195,7 @@ def _check_probe(order: NodeOrder) -> None:
 
 def _check_lists(order: NodeOrder) -> None:
     for name, listed in order.lists.items():
-        if name not in order.inputs:
+        if name not in order.inputs and name not in order.mounts:
             raise WireError(f"lists has {name!r:.100}, which is no input that lies on the node")
         if type(listed.manifest) is not str or not SHA256.fullmatch(listed.manifest):
             raise WireError(f"lists.{name} has {listed.manifest!r:.100}, which is no SHA-256")

@@ -9,6 +9,7 @@ import pwd
 from trainhub_launch.order import IMAGE, MAKE, NodeOrder, OrderKind
 from trainhub_node.containers import discovery
 from trainhub_node.data.node_cache import data_terms
+from trainhub_node.data.shares.share_keeper import shares_folder
 from trainhub_node.launch import wrapper
 from trainhub_node.launch.conda_support import find_rattler
 from trainhub_node.launch.person_accounts import person_account
@@ -69,6 +70,7 @@ def build(settings: NodeSettings, order: NodeOrder, account: Account | None) -> 
         "engine": engine.to_terms() if engine is not None else None,
         "rattler": find_rattler(),
         "data": data_terms(settings),
+        "shares": shares_folder(settings),
         "ca": str(settings.rank_ca) if settings.hub_ca else "",
     }
 

@@ -32,8 +32,8 @@ def carry_out(gang: Gang) -> None:
     progress = _Progress(hub)
     is_list, output = gang.order["probe"]["work"] == LIST, f"{gang.folder.path}/list"
     gang.log("Listing the files." if is_list else "Reading the first files.")
-    if gang.order.get("inputs"):
-        (path,) = gang.order["inputs"].values()
+    if gang.input_paths:
+        (path,) = gang.input_paths.values()
         result = (
             folder_probe.list_files(gang, path, output, progress.write)
             if is_list

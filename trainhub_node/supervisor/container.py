@@ -133,6 +133,7 @@ def _mounts(gang: Gang) -> list[Mount]:
         mounts.append(Mount(folder.path))
     mounts += [Mount(path) for path in isolation.get("shared", ()) if os.path.exists(path)]
     mounts += [Mount(real, path, is_read_only=True) for path, (real, _, _) in gang.inputs.items()]
+    mounts += [Mount(path, is_read_only=is_read_only) for path, (_, is_read_only) in gang.shares.items()]
     read_only = [gang.terms["sites"], *filter(None, [gang.data_tree])]
     if gang.uses_mpi:
         # The program that mpirun starts for each rank.

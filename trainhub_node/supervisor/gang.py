@@ -59,6 +59,10 @@ class Gang:
         self.is_multi_node = not order["go"]
         # Path of an input -> its path without links, and the device and inode of what was seen there.
         self.inputs: dict[str, tuple[str, int, int]] = {}
+        # Path at which a share is mounted on this node -> its name, and whether nobody may write into it;
+        # and the name of an input that lies in one -> its path.
+        self.shares: dict[str, tuple[str, bool]] = {}
+        self.share_paths: dict[str, str] = {}
         # Name of an input that was downloaded -> its path; and the folder of all of them, "" without any.
         self.downloads: dict[str, str] = {}
         self.data_tree = ""
@@ -84,6 +88,11 @@ class Gang:
     @property
     def processes(self) -> list[dict[str, Any]]:
         return list(self.order["command"]["processes"])
+
+    @property
+    def input_paths(self) -> dict[str, str]:
+        """The paths of the inputs that are read where they lie, by their names."""
+        return {**self.order.get("inputs", {}), **self.share_paths}
 
     @property
     def grace_s(self) -> float:
@@ -125,7 +134,7 @@ class Gang:
         self.save()
 
     def fail(self, error: PreparationFailed) -> None:
-        self.state["error"] = error.sentence
+        self.state["error"] = self._with_share_names(error.sentence)
         self.state["error_kind"] = error.kind
         self.log(f"Failed: {error.sentence}")
         self.save()
@@ -156,8 +165,14 @@ class Gang:
 
     def log(self, sentence: str) -> None:
         """Writes a line to the preparation log, which the user reads."""
-        line = f"{time.strftime('%H:%M:%S', time.gmtime())} {sentence}\n".encode(errors="backslashreplace")
-        append_to_file(self.folder.log(PREPARATION_LOG), line)
+        text = f"{time.strftime('%H:%M:%S', time.gmtime())} {self._with_share_names(sentence)}\n"
+        append_to_file(self.folder.log(PREPARATION_LOG), text.encode(errors="backslashreplace"))
+
+    def _with_share_names(self, sentence: str) -> str:
+        """People know a share by its server, and not by where this node has mounted it."""
+        for path, (name, _) in self.shares.items():
+            sentence = sentence.replace(path, name)
+        return sentence
 
 
 def append_to_file(path: str, data: bytes) -> None:

@@ -49,11 +49,13 @@ def separate(gang: Gang) -> None:
             *terms["visible"],
             *_installations(gang),
             *filter(None, [gang.data_tree]),
+            *(path for path, (_, is_read_only) in gang.shares.items() if is_read_only),
             *(agents_visible(gang) if is_agents else ()),
         ],
         writable=[
             *(terms["shared"] if terms["own_account"] or is_agents else ()),
             *(agents_writable(gang) if is_agents else ()),
+            *(path for path, (_, is_read_only) in gang.shares.items() if not is_read_only),
         ],
         inputs=gang.inputs,
         overlays=_overlays(gang),

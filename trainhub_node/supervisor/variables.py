@@ -87,7 +87,7 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     # An order that says nothing of checkpoints still has a plan with the folder of them.
     place = (gang.order.get("checkpoint") or {"folder": "checkpoints"})["folder"]
     values["launch:checkpoint_dir"] = f"{gang.folder.work}/{place}"
-    inputs = {**gang.order.get("inputs", {}), **gang.downloads}
+    inputs = {**gang.input_paths, **gang.downloads}
     values |= {f"launch:input_{name}": path for name, path in inputs.items()}
     account, isolation = gang.terms["account"], gang.terms.get("isolation")
     image = gang.image_variables

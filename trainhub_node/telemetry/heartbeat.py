@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainhub_launch.machine import GpuFact, Heartbeat, Interpreter, NetworkPort
+from trainhub_launch.machine import MOUNTS, GpuFact, Heartbeat, Interpreter, NetworkPort
 from trainhub_launch.telemetry import RankRead
 from trainhub_node import __version__
 from trainhub_node.data import cached_lists
 from trainhub_node.data.node_cache import cache_bytes, find_obstore, node_cache
+from trainhub_node.data.shares.nfs_client import find_obstacle
 from trainhub_node.launch.engine_trial import NOT_TRIED, EngineStatus, engine_capabilities, try_engine
 from trainhub_node.launch.separation_trial import capabilities, description
 from trainhub_node.machine import addresses, infiniband, interpreters
@@ -41,6 +42,7 @@ class Inventory:
     engine: EngineStatus = NOT_TRIED
     data_cache_bytes: int = 0
     data_lists: tuple[str, ...] = ()
+    can_mount_nfs: bool = False
 
 
 class InventoryThread(threading.Thread):
@@ -85,7 +87,7 @@ class InventoryThread(threading.Thread):
 
     def _refresh_interpreters(self, previous: Inventory) -> Inventory:
         pythons = interpreters.find_interpreters(self._settings.python, self._settings.run_as)
-        return replace(previous, interpreters=pythons)
+        return replace(previous, interpreters=pythons, can_mount_nfs=not find_obstacle())
 
 
 class HeartbeatBuilder:
@@ -134,13 +136,17 @@ class HeartbeatBuilder:
             driver=driver,
             cuda=cuda,
             nvml=nvml,
-            capabilities=(*capabilities(settings), *engine_capabilities(inventory.engine)),
+            capabilities=(*capabilities(settings), *engine_capabilities(inventory.engine), *_nfs(inventory)),
             separation=description(settings),
             containers=str(inventory.engine),
             data_cache_bytes=inventory.data_cache_bytes,
             data_lists=inventory.data_lists,
             reads=reads,
         )
+
+
+def _nfs(inventory: Inventory) -> tuple[str, ...]:
+    return (MOUNTS,) if inventory.can_mount_nfs else ()
 
 
 def has_changed(previous: Heartbeat | None, current: Heartbeat) -> bool:

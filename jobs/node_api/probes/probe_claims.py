@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from clusters.models import Node
 from datastores.models import Datastore
+from datastores.states import DatastoreKind
 from jobs.data_orders.order_address import probe_terms
 from jobs.models import DataOrder
 from jobs.node_api.order_assignment import GRACE_S
@@ -14,6 +15,7 @@ from jobs.node_orders import order_lifecycle
 from jobs.node_orders.claimed_order import lock_offered
 from jobs.node_orders.work_order import ORDER_ATTEMPT
 from trainhub_launch.data.downloads import DataDownload
+from trainhub_launch.data.shares import InputMount
 from trainhub_launch.machine import PROBE
 from trainhub_launch.order import EnvironmentSpec, NodeOrder, OrderKind
 from trainhub_launch.plan import NodeCommand
@@ -55,7 +57,8 @@ def _node_order(order: DataOrder, hub_url: str) -> NodeOrder:
         kind=OrderKind.PROBE,
         probe=probe,
         inputs={DATA: path} if datastore.is_folder else {},
-        downloads={} if datastore.is_folder else {DATA: _download(datastore, path)},
+        mounts={} if datastore.kind != DatastoreKind.NFS else {DATA: InputMount(datastore.share, path)},
+        downloads={} if datastore.is_mounted else {DATA: _download(datastore, path)},
     )
 
 

@@ -235,12 +235,10 @@ class TestListedFolder:
             for file in results.lists[0]:
                 writer.write(ListedFile(*file))
             writer.flush()
-        order = {
-            "inputs": {"birds": str(data)},
-            "lists": {"birds": {"manifest": "a" * 64, "is_file": False}},
-        }
+        order = {"lists": {"birds": {"manifest": "a" * 64, "is_file": False}}}
         parts = {
             "order": order,
+            "input_paths": {"birds": str(data)},
             "terms": {"node": "here", "account": None},
             "folder": SimpleNamespace(manifest=lambda sha256: str(manifest)),
             "check_stop": lambda: None,

@@ -155,7 +155,7 @@ class TestProblems:
         monkeypatch.setattr(input_folders, "_examine", lambda path: time.sleep(60))
         terms: dict[str, object] = {"node": "here", "account": None, "hidden": []}
         gang = cast(
-            "Gang", SimpleNamespace(order={"inputs": {"birds": "/mnt"}}, terms=terms, check_stop=lambda: None)
+            "Gang", SimpleNamespace(input_paths={"birds": "/mnt"}, terms=terms, check_stop=lambda: None)
         )
         with pytest.raises(PreparationFailed, match="does not answer within 0 s: is its file server there"):
             input_folders.check_inputs(gang)
@@ -163,6 +163,6 @@ class TestProblems:
     def test_an_unknown_fault_is_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(input_folders, "_examine", lambda path: path.missing)
         terms: dict[str, object] = {"node": "here", "account": None, "hidden": []}
-        gang = cast("Gang", SimpleNamespace(order={"inputs": {"birds": "/mnt"}}, terms=terms))
+        gang = cast("Gang", SimpleNamespace(input_paths={"birds": "/mnt"}, terms=terms))
         with pytest.raises(PreparationFailed, match="here could not be examined"):
             input_folders.check_inputs(gang)
