@@ -59,10 +59,10 @@ class DatasetForm(_NamedForm):
         field.choices = [(name, name) for name in datastores]
 
 
-class OutputForm(_NamedForm):
+class OutputForm(forms.Form):
     """The outputs of a run. `datastores`: the names of those whose files the hub keeps."""
 
-    run = forms.IntegerField(min_value=1, max_value=MAX_NUMBER, help_text="Its number; it has ended.")
+    run = forms.IntegerField(min_value=1, max_value=MAX_NUMBER, help_text="The number of a run that is over.")
     attempt = forms.IntegerField(
         label="Attempt (optional)",
         required=False,
@@ -77,24 +77,23 @@ class OutputForm(_NamedForm):
         help_text="A folder or file of its outputs, such as outputs/features; without one, all of them.",
         widget=forms.TextInput(attrs=TYPED),
     )
+    name = forms.CharField(
+        label="Dataset",
+        max_length=100,
+        help_text="A new name makes a dataset; one of the hub gets the next version.",
+        widget=forms.TextInput(attrs={**TYPED, "list": "names"}),
+    )
     datastore = forms.ChoiceField(
         label="Datastore (optional)", required=False, choices=[], help_text="To which a new dataset belongs."
     )
-    field_order = ("run", "attempt", "path", "name", "datastore")
 
     def __init__(
         self, data: Any, *, datastores: Sequence[str], workspace: Workspace, initial: dict[str, str]
     ) -> None:
         super().__init__(data, label_suffix="", initial=initial)
-        self.names = list(
-            Dataset.objects.filter(workspace=workspace, datastore__kind=DatastoreKind.HUB).values_list(
-                "name", flat=True
-            )[:MAX_NAMES]
-        )
-        name, datastore = self.fields["name"], self.fields["datastore"]
-        name.label = "Dataset"
-        name.help_text = "A new name makes a dataset; one of the hub gets the next version."
-        name.widget.attrs |= {"list": "names"}
-        datastore.choices = [("", "The first one"), *((item, item) for item in datastores)]  # type: ignore[attr-defined]
+        existing = Dataset.objects.filter(workspace=workspace, datastore__kind=DatastoreKind.HUB)
+        self.names = list(existing.values_list("name", flat=True)[:MAX_NAMES])
+        field: Any = self.fields["datastore"]
+        field.choices = [("", "The first one"), *((name, name) for name in datastores)]
         if len(datastores) < 2:
             del self.fields["datastore"]

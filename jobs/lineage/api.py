@@ -78,11 +78,10 @@ class RunDatasets(JobsView):
     @extend_schema(request=OutputDatasetSerializer, responses={201: DatasetVersionSerializer})
     def post(self, request: Request, run: str) -> Response:
         """Make a dataset, or its next version, of files that the run left as its outputs."""
+        instance = self.run(request, run)
         body = OutputDatasetSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        version = output_versions.make_version(
-            self.principal(request), self.run(request, run), **body.validated_data
-        )
+        version = output_versions.make_version(self.principal(request), instance, **body.validated_data)
         return Response(DatasetVersionSerializer(version).data, status=201)
 
 

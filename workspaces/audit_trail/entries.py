@@ -40,7 +40,7 @@ WORDS = {
     "dataset.cancel": "cancelled the upload of",
     "dataset.create": "made the dataset",
     "dataset.delete": "deleted the dataset",
-    "dataset.derive": "made from the outputs of a run",
+    "dataset.derive": "made, from outputs of a run,",
     "dataset.describe": "described the dataset",
     "dataset.refresh": "listed the files of the dataset anew:",
     "dataset.upload": "uploaded the files of",
