@@ -185,9 +185,10 @@ def _add_version(places: InputPlaces, name: str, data_input: DataInput, version:
     places.versions[name] = version
     if datastore.is_folder:
         places.paths[name] = version.full_path
-        places.lists[name] = InputList(version.manifest.sha256, version.is_file)
+        places.lists[name] = InputList(version.manifest.sha256, version.is_file, data_input.uses_changed)
     else:
-        places.downloads[name] = version_download(version)
+        download = version_download(version)
+        places.downloads[name] = replace(download, uses_changed=data_input.uses_changed)
 
 
 def _scope(datastore: Datastore) -> str:

@@ -130,8 +130,9 @@ class Attempt(models.Model):
     """One attempt of a run. `plan`: the plan that ran, stored with the claim. `token_digest`: emptied when
     the attempt ends. `restores`: the checkpoint with which it began; `pending_checkpoints`: [number, name] of
     those that are being collected from its nodes. `inputs`: absolute paths of data that lies on its nodes;
-    `downloads`: what they download (DataDownload JSON), by the name of the input; `input_lists`: the files
-    that some of `inputs` must have (InputList JSON)."""
+    `downloads`: what they download (DataDownload JSON), by the name of the input; `references`: as
+    `downloads`, of what scripts read by addresses; `input_lists`: the files that some of `inputs` must have
+    (InputList JSON)."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -155,6 +156,7 @@ class Attempt(models.Model):
     pending_checkpoints = models.JSONField(default=list, db_default=[])
     inputs = models.JSONField(default=dict, db_default={})
     downloads = models.JSONField(default=dict, db_default={})
+    references = models.JSONField(default=dict, db_default={})
     input_lists = models.JSONField(default=dict, db_default={})
 
     class Meta:

@@ -70,7 +70,7 @@ if GANG.order.get("inputs") and not IS_PROBE:
 
     GANG.run_step(input_folders.check_inputs)
 if GANG.order.get("lists"):
-    from trainhub_node.data import listed_folders
+    from trainhub_node.data.comparison import listed_folders
 
     GANG.run_step(listed_folders.check_lists)
 if GANG.order.get("downloads") and not IS_PROBE:

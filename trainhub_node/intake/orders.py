@@ -127,8 +127,8 @@ def _check_downloads(order: NodeOrder) -> None:
             download.peers and not PACKAGE_INDEX.fullmatch(download.peers)
         ):
             raise WireError(f"downloads.{name}.peers {download.peers!r:.100} has not the form of an address")
-        if type(download.is_file) is not bool:
-            raise WireError(f"downloads.{name}.is_file must be true or false")
+        if type(download.is_file) is not bool or type(download.uses_changed) is not bool:
+            raise WireError(f"downloads.{name}: is_file and uses_changed must be true or false")
 
 
 def _check_inputs(order: NodeOrder) -> None:
@@ -164,8 +164,8 @@ def _check_lists(order: NodeOrder) -> None:
             raise WireError(f"lists has {name!r:.100}, which is no input that lies on the node")
         if type(listed.manifest) is not str or not SHA256.fullmatch(listed.manifest):
             raise WireError(f"lists.{name} has {listed.manifest!r:.100}, which is no SHA-256")
-        if type(listed.is_file) is not bool:
-            raise WireError(f"lists.{name}.is_file must be true or false")
+        if type(listed.is_file) is not bool or type(listed.uses_changed) is not bool:
+            raise WireError(f"lists.{name}: is_file and uses_changed must be true or false")
 
 
 def _check_build(order: NodeOrder) -> None:

@@ -77,6 +77,7 @@ class Gang:
             "stopping": "",
             "warnings": [],
             "versions": {},
+            "changed_inputs": [],
             "ended": False,
         }
         self._has_failed = False
@@ -134,6 +135,11 @@ class Gang:
         if sentence not in self.state["warnings"]:
             self.state["warnings"].append(sentence)
             self.save()
+
+    def note_changed_input(self, name: str) -> None:
+        """To be called for an input whose files are not exactly those of its version."""
+        self.state["changed_inputs"].append(name)
+        self.save()
 
     def save(self) -> None:
         records.write(self.folder.state, self.state)
