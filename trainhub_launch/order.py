@@ -161,8 +161,8 @@ class NodeOrder:
     which the result goes to the hub, "ticket": what opens that, …}. `probe`: of an order of that kind, what
     the node is to do with its only input or download: {"work": "test" or "list", "upload", "ticket"}.
     `checkpoint`: None = an older hub, which keeps none. `inputs`: the absolute path on the node of each input
-    that lies there, by its name; `downloads`: the inputs that the node downloads first; `lists`: which files
-    some of `inputs` must have."""
+    that lies there, by its name; `downloads`: the inputs that the node downloads first; `references`: those
+    of which the script gets addresses; `lists`: which files some of `inputs` must have."""
 
     run: str
     attempt: int
@@ -190,6 +190,7 @@ class NodeOrder:
     inputs: Mapping[str, str] = field(default_factory=dict)
     downloads: Mapping[str, DataDownload] = field(default_factory=dict)
     lists: Mapping[str, InputList] = field(default_factory=dict)
+    references: Mapping[str, DataDownload] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -206,6 +207,7 @@ class NodeOrder:
             "inputs": dict(self.inputs) or None,
             "downloads": {name: item.to_json() for name, item in self.downloads.items()} or None,
             "lists": {name: item.to_json() for name, item in self.lists.items()} or None,
+            "references": {name: item.to_json() for name, item in self.references.items()} or None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -258,11 +260,14 @@ class NodeOrder:
             probe=dict(data.get("probe") or {}),
             checkpoint=CheckpointOrder.from_json(data["checkpoint"]) if data.get("checkpoint") else None,
             inputs=dict(data.get("inputs", {})),
-            downloads={
-                name: DataDownload.from_json(item) for name, item in data.get("downloads", {}).items()
-            },
+            downloads=_downloads(data.get("downloads", {})),
+            references=_downloads(data.get("references", {})),
             lists={name: InputList.from_json(item) for name, item in data.get("lists", {}).items()},
         )
+
+
+def _downloads(data: Mapping[str, Any]) -> dict[str, DataDownload]:
+    return {name: DataDownload.from_json(item) for name, item in data.items()}
 
 
 def _image_registry(data: Mapping[str, Any] | None) -> ImageRegistry | None:

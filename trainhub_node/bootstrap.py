@@ -77,6 +77,10 @@ if GANG.order.get("downloads") and not IS_PROBE:
     from trainhub_node.data import download
 
     GANG.run_step(download.download_inputs)
+if GANG.order.get("references"):
+    from trainhub_node.references import references
+
+    GANG.run_step(references.prepare_references)
 if GANG.order.get("make"):
     from trainhub_node.environments.making import making
 

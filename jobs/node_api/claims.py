@@ -33,7 +33,7 @@ from jobs.order_downloads.package_tickets import package_access
 from jobs.peers.tickets import with_peers
 from jobs.states import Reason, RunState
 from jobs.tokens import attempt_token
-from trainhub_launch.data.downloads import InputList
+from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.plan import LaunchPlan
@@ -158,6 +158,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         inputs=attempt.inputs,
         downloads=with_peers(part, downloads, hub_url),
         lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
+        references={name: DataDownload.from_json(item) for name, item in attempt.references.items()},
     )
 
 

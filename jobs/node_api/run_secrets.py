@@ -59,8 +59,10 @@ def _take(run: Run, user: User | None, names: set[str], node: Node) -> dict[str,
 
 
 def _data_secrets(part: AttemptNode) -> set[str]:
-    """Returns the names of the secrets with which the part's data is downloaded."""
-    downloads = map(DataDownload.from_json, part.attempt.downloads.values())
+    """Returns the names of the secrets with which the part's data is read."""
+    attempt = part.attempt
+    items = (*attempt.downloads.values(), *attempt.references.values())
+    downloads = map(DataDownload.from_json, items)
     return {download.secret for download in downloads if download.secret_key}
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django.utils import timezone
 
 from datastores.run_inputs import InputPlaces, look_up
+from trainhub_launch.data.store_signing import signing_problem
 from trainhub_launch.data.stores import AZURE_BLOB, SignIn, sas_end
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import OWN_ACCOUNTS
@@ -44,7 +45,7 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
 
 
 def _secrets(places: InputPlaces, workspace: Workspace) -> Iterator[Finding]:
-    for name, download in places.downloads.items():
+    for name, download in (*places.downloads.items(), *places.references.items()):
         if download.store.sign_in != SignIn.SECRET:
             continue
         field = f"inputs.{name}"
@@ -62,7 +63,9 @@ def _secrets(places: InputPlaces, workspace: Workspace) -> Iterator[Finding]:
         except SecretsUnavailable as error:
             yield Finding("error", field, f"the secret {download.secret} cannot be read: {error.message}")
             continue
-        if download.store.kind == AZURE_BLOB:
+        if name in places.references and (problem := signing_problem(download.store, value)):
+            yield Finding("error", f"{field}.mode", f"its datastore {problem}")
+        elif download.store.kind == AZURE_BLOB:
             yield from _about_end(field, download.secret, sas_end(value))
 
 

@@ -242,6 +242,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         restores=restoring.newest(run),
         inputs=inputs.paths,
         downloads={name: download.to_json() for name, download in inputs.downloads.items()},
+        references={name: item.to_json() for name, item in inputs.references.items()},
         input_lists={name: listed.to_json() for name, listed in inputs.lists.items()},
     )
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)

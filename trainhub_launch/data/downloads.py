@@ -35,13 +35,14 @@ class InputList:
 
 @dataclass(frozen=True)
 class DataDownload:
-    """An input that each node downloads before the ranks start. `path`: the file or folder of the store, ""
-    for all of it; `secret`: the name of the workspace's secret with which the store is read, "" without one;
-    `scope`: whose runs share what a node has downloaded. `manifest`: the SHA-256 of the list of exactly those
-    files that are downloaded (see manifests), which the hub has, "" = all that are there now; `is_file`: the
-    list has one file, which is the one at `path`. `peers`: the address at which the hub tells which nodes
-    have which of these files, "" = the node takes none from other nodes. `uses_changed`: what is there now is
-    taken in place of listed files that were changed, and those that are gone are left out."""
+    """An input that each node downloads before the ranks start, or of which the script gets addresses.
+    `path`: the file or folder of the store, "" for all of it; `secret`: the name of the workspace's secret
+    with which the store is read, "" without one; `scope`: whose runs share what a node has downloaded.
+    `manifest`: the SHA-256 of the list of exactly those files that are read (see manifests), which the hub
+    has, "" = all that are there now; `is_file`: the list has one file, which is the one at `path`. `peers`:
+    the address at which the hub tells which nodes have which of these files, "" = the node takes none from
+    other nodes. `uses_changed`: what is there now is taken in place of listed files that were changed, and
+    those that are gone are left out."""
 
     store: Store
     path: str

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
+from trainhub_launch.processes.inputs import FILES_SUFFIX
 from trainhub_launch.spec import FAIL, IF_CHANGED, INPUT_MODES, INPUT_NAME, REFERENCE, DataInput
 
 MOST_INPUTS, LONGEST_INPUT_PATH = 50, 1024
 ONE_SOURCE = 'is required, or dataset instead of it, as in {"dataset": "birds"}; not both'
-# What follows the name of an input in the names of variables, besides nothing.
-FILES_SUFFIX = "_files"
 
 
 def read_inputs(fields: Fields) -> dict[str, DataInput]:
@@ -45,7 +44,7 @@ def read_inputs(fields: Fields) -> dict[str, DataInput]:
 def _variables(name: str, data_input: DataInput) -> Iterator[str]:
     yield name.upper()
     if data_input.mode == REFERENCE:
-        yield f"{name}{FILES_SUFFIX}".upper()
+        yield f"{name.upper()}{FILES_SUFFIX}"
 
 
 def _read_input(part: Fields) -> DataInput:

@@ -2,3 +2,5 @@ from __future__ import annotations
 
 # What a node is to do with a datastore: test whether it can read it, or list its files.
 TEST, LIST = "test", "list"
+# What the process that reads stores does besides (see store_work).
+SIGN = "sign"

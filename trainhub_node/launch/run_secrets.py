@@ -85,14 +85,14 @@ class RunSecrets:
 
 def secret_names(order: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names of the secrets that an order (as JSON) needs: its plan sets variables to them, or data
-    is downloaded with them, or taken from other nodes."""
+    is read with them, or taken from other nodes."""
     command = order["command"]
     environments = [process["env"] for process in command["processes"]]
     for environment in (*environments, command.get("launcher_env", {})):
         for value in environment.values():
             if isinstance(value, dict) and value.get("kind") == "secret":
                 yield value["name"]
-    for item in order.get("downloads", {}).values():
+    for item in (*order.get("downloads", {}).values(), *order.get("references", {}).values()):
         download = DataDownload.from_json(item)
         yield from filter(None, (download.secret_key, download.peer_key))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from trainhub_node.isolation.cgroups import Group
     from trainhub_node.isolation.namespaces import Namespaces
+    from trainhub_node.references.references import References
 
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 IMAGE = "image"  # trainhub_launch.order.IMAGE; a test compares
@@ -62,6 +63,8 @@ class Gang:
         # Name of an input that was downloaded -> its path; and the folder of all of them, "" without any.
         self.downloads: dict[str, str] = {}
         self.data_tree = ""
+        # Those by reference, which are renewed while the ranks run.
+        self.references: References | None = None
         self.wrappers: dict[int, int] = {}
         self.launcher: int | None = None
         self.launcher_status: int | None = None

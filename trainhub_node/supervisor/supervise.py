@@ -35,6 +35,8 @@ def supervise(gang: Gang) -> NoReturn:
         _Supervisor(gang).run()
     elif gang.namespaces is not None:
         gang.namespaces.end()
+    if gang.references is not None:
+        gang.references.remove()
     limit_report.report(gang)
     gang.state["ended"] = True
     gang.state["ended_at"] = time.time()
@@ -62,6 +64,8 @@ class _Supervisor:
             if self.has_no_children:
                 break
             self.packages.start_if_due()
+            if self.gang.references is not None:
+                self.gang.references.renew_if_due()
             self._stop_if_due()
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
                 self._kill()
