@@ -77,7 +77,9 @@ class RunSecrets:
             self._masks.pop(key, None)
 
     def _remember(self, folder: RunDir, values: SecretValues) -> None:
-        mask = LogMask([*records.read(folder.order).get("masked", ()), *values.masked])
+        order = records.read(folder.order)
+        texts = [*order.get("masked", ()), *values.masked]
+        mask = LogMask(texts, masks_signatures=bool(order.get("references")))
         with self._lock:
             self._values[folder.key] = values
             self._masks[folder.key] = mask

@@ -55,7 +55,11 @@ try:
 except OSError as error:
     print("not written")
 """
-WAIT = "import time; print('started', flush=True); time.sleep(60)"
+WAIT = """
+import os, time
+print(open(os.environ["TRAINHUB_INPUT_BIRDS_FILES"]).read(), "started", flush=True)
+time.sleep(60)
+"""
 EXPECTED = ["a b%+ü.txt 7 sparrow", "deep/b.txt 5 finch", "not written"]
 
 
@@ -127,7 +131,9 @@ def test_addresses_are_of_the_runs_account_alone_and_in_no_environment(
     assert (facts.st_mode & 0o777, facts.st_uid != 0, facts.st_uid) == (0o400, True, facts.st_gid)
     assert path.parent.stat().st_uid == os.geteuid(), "the run cannot put another file in its place"
     signatures = [str(line["url"]).rpartition("Signature=")[2] for line in read_lines(path)]
+    assert not [text for text in signatures if text.encode() in hub.log(key)]
     assert len(signatures) == len(FILES)
+    assert b"X-Amz-Signature=" + b"*" * 64 in hub.log(key)
     for pid in [running.pid for running in proc.list_processes()]:
         try:
             seen = Path(f"/proc/{pid}/environ").read_bytes() + Path(f"/proc/{pid}/cmdline").read_bytes()
