@@ -10,7 +10,7 @@ from django.db.models import F, OuterRef, Subquery
 from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import DatastoreKind, ListingState
 from trainhub_launch.data.downloads import DataDownload, InputList
-from trainhub_launch.data.store_signing import signing_problem
+from trainhub_launch.data.store_signing import find_signing_problem
 from trainhub_launch.data.stores import HUB
 from trainhub_launch.errors import SpecError
 from trainhub_launch.machine import HUB_DATA
@@ -215,7 +215,7 @@ def _check_mode(name: str, data_input: DataInput, datastore: Datastore) -> None:
     if data_input.mode == REFERENCE:
         if datastore.kind not in NOT_BY_REFERENCE:
             # That of a secret's value is found where the value is.
-            problem = signing_problem(datastore.store, "")
+            problem = find_signing_problem(datastore.store, "")
         else:
             problem = NOT_BY_REFERENCE[datastore.kind]
     if problem:

@@ -35,7 +35,7 @@ def record_uses(run: Run, spec: RunSpec) -> None:
         recorder.record_inputs(run, versions)
 
 
-def note_changed_inputs(run: Run, names: Iterable[str]) -> None:
+def note_changed_files(run: Run, names: Iterable[str]) -> None:
     """Notes that the run went on although files of these inputs were not those of their versions."""
     spec = read_spec(run.spec)
     inputs = {name: spec.inputs[name] for name in names if name in spec.inputs}
@@ -46,7 +46,7 @@ def note_changed_inputs(run: Run, names: Iterable[str]) -> None:
         recorder.note_changed_inputs(run, versions)
 
 
-def inexact_inputs(run: Run) -> frozenset[str]:
+def list_inexact_inputs(run: Run) -> frozenset[str]:
     """Returns the inputs of a stored run whose files were not exactly those of their versions. One query, or
     none if the run could not go on with such files."""
     inputs = run.spec.get("inputs", {})

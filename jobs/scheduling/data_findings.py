@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from django.utils import timezone
 
 from datastores.run_inputs import InputPlaces, look_up
-from trainhub_launch.data.store_signing import signing_problem
+from trainhub_launch.data.store_signing import find_signing_problem
 from trainhub_launch.data.stores import AZURE_BLOB, SignIn, sas_end
 from trainhub_launch.findings import Finding
 from trainhub_launch.machine import OWN_ACCOUNTS
@@ -63,7 +63,7 @@ def _secrets(places: InputPlaces, workspace: Workspace) -> Iterator[Finding]:
         except SecretsUnavailable as error:
             yield Finding("error", field, f"the secret {download.secret} cannot be read: {error.message}")
             continue
-        if name in places.references and (problem := signing_problem(download.store, value)):
+        if name in places.references and (problem := find_signing_problem(download.store, value)):
             yield Finding("error", f"{field}.mode", f"its datastore {problem}")
         elif download.store.kind == AZURE_BLOB:
             yield from _about_end(field, download.secret, sas_end(value))

@@ -9,14 +9,14 @@ from django.conf import settings
 
 from environments import succession
 from jobs.display.text import exit_text, framework_text
-from jobs.lineage.dataset_uses import inexact_inputs
+from jobs.lineage.dataset_uses import list_inexact_inputs
 from jobs.models import Member, Run
 from jobs.states import FINAL
 
 register = template.Library()
 register.filter("framework", framework_text)
 register.filter("exit_text", exit_text)
-register.filter("inexact_inputs", inexact_inputs)
+register.filter("list_inexact_inputs", list_inexact_inputs)
 
 
 @register.filter

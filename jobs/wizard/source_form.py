@@ -35,9 +35,9 @@ REQUIREMENTS = {
 DATASET, MAX_VERSION_DIGITS = "dataset", 9
 # How an input is read, by the value of the choice.
 READING_WORDS = {
-    "": "there before the start",
-    USE: "there, changed files too",
-    REFERENCE: "read by the script",
+    "": "ready at the start",
+    USE: "also changed files",
+    REFERENCE: "streamed by script",
 }
 
 # Field of the form for a repository -> field of a GitSource.

@@ -65,7 +65,7 @@ class TestOrder:
         reference = alpha.claim(run).references["birds"]
         assert (reference.manifest, reference.peers) == (version.manifest.sha256, "")
         page = client_of(who.user).get(f"/runs/{run.number}/overview/").content.decode()
-        assert "by reference: the script reads it from the store" in page
+        assert "streamed by the script" in page
 
     def test_waits_for_a_node_that_makes_addresses(self, who: Principal) -> None:
         made(who, BUCKET)

@@ -71,8 +71,8 @@ def test_is_chosen_from_the_versions_of_datasets(client: Client, who: Principal)
 @pytest.mark.parametrize(
     ("reading", "chosen", "words"),
     [
-        ("use", {"if_changed": "use", "mode": "download"}, "changed files too"),
-        ("reference", {"mode": "reference"}, "read by the script"),
+        ("use", {"if_changed": "use", "mode": "download"}, "also changed files"),
+        ("reference", {"mode": "reference"}, "streamed by the script"),
         ("nonsense", {"mode": "download"}, "version 1"),
     ],
 )
@@ -99,7 +99,7 @@ def test_is_read_as_chosen(
     ("fields", "words"),
     [
         ({"input_reading": ["reference"]}, "Images is a folder of the nodes, which scripts read where it is"),
-        ({"input_reading": ["use"]}, "Stands without dataset: of a datastore a run reads what is there"),
+        ({"input_reading": ["use"]}, "Only a dataset can have changed files"),
         ({"input_name": [""]}, "Data: give the input with the path 'birds/2024' a name."),
         (
             {"input_name": ["a", "a"], "input_datastore": ["images"] * 2, "input_path": ["", ""]},

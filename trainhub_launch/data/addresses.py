@@ -7,15 +7,15 @@ from urllib.parse import quote
 from trainhub_launch.data.stores import AZURE_BLOB, DEFAULT_REGION, S3, Store
 
 
-def store_uri(store: Store, path: str) -> str:
+def make_uri(store: Store, path: str) -> str:
     """Returns how programs name the file or folder `path` of a store: `s3://BUCKET/PATH`, otherwise its
     address. "" is all of the store."""
     if store.kind == S3:
         return f"s3://{store.settings['bucket']}/{path}".rstrip("/")
-    return plain_url(store, path).rstrip("/")
+    return make_url(store, path).rstrip("/")
 
 
-def plain_url(store: Store, key: str) -> str:
+def make_url(store: Store, key: str) -> str:
     """Returns the address of a file, from which anybody can read it if the store is public."""
     settings = store.settings
     if store.kind == S3:

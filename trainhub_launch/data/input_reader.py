@@ -79,12 +79,14 @@ def _check_changed(part: Fields, data_input: DataInput) -> None:
     if not data_input.dataset:
         raise SpecError(
             part.path("if_changed"),
-            "stands without dataset: of a datastore a run reads what is there anyway; leave it out",
+            "only a dataset can have changed files; of a datastore a run reads what is there anyway: leave "
+            "if_changed out",
         )
     if data_input.mode == REFERENCE:
         raise SpecError(
             part.path("if_changed"),
-            "cannot be chosen with mode 'reference', where the script itself reads the files; leave it out",
+            "cannot be chosen with mode 'reference', where the script itself reads the files: leave "
+            "if_changed out",
         )
 
 

@@ -65,7 +65,7 @@ def missing(store: Store, path: str) -> str:
     return f"{subject(store)} has no {path} any more. {REFRESH}{USE_CHANGED}"
 
 
-def none_left(store: Store) -> str:
+def explain_absence(store: Store) -> str:
     """Returns a sentence about a store that has nothing of a list any more."""
     return f"{subject(store)} has none of the files of this version any more. {REFRESH}"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
-from trainhub_launch.data.addresses import plain_url
+from trainhub_launch.data.addresses import make_url
 from trainhub_launch.data.manifests import ListedFile, read_manifest
 from trainhub_launch.data.stores import AZURE_BLOB, HTTP, SignIn, Store, is_sas
 
@@ -35,7 +35,7 @@ class SigningRefused(Exception):
     """No short-lived addresses can be made. The message is a sentence."""
 
 
-def signing_problem(store: Store, secret: str) -> str:
+def find_signing_problem(store: Store, secret: str) -> str:
     """Returns why no addresses can be made with this secret, as it follows the name of the datastore; "" if
     they can."""
     if store.sign_in != SignIn.SECRET:
@@ -60,7 +60,7 @@ def write_addresses(library: Any, client: Any, store: Store, request: dict[str, 
     [uid, gid] of the account that alone may read them, or None}. Returns until when all are valid, in
     seconds since 1970; None if they need no credentials. Raises SigningRefused, and the errors of obstore."""
     secret = request["secret"].strip()
-    if problem := signing_problem(store, secret):
+    if problem := find_signing_problem(store, secret):
         raise SigningRefused(f"Its datastore {problem}.")
     expires_at = None if store.sign_in == SignIn.NONE else int(time.time()) + LIFE_S
     end = {} if expires_at is None else {"expires_at": expires_at}
@@ -79,9 +79,9 @@ def write_addresses(library: Any, client: Any, store: Store, request: dict[str, 
 
 def _signer(library: Any, client: Any, store: Store, secret: str) -> Signer:
     if store.sign_in == SignIn.NONE:
-        return lambda keys: [plain_url(store, key) for key in keys]
+        return lambda keys: [make_url(store, key) for key in keys]
     if store.kind == AZURE_BLOB and store.sign_in == SignIn.SECRET:
-        return lambda keys: [azure_url(store, secret, key) for key in keys]
+        return lambda keys: [sign_azure_url(store, secret, key) for key in keys]
 
     def sign(keys: Sequence[str]) -> Sequence[str]:
         urls: Sequence[str] = library.sign(client, "GET", keys, expires_in=timedelta(seconds=LIFE_S))
@@ -92,10 +92,10 @@ def _signer(library: Any, client: Any, store: Store, secret: str) -> Signer:
     return sign
 
 
-def azure_url(store: Store, account_key: str, key: str) -> str:
+def sign_azure_url(store: Store, account_key: str, key: str) -> str:
     """Returns the address of a blob with a shared access signature for it alone. The library signs the
     encoded name, which Azure refuses unless that is the name itself."""
-    settings, url = store.settings, plain_url(store, key)
+    settings, url = store.settings, make_url(store, key)
     end = f"{datetime.now(UTC) + timedelta(seconds=LIFE_S):%Y-%m-%dT%H:%M:%SZ}"
     protocol = "https" if url.startswith("https:") else "https,http"
     resource = f"/blob/{settings['account']}/{settings['container']}/{key}"
@@ -108,7 +108,7 @@ def azure_url(store: Store, account_key: str, key: str) -> str:
 
 
 def _check_azure_names(keys: Iterable[str], urls: Iterable[str]) -> None:
-    """Raises SigningRefused for a name of which the library makes a wrong address: see azure_url."""
+    """Raises SigningRefused for a name of which the library makes a wrong address: see sign_azure_url."""
     encoded = (key for key, url in zip(keys, urls, strict=True) if "%" in url.partition("?")[0])
     if (odd := next(encoded, None)) is not None:
         raise SigningRefused(

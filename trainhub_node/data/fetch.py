@@ -122,10 +122,9 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     tree.finish()
     if is_exact and (key := request.get("list_key")):
         cached_lists.note_list(cache, key, clock_at)
+    is_file = request["path"] and files[0].key == request["path"]
     return {
-        "path": f"{target}/{files[0].path}"
-        if request["path"] and files[0].key == request["path"]
-        else target,
+        "path": f"{target}/{files[0].path}" if is_file else target,
         "files": len(files),
         "bytes": sum(file.size for file in files),
         "downloaded_files": transfer.files,

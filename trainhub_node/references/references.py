@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-from trainhub_launch.data.addresses import store_uri
+from trainhub_launch.data.addresses import make_uri
 from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.probe_work import LIST, SIGN
 from trainhub_launch.data.store_signing import LIFE_S, RENEWAL_S
@@ -99,7 +99,7 @@ class _Reference:
         self._is_file = download.is_file
         self.needs_credentials = download.store.sign_in != SignIn.NONE
         self.values = {
-            f"launch:{reference_name(name)}": store_uri(download.store, download.path),
+            f"launch:{reference_name(name)}": make_uri(download.store, download.path),
             f"launch:{addresses_name(name)}": self._path,
         }
 

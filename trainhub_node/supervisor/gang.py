@@ -13,15 +13,27 @@ from trainhub_node.rundir import RunDir
 # Not typing.TYPE_CHECKING: this process lives as long as its ranks, and `typing` would stay in its memory.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, Protocol
 
     from trainhub_node.isolation.cgroups import Group
     from trainhub_node.isolation.namespaces import Namespaces
-    from trainhub_node.references.references import References
 
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 IMAGE = "image"  # trainhub_launch.order.IMAGE; a test compares
+
+
+if TYPE_CHECKING:
+
+    class References(Protocol):
+        """Addresses of data that are renewed while the ranks run (see trainhub_node.references). `values`:
+        what the plan leaves open about them, by `launch:NAME`."""
+
+        values: Mapping[str, str]
+
+        def renew_if_due(self) -> None: ...
+
+        def remove(self) -> None: ...
 
 
 class PreparationFailed(Exception):
@@ -142,6 +154,14 @@ class Gang:
     def note_changed_input(self, name: str) -> None:
         """To be called for an input whose files are not exactly those of its version."""
         self.state["changed_inputs"].append(name)
+        self.save()
+
+    def end(self) -> None:
+        """To be called when no process of the attempt lives any more."""
+        if self.references is not None:
+            self.references.remove()
+        self.state["ended"] = True
+        self.state["ended_at"] = time.time()
         self.save()
 
     def save(self) -> None:

@@ -35,12 +35,8 @@ def supervise(gang: Gang) -> NoReturn:
         _Supervisor(gang).run()
     elif gang.namespaces is not None:
         gang.namespaces.end()
-    if gang.references is not None:
-        gang.references.remove()
     limit_report.report(gang)
-    gang.state["ended"] = True
-    gang.state["ended_at"] = time.time()
-    gang.save()
+    gang.end()
     os._exit(0)
 
 

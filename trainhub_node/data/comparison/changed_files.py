@@ -19,10 +19,10 @@ class ChangedFiles:
         self.count = 0
         self.first: list[tuple[str, bool]] = []
 
-    def add(self, path: str, *, is_gone: bool) -> None:
+    def add(self, path: str, *, is_absent: bool) -> None:
         self.count += 1
         if len(self.first) < MAX_LOGGED:
-            self.first.append((path, is_gone))
+            self.first.append((path, is_absent))
 
     def to_json(self) -> Record:
         return {"count": self.count, "first": self.first}
@@ -31,7 +31,7 @@ class ChangedFiles:
         """Adds what another process has counted (see `to_json`)."""
         room = MAX_LOGGED - len(self.first)
         self.count += record["count"]
-        self.first += [(path, is_gone) for path, is_gone in record["first"][:room]]
+        self.first += [(path, is_absent) for path, is_absent in record["first"][:room]]
 
 
 def report_changes(gang: Gang, name: str, changes: ChangedFiles) -> None:
@@ -39,8 +39,8 @@ def report_changes(gang: Gang, name: str, changes: ChangedFiles) -> None:
     version, if it has."""
     if not changes.count:
         return
-    for path, is_gone in changes.first:
-        gang.log(f"Input {name}: {_words(path, is_gone)}.")
+    for path, is_absent in changes.first:
+        gang.log(f"Input {name}: {_words(path, is_absent)}.")
     first = ", ".join(_words(*item) for item in changes.first[:MAX_NAMED])
     more = changes.count - min(len(changes.first), MAX_NAMED)
     files = "1 file is" if changes.count == 1 else f"{changes.count:,} files are"
@@ -53,7 +53,7 @@ def report_changes(gang: Gang, name: str, changes: ChangedFiles) -> None:
     gang.warn(sentence)
 
 
-def _words(path: str, is_gone: bool) -> str:
+def _words(path: str, is_absent: bool) -> str:
     name = path if path.isprintable() else ascii(path)
     short = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
-    return f"{short} {'is gone' if is_gone else 'was changed'}"
+    return f"{short} {'is gone' if is_absent else 'was changed'}"

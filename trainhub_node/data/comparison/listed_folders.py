@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import BinaryIO
 
 from trainhub_launch.data.manifests import ListedFile, folder_etag, read_manifest
-from trainhub_launch.data.store_errors import changed, missing, none_left
+from trainhub_launch.data.store_errors import changed, explain_absence, missing
 from trainhub_launch.data.stores import folder_store
 from trainhub_node.data import account_process
 from trainhub_node.data.comparison.changed_files import ChangedFiles, report_changes
@@ -80,13 +80,13 @@ class _Comparison:
                     say({"problem": self._sentence(*differences[0])})
                     return
                 changes = ChangedFiles()
-                for path, is_gone in differences:
-                    changes.add(path, is_gone=is_gone)
+                for path, is_absent in differences:
+                    changes.add(path, is_absent=is_absent)
                 say(changes.to_json())
-                gone = sum(is_gone for _, is_gone in differences)
-                is_any_there = is_any_there or gone < sum(map(len, slices))
+                absent = sum(is_absent for _, is_absent in differences)
+                is_any_there = is_any_there or absent < sum(map(len, slices))
         if not is_any_there:
-            say({"problem": none_left(self._store)})
+            say({"problem": explain_absence(self._store)})
 
     def _differences(self, files: list[ListedFile]) -> list[tuple[str, bool]]:
         """Returns the path of each file that is not the listed one, and whether it is gone."""
@@ -104,5 +104,5 @@ class _Comparison:
                     differences.append((file.path, False))
         return differences
 
-    def _sentence(self, path: str, is_gone: bool) -> str:
-        return missing(self._store, path) if is_gone else changed(self._store, path, is_listed=True)
+    def _sentence(self, path: str, is_absent: bool) -> str:
+        return missing(self._store, path) if is_absent else changed(self._store, path, is_listed=True)

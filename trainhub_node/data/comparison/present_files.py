@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from trainhub_launch.data.store_errors import explain, none_left
+from trainhub_launch.data.store_errors import explain, explain_absence
 from trainhub_launch.data.stores import Store
 from trainhub_node.data import listing
 from trainhub_node.data.comparison.changed_files import ChangedFiles
@@ -29,9 +29,9 @@ def find_present(
     for file in files:
         present = now.get(file.key)
         if present is None or present.identity != file.identity:
-            changes.add(file.path, is_gone=present is None)
+            changes.add(file.path, is_absent=present is None)
     if not now:
-        raise DataError(none_left(store))
+        raise DataError(explain_absence(store))
     return [now[file.key] for file in files if file.key in now], changes
 
 
