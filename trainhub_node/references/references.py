@@ -21,6 +21,7 @@ from trainhub_node.untrusted import removal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import NoReturn
 
     from trainhub_node.data.account_process import Record
@@ -48,7 +49,9 @@ class References:
     """`values`: what the plan leaves open about them, by `launch:NAME`."""
 
     def __init__(self, gang: Gang, items: list[_Reference]) -> None:
-        self.values = {name: value for item in items for name, value in item.values.items()}
+        self.values: Mapping[str, str] = {
+            name: value for item in items for name, value in item.values.items()
+        }
         self._gang = gang
         self._items = [item for item in items if item.needs_credentials]
         self._next_at = time.monotonic() + RENEWAL_S
