@@ -8,15 +8,29 @@ from dataclasses import dataclass, field, replace
 from django.db.models import F, OuterRef, Q, Subquery
 
 from datastores.models import Dataset, DatasetVersion, Datastore
-from datastores.states import ListingState
+from datastores.states import DatastoreKind, ListingState
 from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.data.shares import NFS, InputMount
+from trainhub_launch.data.store_signing import find_signing_problem
 from trainhub_launch.data.stores import HUB
 from trainhub_launch.errors import SpecError
+from trainhub_launch.json_types import JsonObject
 from trainhub_launch.machine import HUB_DATA, MOUNTS
-from trainhub_launch.spec import DOWNLOAD, MOUNT, DataInput, RunSpec
+from trainhub_launch.spec import DOWNLOAD, MOUNT, REFERENCE, DataInput, RunSpec
 from workspaces.models import Workspace
 
+# Why scripts get no addresses of a kind, as it follows the name of a datastore.
+NOT_BY_REFERENCE: Mapping[str, str] = {
+    DatastoreKind.FOLDER: (
+        "is a folder of the nodes, which scripts read where it is: leave mode out, and they get its path"
+    ),
+    DatastoreKind.NFS: (
+        "is a share that nodes mount, where scripts read it: leave mode out, and they get its path"
+    ),
+    DatastoreKind.HUB: (
+        "lies on the hub, which gives its files to nodes alone: leave mode out, and they download it"
+    ),
+}
 # So many names an error lists.
 MAX_NAMED = 20
 # What nodes need for data of a kind, besides what each input needs.
@@ -28,15 +42,26 @@ MAX_OFFERED = 5
 @dataclass(frozen=True)
 class InputPlaces:
     """The inputs of a spec by name: `paths` of those that lie on the nodes, `mounts` of those in shares that
-    they mount, both with the `lists` of the files of some, and `downloads` of the others; `versions` of the
-    datasets among them. `problems`: what is wrong with the rest."""
+    they mount, both with the `lists` of the files of some; `references`: those of which scripts get
+    addresses; `downloads` of the others; `versions` of the datasets among them. `problems`: what is wrong with the rest."""
 
     paths: dict[str, str] = field(default_factory=dict)
     mounts: dict[str, InputMount] = field(default_factory=dict)
     downloads: dict[str, DataDownload] = field(default_factory=dict)
+    references: dict[str, DataDownload] = field(default_factory=dict)
     lists: dict[str, InputList] = field(default_factory=dict)
     versions: dict[str, DatasetVersion] = field(default_factory=dict)
     problems: list[SpecError] = field(default_factory=list)
+
+    def to_columns(self) -> dict[str, JsonObject]:
+        """Returns what an attempt keeps of them, by the name of its column."""
+        return {
+            "inputs": dict(self.paths),
+            "mounts": {name: mount.to_json() for name, mount in self.mounts.items()},
+            "downloads": {name: download.to_json() for name, download in self.downloads.items()},
+            "references": {name: item.to_json() for name, item in self.references.items()},
+            "input_lists": {name: listed.to_json() for name, listed in self.lists.items()},
+        }
 
 
 def input_places(spec: RunSpec, workspace: Workspace) -> InputPlaces:
@@ -185,19 +210,16 @@ def _version(name: str, data_input: DataInput, workspace: Workspace) -> DatasetV
 
 def _add_version(places: InputPlaces, name: str, data_input: DataInput, version: DatasetVersion) -> None:
     datastore = version.dataset.datastore
-    mode = _mode(datastore)
-    if data_input.mode not in ("", mode):
-        raise SpecError(
-            f"inputs.{name}.mode",
-            f"{version.dataset} lies in {datastore.name} of the kind {datastore.kind}, which needs mode "
-            f"{mode!r}; leave mode out",
-        )
+    _check_mode(name, data_input, datastore)
     places.versions[name] = version
-    if datastore.is_mounted:
+    if data_input.mode == REFERENCE:
+        places.references[name] = version_download(version)
+    elif datastore.is_mounted:
         _place(places, name, datastore, version.full_path)
-        places.lists[name] = InputList(version.manifest.sha256, version.is_file)
+        places.lists[name] = InputList(version.manifest.sha256, version.is_file, data_input.uses_changed)
     else:
-        places.downloads[name] = version_download(version)
+        download = version_download(version)
+        places.downloads[name] = replace(download, uses_changed=data_input.uses_changed)
 
 
 def _scope(datastore: Datastore) -> str:
@@ -209,13 +231,23 @@ def _mode(datastore: Datastore | None) -> str:
     return MOUNT if datastore is None or datastore.is_mounted else DOWNLOAD
 
 
-def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datastore) -> None:
+def _check_mode(name: str, data_input: DataInput, datastore: Datastore) -> None:
     mode = _mode(datastore)
-    if data_input.mode not in ("", mode):
-        raise SpecError(
-            f"inputs.{name}.mode",
-            f"{datastore.name} is of the kind {datastore.kind}, which needs mode {mode!r}; leave mode out",
-        )
+    if data_input.mode in ("", mode):
+        return
+    problem = f"is of the kind {datastore.kind}, which needs mode {mode!r}; leave mode out"
+    if data_input.mode == REFERENCE:
+        if datastore.kind not in NOT_BY_REFERENCE:
+            # That of a secret's value is found where the value is.
+            problem = find_signing_problem(datastore.store, "")
+        else:
+            problem = NOT_BY_REFERENCE[datastore.kind]
+    if problem:
+        raise SpecError(f"inputs.{name}.mode", f"{datastore} {problem}")
+
+
+def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datastore) -> None:
+    _check_mode(name, data_input, datastore)
     path = datastore.path_of(data_input.path)
     if datastore.kind == HUB:
         raise SpecError(
@@ -224,13 +256,14 @@ def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datas
         )
     if datastore.is_mounted:
         _place(places, name, datastore, path)
-    elif not path and datastore.kind == "http":
+        return
+    if not path and datastore.kind == "http":
         raise SpecError(
             f"inputs.{name}.path",
             f"must name a file of {datastore.name}: a web server cannot be asked which files it has",
         )
-    else:
-        places.downloads[name] = DataDownload(datastore.store, path, datastore.secret, _scope(datastore))
+    items = places.references if data_input.mode == REFERENCE else places.downloads
+    items[name] = DataDownload(datastore.store, path, datastore.secret, _scope(datastore))
 
 
 def _place(places: InputPlaces, name: str, datastore: Datastore, path: str) -> None:

@@ -134,7 +134,8 @@ class Attempt(models.Model):
     the attempt ends. `restores`: the checkpoint with which it began; `pending_checkpoints`: [number, name] of
     those that are being collected from its nodes. By the name of the input, `inputs`: absolute paths of data
     that lies on its nodes; `mounts`: what lies in shares that they mount (InputMount JSON); `downloads`: what
-    they download (DataDownload JSON); `input_lists`: the files that some of `inputs` and `mounts` must have
+    they download (DataDownload JSON); `references`: as `downloads`, of what scripts read by addresses;
+    `input_lists`: the files that some of `inputs` and `mounts` must have
     (InputList JSON)."""
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="attempts")
@@ -159,6 +160,7 @@ class Attempt(models.Model):
     pending_checkpoints = models.JSONField(default=list, db_default=[])
     inputs = models.JSONField(default=dict, db_default={})
     downloads = models.JSONField(default=dict, db_default={})
+    references = models.JSONField(default=dict, db_default={})
     input_lists = models.JSONField(default=dict, db_default={})
     mounts = models.JSONField(default=dict, db_default={})
 

@@ -11,6 +11,8 @@ from tracking.models import RunInput
 from trainhub_launch.data.source_types import DATASET_SOURCE
 
 CONTEXT = "mlflow.data.context"
+# Beside it: the digest is that of a list from which the files differed.
+CHANGED, CHANGED_WORDS = "trainhub.data.changed", "some files were not those of this version"
 
 
 def record_inputs(run: Run, versions: Mapping[str, DatasetVersion]) -> None:
@@ -19,6 +21,15 @@ def record_inputs(run: Run, versions: Mapping[str, DatasetVersion]) -> None:
     RunInput.objects.bulk_create(
         [_row(run, name, version) for name, version in versions.items()], ignore_conflicts=True
     )
+
+
+def note_changed_inputs(run: Run, versions: Mapping[str, DatasetVersion]) -> None:
+    """See jobs.lineage.recorders.InputRecorder."""
+    for version in versions.values():
+        key = {"name": version.dataset.name, "digest": version.manifest.sha256}
+        for row in RunInput.objects.filter(run=run, source_type=DATASET_SOURCE, **key):
+            row.tags = {**row.tags, CHANGED: CHANGED_WORDS}
+            row.save(update_fields=["tags"])
 
 
 def _row(run: Run, name: str, version: DatasetVersion) -> RunInput:

@@ -24,7 +24,8 @@ MAX_INTERPRETERS, MAX_PORTS, MAX_CAPABILITIES, MAX_DATA_LISTS = 1024, 1024, 64, 
 # packages of conda from the hub; it knows inputs of runs; it downloads them from object stores, exactly the
 # files of a dataset's version; it tests datastores, lists their files, and compares folders with such a list;
 # it downloads files that were uploaded to the hub; it takes files from other nodes, and gives them to others;
-# it writes outputs into object stores and folders; it mounts NFS shares.
+# it writes outputs into object stores and folders; it mounts NFS shares; it makes addresses by which scripts
+# read a store; it goes on with files that were changed after they were listed.
 CAPABILITIES = (
     "isolation:range",
     "namespaces",
@@ -47,10 +48,13 @@ CAPABILITIES = (
     "peers",
     "output-stores",
     "mounts",
+    "references",
+    "changed-data",
 )
 OWN_ACCOUNTS, NAMESPACES, CGROUP, SECRETS, DISK, NETWORK = CAPABILITIES[:6]
 HUB_INDEX, BUILDS, CONTAINERS, CONDA, IMAGE_BUILDS, WHEEL_BUILDS, HUB_CONDA, INPUTS = CAPABILITIES[6:14]
-DOWNLOADS, DATASETS, PROBE, HUB_DATA, PEERS, OUTPUT_STORES, MOUNTS = CAPABILITIES[14:]
+DOWNLOADS, DATASETS, PROBE, HUB_DATA, PEERS, OUTPUT_STORES, MOUNTS = CAPABILITIES[14:21]
+REFERENCES, CHANGED_DATA = CAPABILITIES[21:]
 # Per GPU. Further ones are left out.
 MAX_PROCESSES = 1024
 

@@ -164,8 +164,9 @@ class NodeOrder:
     the node is to do with its only input or download: {"work": "test" or "list", "upload", "ticket"}.
     `checkpoint`: None = an older hub, which keeps none. `inputs`: the absolute path on the node of each input
     that lies there, by its name; `mounts`: the inputs in shares that the node mounts; `downloads`: the inputs
-    that the node downloads first; `lists`: which files some of `inputs` and `mounts` must have. `outputs`:
-    where this node writes what is in outputs/; None = to the hub."""
+    that the node downloads first; `references`: those of which the script gets addresses; `lists`: which
+    files some of `inputs` and `mounts` must have. `outputs`: where this node writes what is in outputs/;
+    None = to the hub."""
 
     run: str
     attempt: int
@@ -195,6 +196,7 @@ class NodeOrder:
     lists: Mapping[str, InputList] = field(default_factory=dict)
     outputs: OutputOrder | None = None
     mounts: Mapping[str, InputMount] = field(default_factory=dict)
+    references: Mapping[str, DataDownload] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         packages = {"package_index": self.package_index, "package_ticket": self.package_ticket}
@@ -213,6 +215,7 @@ class NodeOrder:
             "lists": {name: item.to_json() for name, item in self.lists.items()} or None,
             "outputs": self.outputs.to_json() if self.outputs else None,
             "mounts": {name: item.to_json() for name, item in self.mounts.items()} or None,
+            "references": {name: item.to_json() for name, item in self.references.items()} or None,
         }
         # Left out for runs, so that what earlier versions read and stored looks as before.
         kind = {} if self.kind == OrderKind.RUN else {"kind": str(self.kind)}
@@ -265,13 +268,16 @@ class NodeOrder:
             probe=dict(data.get("probe") or {}),
             checkpoint=CheckpointOrder.from_json(data["checkpoint"]) if data.get("checkpoint") else None,
             inputs=dict(data.get("inputs", {})),
-            downloads={
-                name: DataDownload.from_json(item) for name, item in data.get("downloads", {}).items()
-            },
+            downloads=_downloads(data.get("downloads", {})),
+            references=_downloads(data.get("references", {})),
             lists={name: InputList.from_json(item) for name, item in data.get("lists", {}).items()},
             outputs=OutputOrder.from_json(data["outputs"]) if data.get("outputs") else None,
             mounts={name: InputMount.from_json(item) for name, item in data.get("mounts", {}).items()},
         )
+
+
+def _downloads(data: Mapping[str, Any]) -> dict[str, DataDownload]:
+    return {name: DataDownload.from_json(item) for name, item in data.items()}
 
 
 def _image_registry(data: Mapping[str, Any] | None) -> ImageRegistry | None:

@@ -29,7 +29,7 @@ class Reference:
     the run is launched).
 
     Names of the kind `launch`: run_id, attempt, url, token, port, work_dir, node_dir,
-    checkpoint_dir, and input_NAME for each input of the spec."""
+    checkpoint_dir, input_NAME for each input of the spec, and files_of_NAME for those by reference."""
 
     kind: str
     name: str

@@ -89,7 +89,8 @@ class AttemptFact:
     `stopping`: the StopReason for which the node is ending it, "" if it is not. Both are plain text here,
     because a newer node may know more of them. `warnings`: sentences (a file in outputs/ left out …). From
     phase `ready` on, in a run on several nodes: `ports` are free here and reserved for this attempt, and
-    `versions` lists the software that all nodes must agree on ("python", "torch", "openmpi" … -> version)."""
+    `versions` lists the software that all nodes must agree on ("python", "torch", "openmpi" … -> version).
+    `changed_inputs`: names of inputs whose files here are not exactly those of their version."""
 
     run: str
     attempt: int
@@ -105,6 +106,7 @@ class AttemptFact:
     ports: tuple[int, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     daemons: tuple[DaemonCall, ...] = ()
+    changed_inputs: tuple[str, ...] = ()
 
     def without_growing_logs(self) -> AttemptFact:
         """Returns the fact without the sizes of its logs, which change all the time until the attempt is
@@ -275,6 +277,8 @@ def _attempt(data: Mapping[str, Any]) -> AttemptFact:
                 DaemonCall(_text(call["host"]), tuple(_text(item) for item in call["argv"]))
                 for call in data["daemons"]
             ),
+            # Agents of the previous version report none.
+            "changed_inputs": tuple(_text(name) for name in data.get("changed_inputs", ())),
         },
     )
 

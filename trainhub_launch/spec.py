@@ -9,11 +9,22 @@ from typing import Any
 
 from trainhub_launch.data.outputs import OutputPlace
 from trainhub_launch.distribution import Distribution
-from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS, OUTPUT_STORES, PROBE
+from trainhub_launch.machine import (
+    CHANGED_DATA,
+    DATASETS,
+    DOWNLOADS,
+    INPUTS,
+    OUTPUT_STORES,
+    PROBE,
+    REFERENCES,
+)
 
 VERSION = 1
-# How data reaches a script: at its own place on the node, or downloaded into the node's cache.
-INPUT_MODES = MOUNT, DOWNLOAD = "mount", "download"
+# How data reaches a script: at its own place on the node, downloaded into the node's cache, or by addresses
+# from which the script reads it.
+INPUT_MODES = MOUNT, DOWNLOAD, REFERENCE = "mount", "download", "reference"
+# What becomes of a run if files are not those of the version any more: it fails, or uses what is there now.
+IF_CHANGED = FAIL, USE = "fail", "use"
 LOWEST_PRIORITY, HIGHEST_PRIORITY = -10, 10
 # `\Z` instead of `$`, which would also accept a newline at the end.
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -127,17 +138,24 @@ class Checkpoints:
 class DataInput:
     """Data that the run reads: the folder or file `path` below a `datastore` of its workspace, "" for all of
     it; or a `dataset` of its workspace. `mode`: how it reaches the script; `mount`: where it lies on each
-    node; `download`: in the cache of each node; "" as the datastore allows. `version`: the number of the
-    dataset's version; None = the newest one. The hub decides both when the run is submitted."""
+    node; `download`: in the cache of each node; `reference`: by addresses, and nodes download nothing; "" as
+    the datastore allows. `version`: the number of the dataset's version; None = the newest one. The hub
+    decides both when the run is submitted. `if_changed`: one of IF_CHANGED, only of a dataset."""
 
     datastore: str = ""
     path: str = ""
     mode: str = ""
     dataset: str = ""
     version: int | None = None
+    if_changed: str = FAIL
+
+    @property
+    def uses_changed(self) -> bool:
+        return self.if_changed == USE
 
     def to_json(self) -> dict[str, str | int]:
-        return {name: value for name, value in vars(self).items() if value}
+        default = DataInput()
+        return {name: value for name, value in vars(self).items() if value != getattr(default, name)}
 
 
 @dataclass(frozen=True)
@@ -163,11 +181,13 @@ class RunSpec:
     def capabilities(self) -> frozenset[str]:
         """What nodes must be able to do for it, whatever its environment needs."""
         inputs = self.inputs.values()
-        downloads = {DOWNLOADS} if any(item.mode == DOWNLOAD for item in inputs) else set()
+        modes = {DOWNLOAD: DOWNLOADS, REFERENCE: REFERENCES}
+        needs = {modes[item.mode] for item in inputs if item.mode in modes}
         # The files of a folder are compared with the list of a dataset where they lie.
         lists = {PROBE if item.mode == MOUNT else DATASETS for item in inputs if item.dataset}
+        changed = {CHANGED_DATA for item in inputs if item.uses_changed}
         outputs = {OUTPUT_STORES} if self.outputs else set()
-        return frozenset({INPUTS, *downloads, *lists, *outputs} if inputs else outputs)
+        return frozenset({INPUTS, *needs, *lists, *changed, *outputs} if inputs else outputs)
 
     @property
     def node_count(self) -> int:

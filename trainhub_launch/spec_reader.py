@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainhub_launch.data.input_reader import read_inputs
 from trainhub_launch.data.outputs import read_outputs
 from trainhub_launch.distribution import MAX_NODES
 from trainhub_launch.errors import SpecError
@@ -15,13 +16,10 @@ from trainhub_launch.scheduler.sizes import bytes_text, parse_bytes
 from trainhub_launch.spec import (
     EXPERIMENT_NAME,
     HIGHEST_PRIORITY,
-    INPUT_MODES,
-    INPUT_NAME,
     LOWEST_PRIORITY,
     VARIABLE_NAME,
     VERSION,
     Checkpoints,
-    DataInput,
     EnvironmentRef,
     ExampleSource,
     GitSource,
@@ -38,8 +36,6 @@ LEAST_DISK, MOST_DISK = 64 * 2**20, 2**50
 LEAST_CPUS, MOST_CPUS = 0.1, 4096
 MOST_CHECKPOINTS, MOST_PATH_LENGTH = 100, 200
 RUN_ID = re.compile(r"[0-9a-f]{32}\Z")
-MOST_INPUTS, LONGEST_INPUT_PATH = 50, 1024
-ONE_SOURCE = 'is required, or dataset instead of it, as in {"dataset": "birds"}; not both'
 MOST_URL_LENGTH, MOST_REF_LENGTH = 1000, 200
 
 
@@ -65,7 +61,7 @@ def read_spec(data: Any) -> RunSpec:
         environment_variables=_read_variables(fields),
         limits=_read_limits(fields.nested("limits")),
         checkpoint=_read_checkpoint(fields.nested("checkpoint")),
-        inputs=_read_inputs(fields),
+        inputs=read_inputs(fields),
         outputs=read_outputs(fields),
         priority=fields.integer("priority", 0, least=LOWEST_PRIORITY, most=HIGHEST_PRIORITY),
         tags=_read_tags(fields),
@@ -216,60 +212,6 @@ def _read_checkpoint(part: Fields) -> Checkpoints:
     part.finish()
     if out.number is not None and not out.resume_from:
         raise SpecError(part.path("number"), "stands without resume_from, the run whose checkpoint is meant")
-    return out
-
-
-def _read_inputs(fields: Fields) -> dict[str, DataInput]:
-    raw = fields.raw("inputs", {})
-    if not isinstance(raw, Mapping):
-        raise SpecError(
-            "inputs", 'must be a JSON object of name: {"datastore": …, "path": …} or {"dataset": …}'
-        )
-    if len(raw) > MOST_INPUTS:
-        raise SpecError("inputs", f"has {len(raw)} entries; a run has at most {MOST_INPUTS}")
-    out: dict[str, DataInput] = {}
-    names: dict[str, str] = {}
-    for name, value in raw.items():
-        if not isinstance(name, str) or not INPUT_NAME.match(name):
-            raise SpecError(
-                "inputs",
-                f"{str(name)!r:.80} is no name of an input: use letters, digits and '_', starting with a "
-                "letter",
-            )
-        other = names.setdefault(name.upper(), name)
-        if other != name:
-            raise SpecError(
-                f"inputs.{name}", f"and {other!r} both become TRAINHUB_INPUT_{name.upper()}; rename one"
-            )
-        out[name] = _read_input(Fields(value, f"inputs.{name}"))
-    return out
-
-
-def _read_input(part: Fields) -> DataInput:
-    path = part.text("path", longest=LONGEST_INPUT_PATH).rstrip("/")
-    if path and any(piece in ("", ".", "..") or not piece.isprintable() for piece in path.split("/")):
-        raise SpecError(
-            part.path("path"),
-            f"{path!r} is no path below the datastore; write it without '..' and without a slash at its "
-            "beginning, such as 'birds/2024'",
-        )
-    mode = part.text("mode")
-    if mode and mode not in INPUT_MODES:
-        raise SpecError(part.path("mode"), f"{mode!r} is no mode; use {' or '.join(map(repr, INPUT_MODES))}")
-    out = DataInput(
-        part.text("datastore").strip(),
-        path,
-        mode,
-        part.text("dataset").strip(),
-        part.optional_integer("version", least=1, most=2**31 - 1),
-    )
-    part.finish()
-    if bool(out.datastore) == bool(out.dataset):
-        raise SpecError(part.path("datastore"), ONE_SOURCE)
-    if out.dataset and out.path:
-        raise SpecError(part.path("path"), "stands beside a dataset, which is read as a whole; leave it out")
-    if out.version is not None and not out.dataset:
-        raise SpecError(part.path("version"), "stands without dataset, whose version is meant")
     return out
 
 

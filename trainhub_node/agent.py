@@ -60,8 +60,7 @@ class Agent:
 
     def __init__(self, settings: NodeSettings) -> None:
         prepare_folders(settings)
-        settings = with_separation(settings)
-        self.settings = settings
+        self.settings = settings = with_separation(settings)
         self._hub = HubClient(settings.hub_url, settings.token, settings.hub_ca)
         self._watch = FileWatch()
         self._attempts = Attempts(settings)

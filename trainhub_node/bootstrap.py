@@ -80,13 +80,17 @@ if (GANG.order.get("inputs") or GANG.order.get("mounts")) and not IS_PROBE:
 
     GANG.run_step(input_folders.check_inputs)
 if GANG.order.get("lists"):
-    from trainhub_node.data import listed_folders
+    from trainhub_node.data.comparison import listed_folders
 
     GANG.run_step(listed_folders.check_lists)
 if GANG.order.get("downloads") and not IS_PROBE:
     from trainhub_node.data import download
 
     GANG.run_step(download.download_inputs)
+if GANG.order.get("references"):
+    from trainhub_node.references import references
+
+    GANG.run_step(references.prepare_references)
 if GANG.order.get("make"):
     from trainhub_node.environments.making import making
 

@@ -25,8 +25,8 @@ class RunDir:
 
     Writers: the agent writes `claim`, `order`, `go`, `daemon`, `terms`, `agent`, `stop`, `checkpoints`,
     `restored`, `outputs_record` and `settled`; the child writes `child`, `state`, `bin`, `supervisor_ended`
-    and, for the ranks to read, `notices`; rank wrappers and `rsh` write into `ranks`. Under MPI `ranks`
-    belongs to the account of the ranks, so the child writes nothing into it once they run."""
+    and, for the ranks to read, `notices` and `references`; rank wrappers and `rsh` write into `ranks`. Under
+    MPI `ranks` belongs to the account of the ranks, so the child writes nothing into it once they run."""
 
     __slots__ = ("attempt", "path", "run")
 
@@ -116,6 +116,11 @@ class RunDir:
     def manifest(self, sha256: str) -> str:
         """The list of the files of a dataset's version that the attempt reads."""
         return f"{self.path}/manifests/{sha256}"
+
+    @property
+    def references(self) -> str:
+        """The folder of the addresses of data that the run reads from its store itself."""
+        return f"{self.path}/references"
 
     @property
     def data_changes(self) -> str:

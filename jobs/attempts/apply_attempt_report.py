@@ -21,6 +21,7 @@ from jobs.attempts import (
     readiness,
     run_transitions,
 )
+from jobs.lineage import dataset_uses
 from jobs.models import AttemptNode, Member, Run
 from jobs.states import MEMBER_FINAL, MemberState
 from jobs.task_messages import launch_soon
@@ -44,9 +45,12 @@ def apply_report(node: Node, part_id: int, fact: AttemptFact, now: datetime) -> 
         if part.phase and PHASES.index(fact.phase) < PHASES.index(part.phase):
             return True
         previous_phase, is_new_phase = part.phase, part.phase != fact.phase
+        earlier_changes = (part.fact or {}).get("changed_inputs", [])
         _store(part, fact)
         _update_members(run, part, fact)
         attempt_warnings.add(part.attempt, fact.warnings, actor=f"node {node.name}")
+        if new_changes := set(fact.changed_inputs) - set(earlier_changes):
+            dataset_uses.note_changed_files(run, new_changes)
         has_all_outputs = output_recorder.record_outputs(run, part, fact)
         # Nothing of the attempt runs on this node any more. The run may have ended before, by a cancel or a
         # lost node.

@@ -59,6 +59,7 @@ def from_json(stored: Mapping[str, Any]) -> AttemptFact:
             "warnings": tuple(stored["warnings"]),
             # Fields that nodes or hubs of earlier versions did not write.
             "ports": tuple(stored.get("ports", ())),
+            "changed_inputs": tuple(stored.get("changed_inputs", ())),
             "daemons": tuple(
                 DaemonCall(item["host"], tuple(item["argv"])) for item in stored.get("daemons", ())
             ),

@@ -52,9 +52,7 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
         if existing is not None and (
             existing.sha256 == output.sha256 or (existing.node_rank is None and existing.created_at > at)
         ):
-            if (existing.node_rank or 0) > part.node_rank:
-                # The other node may remove its file: this one still has it.
-                Artifact.objects.filter(pk=existing.pk).update(node_rank=part.node_rank)
+            _share(existing, part)
             kept.add(path)
             continue
         # Whether it is stored does not matter to who may not name it: nobody learns by a hash what others
@@ -69,9 +67,20 @@ def record_outputs(run: Run, part: AttemptNode, fact: AttemptFact) -> bool:
         )
         kept.add(path)
     if is_complete:
-        mine = (row for path, row in rows.items() if row.node_rank == part.node_rank and path not in kept)
-        Artifact.objects.filter(pk__in=[row.pk for row in mine]).delete()
+        _delete_others(rows, part, kept)
     return is_complete
+
+
+def _share(row: Artifact, part: AttemptNode) -> None:
+    """Notes that the node has the same file as another one, which may remove its own."""
+    if (row.node_rank or 0) > part.node_rank:
+        Artifact.objects.filter(pk=row.pk).update(node_rank=part.node_rank)
+
+
+def _delete_others(rows: dict[str, Artifact], part: AttemptNode, kept: set[str]) -> None:
+    """Deletes the node's outputs that it does not have any more."""
+    others = [row.pk for path, row in rows.items() if row.node_rank == part.node_rank and path not in kept]
+    Artifact.objects.filter(pk__in=others).delete()
 
 
 def _valid_outputs(part: AttemptNode, fact: AttemptFact) -> list[OutputFile]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -14,7 +14,7 @@ from datastores.models import Dataset, DatasetVersion, Datastore
 from datastores.states import ListingState
 from jobs.dataset_pages.data_nodes import nodes_with
 from jobs.dataset_pages.forms import DatasetForm
-from jobs.models import DataOrder, DatasetOrigin, Run
+from jobs.models import DataOrder, DatasetOrigin, DatasetUse, Run
 from jobs.node_listings import listing_progress
 from jobs.views.partials import render_part
 from trainhub_launch.errors import SpecError
@@ -82,7 +82,7 @@ def dataset_version(request: WorkspaceRequest, name: str, number: int) -> HttpRe
         "previous_page": page - 1,
         "next_page": page + 1 if start + len(files) < version.files else 0,
         "nodes": nodes_with(version) if version.is_ready else [],
-        "runs": _runs(request.principal.workspace).filter(dataset_uses__version=version)[:MAX_RUNS],
+        "runs": _runs_of_version(request.principal.workspace, version)[:MAX_RUNS],
         "may_act": request.principal.may(Role.CONTRIBUTOR),
     }
     return render_part(request, "datastores/version.html", "datastores/_version.html", context)
@@ -171,6 +171,12 @@ def _page(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9 or not int(text):
         raise Http404("There is no such page of files.")
     return int(text)
+
+
+def _runs_of_version(workspace: Workspace, version: DatasetVersion) -> QuerySet[Run]:
+    """Returns the runs that read it, with `is_inexact`: whether some of its files were changed by then."""
+    inexact = DatasetUse.objects.filter(run=OuterRef("pk"), version=version, is_exact=False)
+    return _runs(workspace).filter(dataset_uses__version=version).annotate(is_inexact=Exists(inexact))
 
 
 def _runs(workspace: Workspace) -> QuerySet[Run]:

@@ -8,10 +8,12 @@ from datastores.models import DatasetVersion
 
 
 class DatasetUse(models.Model):
-    """A run reads this version. The spec of the run says under which name."""
+    """A run reads this version. The spec of the run says under which name. `is_exact`: no node has reported
+    that files were changed or gone, with which the run went on."""
 
     run = models.ForeignKey("jobs.Run", models.CASCADE, related_name="dataset_uses")
     version = models.ForeignKey(DatasetVersion, models.CASCADE, related_name="uses")
+    is_exact = models.BooleanField(default=True, db_default=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "version"], name="dataset_use_once")]

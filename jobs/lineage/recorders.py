@@ -12,15 +12,19 @@ if TYPE_CHECKING:
     from datastores.models import DatasetVersion
     from jobs.models import Run
 
-# Dotted names of modules with the function of InputRecorder.
+# Dotted names of modules with the functions of InputRecorder.
 MODULES: list[str] = []
 
 
 class InputRecorder(Protocol):
-    """The function of a module in MODULES."""
+    """The functions of a module in MODULES."""
 
     def record_inputs(self, run: Run, versions: Mapping[str, DatasetVersion]) -> None:
         """Notes the versions that a new run reads, by the names of its inputs."""
+
+    def note_changed_inputs(self, run: Run, versions: Mapping[str, DatasetVersion]) -> None:
+        """Notes that the run went on with files that are not exactly those of these versions. It may be
+        called again."""
 
 
 def recorders() -> Iterator[InputRecorder]:

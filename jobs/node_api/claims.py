@@ -34,7 +34,7 @@ from jobs.peers.tickets import with_peers
 from jobs.states import Reason, RunState
 from jobs.stored_outputs.folders import output_order
 from jobs.tokens import attempt_token
-from trainhub_launch.data.downloads import InputList
+from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.data.shares import InputMount
 from trainhub_launch.errors import SpecError
 from trainhub_launch.order import NodeOrder
@@ -141,8 +141,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
             # For nodes of the last version; others know the whole path.
             "launch:checkpoint_dir": spec.checkpoint.path,
         },
-        # The node replaces this text in logs and records, so that a script that prints its environment does
-        # not publish the token.
+        # The node replaces these texts in logs and records: a script may print its environment.
         masked=_masked(token, ticket or data_ticket, image_registry.token if image_registry else ""),
         timeout_s=spec.limits.timeout_s,
         grace_s=spec.limits.grace_s,
@@ -162,6 +161,7 @@ def _order(part: AttemptNode, hub_url: str) -> NodeOrder:
         downloads=with_peers(part, downloads, hub_url),
         lists={name: InputList.from_json(item) for name, item in attempt.input_lists.items()},
         outputs=output_order(part),
+        references={name: DataDownload.from_json(item) for name, item in attempt.references.items()},
     )
 
 

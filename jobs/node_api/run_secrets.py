@@ -60,10 +60,10 @@ def _take(run: Run, user: User | None, names: set[str], node: Node) -> dict[str,
 
 
 def _data_secrets(part: AttemptNode) -> set[str]:
-    """Returns the names of the secrets with which the part's data is downloaded, and its outputs written."""
-    downloads = map(DataDownload.from_json, part.attempt.downloads.values())
-    outputs = output_order(part)
-    names = {download.secret for download in downloads if download.secret_key}
+    """Returns the names of the secrets with which the part's data is read, and its outputs written."""
+    attempt, outputs = part.attempt, output_order(part)
+    items = (*attempt.downloads.values(), *attempt.references.values())
+    names = {download.secret for download in map(DataDownload.from_json, items) if download.secret_key}
     return names | ({outputs.secret} if outputs and outputs.secret_key else set())
 
 

@@ -242,10 +242,7 @@ def start_attempt(run: Run, spec: RunSpec, number: int, placement: Placement) ->
         # The token itself is not stored, and is computed again when a node claims.
         token_digest=digest(attempt_token(run.pk, number)),
         restores=restoring.newest(run),
-        inputs=inputs.paths,
-        mounts={name: mount.to_json() for name, mount in inputs.mounts.items()},
-        downloads={name: download.to_json() for name, download in inputs.downloads.items()},
-        input_lists={name: listed.to_json() for name, listed in inputs.lists.items()},
+        **inputs.to_columns(),
     )
     add_output_folder(attempt, spec)
     Run.objects.filter(pk=run.pk).update(attempt=number, claimed_at=None)

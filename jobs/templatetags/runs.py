@@ -9,12 +9,14 @@ from django.conf import settings
 
 from environments import succession
 from jobs.display.text import exit_text, framework_text
+from jobs.lineage.dataset_uses import list_inexact_inputs
 from jobs.models import Member, Run
 from jobs.states import FINAL
 
 register = template.Library()
 register.filter("framework", framework_text)
 register.filter("exit_text", exit_text)
+register.filter("list_inexact_inputs", list_inexact_inputs)
 
 
 @register.filter

@@ -23,7 +23,8 @@ async def manifest(request: Request) -> Response:
     part = await in_thread(claimed_part, node, request.path_params)
     sha256 = request.path_params["sha256"]
     attempt = part.attempt
-    named = {item.get("manifest") for item in (*attempt.downloads.values(), *attempt.input_lists.values())}
+    inputs = (attempt.downloads, attempt.references, attempt.input_lists)
+    named = {item.get("manifest") for items in inputs for item in items.values()}
     if sha256 not in named or not await in_thread(blobs.exists, sha256):
         raise not_found("The attempt reads no such list.")
     return StoredFileResponse(blobs.path(sha256), sha256=sha256, headers=PRIVATE)

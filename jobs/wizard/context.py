@@ -20,7 +20,7 @@ from jobs.wizard.environment_form import EnvironmentForm
 from jobs.wizard.evaluation import Evaluation, WizardProblem
 from jobs.wizard.forms import StepForm
 from jobs.wizard.resources_form import ResourcesForm
-from jobs.wizard.source_form import SourceForm, read_source, write_data_source
+from jobs.wizard.source_form import READING_WORDS, SourceForm, read_source, write_data_source
 from jobs.wizard.text_values import split_arguments
 from trainhub_launch.frameworks.form import FormCard
 from trainhub_launch.spec import DataInput
@@ -148,7 +148,7 @@ def _source(form: SourceForm, who: Principal) -> Context:
         "chosen_runs": (form.typed.get("runs") or ["script"])[0],
         "tokens": {name: tokens(form, name) for name in ("arguments", "command")},
         # Without JavaScript the blank row is the only way to add one; the script clones it.
-        "input_rows": [*form.input_rows(), ("", "", "")],
+        "input_rows": [*form.input_rows(), ("", "", "", "")],
         **_data(who),
     }
 
@@ -163,6 +163,7 @@ def _data(who: Principal) -> Context:
     groups = [{"label": "Datasets", "options": versions}, {"label": "Datastores", "options": datastores}]
     return {
         "data_choices": [group for group in groups if group["options"]],
+        "readings": READING_WORDS,
         "known_data": {value for value, _ in (*versions, *datastores)},
     }
 

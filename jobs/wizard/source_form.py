@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -13,7 +14,16 @@ from jobs.wizard.parts import SourcePart
 from jobs.wizard.text_values import join_arguments, split_arguments
 from trainhub_launch.errors import SpecError
 from trainhub_launch.fields import Fields
-from trainhub_launch.spec import DataInput, ExampleSource, GitSource, SnapshotSource, Source
+from trainhub_launch.spec import (
+    FAIL,
+    REFERENCE,
+    USE,
+    DataInput,
+    ExampleSource,
+    GitSource,
+    SnapshotSource,
+    Source,
+)
 from trainhub_launch.spec_reader import read_git_source
 
 REQUIREMENTS = {
@@ -23,6 +33,12 @@ REQUIREMENTS = {
 }
 
 DATASET, MAX_VERSION_DIGITS = "dataset", 9
+# How an input is read, by the value of the choice.
+READING_WORDS = {
+    "": "ready at the start",
+    USE: "also changed files",
+    REFERENCE: "streamed by script",
+}
 
 # Field of the form for a repository -> field of a GitSource.
 REPOSITORY_FIELDS = {"repository": "url", "repository_ref": "ref", "repository_path": "path"}
@@ -30,7 +46,8 @@ REPOSITORY_FIELDS = {"repository": "url", "repository_ref": "ref", "repository_p
 
 # No field is required by itself: which of them must be filled in depends on `runs`, see `clean`.
 class SourceForm(StepForm[SourcePart]):
-    """The form of the step. Inputs are repeated fields: `input_name`, `input_datastore` and `input_path`."""
+    """The form of the step. Inputs are repeated fields: `input_name`, `input_datastore`, `input_path` and
+    `input_reading` (a key of READING_WORDS)."""
 
     template = "jobs/wizard/_source.html"
     unvalidated_fields = frozenset({"source", *REPOSITORY_FIELDS})
@@ -111,7 +128,7 @@ class SourceForm(StepForm[SourcePart]):
 
     def clean_inputs(self) -> dict[str, DataInput]:
         inputs: dict[str, DataInput] = {}
-        for name, datastore, path in self.input_rows():
+        for name, datastore, path, reading in self.input_rows():
             if not name and not path:
                 continue
             if not name:
@@ -120,18 +137,18 @@ class SourceForm(StepForm[SourcePart]):
                 raise forms.ValidationError(f"Data: {name} is given twice; keep one of the two.")
             if not datastore:
                 raise forms.ValidationError(f"Data: choose a datastore for {name}; the page Data adds one.")
-            inputs[name] = read_data_source(datastore, path)
+            inputs[name] = read_data_source(datastore, path, reading)
             if inputs[name].dataset and path:
                 raise forms.ValidationError(
                     f"Data: {name} is a dataset, which is read as a whole; clear its path."
                 )
         return inputs
 
-    def input_rows(self) -> list[tuple[str, str, str]]:
-        """Returns name, datastore and path of each row, as typed but for white space around them."""
-        columns = (self.column(f"input_{column}") for column in ("name", "datastore", "path"))
+    def input_rows(self) -> list[tuple[str, str, str, str]]:
+        """Returns name, datastore, path and reading of each row, as typed but for white space around them."""
+        columns = (self.column(f"input_{column}") for column in ("name", "datastore", "path", "reading"))
         rows = zip_longest(*columns, fillvalue="")
-        return [(name.strip(), datastore.strip(), path.strip()) for name, datastore, path in rows]
+        return [(name.strip(), place.strip(), path.strip(), reading) for name, place, path, reading in rows]
 
     def part(self) -> SourcePart:
         data = self.cleaned_data
@@ -152,6 +169,7 @@ class SourceForm(StepForm[SourcePart]):
             "input_name": list(part.inputs),
             "input_datastore": [write_data_source(data_input) for data_input in part.inputs.values()],
             "input_path": [data_input.path for data_input in part.inputs.values()],
+            "input_reading": [write_reading(data_input) for data_input in part.inputs.values()],
         }
 
     @property
@@ -169,14 +187,19 @@ class SourceForm(StepForm[SourcePart]):
         return {name: name for name in ("source", "script", "arguments", "command", "inputs")}
 
 
-def read_data_source(text: str, path: str) -> DataInput:
-    """Returns the input of a row. `text`: see `write_data_source`."""
+def read_data_source(text: str, path: str, reading: str) -> DataInput:
+    """Returns the input of a row. `text`: see `write_data_source`; `reading`: see `write_reading`."""
+    row = DataInput(
+        path=path,
+        mode=REFERENCE if reading == REFERENCE else "",
+        if_changed=USE if reading == USE else FAIL,
+    )
     kind, _, rest = text.partition(":")
     if kind != DATASET or not rest:
-        return DataInput(text, path)
+        return replace(row, datastore=text)
     name, _, number = rest.partition(":")
     is_number = number.isascii() and number.isdecimal() and len(number) <= MAX_VERSION_DIGITS
-    return DataInput(dataset=name, path=path, version=int(number) if is_number and int(number) else None)
+    return replace(row, dataset=name, version=int(number) if is_number and int(number) else None)
 
 
 def write_data_source(data_input: DataInput) -> str:
@@ -185,6 +208,13 @@ def write_data_source(data_input: DataInput) -> str:
     if not data_input.dataset:
         return data_input.datastore
     return ":".join(filter(None, (DATASET, data_input.dataset, str(data_input.version or ""))))
+
+
+def write_reading(data_input: DataInput) -> str:
+    """Returns the key of READING_WORDS for an input."""
+    if data_input.mode == REFERENCE:
+        return REFERENCE
+    return USE if data_input.uses_changed else ""
 
 
 def read_source(text: str) -> Source | None:

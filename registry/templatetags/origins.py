@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from django import template
 from django.urls import NoReverseMatch, reverse
 
+from tracking.dataset_inputs import CHANGED
 from trainhub_launch.data.source_types import DATASET_SOURCE
 
 register = template.Library()
@@ -24,3 +25,9 @@ def dataset_url(item: Mapping[str, str]) -> str:
         return reverse("dataset-version", args=[source["dataset"], source["version"]])
     except (ValueError, RecursionError, KeyError, TypeError, NoReverseMatch):
         return ""
+
+
+@register.filter
+def has_changed(item: Mapping[str, Mapping[str, str]]) -> bool:
+    """Returns whether the run read other files than those of the dataset's version that the input names."""
+    return CHANGED in item.get("tags", {})

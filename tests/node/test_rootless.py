@@ -18,10 +18,12 @@ from tests.node.accounts import as_account
 from tests.node.builders import environ, order, process, script
 from tests.node.conftest import end_children
 from tests.node.containers import place
+from tests.node.data.processes import bucket
 from tests.node.hub import FakeHub
 from tests.node.processes import child_pid, remaining_processes
 from tests.node.supervisor.test_downloads import CHANGE, CHANGED, downloading
 from tests.node.supervisor.test_namespaces import HIDDEN_DAEMON, in_namespaces_of
+from tests.node.supervisor.test_references import EXPECTED, FILES, reading
 from tests.node.supervisor.test_termination import FOREVER, STUBBORN, stop
 from tests.stores.s3_server import BUCKET, SECRET, S3Server
 from trainhub_launch.order import EnvironmentSpec
@@ -271,3 +273,16 @@ def test_what_ranks_write_beside_their_data_is_their_own(hub: FakeHub, node: Nod
         server.close()
     contents = [path.read_bytes() for path in (node.folder / "cache" / "data" / "objects").rglob("*/*")]
     assert sorted(contents) == [b"finch", b"sparrow"]
+
+
+@pytest.mark.in_containers("rootless_podman")
+def test_ranks_read_what_is_named_by_reference(hub: FakeHub, node: Node, agent: None) -> None:
+    """With the agent's account they see the addresses, and cannot change them."""
+    server = S3Server(objects=dict(FILES))
+    try:
+        hub.secrets = {"datastore:key": SECRET}
+        key = hub.give(reading(hub, bucket(server)))
+        assert not hub.wait_done(key, 60).error
+    finally:
+        server.close()
+    assert hub.log(key).decode().splitlines() == [f"s3://{BUCKET}/2024", *EXPECTED]

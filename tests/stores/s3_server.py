@@ -8,6 +8,7 @@ import hmac
 import threading
 import time
 from collections import deque
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -215,33 +216,58 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _wrong_signature(self) -> str:
         """Returns the code of the error, "" for a right signature of version 4."""
+        named = dict(_query(urlsplit(self.path).query))
+        if "X-Amz-Signature" in named:
+            return self._wrong_address(named)
         words = self.headers.get("Authorization", "").replace(",", " ").split()
         fields = dict(word.split("=", 1) for word in words[1:] if "=" in word)
         key_id, _, scope = fields.get("Credential", "").partition("/")
         if key_id != KEY_ID:
             return "InvalidAccessKeyId" if key_id else "AccessDenied"
-        parts, names = urlsplit(self.path), fields["SignedHeaders"].split(";")
+        right = self._signature(
+            scope,
+            self.headers["x-amz-date"],
+            fields["SignedHeaders"].split(";"),
+            self.headers["x-amz-content-sha256"],
+        )
+        return "" if hmac.compare_digest(right, fields["Signature"]) else "SignatureDoesNotMatch"
+
+    def _wrong_address(self, named: dict[str, str]) -> str:
+        """The same for an address that is signed, and for a time only."""
+        key_id, _, scope = named["X-Amz-Credential"].partition("/")
+        signed_at = datetime.strptime(named["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        if key_id != KEY_ID:
+            return "InvalidAccessKeyId"
+        if datetime.now(UTC) > signed_at + timedelta(seconds=int(named["X-Amz-Expires"])):
+            return "AccessDenied"
+        headers = named["X-Amz-SignedHeaders"].split(";")
+        right = self._signature(scope, named["X-Amz-Date"], headers, "UNSIGNED-PAYLOAD")
+        return "" if hmac.compare_digest(right, named["X-Amz-Signature"]) else "SignatureDoesNotMatch"
+
+    def _signature(self, scope: str, date: str, headers: list[str], payload: str) -> str:
+        parts = urlsplit(self.path)
         query = sorted(
-            (quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in _query(parts.query)
+            (quote(name, safe="-_.~"), quote(value, safe="-_.~"))
+            for name, value in _query(parts.query)
+            if name != "X-Amz-Signature"
         )
         canonical = "\n".join(
             [
                 self.command,
                 parts.path,
                 "&".join(f"{name}={value}" for name, value in query),
-                *(f"{name}:{' '.join(self.headers[name].split())}" for name in names),
+                *(f"{name}:{' '.join(self.headers[name].split())}" for name in headers),
                 "",
-                ";".join(names),
-                self.headers["x-amz-content-sha256"],
+                ";".join(headers),
+                payload,
             ]
         )
         digest = hashlib.sha256(canonical.encode()).hexdigest()
-        text = "\n".join(["AWS4-HMAC-SHA256", self.headers["x-amz-date"], scope, digest])
+        text = "\n".join(["AWS4-HMAC-SHA256", date, scope, digest])
         key = f"AWS4{SECRET}".encode()
         for part in scope.split("/"):
             key = hmac.digest(key, part.encode(), "sha256")
-        right = hmac.new(key, text.encode(), "sha256").hexdigest()
-        return "" if hmac.compare_digest(right, fields["Signature"]) else "SignatureDoesNotMatch"
+        return hmac.new(key, text.encode(), "sha256").hexdigest()
 
 
 def _query(text: str) -> list[tuple[str, str]]:

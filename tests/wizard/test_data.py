@@ -10,10 +10,12 @@ from django.test import Client
 from clusters.models import Node
 from datastores.models import Datastore
 from jobs.models import Run
+from jobs.scheduling.submission import clone_spec
+from jobs.wizard import drafts
 from tests.datastores.datasets.builders import dataset
 from tests.datastores.datasets.builders import ready as ready_version
 from tests.wizard.builders import address, post, preview, under, with_code
-from trainhub_launch.machine import DATASETS, DOWNLOADS, INPUTS
+from trainhub_launch.machine import CHANGED_DATA, DATASETS, DOWNLOADS, INPUTS, REFERENCES
 from workspaces.access import Principal
 
 pytestmark = pytest.mark.usefixtures("valkey")
@@ -27,7 +29,7 @@ def images(who: Principal) -> Datastore:
 
 @pytest.fixture(autouse=True)
 def _knows_inputs(ready: Node) -> None:
-    ready.capabilities = " ".join((INPUTS, DOWNLOADS, DATASETS))
+    ready.capabilities = " ".join((INPUTS, DOWNLOADS, DATASETS, REFERENCES, CHANGED_DATA))
     ready.save(update_fields=["capabilities"])
 
 
@@ -67,8 +69,37 @@ def test_is_chosen_from_the_versions_of_datasets(client: Client, who: Principal)
 
 
 @pytest.mark.parametrize(
+    ("reading", "chosen", "words"),
+    [
+        ("use", {"if_changed": "use", "mode": "download"}, "also changed files"),
+        ("reference", {"mode": "reference"}, "streamed by the script"),
+        ("nonsense", {"mode": "download"}, "version 1"),
+    ],
+)
+def test_is_read_as_chosen(
+    client: Client, who: Principal, reading: str, chosen: dict[str, str], words: str
+) -> None:
+    ready_version(dataset(who.workspace), "a.bin")
+    draft = with_code(who)
+    source = draft.steps["source"]["source"][0]
+    row = {"input_datastore": ["dataset:birds:1"], "input_path": [""], "input_reading": [reading]}
+    post(client, draft, "source", source=source, script="train.py", **{**BIRDS, **row})
+    typed = client.get(address(draft, "source")).content.decode()
+    assert (f'<option value="{reading}" selected>' in typed) == (reading != "nonsense")
+    assert words in client.get(address(draft, "review")).content.decode()
+    client.post(f"/runs/new/{draft.pk}/submit/")
+    run = Run.objects.get()
+    assert run.spec["inputs"] == {"birds": {"dataset": "birds", "version": 1, **chosen}}
+    clone = drafts.start(who, clone_spec(run))
+    copied = client.get(address(clone, "source")).content.decode()
+    assert (f'<option value="{reading}" selected>' in copied) == (reading != "nonsense")
+
+
+@pytest.mark.parametrize(
     ("fields", "words"),
     [
+        ({"input_reading": ["reference"]}, "Images is a folder of the nodes, which scripts read where it is"),
+        ({"input_reading": ["use"]}, "Only a dataset can have changed files"),
         ({"input_name": [""]}, "Data: give the input with the path 'birds/2024' a name."),
         (
             {"input_name": ["a", "a"], "input_datastore": ["images"] * 2, "input_path": ["", ""]},

@@ -18,27 +18,31 @@ PEERS_PREFIX = "peers:"
 @dataclass(frozen=True)
 class InputList:
     """The list of the files of an input that lies on the nodes: they are compared with it before the ranks
-    start. `manifest` and `is_file`: as in DataDownload."""
+    start. `manifest`, `is_file` and `uses_changed`: as in DataDownload."""
 
     manifest: str
     is_file: bool
+    uses_changed: bool = False
 
     def to_json(self) -> JsonObject:
-        return {"manifest": self.manifest, "is_file": self.is_file}
+        changed: JsonObject = {"uses_changed": True} if self.uses_changed else {}
+        return {"manifest": self.manifest, "is_file": self.is_file, **changed}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> InputList:
-        return cls(data["manifest"], data["is_file"])
+        return cls(data["manifest"], data["is_file"], data.get("uses_changed", False))
 
 
 @dataclass(frozen=True)
 class DataDownload:
-    """An input that each node downloads before the ranks start. `path`: the file or folder of the store, ""
-    for all of it; `secret`: the name of the workspace's secret with which the store is read, "" without one;
-    `scope`: whose runs share what a node has downloaded. `manifest`: the SHA-256 of the list of exactly those
-    files that are downloaded (see manifests), which the hub has, "" = all that are there now; `is_file`: the
-    list has one file, which is the one at `path`. `peers`: the address at which the hub tells which nodes
-    have which of these files, "" = the node takes none from other nodes."""
+    """An input that each node downloads before the ranks start, or of which the script gets addresses.
+    `path`: the file or folder of the store, "" for all of it; `secret`: the name of the workspace's secret
+    with which the store is read, "" without one; `scope`: whose runs share what a node has downloaded.
+    `manifest`: the SHA-256 of the list of exactly those files that are read (see manifests), which the hub
+    has, "" = all that are there now; `is_file`: the list has one file, which is the one at `path`. `peers`:
+    the address at which the hub tells which nodes have which of these files, "" = the node takes none from
+    other nodes. `uses_changed`: what is there now is taken in place of listed files that were changed, and
+    those that are gone are left out."""
 
     store: Store
     path: str
@@ -47,6 +51,7 @@ class DataDownload:
     manifest: str = ""
     is_file: bool = False
     peers: str = ""
+    uses_changed: bool = False
 
     @property
     def swarm(self) -> str:
@@ -83,6 +88,7 @@ class DataDownload:
             "scope": self.scope,
             **listed,
             **({"peers": self.peers} if self.peers else {}),
+            **({"uses_changed": True} if self.uses_changed else {}),
         }
 
     @classmethod
@@ -95,4 +101,5 @@ class DataDownload:
             data.get("manifest", ""),
             data.get("is_file", False),
             data.get("peers", ""),
+            data.get("uses_changed", False),
         )

@@ -4,3 +4,5 @@ from __future__ import annotations
 TEST, LIST = "test", "list"
 # What only the hub does: read one file, for somebody who downloads it.
 READ = "read"
+# What the process that reads stores does besides (see store_work).
+SIGN = "sign"

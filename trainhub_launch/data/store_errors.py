@@ -27,6 +27,7 @@ CAUSE_WORDS = {
     "timed out": "its server does not answer in time",
 }
 REFRESH = "Refresh the dataset, and start the run with its new version."
+USE_CHANGED = ' Or choose "if_changed": "use" for this input, and it reads what is there now.'
 MAX_TEXT = 300
 # Shorter ones are parts of ordinary words.
 MIN_MASKED = 4
@@ -81,12 +82,17 @@ def explain_writing(error: BaseException, store: Store, path: str, secret: str =
 
 def missing(store: Store, path: str) -> str:
     """Returns a sentence about a file that was listed and is not there any more."""
-    return f"{subject(store)} has no {path} any more. {REFRESH}"
+    return f"{subject(store)} has no {path} any more. {REFRESH}{USE_CHANGED}"
+
+
+def explain_absence(store: Store) -> str:
+    """Returns a sentence about a store that has nothing of a list any more."""
+    return f"{subject(store)} has none of the files of this version any more. {REFRESH}"
 
 
 def changed(store: Store, path: str, *, is_listed: bool) -> str:
     """Returns a sentence about a file that is not the one that was listed any more."""
-    remedy = REFRESH if is_listed else "Start the run again."
+    remedy = f"{REFRESH}{USE_CHANGED}" if is_listed else "Start the run again."
     return f"{subject(store)} has another {path} than when it was listed: it was changed meanwhile. {remedy}"
 
 

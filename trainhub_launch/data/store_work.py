@@ -1,12 +1,12 @@
-"""What a process of its own does with a store, on the hub or on a node: lists its files, tests it, or reads
-one file.
+"""What a process of its own does with a store, on the hub or on a node: lists its files, tests it, reads one
+file, or makes addresses for a script.
 
 The library that reads stores starts threads, and such a process can be ended. It reads a request (JSON) from
 standard input: {"work", "store", "path", "secret", "options": of open_store, "output": the path of the list,
-"folder": for temporary files, "size", "start" and "end": of the file, and what to read of it}. It writes
-lines of JSON: how far it is, and at the end `done`, or `error` with a sentence. A line with `piece` says how
-many bytes of the file follow it. The library comes as an argument, because this package has the standard
-library only."""
+"folder": for temporary files, "size", "start" and "end": of the file, and what to read of it; for addresses
+see store_signing}. It writes lines of JSON: how far it is, and at the end `done`, or `error` with a sentence.
+A line with `piece` says how many bytes of the file follow it. The library comes as an argument, because this
+package has the standard library only."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import Any
 
 from trainhub_launch.data.manifests import ManifestWriter
-from trainhub_launch.data.probe_work import LIST, READ, TEST
+from trainhub_launch.data.probe_work import LIST, READ, SIGN, TEST
 from trainhub_launch.data.store_errors import explain, subject
 from trainhub_launch.data.store_listing import CHUNK, ListingError, StoreListing
+from trainhub_launch.data.store_signing import SigningRefused, write_addresses
 from trainhub_launch.data.store_test import HASTY_OPTIONS, MAX_FILES, PIECE_BYTES, NothingThere, StoreReading
 from trainhub_launch.data.stores import Store, open_store
 from trainhub_launch.json_types import JsonValue
 
 
-class WrongSize(Exception):
+class OtherSize(Exception):
     """The file is not the one that was written; the message is a sentence."""
 
 
@@ -41,10 +42,10 @@ def carry_out(library: Any) -> None:
     store, path, secret = Store.from_json(request["store"]), request["path"], request["secret"]
     # The library raises some of Python's own errors in place of its own.
     errors = (library.exceptions.BaseError, FileNotFoundError, PermissionError, ValueError)
-    work = {TEST: _test, LIST: _list, READ: _read}[request["work"]]
+    work = {TEST: _test, LIST: _list, READ: _read, SIGN: _sign}[request["work"]]
     try:
         done = work(library, store, request)
-    except (ListingError, NothingThere, WrongSize) as error:
+    except (ListingError, NothingThere, OtherSize, SigningRefused) as error:
         say(error=str(error))
     except errors as error:
         say(error=explain(error, store, path, secret))
@@ -71,6 +72,11 @@ def _list(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
         )
         is_file = listing.write(writer, request.get("folder"))
     return {"files": writer.files, "bytes": writer.bytes, "is_file": is_file, "starts": [*writer.starts]}
+
+
+def _sign(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
+    client = open_store(library.store, store, request["secret"], request["options"])
+    return {"expires_at": write_addresses(library, client, store, request)}
 
 
 def _test(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
@@ -104,7 +110,7 @@ def _read(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
 
 def _check_size(store: Store, path: str, size: int, meta: Mapping[str, Any]) -> None:
     if meta["size"] != size:
-        raise WrongSize(
+        raise OtherSize(
             f"{subject(store)} has another {path} than the run wrote: {meta['size']:,} bytes in place of "
             f"{size:,}."
         )

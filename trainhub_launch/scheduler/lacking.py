@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from trainhub_launch.machine import (
+    CHANGED_DATA,
     CONDA,
     CONTAINERS,
     DATASETS,
@@ -14,6 +15,7 @@ from trainhub_launch.machine import (
     INPUTS,
     MOUNTS,
     PROBE,
+    REFERENCES,
     WHEEL_BUILDS,
 )
 from trainhub_launch.scheduler.capabilities import GLIBC, glibc_phrase
@@ -37,6 +39,8 @@ _LACKING = {
         "Ubuntu) or nfs-utils (RHEL, Rocky, Fedora) there, and upgrade its agent"
     ),
     PROBE: "cannot test datastores, or list their files: upgrade its agent",
+    REFERENCES: "does not know inputs by reference: upgrade its agent, or install obstore for its Python",
+    CHANGED_DATA: "does not go on with files that were changed: upgrade its agent",
     WHEEL_BUILDS: (
         "cannot build wheels from source: upgrade its agent, and install uv beside it (pip install uv)"
     ),

@@ -58,6 +58,7 @@ class AttemptState:
             ports=tuple(claim.get("held", ())) if Phase.READY in phase_at else (),
             versions=state.get("versions", {}) if Phase.READY in phase_at else {},
             daemons=tuple(self._daemon_calls()),
+            changed_inputs=tuple(state.get("changed_inputs", ())),
         )
 
     @property

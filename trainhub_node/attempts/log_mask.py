@@ -3,27 +3,38 @@ stay."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 MASK = b"*"
 # A shorter beginning of a secret at the end of a log is not held back: many ordinary lines end with one.
 MIN_PENDING_BYTES = 4
+# What opens an address that was signed: the text before it, and what is masked. The text comes first, so that
+# a signature is masked byte for byte, however little of it is written yet.
+MAX_SIGNATURE = 140
+SIGNATURE = re.compile(rb"(X-Amz-Signature=|(?:[?&;]|\\u0026)sig=)([0-9A-Za-z%%+/=]{1,%d})" % MAX_SIGNATURE)
+MAX_SIGNATURE_PREFIX = 16
 
 
 class LogMask:
-    """The texts that must not be shown. `overlap`: bytes before and after a part of a log that can belong to
-    a text that also reaches into the part."""
+    """The texts that must not be shown. `masks_signatures`: neither are those of signed addresses. `overlap`:
+    bytes before and after a part of a log that can belong to a text that also reaches into the part."""
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], *, masks_signatures: bool = False) -> None:
         # The longest first, because one text may contain another.
         encoded = {text.encode(errors="surrogateescape") for text in texts if text}
         self._texts = sorted(encoded, key=lambda text: (-len(text), text))
+        self._masks_signatures = masks_signatures
+        signature = MAX_SIGNATURE_PREFIX + MAX_SIGNATURE if masks_signatures else 0
         self.overlap = max((len(text) - 1 for text in self._texts), default=0)
+        self.overlap = max(self.overlap, signature)
 
     def mask(self, data: bytes) -> bytes:
         """Returns `data` with every text replaced; its length stays the same."""
         for text in self._texts:
             data = data.replace(text, MASK * len(text))
+        if self._masks_signatures:
+            data = SIGNATURE.sub(lambda match: match[1] + MASK * len(match[2]), data)
         return data
 
     def mask_sentence(self, sentence: str) -> str:

@@ -7,6 +7,7 @@ import os
 import time
 
 from trainhub_launch.data.downloads import DataDownload
+from trainhub_node.data.comparison.changed_files import ChangedFiles, report_changes
 from trainhub_node.data.library_process import LibraryProcess, require_library
 from trainhub_node.environments.hub_connection import hub_proxies
 from trainhub_node.supervisor.gang import PreparationFailed
@@ -46,6 +47,9 @@ class _Download:
             raise PreparationFailed("data", self._failure(last_words))
         self._gang.downloads[self._name] = self._result["done"]["path"]
         self._lines.finish(self._result["done"])
+        changes = ChangedFiles()
+        changes.add_json(self._result["done"]["changes"])
+        report_changes(self._gang, self._name, changes)
 
     def _take(self, facts: Record) -> None:
         if "files" in facts:

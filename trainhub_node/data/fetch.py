@@ -19,6 +19,8 @@ from trainhub_launch.data.stores import HTTP, HUB, Store, open_store
 from trainhub_launch.json_types import JsonValue
 from trainhub_node import records
 from trainhub_node.data import cached_lists, durability, listing, space, trees
+from trainhub_node.data.comparison.changed_files import ChangedFiles
+from trainhub_node.data.comparison.present_files import find_present
 from trainhub_node.data.data_cache import DataCache
 from trainhub_node.data.errors import DataError
 from trainhub_node.data.peers import swarms
@@ -89,11 +91,13 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         durability.check_after_restart(cache)
     store, secret = Store.from_json(request["store"]), request["secret"]
     client = _client(store, secret)
-    files = _files(request, client, store)
+    files, changes = _files(request, client, store)
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = _tree(request, cache, target)
-    # Earlier hubs name other nodes for every store.
-    terms = SwarmTerms(**request["peers"]) if request.get("peers") and store.is_shared else None
+    # Other nodes, and later runs, take a list of this key for exactly the files of the version.
+    is_exact = not changes.count
+    can_share = request.get("peers") and is_exact and store.is_shared
+    terms = SwarmTerms(**request["peers"]) if can_share else None
     with swarms.joined(cache, terms, on_note=_note) as swarm:
         # First what is here: nothing that makes room removes it any more.
         absent = [file for file in files if not tree.add(file)]
@@ -116,18 +120,18 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
             # Other nodes learn that everything is here.
             transfer.run([], lambda: None)
     tree.finish()
-    if key := request.get("list_key"):
+    if is_exact and (key := request.get("list_key")):
         cached_lists.note_list(cache, key, clock_at)
+    is_file = request["path"] and files[0].key == request["path"]
     return {
-        "path": f"{target}/{files[0].path}"
-        if request["path"] and files[0].key == request["path"]
-        else target,
+        "path": f"{target}/{files[0].path}" if is_file else target,
         "files": len(files),
         "bytes": sum(file.size for file in files),
         "downloaded_files": transfer.files,
         "downloaded_bytes": transfer.bytes,
         "peer_bytes": transfer.bytes_from_peers,
         "seconds": time.monotonic() - began_at,
+        "changes": changes.to_json(),
     }
 
 
@@ -137,17 +141,25 @@ def _tree(request: dict[str, Any], cache: DataCache, target: str) -> trees.Tree:
     return trees.Tree(cache, target, copies=request["copies"], group=request["group"], owner=owner)
 
 
-def _files(request: dict[str, Any], client: obstore.store.ObjectStore, store: Store) -> list[RemoteFile]:
+def _files(
+    request: dict[str, Any], client: obstore.store.ObjectStore, store: Store
+) -> tuple[list[RemoteFile], ChangedFiles]:
+    """Returns what is to be there, and what of that is not as in the version."""
     path, scope, manifest = request["path"], request["scope"], request["manifest"]
-    if manifest:
-        return listing.listed_files(manifest, store, path, scope, is_file=request["is_file"])
-    return listing.list_files(client, store, path, scope, request["secret"])
+    if not manifest:
+        return listing.list_files(client, store, path, scope, request["secret"]), ChangedFiles()
+    files = listing.listed_files(manifest, store, path, scope, is_file=request["is_file"])
+    # A file of the hub is named by its content.
+    if not request.get("uses_changed") or store.kind == HUB:
+        return files, ChangedFiles()
+    return find_present(client, store, files, path=path, scope=scope, secret=request["secret"])
 
 
 def _run(
     transfer: Transfer, missing: list[RemoteFile], progress: _Progress, request: dict[str, Any], store: Store
 ) -> None:
-    is_listed = bool(request["manifest"])
+    # Of files that are taken as they are now the list says nothing.
+    is_listed = bool(request["manifest"]) and not request.get("uses_changed")
     try:
         transfer.run(missing, progress.poll)
     except WrongSize as error:

@@ -34,15 +34,21 @@ CHUNK = 1000
 def list_files(client: ObjectStore, store: Store, path: str, scope: str, secret: str) -> list[RemoteFile]:
     """Returns the file at `path`, or all files below it. `scope`: stands in the identity of each. Raises
     DataError."""
-    prefix = scope + store.identity
     try:
-        single = _single(client, store, path)
-        if single is not None:
-            name = path.rsplit("/", 1)[-1]
-            return [_remote(single, single["path"], name, prefix)]
-        return _checked(_below(client, path, prefix), store, path)
+        return _checked(iterate_files(client, store, path, scope), store, path)
     except STORE_ERRORS as error:
         raise DataError(explain(error, store, path, secret)) from error
+
+
+def iterate_files(client: ObjectStore, store: Store, path: str, scope: str) -> Iterator[RemoteFile]:
+    """Yields the file at `path`, or all below it, whatever their names are. Raises DataError, and
+    STORE_ERRORS."""
+    prefix = scope + store.identity
+    single = _single(client, store, path)
+    if single is None:
+        yield from _below(client, path, prefix)
+    else:
+        yield _remote(single, single["path"], path.rsplit("/", 1)[-1], prefix)
 
 
 def listed_files(manifest: str, store: Store, path: str, scope: str, *, is_file: bool) -> list[RemoteFile]:

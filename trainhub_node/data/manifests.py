@@ -13,8 +13,10 @@ from trainhub_node.rundir import RunDir
 
 def fetch_manifests(hub: HubClient, folder: RunDir, order: NodeOrder) -> None:
     """Puts each list into the attempt's own folder. Raises HubError, and OSError of the disk."""
-    of_downloads = {item.manifest for item in order.downloads.values() if item.manifest}
-    for sha256 in of_downloads | {item.manifest for item in order.lists.values()}:
+    stores = (*order.downloads.values(), *order.references.values())
+    for sha256 in {item.manifest for item in stores if item.manifest} | {
+        item.manifest for item in order.lists.values()
+    }:
         download = partial(hub.download_manifest, folder.run, folder.attempt, sha256)
         target = Path(folder.manifest(sha256))
         target.parent.mkdir(exist_ok=True, mode=0o700)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from trainhub_launch.data.downloads import DataDownload
 from trainhub_launch.data.probe_work import LIST, TEST
 from trainhub_launch.data.shares import read_share
 from trainhub_launch.data.stores import FOLDER, HUB, HUB_SETTINGS, OUTPUT_KINDS, STORE_KINDS
@@ -60,7 +61,8 @@ def _check(order: NodeOrder, data: Mapping[str, Any], run: str, attempt: int) ->
     _check_checkpoint(order)
     _check_inputs(order)
     _check_mounts(order)
-    _check_downloads(order)
+    _check_downloads("downloads", order.downloads)
+    _check_downloads("references", order.references)
     _check_lists(order)
     _check_outputs(order)
     if order.probe and order.kind != OrderKind.PROBE:
@@ -104,13 +106,13 @@ def _check_checkpoint(order: NodeOrder) -> None:
             raise WireError(f"checkpoint has {file.sha256!r:.100}, which is no SHA-256")
 
 
-def _check_downloads(order: NodeOrder) -> None:
-    for name, download in order.downloads.items():
+def _check_downloads(field: str, downloads: Mapping[str, DataDownload]) -> None:
+    for name, download in downloads.items():
         if not INPUT_NAME.match(name):
-            raise WireError(f"downloads has {name!r:.100}, which is no name of an input")
+            raise WireError(f"{field} has {name!r:.100}, which is no name of an input")
         if download.store.kind not in STORE_KINDS:
             raise WireError(
-                f"downloads.{name} has a store of kind {download.store.kind!r:.100}; upgrade the agent"
+                f"{field}.{name} has a store of kind {download.store.kind!r:.100}; upgrade the agent"
             )
         texts = (
             download.path,
@@ -119,19 +121,19 @@ def _check_downloads(order: NodeOrder) -> None:
             download.manifest,
             *download.store.settings.values(),
         )
-        _check_texts(f"downloads.{name}", texts)
+        _check_texts(f"{field}.{name}", texts)
         if download.store.kind == HUB and not (
             download.manifest and set(HUB_SETTINGS) <= {*download.store.settings}
         ):
-            raise WireError(f"downloads.{name} is at the hub, and needs a list, an address and a ticket")
+            raise WireError(f"{field}.{name} is at the hub, and needs a list, an address and a ticket")
         if download.manifest and not SHA256.fullmatch(download.manifest):
-            raise WireError(f"downloads.{name} has the list {download.manifest!r:.100}, which is no SHA-256")
+            raise WireError(f"{field}.{name} has the list {download.manifest!r:.100}, which is no SHA-256")
         if type(download.peers) is not str or (
             download.peers and not PACKAGE_INDEX.fullmatch(download.peers)
         ):
-            raise WireError(f"downloads.{name}.peers {download.peers!r:.100} has not the form of an address")
-        if type(download.is_file) is not bool:
-            raise WireError(f"downloads.{name}.is_file must be true or false")
+            raise WireError(f"{field}.{name}.peers {download.peers!r:.100} has not the form of an address")
+        if type(download.is_file) is not bool or type(download.uses_changed) is not bool:
+            raise WireError(f"{field}.{name}: is_file and uses_changed must be true or false")
 
 
 def _check_outputs(order: NodeOrder) -> None:
@@ -199,8 +201,8 @@ def _check_lists(order: NodeOrder) -> None:
             raise WireError(f"lists has {name!r:.100}, which is no input that lies on the node")
         if type(listed.manifest) is not str or not SHA256.fullmatch(listed.manifest):
             raise WireError(f"lists.{name} has {listed.manifest!r:.100}, which is no SHA-256")
-        if type(listed.is_file) is not bool:
-            raise WireError(f"lists.{name}.is_file must be true or false")
+        if type(listed.is_file) is not bool or type(listed.uses_changed) is not bool:
+            raise WireError(f"lists.{name}: is_file and uses_changed must be true or false")
 
 
 def _check_build(order: NodeOrder) -> None:

@@ -78,7 +78,9 @@ class RunSecrets:
             self._masks.pop(key, None)
 
     def _remember(self, folder: RunDir, values: SecretValues) -> None:
-        mask = LogMask([*records.read(folder.order).get("masked", ()), *values.masked])
+        order = records.read(folder.order)
+        texts = [*order.get("masked", ()), *values.masked]
+        mask = LogMask(texts, masks_signatures=bool(order.get("references")))
         with self._lock:
             self._values[folder.key] = values
             self._masks[folder.key] = mask
@@ -86,14 +88,14 @@ class RunSecrets:
 
 def secret_names(order: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names of the secrets that an order (as JSON) needs: its plan sets variables to them, or data
-    is downloaded with them, taken from other nodes, or written with them."""
+    is read with them, taken from other nodes, or written with them."""
     command = order["command"]
     environments = [process["env"] for process in command["processes"]]
     for environment in (*environments, command.get("launcher_env", {})):
         for value in environment.values():
             if isinstance(value, dict) and value.get("kind") == "secret":
                 yield value["name"]
-    for item in order.get("downloads", {}).values():
+    for item in (*order.get("downloads", {}).values(), *order.get("references", {}).values()):
         download = DataDownload.from_json(item)
         yield from filter(None, (download.secret_key, download.peer_key))
     if outputs := order.get("outputs"):

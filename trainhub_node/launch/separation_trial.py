@@ -11,6 +11,7 @@ from dataclasses import replace
 from trainhub_launch.machine import (
     BUILDS,
     CGROUP,
+    CHANGED_DATA,
     CONDA,
     DATASETS,
     DISK,
@@ -25,6 +26,7 @@ from trainhub_launch.machine import (
     OWN_ACCOUNTS,
     PEERS,
     PROBE,
+    REFERENCES,
     SECRETS,
     WHEEL_BUILDS,
 )
@@ -148,6 +150,8 @@ def capabilities(settings: NodeSettings) -> tuple[str, ...]:
         (PROBE, True),
         (HUB_DATA, has_obstore),
         (PEERS, has_obstore and settings.peer_port is not None),
+        (REFERENCES, has_obstore),
+        (CHANGED_DATA, True),
         (WHEEL_BUILDS, bool(usable_uv(settings))),
     )
     return (*(name for name, can in known if can), *_glibc())

@@ -13,14 +13,27 @@ from trainhub_node.rundir import RunDir
 # Not typing.TYPE_CHECKING: this process lives as long as its ranks, and `typing` would stay in its memory.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+    from collections.abc import Callable, Mapping
+    from typing import Any, Protocol
 
     from trainhub_node.isolation.cgroups import Group
     from trainhub_node.isolation.namespaces import Namespaces
 
 STARTED_BY_MPI = "OMPI_COMM_WORLD_RANK"
 IMAGE = "image"  # trainhub_launch.order.IMAGE; a test compares
+
+
+if TYPE_CHECKING:
+
+    class References(Protocol):
+        """Addresses of data that are renewed while the ranks run (see trainhub_node.references). `values`:
+        what the plan leaves open about them, by `launch:NAME`."""
+
+        values: Mapping[str, str]
+
+        def renew_if_due(self) -> None: ...
+
+        def remove(self) -> None: ...
 
 
 class PreparationFailed(Exception):
@@ -66,6 +79,8 @@ class Gang:
         # Name of an input that was downloaded -> its path; and the folder of all of them, "" without any.
         self.downloads: dict[str, str] = {}
         self.data_tree = ""
+        # Those by reference, which are renewed while the ranks run.
+        self.references: References | None = None
         self.wrappers: dict[int, int] = {}
         self.launcher: int | None = None
         self.launcher_status: int | None = None
@@ -81,6 +96,7 @@ class Gang:
             "stopping": "",
             "warnings": [],
             "versions": {},
+            "changed_inputs": [],
             "ended": False,
         }
         self._has_failed = False
@@ -143,6 +159,19 @@ class Gang:
         if sentence not in self.state["warnings"]:
             self.state["warnings"].append(sentence)
             self.save()
+
+    def note_changed_input(self, name: str) -> None:
+        """To be called for an input whose files are not exactly those of its version."""
+        self.state["changed_inputs"].append(name)
+        self.save()
+
+    def end(self) -> None:
+        """To be called when no process of the attempt lives any more."""
+        if self.references is not None:
+            self.references.remove()
+        self.state["ended"] = True
+        self.state["ended_at"] = time.time()
+        self.save()
 
     def save(self) -> None:
         records.write(self.folder.state, self.state)

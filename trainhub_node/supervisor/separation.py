@@ -145,12 +145,15 @@ def agents_writable(gang: Gang) -> list[str]:
 
 def agents_visible(gang: Gang) -> list[str]:
     """Returns what a run with the agent's account may read besides its working folder: the folder of notices,
-    and that of our programs, which mpirun finds by name. It is made here, so that it can be shown to the run
-    before anything is in it."""
-    if not gang.uses_mpi:
-        return [gang.folder.notices]
-    os.makedirs(gang.folder.bin, exist_ok=True)
-    return [gang.folder.notices, gang.folder.bin]
+    that of addresses of data, and that of our programs, which mpirun finds by name. It is made here, so that
+    it can be shown to the run before anything is in it."""
+    folders = [gang.folder.notices]
+    if gang.references is not None:
+        folders.append(gang.folder.references)
+    if gang.uses_mpi:
+        os.makedirs(gang.folder.bin, exist_ok=True)
+        folders.append(gang.folder.bin)
+    return folders
 
 
 def make_folder(path: str, account: dict[str, Any] | None, mode: int) -> None:

@@ -36,9 +36,7 @@ def supervise(gang: Gang) -> NoReturn:
     elif gang.namespaces is not None:
         gang.namespaces.end()
     limit_report.report(gang)
-    gang.state["ended"] = True
-    gang.state["ended_at"] = time.time()
-    gang.save()
+    gang.end()
     os._exit(0)
 
 
@@ -62,6 +60,8 @@ class _Supervisor:
             if self.has_no_children:
                 break
             self.packages.start_if_due()
+            if self.gang.references is not None:
+                self.gang.references.renew_if_due()
             self._stop_if_due()
             if self.kill_at is not None and time.monotonic() >= self.kill_at:
                 self._kill()

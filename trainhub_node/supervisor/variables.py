@@ -89,6 +89,8 @@ def process_environment(gang: Gang, planned: Mapping[str, Any], python: str) -> 
     values["launch:checkpoint_dir"] = f"{gang.folder.work}/{place}"
     inputs = {**gang.input_paths, **gang.downloads}
     values |= {f"launch:input_{name}": path for name, path in inputs.items()}
+    if gang.references is not None:
+        values |= gang.references.values
     account, isolation = gang.terms["account"], gang.terms.get("isolation")
     image = gang.image_variables
     env = base_environment(account) if image is None else _image_environment(gang, image)

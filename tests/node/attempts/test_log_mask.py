@@ -26,6 +26,32 @@ class TestMask:
         assert LogMask([VALUE]).mask_sentence(f"exited: {VALUE}.") == "exited: ***************."
 
 
+class TestSignatures:
+    """Of addresses that the node has made, which no list of texts can name."""
+
+    ADDRESS = b"GET http://s3/birds/a.jpg?X-Amz-Date=1&X-Amz-Signature="
+    BLOB = b"'https://team.blob/birds/a.jpg?sv=1&sig="
+
+    def test_are_masked_and_the_rest_is_not(self) -> None:
+        mask = LogMask([], masks_signatures=True)
+        assert mask.mask(self.ADDRESS + b"5f" * 32 + b" 403") == self.ADDRESS + b"*" * 64 + b" 403"
+        assert mask.mask(self.BLOB + b"a%2Bb/c%3D'") == self.BLOB + b"**********'"
+        assert mask.mask(rb"a.jpg?sv=1\u0026sig=abc\u0026se=2") == rb"a.jpg?sv=1\u0026sig=***\u0026se=2"
+        assert mask.mask(b"loss=0.1 sig=0.5") == b"loss=0.1 sig=0.5"
+
+    def test_are_masked_however_little_of_them_is_written(self) -> None:
+        mask = LogMask([], masks_signatures=True)
+        whole = self.ADDRESS + b"5f" * 32
+        for cut in range(len(self.ADDRESS), len(whole)):
+            # As a log is read: what follows with what stands before it.
+            assert mask.mask(whole[:cut]).endswith(b"=" + b"*" * (cut - len(self.ADDRESS)))
+            start = max(0, cut - mask.overlap)
+            assert set(mask.mask(whole[start:])[cut - start :]) == set(b"*")
+
+    def test_stay_where_no_addresses_are_made(self) -> None:
+        assert LogMask([]).mask(self.BLOB + b"abc") == self.BLOB + b"abc"
+
+
 class TestPendingBytes:
     @pytest.mark.parametrize(
         ("tail", "pending"),

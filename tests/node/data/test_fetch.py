@@ -89,7 +89,7 @@ class TestFiles:
         server.objects[BUCKET]["2024/0007.bin"] = os.urandom(size)
         sentence = Fetch(folder, bucket(server), "2024", manifest=listed).error()
         assert "has another 2024/0007.bin than when it was listed" in sentence
-        assert sentence.endswith("Refresh the dataset, and start the run with its new version.")
+        assert "Refresh the dataset, and start the run with its new version. Or choose" in sentence
         del server.objects[BUCKET]["2024/0007.bin"]
         sentence = Fetch(folder, bucket(server), "2024", manifest=listed).error()
         assert sentence.startswith("The bucket birds has no 2024/0007.bin any more. Refresh the dataset")

@@ -9,8 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -21,7 +20,6 @@ from tests.node.processes import agent_process
 from tests.node.test_range import range_settings
 from tests.stores.s3_server import BUCKET, KEY_ID, SECRET, S3Server
 from trainhub_launch.data.downloads import DataDownload
-from trainhub_launch.data.manifests import ListedFile, ManifestWriter
 from trainhub_launch.data.stores import S3, SignIn, Store
 from trainhub_launch.errors import WireError
 from trainhub_launch.log_names import PREPARATION_LOG
@@ -29,28 +27,9 @@ from trainhub_launch.order import EnvironmentSpec, NodeOrder, OrderKind
 from trainhub_launch.plan import NodeCommand
 from trainhub_launch.report import AttemptFact
 from trainhub_node.agent import Agent
-from trainhub_node.data import listed_folders
 from trainhub_node.intake import orders
-from trainhub_node.supervisor.gang import Gang, PreparationFailed
 
 SECRET_KEY = "datastore:s3-key"
-
-
-@pytest.fixture
-def results() -> Iterator[Results]:
-    results = Results()
-    yield results
-    results.close()
-
-
-@pytest.fixture
-def data() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="trainhub-data-", dir="/tmp"))
-    folder.chmod(0o755)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder)
 
 
 def probe_order(results: Results, work: str, **read: Any) -> NodeOrder:
@@ -207,50 +186,6 @@ class TestStore:
         fact = done(hub, probe_order(results, "list", **of_bucket(server)))
         assert not fact.error
         assert [file[0] for file in results.lists[0]] == [f"{number:03d}.bin" for number in range(20)]
-
-
-class TestListedFolder:
-    """A run reads a folder whose files have a list."""
-
-    def test_has_the_listed_files_until_one_changes(
-        self, hub: FakeHub, agent: Agent, results: Results, data: Path, tmp_path: Path
-    ) -> None:
-        (data / "deep").mkdir()
-        for name in ("a.txt", "b.txt", "deep/c.txt"):
-            (data / name).write_bytes(b"a")
-        assert not done(hub, probe_order(results, "list", **of_folder(data))).error
-        gang = self.gang(data, results, tmp_path / "list")
-        listed_folders.check_lists(gang)
-        (data / "b.txt").write_bytes(b"b")
-        assert problem_of(gang) == (
-            f"Input birds on node here: The folder {data} has another b.txt than when it was listed: it was "
-            "changed meanwhile. Refresh the dataset, and start the run with its new version."
-        )
-        (data / "a.txt").unlink()
-        assert f"The folder {data} has no a.txt any more. Refresh the dataset" in problem_of(gang)
-
-    def gang(self, data: Path, results: Results, manifest: Path) -> Gang:
-        with manifest.open("wb") as output:
-            writer = ManifestWriter(output)
-            for file in results.lists[0]:
-                writer.write(ListedFile(*file))
-            writer.flush()
-        order = {"lists": {"birds": {"manifest": "a" * 64, "is_file": False}}}
-        parts = {
-            "order": order,
-            "input_paths": {"birds": str(data)},
-            "terms": {"node": "here", "account": None},
-            "folder": SimpleNamespace(manifest=lambda sha256: str(manifest)),
-            "check_stop": lambda: None,
-            "log": lambda sentence: None,
-        }
-        return cast("Gang", SimpleNamespace(**parts))
-
-
-def problem_of(gang: Gang) -> str:
-    with pytest.raises(PreparationFailed) as refused:
-        listed_folders.check_lists(gang)
-    return refused.value.sentence
 
 
 @pytest.mark.parametrize(

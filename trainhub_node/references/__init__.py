@@ -1,0 +1,1 @@
+"""Data that scripts read from its store themselves, by addresses that end."""
