@@ -43,7 +43,8 @@ MAX_OFFERED = 5
 class InputPlaces:
     """The inputs of a spec by name: `paths` of those that lie on the nodes, `mounts` of those in shares that
     they mount, both with the `lists` of the files of some; `references`: those of which scripts get
-    addresses; `downloads` of the others; `versions` of the datasets among them. `problems`: what is wrong with the rest."""
+    addresses; `downloads` of the others; `versions` of the datasets among them. `problems`: what is wrong
+    with the rest."""
 
     paths: dict[str, str] = field(default_factory=dict)
     mounts: dict[str, InputMount] = field(default_factory=dict)

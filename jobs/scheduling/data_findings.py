@@ -22,7 +22,7 @@ from workspaces.secrets.errors import SecretsUnavailable
 
 # A run may wait and prepare for long.
 SOON = timedelta(days=1)
-READ_RIGHTS, WRITE_RIGHTS = "read and list", "read, list, create and write"
+READ_RIGHTS, WRITE_RIGHTS, SIGN_RIGHTS = "read and list", "read, list, create and write", "sign addresses"
 # From here on, and with less than so many bytes on average, files take far longer than their bytes.
 MANY_FILES, SMALL_BYTES = 100_000, 1_000_000
 # From here on each node gets a quarter of what a file server sends, or less. The network of a usual one is as
@@ -37,6 +37,8 @@ def data_findings(spec: RunSpec, workspace: Workspace, nodes: Sequence[FreeNode]
         yield Finding("error", problem.field, problem.message)
     for name, download in places.downloads.items():
         yield from _secret(f"inputs.{name}", download.store, download.secret, workspace, READ_RIGHTS)
+    for name, item in places.references.items():
+        yield from _secret(f"inputs.{name}.mode", item.store, item.secret, workspace, SIGN_RIGHTS)
     yield from _outputs(spec, workspace)
     yield from _small_files(places)
     yield from _one_server(places, spec.node_count)
@@ -63,7 +65,7 @@ def _outputs(spec: RunSpec, workspace: Workspace) -> Iterator[Finding]:
 
 
 def _secret(field: str, used: Store, name: str, workspace: Workspace, rights: str) -> Iterator[Finding]:
-    """`rights`: which a signature must give, for a sentence."""
+    """`rights`: what the secret must be good for; of a signature, for a sentence."""
     if used.sign_in != SignIn.SECRET:
         return
     secret = store.resolve(workspace, None, [name]).get(name)
@@ -80,7 +82,9 @@ def _secret(field: str, used: Store, name: str, workspace: Workspace, rights: st
     except SecretsUnavailable as error:
         yield Finding("error", field, f"the secret {name} cannot be read: {error.message}")
         return
-    if used.kind == AZURE_BLOB:
+    if rights == SIGN_RIGHTS and (problem := find_signing_problem(used, value)):
+        yield Finding("error", field, f"its datastore {problem}")
+    elif used.kind == AZURE_BLOB:
         yield from _about_signature(field, name, value, rights)
 
 
