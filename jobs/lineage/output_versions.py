@@ -72,10 +72,10 @@ def _choose_rows(run: Run, attempt: int, path: str) -> tuple[str, QuerySet[Artif
         for some in (rows.filter(path=chosen), outputs.rows_below(rows, chosen)):
             if some.exists():
                 return chosen, some
-    names = {name.partition("/")[::2] for name in rows.values_list("path", flat=True).iterator()}
-    if not names:
+    paths = rows.values_list("path", flat=True).iterator()
+    offered = sorted({name + slash for name, slash, _ in (item.partition("/") for item in paths)})
+    if not offered:
         raise SpecError("run", f"{run} has no outputs: a script writes them to outputs/, or logs them")
-    offered = sorted({f"{name}/" if below else name for name, below in names})
     more = ["…"] if len(offered) > MAX_OFFERED else []
     listed = ", ".join([*offered[:MAX_OFFERED], *more])
     raise SpecError("path", f"{text!r:.300} is not among the outputs of {run}; there are: {listed}")
