@@ -259,6 +259,7 @@ class TestParts:
                 "path": "outputs/my model.pt",
                 "size_bytes": 3,
                 "sha256": "a" * 64,
+                "place": "",
                 "url": f"/api/v1/runs/{run.pk}/outputs/outputs/my%20model.pt?attempt=1",
             }
         ]

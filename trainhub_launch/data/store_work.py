@@ -27,7 +27,7 @@ from trainhub_launch.data.stores import Store, open_store
 from trainhub_launch.json_types import JsonValue
 
 
-class OtherSize(Exception):
+class SizeMismatch(Exception):
     """The file is not the one that was written; the message is a sentence."""
 
 
@@ -45,7 +45,7 @@ def carry_out(library: Any) -> None:
     work = {TEST: _test, LIST: _list, READ: _read, SIGN: _sign}[request["work"]]
     try:
         done = work(library, store, request)
-    except (ListingError, NothingThere, OtherSize, SigningRefused) as error:
+    except (ListingError, NothingThere, SizeMismatch, SigningRefused) as error:
         say(error=str(error))
     except errors as error:
         say(error=explain(error, store, path, secret))
@@ -110,7 +110,7 @@ def _read(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
 
 def _check_size(store: Store, path: str, size: int, meta: Mapping[str, Any]) -> None:
     if meta["size"] != size:
-        raise OtherSize(
+        raise SizeMismatch(
             f"{subject(store)} has another {path} than the run wrote: {meta['size']:,} bytes in place of "
             f"{size:,}."
         )
