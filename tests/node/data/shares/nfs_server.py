@@ -36,9 +36,8 @@ exec chroot {root} /bin/bash -c '
     exportfs -o rw,no_subtree_check {client}:/srv/images
     exportfs -o rw,no_subtree_check {nobody}:/srv/private
     rpc.mountd
-    rpc.nfsd 4
-    # Otherwise it lets nobody open a file for 90 seconds, because clients of its last start might come back.
-    echo Y >/proc/fs/nfsd/v4_end_grace
+    # For so long it lets nobody open a file, because clients of its last start might come back.
+    rpc.nfsd -G 10 -L 10 4
     exec sleep infinity
 '
 """
