@@ -25,7 +25,7 @@ from trainhub_node.broker.broker_link import local_port
 from trainhub_node.checkpoints.collector import CheckpointCollector
 from trainhub_node.data.node_cache import DataKeeper, find_obstore, node_cache
 from trainhub_node.data.peers.serving import PeerServing
-from trainhub_node.data.shares.share_keeper import ShareKeeper
+from trainhub_node.data.shares import share_keeper
 from trainhub_node.environments import builder_account
 from trainhub_node.gpu.gpu_processes import OwnerFinder
 from trainhub_node.gpu.nvml.nvml_library import Gpus
@@ -72,7 +72,6 @@ class Agent:
         )
         self._containers = ContainerCleaner(settings, self._attempts)
         self._data = DataKeeper(settings, self._attempts)
-        self._shares = ShareKeeper(settings)
         self._peers = _peer_serving(settings, self._hub)
         self._modules = ModuleCompiler(settings)
         self._gpus = Gpus(OwnerFinder(self._attempts.all).find)
@@ -144,7 +143,7 @@ class Agent:
         self._containers.close()
         self._data.close()
         self._peers.close()
-        self._shares.close()
+        share_keeper.unmount_unused(self.settings)
         self._modules.close()
         self._attempts.close()
         self._gpus.close()
@@ -225,7 +224,7 @@ class Agent:
             log.exception("Unused environments could not be removed; the next start tries again")
         self._containers.sweep()
         self._data.sweep()
-        self._shares.sweep()
+        share_keeper.unmount_idle(self.settings)
         self._modules.sweep()
         while not self._closing.wait(HOUSEKEEPING_S):
             try:
@@ -237,7 +236,7 @@ class Agent:
                 self._attempts.refresh_rules()
                 self._containers.sweep()
                 self._data.sweep()
-                self._shares.sweep()
+                share_keeper.unmount_idle(self.settings)
                 self._containers.remove_images(time.time())
                 self._modules.sweep()
                 if self._numbers is not None:

@@ -160,6 +160,7 @@ def has_changed(previous: Heartbeat | None, current: Heartbeat) -> bool:
 
 
 _INVENTORY = (
+    "capabilities",
     "data_lists",
     "containers",
     "interpreters",

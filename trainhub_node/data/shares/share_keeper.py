@@ -27,25 +27,24 @@ def shares_folder(settings: NodeSettings) -> str:
     return os.path.realpath(settings.folder / "shares")
 
 
-class ShareKeeper:
-    def __init__(self, settings: NodeSettings) -> None:
-        self._root = shares_folder(settings)
+def unmount_idle(settings: NodeSettings) -> None:
+    """Unmounts what has not been used for IDLE_S."""
+    _unmount_all(settings, used_before=time.time() - IDLE_S)
 
-    def sweep(self) -> None:
-        """Unmounts what has not been used for IDLE_S."""
-        self._unmount(time.time() - IDLE_S)
 
-    def close(self) -> None:
-        """Unmounts what is not used now. Attempts that go on without the agent keep theirs."""
-        self._unmount(time.time())
+def unmount_unused(settings: NodeSettings) -> None:
+    """Unmounts what is not used now. Attempts that go on without the agent keep theirs."""
+    _unmount_all(settings, used_before=time.time())
 
-    def _unmount(self, used_before: float) -> None:
-        if not os.path.isdir(self._root):
-            return
-        for key in os.listdir(self._root):
-            folder = ShareFolder(self._root, key)
-            if mount_table.is_mount_point(folder.mount):
-                _unmount_unused(folder, used_before)
+
+def _unmount_all(settings: NodeSettings, *, used_before: float) -> None:
+    root = shares_folder(settings)
+    if not os.path.isdir(root):
+        return
+    for key in os.listdir(root):
+        folder = ShareFolder(root, key)
+        if mount_table.is_mount_point(folder.mount):
+            _unmount_unused(folder, used_before)
 
 
 def _unmount_unused(folder: ShareFolder, used_before: float) -> None:

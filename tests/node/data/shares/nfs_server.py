@@ -17,6 +17,8 @@ CLIENT, SERVER, NOBODY = "10.99.0.1", "10.99.0.2", "10.99.0.77"
 ABSENT = "10.99.0.99"
 PORT, START_S = 2049, 120
 MIB = 2**20
+# A machine that has no power, and not one that takes no connection.
+DROP = "type filter hook input priority 0; policy drop;"
 # In a root of its own: an export needs a file system that has an id, which overlays have not.
 BEGIN = """
 set -e
@@ -34,9 +36,8 @@ exec chroot {root} /bin/bash -c '
     exportfs -o rw,no_subtree_check {client}:/srv/images
     exportfs -o rw,no_subtree_check {nobody}:/srv/private
     rpc.mountd
-    rpc.nfsd 4
-    # Otherwise it lets nobody open a file for 90 seconds, because clients of its last start might come back.
-    echo Y >/proc/fs/nfsd/v4_end_grace
+    # For so long it lets nobody open a file, because clients of its last start might come back.
+    rpc.nfsd -G 10 -L 10 4
     exec sleep infinity
 '
 """
@@ -65,9 +66,9 @@ class NfsServer:
         _run("ip", "link", "add", "nfs-c", "type", "veth", "peer", "name", "nfs-s", "netns", NAMESPACE)
         _run("ip", "addr", "add", f"{CLIENT}/24", "dev", "nfs-c")
         _run("ip", "-n", NAMESPACE, "addr", "add", f"{SERVER}/24", "dev", "nfs-s")
-        for command in (("-n", NAMESPACE, "link", "set", "lo"), ("-n", NAMESPACE, "link", "set", "nfs-s")):
-            _run("ip", *command, "up")
-        self.heal()
+        _run("ip", "link", "set", "nfs-c", "up")
+        for name in ("lo", "nfs-s"):
+            _run("ip", "-n", NAMESPACE, "link", "set", name, "up")
         script = BEGIN.format(disk=disk, root=root, client=CLIENT, nobody=NOBODY)
         self._process = subprocess.Popen(
             ["ip", "netns", "exec", NAMESPACE, "bash", "-c", script], start_new_session=True
@@ -87,11 +88,13 @@ class NfsServer:
 
     def cut(self) -> None:
         """From now on it answers nothing, not even that it is gone."""
-        _run("ip", "-n", NAMESPACE, "link", "set", "nfs-s", "down")
+        self._filter("add table inet cut", f"add chain inet cut input {{ {DROP} }}")
 
     def heal(self) -> None:
-        for command in (("link", "set", "nfs-c"), ("-n", NAMESPACE, "link", "set", "nfs-s")):
-            _run("ip", *command, "up")
+        self._filter("add table inet cut", "delete table inet cut")
+
+    def _filter(self, *commands: str) -> None:
+        _run("ip", "netns", "exec", NAMESPACE, "nft", "; ".join(commands))
 
     def close(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)

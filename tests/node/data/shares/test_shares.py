@@ -20,11 +20,11 @@ from trainhub_launch.machine import MOUNTS
 from trainhub_launch.order import NodeOrder
 from trainhub_launch.states import ErrorKind
 from trainhub_node.agent import Agent
-from trainhub_node.data.shares import mount_table, nfs_client
+from trainhub_node.data.shares import mount_table, nfs_client, share_keeper
 from trainhub_node.data.shares.mount_errors import explain_failure
 from trainhub_node.data.shares.share_folder import ShareFolder, try_lock
-from trainhub_node.data.shares.share_keeper import IDLE_S, ShareKeeper
 from trainhub_node.intake import orders
+from trainhub_node.settings import NodeSettings
 
 SHARE = NfsShare("files.example.org", "/srv/images")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
@@ -140,27 +140,25 @@ class TestKeeper:
         subprocess.run(["umount", "-lq", folder.mount], check=False)
 
     @pytest.fixture
-    def keeper(self, hub: FakeHub, tmp_path: Path) -> ShareKeeper:
-        return ShareKeeper(settings(hub, tmp_path))
+    def node(self, hub: FakeHub, tmp_path: Path) -> NodeSettings:
+        return settings(hub, tmp_path)
 
-    def test_unmounts_what_nobody_has_used_for_a_while(
-        self, folder: ShareFolder, keeper: ShareKeeper
-    ) -> None:
-        keeper.sweep()
+    def test_unmounts_what_nobody_has_used_for_a_while(self, folder: ShareFolder, node: NodeSettings) -> None:
+        share_keeper.unmount_idle(node)
         assert mount_table.is_mount_point(folder.mount)
         os.utime(folder.lock, (0, 0))
-        keeper.sweep()
+        share_keeper.unmount_idle(node)
         assert not mount_table.is_mount_point(folder.mount)
 
-    def test_leaves_what_a_run_uses(self, folder: ShareFolder, keeper: ShareKeeper) -> None:
+    def test_leaves_what_a_run_uses(self, folder: ShareFolder, node: NodeSettings) -> None:
         os.utime(folder.lock, (0, 0))
         lock = folder.open_lock()
         assert try_lock(lock, alone=False)
-        keeper.sweep()
-        keeper.close()
+        share_keeper.unmount_idle(node)
+        share_keeper.unmount_unused(node)
         assert mount_table.is_mount_point(folder.mount)
         os.close(lock)
-        keeper.sweep()
-        assert mount_table.is_mount_point(folder.mount), f"it was used less than {IDLE_S} s ago"
-        keeper.close()
+        share_keeper.unmount_idle(node)
+        assert mount_table.is_mount_point(folder.mount), "it was used a moment ago"
+        share_keeper.unmount_unused(node)
         assert not mount_table.is_mount_point(folder.mount)
