@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from django.db.models import F, OuterRef, Q, Subquery
 
 from datastores.models import Dataset, DatasetVersion, Datastore
-from datastores.states import DatastoreKind, ListingState
+from datastores.states import ListingState
 from trainhub_launch.data.downloads import DataDownload, InputList
 from trainhub_launch.data.shares import NFS, InputMount
 from trainhub_launch.data.store_signing import find_signing_problem
@@ -19,18 +19,10 @@ from trainhub_launch.machine import HUB_DATA, MOUNTS
 from trainhub_launch.spec import DOWNLOAD, MOUNT, REFERENCE, DataInput, RunSpec
 from workspaces.models import Workspace
 
-# Why scripts get no addresses of a kind, as it follows the name of a datastore.
-NOT_BY_REFERENCE: Mapping[str, str] = {
-    DatastoreKind.FOLDER: (
-        "is a folder of the nodes, which scripts read where it is: leave mode out, and they get its path"
-    ),
-    DatastoreKind.NFS: (
-        "is a share that nodes mount, where scripts read it: leave mode out, and they get its path"
-    ),
-    DatastoreKind.HUB: (
-        "lies on the hub, which gives its files to nodes alone: leave mode out, and they download it"
-    ),
-}
+# Why scripts get no addresses, as it follows the name of a datastore.
+IS_FOLDER = "is a folder of the nodes, which scripts read where it is: leave mode out, and they get its path"
+IS_SHARE = "is a share that nodes mount, where scripts read it: leave mode out, and they get its path"
+IS_ON_HUB = "lies on the hub, which gives its files to nodes alone: leave mode out, and they download it"
 # So many names an error lists.
 MAX_NAMED = 20
 # What nodes need for data of a kind, besides what each input needs.
@@ -238,13 +230,17 @@ def _check_mode(name: str, data_input: DataInput, datastore: Datastore) -> None:
         return
     problem = f"is of the kind {datastore.kind}, which needs mode {mode!r}; leave mode out"
     if data_input.mode == REFERENCE:
-        if datastore.kind not in NOT_BY_REFERENCE:
-            # That of a secret's value is found where the value is.
-            problem = find_signing_problem(datastore.store, "")
-        else:
-            problem = NOT_BY_REFERENCE[datastore.kind]
+        problem = _reference_problem(datastore)
     if problem:
         raise SpecError(f"inputs.{name}.mode", f"{datastore} {problem}")
+
+
+def _reference_problem(datastore: Datastore) -> str:
+    """Returns why scripts get no addresses of it, "" if they do. What depends on the value of a secret, the
+    findings of a run say."""
+    if datastore.is_mounted:
+        return IS_FOLDER if datastore.is_folder else IS_SHARE
+    return IS_ON_HUB if datastore.kind == HUB else find_signing_problem(datastore.store, "")
 
 
 def _add(places: InputPlaces, name: str, data_input: DataInput, datastore: Datastore) -> None:

@@ -140,7 +140,8 @@ _SPEC: dict[str, object] = {
         "inputs": {
             "type": "object",
             "description": "The data that the run reads, by a name. Scripts find its path in "
-            "TRAINHUB_INPUT_<NAME>.",
+            "TRAINHUB_INPUT_<NAME>; by reference its URI, and in TRAINHUB_INPUT_<NAME>_FILES the path of a "
+            "file with an address for each file.",
             "additionalProperties": {
                 "type": "object",
                 "oneOf": [{"required": ["datastore"]}, {"required": ["dataset"]}],
@@ -155,8 +156,15 @@ _SPEC: dict[str, object] = {
                     "path": {"type": "string", "description": "Below the datastore; by default all of it."},
                     "mode": {
                         "type": "string",
-                        "enum": ["mount", "download"],
+                        "enum": ["mount", "download", "reference"],
                         "description": "How it reaches the script; by default as the datastore allows.",
+                    },
+                    "if_changed": {
+                        "type": "string",
+                        "enum": ["fail", "use"],
+                        "default": "fail",
+                        "description": "What becomes of the run if files are not those of the dataset's "
+                        "version any more: it fails, or uses what is there now.",
                     },
                 },
             },

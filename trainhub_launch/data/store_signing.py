@@ -54,16 +54,15 @@ def find_signing_problem(store: Store, secret: str) -> str:
     return ""
 
 
-def write_addresses(library: Any, client: Any, store: Store, request: dict[str, Any]) -> float | None:
+def write_addresses(library: Any, client: Any, store: Store, request: dict[str, Any]) -> None:
     """Writes the addresses of the files of a list to request["output"], which appears as a whole. `library`:
     the module obstore; `request`: {"manifest": the path of the list, "path", "is_file", "secret", "owner":
-    [uid, gid] of the account that alone may read them, or None}. Returns until when all are valid, in
-    seconds since 1970; None if they need no credentials. Raises SigningRefused, and the errors of obstore."""
+    [uid, gid] of the account that alone may read them, or None}. Raises SigningRefused, and the errors of
+    obstore."""
     secret = request["secret"].strip()
     if problem := find_signing_problem(store, secret):
         raise SigningRefused(f"Its datastore {problem}.")
-    expires_at = None if store.sign_in == SignIn.NONE else int(time.time()) + LIFE_S
-    end = {} if expires_at is None else {"expires_at": expires_at}
+    end = {} if store.sign_in == SignIn.NONE else {"expires_at": int(time.time()) + LIFE_S}
     path, sign = request["path"], _signer(library, client, store, secret)
     start = f"{path}/" if path else ""
     aside = f"{request['output']}.new"
@@ -74,7 +73,6 @@ def write_addresses(library: Any, client: Any, store: Store, request: dict[str, 
                 line = {"path": file.path, "url": url, "size": file.size, "etag": file.etag, **end}
                 output.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
     Path(aside).rename(request["output"])
-    return expires_at
 
 
 def _signer(library: Any, client: Any, store: Store, secret: str) -> Signer:
@@ -123,7 +121,9 @@ def _batches(files: Iterator[ListedFile]) -> Iterator[list[ListedFile]]:
 
 
 def _new_file(path: str, owner: Sequence[int] | None) -> BinaryIO:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    # One that was not finished cannot be opened again without rights of root.
+    Path(path).unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     os.fchmod(descriptor, READABLE_BY_OWNER)
     if owner is not None:

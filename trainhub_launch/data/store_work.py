@@ -76,7 +76,8 @@ def _list(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
 
 def _sign(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:
     client = open_store(library.store, store, request["secret"], request["options"])
-    return {"expires_at": write_addresses(library, client, store, request)}
+    write_addresses(library, client, store, request)
+    return {}
 
 
 def _test(library: Any, store: Store, request: Request) -> dict[str, JsonValue]:

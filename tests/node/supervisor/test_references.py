@@ -17,6 +17,7 @@ import pytest
 
 from tests.hub import eventually
 from tests.node.builders import order, process
+from tests.node.conftest import end_children
 from tests.node.data.processes import bucket
 from tests.node.hub import FakeHub, Key
 from tests.node.test_range import range_settings
@@ -70,6 +71,8 @@ def reachable() -> Iterator[Path]:
     folder.chmod(0o711)
     try:
         yield folder
+        # Some tests leave ranks that wait.
+        end_children(folder)
     finally:
         shutil.rmtree(folder)
 
