@@ -69,6 +69,7 @@ def _choose_rows(run: Run, attempt: int, path: str) -> tuple[str, QuerySet[Artif
     text = path.strip().strip("/")
     # First as it was typed: a script may itself have made a folder called outputs/ within the run's outputs.
     for chosen in dict.fromkeys((text, f"{text}/".removeprefix(OUTPUTS).rstrip("/"))):
+        _refuse_stored(run, attempt, chosen)
         for some in (rows.filter(path=chosen), outputs.rows_below(rows, chosen)):
             if some.exists():
                 return chosen, some
@@ -79,6 +80,18 @@ def _choose_rows(run: Run, attempt: int, path: str) -> tuple[str, QuerySet[Artif
     more = ["…"] if len(offered) > MAX_OFFERED else []
     listed = ", ".join([*offered[:MAX_OFFERED], *more])
     raise SpecError("path", f"{text!r:.300} is not among the outputs of {run}; there are: {listed}")
+
+
+def _refuse_stored(run: Run, attempt: int, chosen: str) -> None:
+    """Raises SpecError if some of the outputs that were chosen lie in a datastore."""
+    rows = outputs.stored_for_attempt(run, attempt)
+    stored = rows.filter(path=chosen).first() or outputs.rows_below(rows, chosen).first()
+    if stored is not None:
+        raise SpecError(
+            "path",
+            f"{stored.path} lies in a datastore, at {stored.place}: make a dataset of that datastore and the "
+            "path of its folder there instead",
+        )
 
 
 def _list_files(rows: QuerySet[Artifact], run: Run, chosen: str) -> list[ListedFile]:

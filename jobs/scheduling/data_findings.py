@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from datastores.run_inputs import InputPlaces, look_up
 from jobs.stored_outputs.folders import find_output_store
+from trainhub_launch.data.store_signing import find_signing_problem
 from trainhub_launch.data.stores import AZURE_BLOB, SignIn, Store, may_write, sas_end
 from trainhub_launch.errors import SpecError
 from trainhub_launch.findings import Finding

@@ -14,6 +14,7 @@ from trainhub_launch.machine import (
     IMAGE_BUILDS,
     INPUTS,
     MOUNTS,
+    OUTPUT_STORES,
     PROBE,
     REFERENCES,
     WHEEL_BUILDS,
@@ -34,6 +35,9 @@ _LACKING = {
     DATASETS: "does not know versions of datasets: upgrade its agent, or install obstore for its Python",
     DOWNLOADS: "does not download data: upgrade its agent, or install obstore for its Python",
     HUB_DATA: "does not download data from the hub: upgrade its agent, or install obstore for its Python",
+    OUTPUT_STORES: (
+        "does not write outputs into datastores: upgrade its agent, or install obstore for its Python"
+    ),
     MOUNTS: (
         "does not mount NFS shares: run its agent as root on a kernel with NFS, install nfs-common (Debian, "
         "Ubuntu) or nfs-utils (RHEL, Rocky, Fedora) there, and upgrade its agent"
