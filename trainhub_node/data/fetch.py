@@ -6,6 +6,7 @@ and at the end `done`, or `error` with a sentence; `note` is a sentence for the 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -90,6 +91,8 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     store, secret = Store.from_json(request["store"]), request["secret"]
     client = _client(store, secret)
     files = _files(request, client, store)
+    # They stay to the end: the collector need not go through all of them again and again.
+    gc.freeze()
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = _tree(request, cache, target)
     can_share = request.get("peers") and store.kind not in (HTTP, HUB)
