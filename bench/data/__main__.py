@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 from urllib.request import urlopen
 
 import obstore
@@ -27,8 +28,6 @@ from trainhub_launch.data.stores import S3, Store
 # Files, and the bytes of each.
 SMALL, LARGE = (20_000, 50_000), (4, 1_000_000_000)
 ROUNDS = 3
-# ext4 gives no inode away that was freed within 5 seconds, and searches long for others meanwhile.
-SETTLE_S = 6.0
 THREADS = 16
 # 1 / 0.9: at least 0.9 times the speed of the faster of the two.
 MAX_RATIO = 1 / 0.9
@@ -100,16 +99,27 @@ def by_library(url: str, folder: Path) -> None:
         list(pool.map(fetch, keys))
 
 
-def timed(download: Callable[[str, Path], None], url: str, folder: Path) -> float:
-    started_at = time.monotonic()
+class Cost(NamedTuple):
+    """Seconds, and those of a processor, without the server's."""
+
+    elapsed: float
+    busy: float
+
+
+def measure_cost(download: Callable[[str, Path], None], url: str, folder: Path) -> Cost:
+    started_at, before = time.monotonic(), sum(os.times()[:4])
     download(url, folder)
-    return time.monotonic() - started_at
+    return Cost(time.monotonic() - started_at, sum(os.times()[:4]) - before)
 
 
-def measure(url: str, parent: Path, rounds: int) -> tuple[dict[str, list[float]], list[float]]:
-    """Returns the seconds of each way to an empty folder, in turn, and those of a node that has the files."""
+def measure(url: str, parent: Path, rounds: int, *, keeps: bool) -> tuple[dict[str, list[Cost]], list[float]]:
+    """Returns the costs of each way to an empty folder, in turn, and the seconds of a node that has the
+    files.
+
+    `keeps`: what was downloaded stays until `parent` is deleted, because many files that were deleted make
+    new ones slow on some file systems (docs/benchmarks.md, "Environments and file systems")."""
     ways = {"TrainHub": by_trainhub, "rclone": by_rclone, "plain obstore": by_library}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    costs: dict[str, list[Cost]] = {name: [] for name in ways}
     known = []
     for number in range(rounds):
         order = list(ways.items())
@@ -118,13 +128,13 @@ def measure(url: str, parent: Path, rounds: int) -> tuple[dict[str, list[float]]
             try:
                 # What the others have left to write is not this one's.
                 os.sync()
-                seconds[name].append(timed(download, url, folder))
+                costs[name].append(measure_cost(download, url, folder))
                 if name == "TrainHub":
-                    known.append(timed(download, url, folder))
+                    known.append(measure_cost(download, url, folder).elapsed)
             finally:
-                shutil.rmtree(folder)
-                time.sleep(SETTLE_S)
-    return seconds, known
+                if not keeps:
+                    shutil.rmtree(folder)
+    return costs, known
 
 
 def main() -> int:
@@ -141,16 +151,17 @@ def main() -> int:
             tempfile.TemporaryDirectory(dir=options.folder) as parent,
             object_server(count, size) as url,
         ):
-            seconds, known = measure(url, Path(parent), options.rounds)
-        for name, values in seconds.items():
-            print(f"{what}, {name}: median {median(values):.2f} s of {len(values)}")
+            costs, known = measure(url, Path(parent), options.rounds, keeps=(count, size) == SMALL)
+        seconds = {name: median([cost.elapsed for cost in values]) for name, values in costs.items()}
+        for name, values in costs.items():
+            busy = median([cost.busy for cost in values])
+            print(
+                f"{what}, {name}: median {seconds[name]:.2f} s of {len(values)}, {busy:.2f} s of a processor"
+            )
         print(f"{what}, when the node has them: median {median(known):.2f} s")
-        others = min(median(seconds["rclone"]), median(seconds["plain obstore"]))
-        limits.at_most(
-            f"{what}: TrainHub to the faster other", median(seconds["TrainHub"]) / others, MAX_RATIO
-        )
-        part = median(known) / median(seconds["TrainHub"])
-        limits.at_most(f"{what}: known to downloaded", part, MAX_KNOWN_PART)
+        others = min(seconds["rclone"], seconds["plain obstore"])
+        limits.at_most(f"{what}: TrainHub to the faster other", seconds["TrainHub"] / others, MAX_RATIO)
+        limits.at_most(f"{what}: known to downloaded", median(known) / seconds["TrainHub"], MAX_KNOWN_PART)
     return limits.exit_code()
 
 

@@ -46,7 +46,7 @@ def join_group() -> torch.device:
         # Every process sees all GPUs of its node and takes the one with its own number.
         device = torch.device("cuda", local_rank % torch.cuda.device_count())
         torch.cuda.set_device(device)
-        dist.init_process_group("nccl")
+        dist.init_process_group("nccl", device_id=device)
     else:
         device = torch.device("cpu")
         dist.init_process_group("gloo")

@@ -14,6 +14,9 @@ from jobs.reading.rank_rows import RankRow
 from trainhub_launch.scheduler.sizes import bytes_text
 
 WINDOW_S, LIMIT_WINDOW_S = 300, 7 * 86400
+# Ranks first import their libraries and open their data. What their GPUs do meanwhile tells nothing, and
+# neither does a shorter time afterwards.
+WARM_UP_S, MIN_WINDOW_S = 30, 60
 POINTS = 60
 # GPUs that work less than this wait for something.
 IDLE_BELOW_PCT = 60.0
@@ -47,15 +50,19 @@ class Reading:
         return next(near, "")
 
 
-def read_node_load(node: Node, gpus: Sequence[str], now: float | None = None) -> Reading:
-    """`gpus`: UUIDs of those that the run uses on the node."""
+def read_node_load(node: Node, gpus: Sequence[str], since: float, now: float | None = None) -> Reading:
+    """`gpus`: UUIDs of those that the run uses on the node. `since`: when its ranks started, in seconds since
+    1970; what was measured before they were warm does not count."""
     moment = time.time() if now is None else now
+    begin = max(since + WARM_UP_S, moment - WINDOW_S)
+    if moment - begin < MIN_WINDOW_S:
+        return Reading(node.name, None, {}, {})
     recent = read_node(
         node,
         gpus,
         gpu_metrics=("utilization_pct",),
         host_metrics=tuple(SOURCES),
-        start=moment - WINDOW_S,
+        start=begin,
         end=moment,
         points=POINTS,
         now=now,

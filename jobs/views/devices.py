@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Max
 from django.http import HttpRequest
 
 from clusters.charts import GPU, HOST, chart_config
@@ -70,7 +72,7 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
         "shows_all": shows_all,
         "is_live": is_live,
         "reads": rows,
-        "starving": _starving(owned, nodes, rows),
+        "starving": _starving(owned, nodes, rows, _last_start(run, attempt)),
         "charts": chart_config(
             [item.gpu for item in visible],
             nodes={node.name: node.memory_bytes for node in nodes},
@@ -82,16 +84,25 @@ def context(run: Run, attempt: int, request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _starving(owned: Iterable[Placed], nodes: Iterable[Node], rows: list[RankRow]) -> str:
+def _starving(
+    owned: Iterable[Placed], nodes: Iterable[Node], rows: list[RankRow], since: datetime | None
+) -> str:
     gpus: dict[int, list[str]] = defaultdict(list)
     for item in owned:
         if item.ranks:
             gpus[item.node.pk].append(item.gpu.uuid)
-    if not rows or not gpus:
+    if not rows or not gpus or since is None:
         return ""
-    return starving_sentence(
-        [read_node_load(node, gpus[node.pk]) for node in nodes if node.pk in gpus][:MAX_NODES], rows
-    )
+    owners = [node for node in nodes if node.pk in gpus][:MAX_NODES]
+    loads = [read_node_load(node, gpus[node.pk], since.timestamp()) for node in owners]
+    return starving_sentence(loads, rows)
+
+
+def _last_start(run: Run, attempt: int) -> datetime | None:
+    """Returns when the last rank of the attempt started."""
+    members = Member.objects.filter(attempt__run=run, attempt__number=attempt)
+    last: datetime | None = members.aggregate(last=Max("started_at"))["last"]
+    return last
 
 
 def placed(run: Run, attempt: int, nodes: Iterable[Node]) -> list[Placed]:

@@ -6,6 +6,7 @@ and at the end `done`, or `error` with a sentence; `note` is a sentence for the 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -92,12 +93,13 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     store, secret = Store.from_json(request["store"]), request["secret"]
     client = _client(store, secret)
     files, changes = _files(request, client, store)
+    # They stay to the end: the collector need not go through all of them again and again.
+    gc.freeze()
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = _tree(request, cache, target)
     # Other nodes, and later runs, take a list of this key for exactly the files of the version.
     is_exact = not changes.count
-    can_share = request.get("peers") and is_exact and store.is_shared
-    terms = SwarmTerms(**request["peers"]) if can_share else None
+    terms = SwarmTerms(**request["peers"]) if is_exact and _can_share(request, store) else None
     with swarms.joined(cache, terms, on_note=_note) as swarm:
         # First what is here: nothing that makes room removes it any more.
         absent = [file for file in files if not tree.add(file)]
@@ -133,6 +135,11 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
         "seconds": time.monotonic() - began_at,
         "changes": changes.to_json(),
     }
+
+
+def _can_share(request: dict[str, Any], store: Store) -> bool:
+    # Earlier hubs name other nodes for every store.
+    return bool(request.get("peers")) and store.is_shared
 
 
 def _tree(request: dict[str, Any], cache: DataCache, target: str) -> trees.Tree:

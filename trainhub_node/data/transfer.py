@@ -26,7 +26,8 @@ THREADS = 16
 STREAM_BYTES = 1024 * 1024
 READ_ONLY = 0o444
 POLL_S = 0.5
-CONTENT_LOCKS = 64
+# Files that are kept in memory until they are whole.
+SMALL_BYTES = STREAM_BYTES
 # What linking to a known content may meet: it is not known, or has as many names as the file system allows.
 NOT_LINKED = (errno.ENOENT, errno.EMLINK)
 
@@ -74,7 +75,7 @@ class Transfer:
         self._has_pieces = has_pieces
         self._count = threading.Lock()
         self._choice = threading.Lock()
-        self._contents = [threading.Lock() for _ in range(CONTENT_LOCKS)]
+        self._naming = threading.Lock()
         self._stopping = threading.Event()
         self._error: BaseException | None = None
 
@@ -144,6 +145,9 @@ class Transfer:
             self._stopping.set()
 
     def _download(self, part: PartFile, number: int, start: int, end: int) -> None:
+        if part.file.size <= SMALL_BYTES:
+            self._publish_content(part, self._read_small(part))
+            return
         is_piece = self._has_pieces and not part.is_whole
         digest = None if is_piece else hashlib.sha256()
         if not self._read_store(part, start, end, digest):
@@ -154,11 +158,25 @@ class Transfer:
         elif part.finish_piece(number):
             self._publish(part)
 
+    def _read_small(self, part: PartFile) -> memoryview:
+        """Returns the content of a small file. Raises TransferFailed."""
+        file = part.file
+        try:
+            answer = obstore.get(self._client, file.key, options=_options(file))
+            # A large one that has taken its place would not fit into the memory.
+            content = memoryview(answer.bytes() if answer.range[1] == file.size else b"")
+        except STORE_ERRORS as error:
+            raise TransferFailed(file) from error
+        if len(content) != file.size:
+            raise WrongSize(file)
+        self._add(len(content), 0)
+        return content
+
     def _read_store(self, part: PartFile, start: int, end: int, digest: Digest | None) -> bool:
         """Brings these bytes of a file into its part, and into `digest`. Returns False if the transfer was
         stopped in the middle. Raises TransferFailed."""
         file = part.file
-        options: GetOptions = {"if_match": file.etag} if _is_strong(file.etag) else {}
+        options = _options(file)
         if self._has_pieces and not part.is_whole:
             options["range"] = (start, end)
         offset = start
@@ -179,22 +197,35 @@ class Transfer:
             raise WrongSize(file)
         return True
 
+    def _publish_content(self, part: PartFile, content: memoryview) -> bytes:
+        """Writes a file, whose whole content this is, and gives it its names. Returns its hash."""
+        digest = hashlib.sha256(content)
+        # Threads that do this at the same time hinder each other: it takes twice their processor time then.
+        with self._naming:
+            part.write(content, 0)
+            part.cut()
+            self._give_names(part, digest.hexdigest())
+            self._on_file(part.file)
+        self._add(0, 1)
+        return digest.digest()
+
     def _publish(self, part: PartFile, sha256: str = "") -> None:
         """Gives a complete file its names. `sha256`: its hash, if that is known. Whether it is on the disk is
         not waited for: see `durability`."""
         with self._away_from_store():
             content = sha256 or part.sha256()
-            if part.file.sha256 not in ("", content):
-                # The next download begins anew.
-                part.discard()
-                raise WrongContent(part.file)
-            # Two files of one content, which arrive at the same time, would both be kept.
-            with self._contents[int(content[:2], 16) % len(self._contents)]:
+            with self._naming:
                 self._give_names(part, content)
             self._on_file(part.file)
         self._add(0, 1)
 
     def _give_names(self, part: PartFile, sha256: str) -> None:
+        """Called by one thread at a time: two files of one content, which arrive together, would both be
+        kept. Raises WrongContent."""
+        if part.file.sha256 not in ("", sha256):
+            # The next download begins anew.
+            part.discard()
+            raise WrongContent(part.file)
         os.utime(part.descriptor, (part.file.modified_at, part.file.modified_at))
         os.fchmod(part.descriptor, READ_ONLY)
         name, content = self._cache.name(part.file.identity), self._cache.content(sha256)
@@ -228,5 +259,6 @@ class Transfer:
             self.files += files
 
 
-def _is_strong(etag: str) -> bool:
-    return bool(etag) and not etag.startswith("W/")
+def _options(file: RemoteFile) -> GetOptions:
+    is_strong = bool(file.etag) and not file.etag.startswith("W/")
+    return {"if_match": file.etag} if is_strong else {}

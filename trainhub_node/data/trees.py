@@ -48,6 +48,9 @@ class Tree:
         """Returns whether the cache has the file, which is in the folder then. Raises DataError for names
         that the disk does not tell apart."""
         source, path = self._cache.name(file.identity), f"{self._aside}/{file.path}"
+        # An error costs several times as much, which counts where nothing is here yet.
+        if not os.access(source, os.F_OK):
+            return False
         folder = os.path.dirname(path)
         self._make_folder(folder)
         try:

@@ -52,6 +52,17 @@ NETWORK = (
         r"ProcessGroupNCCL is only supported with GPUs|No backend type associated with device type cpu",
     ),
     FailurePattern(
+        "duplicate_gpu",
+        "Two ranks on one GPU",
+        "`ncclInvalidUsage`, `Duplicate GPU detected : rank 1 and rank 0 both on CUDA device …`",
+        "NCCL lets only one rank use a GPU, and several ranks of a node have chosen the same one.",
+        (
+            'Let each rank use its own GPU: call torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) '
+            "before init_process_group, and put model and data there and not on cuda:0."
+        ),
+        r"Duplicate GPU detected",
+    ),
+    FailurePattern(
         "rendezvous_timed_out",
         "The ranks did not find each other",
         "`Timed out after … waiting for clients`, `The client socket has timed out … trying to connect`, "

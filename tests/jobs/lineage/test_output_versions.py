@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from clusters.models import Quota
+from datastores import changes
 from datastores.datasets import file_list
 from datastores.models import Dataset, DatasetFile, DatasetVersion, Datastore
 from datastores.uploads import file_rules
@@ -18,6 +19,7 @@ from tests.datastores.datasets.builders import dataset
 from tests.datastores.test_datastores import able
 from tests.jobs.builders import launched
 from tests.jobs.lineage.conftest import derive
+from tests.jobs.stored_outputs.builders import add_outputs
 from tests.people import (
     api_client,
     make_owner,
@@ -194,6 +196,21 @@ class TestRefused:
         assert "run 41 has both a file model.pt and files below model.pt/" in answer.json()["detail"]
         add_output(run, "odd/a\nb")
         assert "has control characters" in derive(api, run, path="odd").json()["detail"]
+
+    def test_are_outputs_in_a_datastore(self, carl: User, api: Client, run: Run) -> None:
+        """Those on the hub beside them would be only a part of what was chosen."""
+        place = {"bucket": "all", "sign_in": "node"}
+        bucket = changes.create(principal_of(carl), "bucket", "s3", place)
+        add_outputs(run, bucket, {"features/large.npy": b"1"})
+        answer = derive(api, run, path="features")
+        assert answer.status_code == 400
+        (problem,) = answer.json()["errors"]
+        assert problem["field"] == "path"
+        assert (
+            "features/large.npy lies in a datastore, at s3://all/run-41/1/features/large.npy"
+            in (problem["message"])
+        )
+        assert derive(api, run, path="model.pt").status_code == 201
 
     def test_is_a_file_whose_bytes_are_gone(self, api: Client, run: Run) -> None:
         blobs.path(run.artifacts.get(path="model.pt").sha256).unlink()

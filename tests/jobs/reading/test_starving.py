@@ -10,8 +10,9 @@ import pytest
 from django.utils import timezone
 
 from clusters.node_reports import heartbeat
+from jobs.models import Member
 from jobs.reading.rank_rows import RankRow, rank_rows
-from jobs.reading.starving import WINDOW_S, read_node_load, starving_sentence
+from jobs.reading.starving import MIN_WINDOW_S, WARM_UP_S, WINDOW_S, read_node_load, starving_sentence
 from tests.clusters.telemetry.builders import gpu_block, host_block, stored
 from tests.jobs.builders import Played, alive, beat, launched, node
 from tests.people import client_of, make_contributor, principal_of
@@ -28,16 +29,19 @@ def alpha() -> Played:
     return Played(node(gpus=1))
 
 
-def measured(played: Played, used: float, *, disk: float = 0.0, fastest: float = 0.0) -> float:
-    """The last minutes of the node: its GPU's use in percent, and what its disk read a second, now and at
-    another time."""
-    count = WINDOW_S // BUCKET_S
+def measured(
+    played: Played, used: float, *, lately: float | None = None, disk: float = 0.0, fastest: float = 0.0
+) -> float:
+    """The last minutes of the node: its GPU's use in percent, in the last one `lately`, and what its disk
+    read a second, now and at another time."""
+    count, last = WINDOW_S // BUCKET_S, MIN_WINDOW_S // BUCKET_S
+    gpu = [used] * (count - last) + [used if lately is None else lately] * last
     end = int(time.time()) // BUCKET_S * BUCKET_S
     start = end - WINDOW_S
     for first, speed in ((start - 6 * 3600, fastest), (start, disk)):
         stored(
             played.node,
-            gpu_block(first, GPU, [used] * count),
+            gpu_block(first, GPU, gpu),
             host_block(first, [speed] * count, "disk_read_bytes_s"),
         )
     return float(end)
@@ -45,7 +49,7 @@ def measured(played: Played, used: float, *, disk: float = 0.0, fastest: float =
 
 def sentence(played: Played, rows: list[RankRow] = READS, **load: float) -> str:
     now = measured(played, **load)
-    return starving_sentence([read_node_load(played.node, [GPU], now)], rows)
+    return starving_sentence([read_node_load(played.node, [GPU], now - 3600, now)], rows)
 
 
 class TestSentence:
@@ -73,7 +77,20 @@ class TestSentence:
         )
 
     def test_is_none_where_nothing_was_measured(self, alpha: Played) -> None:
-        assert starving_sentence([read_node_load(alpha.node, [GPU])], READS) == ""
+        assert starving_sentence([read_node_load(alpha.node, [GPU], 0.0)], READS) == ""
+
+    def test_counts_nothing_that_was_measured_before_the_ranks_were_warm(self, alpha: Played) -> None:
+        now = measured(alpha, 0, lately=95)
+        since = now - WARM_UP_S - MIN_WINDOW_S
+
+        assert starving_sentence([read_node_load(alpha.node, [GPU], since, now)], READS) == ""
+
+    def test_is_none_while_the_ranks_have_hardly_begun(self, alpha: Played) -> None:
+        now = measured(alpha, 0)
+        since = now - WARM_UP_S - MIN_WINDOW_S
+
+        assert starving_sentence([read_node_load(alpha.node, [GPU], since, now)], READS) != ""
+        assert starving_sentence([read_node_load(alpha.node, [GPU], since + 1, now)], READS) == ""
 
 
 class TestPage:
@@ -90,4 +107,7 @@ class TestPage:
         measured(alpha, 30, disk=95 * MB, fastest=100 * MB)
         page = client_of(who.user).get(f"/runs/{run.number}/gpus/").content.decode()
         assert "38 MiB/s" in page
+        assert "In the last minutes" not in page
+        Member.objects.filter(attempt__run=run).update(started_at=timezone.now() - timedelta(minutes=10))
+        page = client_of(who.user).get(f"/runs/{run.number}/gpus/").content.decode()
         assert "The disk of alpha was at its limit" in page

@@ -10,7 +10,8 @@ import pytest
 
 from tests.hub import eventually
 from tests.node.data.processes import Fetch, bucket, written_list
-from tests.stores.s3_server import BUCKET, PUBLIC, S3Server
+from tests.stores.s3_server import BUCKET, MODIFIED_AT, PUBLIC, S3Server
+from trainhub_launch.data.manifests import ListedFile, ManifestWriter
 from trainhub_launch.data.stores import HTTP, Store
 from trainhub_node.data import space
 from trainhub_node.data.data_cache import DataCache
@@ -93,6 +94,17 @@ class TestFiles:
         del server.objects[BUCKET]["2024/0007.bin"]
         sentence = Fetch(folder, bucket(server), "2024", manifest=listed).error()
         assert sentence.startswith("The bucket birds has no 2024/0007.bin any more. Refresh the dataset")
+
+    def test_that_stores_give_no_version_are_named_where_they_have_grown(
+        self, server: S3Server, folder: Path, tmp_path: Path
+    ) -> None:
+        with (tmp_path / "manifest").open("wb") as output:
+            writer = ManifestWriter(output)
+            writer.write(ListedFile("0001.bin", 5, "", MODIFIED_AT))
+            writer.flush()
+        fetch = Fetch(folder, bucket(server), "2024", manifest=str(tmp_path / "manifest"))
+        assert "has another 2024/0001.bin than when it was listed" in fetch.error()
+        assert not list((folder / "objects").rglob("*/*"))
 
     def test_cannot_be_written_by_the_run(self, server: S3Server, folder: Path) -> None:
         fetch = Fetch(folder, bucket(server), "2024", group=4711)

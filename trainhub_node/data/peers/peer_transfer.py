@@ -20,7 +20,7 @@ from trainhub_node.data.peers.open_parts import OpenParts
 from trainhub_node.data.peers.peer_links import PeerLinks
 from trainhub_node.data.peers.swarm_table import CachedFile
 from trainhub_node.data.remote_file import RemoteFile
-from trainhub_node.data.transfer import THREADS, Transfer
+from trainhub_node.data.transfer import SMALL_BYTES, THREADS, Transfer
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -154,6 +154,8 @@ class PeerTransfer(Transfer):
         part = self._open(file)
         if part is None:
             return None
+        if file.size <= SMALL_BYTES:
+            return self._publish_content(part, self._read_small(part))
         digest = hashlib.sha256()
         if not self._read_store(part, 0, file.size, digest):
             return None
@@ -229,9 +231,7 @@ class PeerTransfer(Transfer):
             return True
         whole = self._open(file)
         if whole is not None:
-            whole.write(data, 0)
-            whole.cut()
-            self._publish(whole, hashlib.sha256(data).hexdigest())
+            self._publish_content(whole, data)
         return file.identity not in self._lacking
 
     # The files.
