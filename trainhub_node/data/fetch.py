@@ -93,8 +93,7 @@ def _fetch(request: dict[str, Any]) -> dict[str, JsonValue]:
     store, secret = Store.from_json(request["store"]), request["secret"]
     client = _client(store, secret)
     files, changes = _files(request, client, store)
-    # They stay to the end: the collector need not go through all of them again and again.
-    gc.freeze()
+    gc.freeze()  # They stay to the end: the collector need not look at them again and again.
     target = f"{cache.tree(request['attempt'])}/{request['input']}"
     tree = _tree(request, cache, target)
     # Other nodes, and later runs, take a list of this key for exactly the files of the version.
