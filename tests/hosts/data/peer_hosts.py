@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,8 +101,9 @@ class PeerHosts(Hosts):
         address = f"/datasets/{name}/versions/1/"
         eventually(lambda: self.runs.get(address)["state"] == "ready", 60, f"{name} is not listed")
 
-    def train(self, dataset: str, nodes: int) -> Trained:
-        """A run that reads everything, with one rank on each of so many nodes."""
+    def train(self, dataset: str, nodes: int, meanwhile: Callable[[], None] = lambda: None) -> Trained:
+        """A run that reads everything, with one rank on each of so many nodes. `meanwhile` is called once it
+        is submitted."""
         before = self.sent()
         gang = {
             "type": "pytorch",
@@ -117,6 +119,7 @@ class PeerHosts(Hosts):
             resources={"cluster": CLUSTER},
             **spec,
         )
+        meanwhile()
         ended = self.runs.ended(run, 600)
         names = [f"70_driver_log_{rank}.txt" for rank in range(nodes)] if nodes > 1 else ["70_driver_log.txt"]
         logs = [self.runs.log(run, name).decode() for name in names]

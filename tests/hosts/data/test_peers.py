@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from tests.hosts.data.peer_hosts import PeerHosts, StoredFiles
+from tests.hub import eventually
 
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 FILES = StoredFiles(8801, 3, 30_000_000)
@@ -37,3 +41,21 @@ def test_the_store_sends_each_byte_about_once(peers: PeerHosts) -> None:
     assert later.detail["state"] == "Completed", (later.detail["sentence"], later.preparation)
     assert later.logs == [f"rank {rank} reads {FILES.digest}\n" for rank in range(3)]
     assert later.sent < 0.05 * TOTAL, later.preparation
+
+
+def test_an_agent_that_is_killed_while_it_serves_others_does_not_matter(peers: PeerHosts) -> None:
+    """With the process that serves, in the middle of the download."""
+    begin, host = peers.sent(), peers.hosts[1]
+
+    def kill() -> None:
+        eventually(lambda: peers.sent() - begin > TOTAL // 3, 120, "the store sends")
+        server = host.pid_of("bootstrap.py peers")
+        host.kill_agent()
+        with suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
+        host.start_agent()
+
+    peers.add_dataset("finches", FILES)
+    trained = peers.train("finches", 2, kill)
+    assert trained.detail["state"] == "Completed", (trained.detail["sentence"], trained.preparation)
+    assert trained.logs == [f"rank {rank} reads {FILES.digest}\n" for rank in range(2)]
