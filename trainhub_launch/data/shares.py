@@ -32,7 +32,7 @@ OPTIONS_HINT = (
 SAFE = ("nosuid", "nodev", "noexec")
 # A request is sent again after 60 s, and once more after 120 s.
 RETRIES = ("timeo=600", "retrans=2")
-# A read of a server that is gone fails after these three minutes instead of holding GPUs for ever. A write
+# A read of a server that is gone fails after some minutes instead of holding GPUs for ever. A write
 # must not fail then, because what a program takes for written would be lost. Locks of readers are kept on the
 # node: nobody writes, and NFS 3 would need another server for them.
 READING = ("ro", *SAFE, "soft", *RETRIES, "nolock")
