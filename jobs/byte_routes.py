@@ -17,8 +17,7 @@ from jobs.node_api import join_routes, node_routes
 from jobs.order_downloads import dataset_files, package_routes
 from jobs.order_downloads.package_tickets import ADDRESS as PACKAGES
 from jobs.peers.tickets import ADDRESS as PEERS
-from jobs.stored_outputs import node_routes as stored_output_routes
-from jobs.transfer import dataset_uploads, downloads, manifests, peer_routes, uploads
+from jobs.transfer import dataset_uploads, downloads, manifests, peer_routes, stored_outputs, uploads
 from jobs.transfer.manifests import ADDRESS as MANIFESTS
 from jobs.version_builds import upload_routes as build_uploads
 from jobs.version_builds.tickets import ADDRESS as BUILDS
@@ -50,7 +49,7 @@ routes = [
     Route(f"{CHECKPOINTS}/", checkpoint_routes.announce, methods=["POST"]),
     Route(f"{CHECKPOINTS}/{{number:int}}/", checkpoint_routes.deliver, methods=["POST"]),
     Route(f"{CHECKPOINTS}/files/{{sha256:str}}", checkpoint_routes.file, methods=["GET"]),
-    Route(stored_output_routes.ADDRESS, stored_output_routes.note_stored, methods=["POST"]),
+    Route(stored_outputs.ADDRESS, stored_outputs.note_stored, methods=["POST"]),
     Route("/api/v1/node/peer-server/", peer_routes.register_server, methods=["POST"]),
     Route(PEERS, peer_routes.swarm, methods=["POST"]),
     Route(MANIFESTS, manifests.manifest, methods=["GET"]),

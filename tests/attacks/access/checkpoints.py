@@ -16,4 +16,5 @@ def checkpoints_of(run: Run, artifact: Artifact) -> dict[str, dict[str, object]]
     Attempt.objects.filter(run=run).update(restores=checkpoint, downloads=downloads)
     part: dict[str, object] = {"run": run.pk, "attempt": 1}
     data: dict[str, dict[str, object]] = {"/api/v1/node/data/": {"manifest": artifact.sha256}}
-    return {"/api/v1/node/checkpoints/": {**part, "number": 1}, "/api/v1/node/manifests/": part, **data}
+    routes = ("/api/v1/node/manifests/", "/api/v1/node/stored-outputs/")
+    return {"/api/v1/node/checkpoints/": {**part, "number": 1}, **dict.fromkeys(routes, part), **data}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 
+from clusters.enrolment import node_tokens
 from datastores import changes
 from jobs.models import OutputFolder, Run, StoredOutput
 from jobs.node_api import run_secrets
@@ -13,7 +15,8 @@ from jobs.scheduling.run_preview import preview
 from jobs.stored_outputs import recording
 from jobs.stored_outputs.folders import list_output_stores
 from tests.datastores.test_datastores import able
-from tests.jobs.builders import launched, processes, running, spec
+from tests.jobs.builders import Played, launched, processes, running, spec
+from tests.jobs.raw import bearing, opened
 from tests.people import make_owner, principal_of
 from trainhub_launch.data.outputs import OutputOrder
 from trainhub_launch.errors import SpecError
@@ -158,3 +161,42 @@ class TestRecords:
         with pytest.raises(recording.NoFolder):
             recording.record_stored(part(run), [file("model.pt")])
         assert not StoredOutput.objects.exists()
+
+
+class TestRoute:
+    @pytest.mark.parametrize(
+        ("body", "status"),
+        [
+            ({"files": [{"path": "a.txt", "size": 5, "sha256": "a" * 64}]}, 204),
+            ({"files": [{"path": "a.txt", "size": -1, "sha256": "a" * 64}]}, 400),
+            ({"files": [{"path": "a.txt", "size": 5, "sha256": "A" * 64}]}, 400),
+            ({"files": [{"path": ["a.txt"], "size": 5, "sha256": "a" * 64}]}, 400),
+            ({"files": [{"path": "a.txt", "size": 5, "sha256": "a" * 64}] * 501}, 400),
+            ({}, 400),
+            ([], 400),
+        ],
+    )
+    @pytest.mark.django_db(transaction=True)
+    def test_takes_lists_of_files_alone(self, who: Principal, results: None, body: Any, status: int) -> None:
+        alpha = able("alpha", OUTPUT_STORES)
+        run = launched(who, outputs=OUTPUTS)
+        alpha.claim(run)
+        assert post(alpha, run, body) == status
+        assert StoredOutput.objects.count() == (1 if status == 204 else 0)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_refuses_a_node_without_a_part(self, who: Principal, results: None) -> None:
+        able("alpha", OUTPUT_STORES)
+        run = launched(who, outputs=OUTPUTS)
+        assert post(able("beta", OUTPUT_STORES), run, {"files": []}) == 409
+
+
+def post(played: Played, run: Run, body: Any) -> int:
+    _, token = node_tokens.enrol_node("local", played.node.name)
+
+    async def send() -> int:
+        async with opened() as client:
+            address = f"/api/v1/node/stored-outputs/{run.pk}/1/"
+            return (await client.post(address, json=body, headers=bearing(token))).status_code
+
+    return async_to_sync(send)()
