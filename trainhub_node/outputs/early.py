@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
 import stat
 import threading
@@ -25,6 +26,8 @@ from trainhub_node.untrusted.run_files import open_run_file
 
 log = logging.getLogger(__name__)
 SCAN_S = 10.0
+# Of the time, for looking at folders with very many files.
+LOOK_SHARE = 0.05
 # A file is uploaded once nobody has written to it for so long.
 QUIET_S = 30.0
 # One that is changed again and again: at most so often, and for a tenth of the time.
@@ -51,7 +54,9 @@ class EarlyUploads(threading.Thread):
         self._files = files
         self._turn = turn
         self._on_change = on_change
-        # (attempt, name of the file) -> when it may be uploaded again, by the monotonic clock.
+        # By the monotonic clock: attempt -> when its folder is looked at again; (attempt, name of the file) ->
+        # when that may be uploaded again.
+        self._next_look: dict[Key, float] = {}
         self._due: dict[tuple[Key, str], float] = {}
         self._closing = threading.Event()
 
@@ -63,14 +68,15 @@ class EarlyUploads(threading.Thread):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while not self._closing.wait(SCAN_S):
             folders = {folder.key: folder for folder in self._attempts.all()}
+            self._next_look = {key: due for key, due in self._next_look.items() if key in folders}
             self._due = {place: due for place, due in self._due.items() if place[0] in folders}
             for folder in folders.values():
+                if self._next_look.get(folder.key, 0.0) > time.monotonic():
+                    continue
                 try:
                     self._look(folder)
                 except UploadAbandoned:
                     continue
-                except RequestRejected as error:
-                    log.info("Outputs of run %s are uploaded when it ends: %s", folder.run, error)
                 except Exception:
                     log.exception("Outputs of run %s, attempt %d", folder.run, folder.attempt)
 
@@ -88,8 +94,11 @@ class EarlyUploads(threading.Thread):
 
     def _upload(self, folder: RunDir) -> bool:
         """Returns whether the hub has anything new."""
+        began = time.monotonic()
+        files = list(output_files(folder, lambda _: None))
+        self._next_look[folder.key] = time.monotonic() + (time.monotonic() - began) / LOOK_SHARE
         record, is_new, names = OutputRecord(folder), False, set[str]()
-        for name, path in output_files(folder, lambda _: None):
+        for name, path in files:
             names.add(name)
             is_known = name in record.files
             if self._closing.is_set() or (not is_known and len(record.files) >= MAX_FILES):
@@ -110,6 +119,10 @@ class EarlyUploads(threading.Thread):
                 return False
         except (OutsideFolder, OSError):
             # The upload at the end says what is wrong.
+            return False
+        except RequestRejected as error:
+            log.info("%s of run %s is uploaded when that ends: %s", name, folder.run, error)
+            self._due[folder.key, name] = math.inf
             return False
         took = time.monotonic() - began
         self._due[folder.key, name] = time.monotonic() + max(AGAIN_S, took / SHARE)
