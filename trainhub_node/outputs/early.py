@@ -54,7 +54,7 @@ class EarlyUploads(threading.Thread):
         self._files = files
         self._turn = turn
         self._on_change = on_change
-        # By the monotonic clock: attempt -> when its folder is looked at again; (attempt, name of the file) ->
+        # By the monotonic clock: attempt -> when its folder is looked at again; attempt and name of a file ->
         # when that may be uploaded again.
         self._next_look: dict[Key, float] = {}
         self._due: dict[tuple[Key, str], float] = {}
