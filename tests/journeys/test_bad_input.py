@@ -171,7 +171,9 @@ def text(page: str) -> str:
 
 def kept(hub: Hub) -> set[Path]:
     """Everything the hub keeps of sources, and what it works on."""
-    return {path for name in ("blobs", "tmp") for path in (hub.data_dir / name).rglob("*")}
+    paths = {path for name in ("blobs", "tmp") for path in (hub.data_dir / name).rglob("*")}
+    # That of a note which the hub makes some time after its first start.
+    return paths - {hub.data_dir / "blobs" / "sealed"}
 
 
 def newest(runs: Runs) -> list[str]:

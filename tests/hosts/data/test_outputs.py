@@ -43,7 +43,7 @@ def s3(hosts: Hosts) -> Iterator[S3Server]:
     server = S3Server(hosts.bridge.hub_address)
     add_secret(hosts, "writer", SECRET)
     place = {"kind": "s3", "bucket": BUCKET, "endpoint": server.url, "access_key_id": KEY_ID}
-    add_datastore(hosts, "results", **place, path="all", secret="writer")
+    add_datastore(hosts, "outputs-bucket", **place, path="all", secret="writer")
     yield server
     server.close()
 
@@ -78,7 +78,7 @@ def below(server: S3Server, prefix: str) -> dict[str, bytes]:
 
 
 def test_outputs_of_two_nodes_are_in_the_bucket(hosts: Hosts, s3: S3Server) -> None:
-    ended = train(hosts, "results", distribution=DISTRIBUTION)
+    ended = train(hosts, "outputs-bucket", distribution=DISTRIBUTION)
     assert below(s3, f"all/birds/{ended['run']}/attempt_1/") == {
         f"node_{rank}/{name}": content
         for rank in (0, 1)
@@ -118,19 +118,23 @@ def test_outputs_are_in_a_container_and_a_signature_that_may_not_write_is_refuse
         place = {"kind": "azure_blob", "account": ACCOUNT, "container": CONTAINER, "endpoint": endpoint}
         add_secret(hosts, "sas-writer", signature(LATER, rights="rcwl"))
         add_secret(hosts, "sas-reader", signature(LATER))
-        add_datastore(hosts, "written", **place, secret="sas-writer")
-        add_datastore(hosts, "only-read", **place, secret="sas-reader")
-        ended = train(hosts, "written", SMALL + f"pathlib.Path('outputs/large').write_bytes(bytes({LARGE}))")
+        add_datastore(hosts, "outputs-container", **place, secret="sas-writer")
+        add_datastore(hosts, "outputs-readonly", **place, secret="sas-reader")
+        ended = train(
+            hosts, "outputs-container", SMALL + f"pathlib.Path('outputs/large').write_bytes(bytes({LARGE}))"
+        )
         files = listed(hosts, ended["run"])
         assert files == as_listed(SMALL_FILES | {"large": bytes(LARGE)})
         # What a later run reads there is what the hub has recorded.
-        read = {"birds": {"datastore": "written", "path": f"birds/{ended['run']}/attempt_1"}}
+        read = {"birds": {"datastore": "outputs-container", "path": f"birds/{ended['run']}/attempt_1"}}
         reader = hosts.script(CHECK, inputs=read)
         assert hosts.runs.ended(reader, 120)["state"] == "Completed"
         lines = hosts.runs.log(reader, "70_driver_log.txt").decode().splitlines()
         assert sorted(lines) == sorted(f"{path} {sha256}" for path, (_, sha256) in files.items())
         spec = {"source": {"type": "example", "name": "digits-single"}, "script": "train.py"}
-        answer = hosts.runs.client.post("/api/v1/runs/", json=spec | {"outputs": {"datastore": "only-read"}})
+        answer = hosts.runs.client.post(
+            "/api/v1/runs/", json=spec | {"outputs": {"datastore": "outputs-readonly"}}
+        )
         assert answer.status_code == httpx.codes.BAD_REQUEST
         assert "may not write; make a new one with the rights to read, list, create and write" in answer.text
 
@@ -138,8 +142,8 @@ def test_outputs_are_in_a_container_and_a_signature_that_may_not_write_is_refuse
 def test_what_a_store_refuses_is_on_the_hub(hosts: Hosts, s3: S3Server) -> None:
     add_secret(hosts, "wrong-writer", "not-the-secret-part-of-it")
     place = {"kind": "s3", "bucket": BUCKET, "endpoint": s3.url, "access_key_id": KEY_ID}
-    add_datastore(hosts, "wrong-results", **place, secret="wrong-writer")
-    ended = train(hosts, "wrong-results", SMALL)
+    add_datastore(hosts, "outputs-wrong", **place, secret="wrong-writer")
+    ended = train(hosts, "outputs-wrong", SMALL)
     assert listed(hosts, ended["run"]) == as_listed(SMALL_FILES)
     (warning,) = warnings_of(hosts, ended["run"])
     assert warning.startswith("Outputs could not be written to the datastore, and are on the hub instead: ")
@@ -151,16 +155,16 @@ def test_outputs_are_in_a_folder(hosts: Hosts) -> None:
     """Each host has a folder of its own here; on a file server they would be one."""
     for host in hosts.hosts:
         host.run("mkdir", "-p", "/tmp/results")
-    add_datastore(hosts, "shared", kind="folder", path="/tmp/results")
-    add_datastore(hosts, "absent", kind="folder", path="/tmp/not-mounted")
-    ended = train(hosts, "shared", SMALL)
+    add_datastore(hosts, "outputs-folder", kind="folder", path="/tmp/results")
+    add_datastore(hosts, "outputs-absent", kind="folder", path="/tmp/not-mounted")
+    ended = train(hosts, "outputs-folder", SMALL)
     assert listed(hosts, ended["run"]) == as_listed(SMALL_FILES)
     (member,) = hosts.runs.members(ended["run"])
     (host,) = (host for host in hosts.hosts if host.name == member["node"])
     folder = f"/tmp/results/birds/{ended['run']}/attempt_1"
     found = host.run("find", folder, "-type", "f", "-printf", "%P %s\\n").stdout.splitlines()
     assert sorted(found) == sorted(f"{path} {len(content)}" for path, content in SMALL_FILES.items())
-    ended = train(hosts, "absent", SMALL)
+    ended = train(hosts, "outputs-absent", SMALL)
     assert listed(hosts, ended["run"]) == as_listed(SMALL_FILES)
     (warning,) = warnings_of(hosts, ended["run"])
     assert "/tmp/not-mounted is not there: mount its file system on that node" in warning
@@ -168,7 +172,7 @@ def test_outputs_are_in_a_folder(hosts: Hosts) -> None:
 
 def test_an_agent_that_is_killed_goes_on_writing(hosts: Hosts, s3: S3Server) -> None:
     s3.takes.clear()
-    outputs = {"datastore": "results", "path": "birds"}
+    outputs = {"datastore": "outputs-bucket", "path": "birds"}
     run = hosts.script(SMALL, outputs=outputs)
     try:
         eventually(lambda: s3.waiting, 60, "the node writes")
@@ -187,7 +191,8 @@ def test_an_agent_that_is_killed_goes_on_writing(hosts: Hosts, s3: S3Server) -> 
 
 def test_a_run_that_is_canceled_keeps_its_outputs(hosts: Hosts, s3: S3Server) -> None:
     run = hosts.script(
-        SMALL + "print('written', flush=True); import time; time.sleep(600)", outputs={"datastore": "results"}
+        SMALL + "print('written', flush=True); import time; time.sleep(600)",
+        outputs={"datastore": "outputs-bucket"},
     )
     eventually(lambda: b"written" in hosts.runs.log(run, "70_driver_log.txt"), 60, "it has written")
     hosts.runs.client.post(f"/api/v1/runs/{run}/cancel/").raise_for_status()
