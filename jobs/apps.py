@@ -31,6 +31,8 @@ class JobsConfig(AppConfig):
         RUN_TABLES.append(RunTable(self.get_model("CheckpointPart"), "checkpoint__run"))
         RUN_TABLES.append(RunTable(self.get_model("FinalFolder"), "part__attempt__run"))
         RUN_TABLES.append(RunTable(self.get_model("Checkpoint")))
+        RUN_TABLES.append(RunTable(self.get_model("StoredOutput"), "folder__run"))
+        RUN_TABLES.append(RunTable(self.get_model("OutputFolder")))
         of_run = ("Artifact", "RunTag", "RunEvent")
         of_attempt = ("Member", "AttemptNode")
         RUN_TABLES.extend(RunTable(self.get_model(name)) for name in of_run)

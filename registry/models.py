@@ -98,13 +98,14 @@ class ModelFile(models.Model):
 
 class ReferencedFile(models.Model):
     """A file of a version that lies in a datastore, not on the hub: at `store_path` of its store. `place`:
-    where that is, in one line, also once the datastore is deleted. `size_bytes` and `sha256`: as the node
-    said that wrote it, so no code may look for a stored file of the hub with this hash."""
+    where that is, in one line, also once the datastore is deleted. `size_bytes` and `digest`, its
+    SHA-256: as the node said that wrote it. That gives nobody access to a stored file of the hub, so it is no
+    column `sha256`."""
 
     version = models.ForeignKey(ModelVersion, models.CASCADE, related_name="referenced_files")
     path = models.CharField(max_length=1000)
     size_bytes = models.BigIntegerField()
-    sha256 = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
     datastore = models.ForeignKey(Datastore, models.SET_NULL, null=True, related_name="referenced_files")
     store_path = models.CharField(max_length=3200)
     place = models.CharField(max_length=5200)
@@ -115,6 +116,10 @@ class ReferencedFile(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+    @property
+    def sha256(self) -> str:
+        return self.digest
 
 
 class ModelAlias(models.Model):

@@ -211,8 +211,10 @@ def _create_files(version: ModelVersion, files: Iterable[File]) -> list[ModelFil
 
 
 def _file_row(version: ModelVersion, item: File) -> ModelFile | ReferencedFile:
-    columns = {"version": version, "path": item.path, "size_bytes": item.size_bytes, "sha256": item.sha256}
-    return ReferencedFile(**columns, **vars(item.reference)) if item.reference else ModelFile(**columns)
+    columns = {"version": version, "path": item.path, "size_bytes": item.size_bytes}
+    if item.reference is None:
+        return ModelFile(**columns, sha256=item.sha256)
+    return ReferencedFile(**columns, digest=item.sha256, **vars(item.reference))
 
 
 def _next(workspace: Workspace, name: str) -> tuple[RegisteredModel, int]:

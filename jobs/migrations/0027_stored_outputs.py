@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
                 ('path', models.CharField(max_length=1000)),
                 ('key', models.CharField(max_length=1100)),
                 ('size_bytes', models.BigIntegerField()),
-                ('sha256', models.CharField(max_length=64)),
+                ('digest', models.CharField(max_length=64)),
                 ('node_rank', models.PositiveIntegerField()),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
                 ('folder', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='files', to='jobs.outputfolder')),

@@ -29,14 +29,14 @@ class OutputFolder(models.Model):
 
 class StoredOutput(models.Model):
     """An output file in a datastore, as the node that wrote it has said: the hub has not seen its bytes.
-    `path`: as in Artifact; `key`: where it lies below its folder. Its `sha256` gives nobody access to a
-    stored file of the hub, so no code may look for that file on the hub."""
+    `path`: as in Artifact; `key`: where it lies below its folder. `digest`: its SHA-256, which gives nobody
+    access to a stored file of the hub. So it is no column `sha256`, by which such files are found."""
 
     folder = models.ForeignKey(OutputFolder, models.CASCADE, related_name="files")
     path = models.CharField(max_length=1000)
     key = models.CharField(max_length=1100)
     size_bytes = models.BigIntegerField()
-    sha256 = models.CharField(max_length=64)
+    digest = models.CharField(max_length=64)
     node_rank = models.PositiveIntegerField()
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -46,6 +46,10 @@ class StoredOutput(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+    @property
+    def sha256(self) -> str:
+        return self.digest
 
     @property
     def full_path(self) -> str:

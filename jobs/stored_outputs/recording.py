@@ -56,7 +56,7 @@ def _record(folder: OutputFolder, part: AttemptNode, file: OutputFile) -> None:
         StoredOutput(
             key=f"{key_prefix(part)}{file.path}",
             size_bytes=file.size,
-            sha256=file.sha256,
+            digest=file.sha256,
             node_rank=rank,
         ),
     )
@@ -64,5 +64,5 @@ def _record(folder: OutputFolder, part: AttemptNode, file: OutputFile) -> None:
 
 def _put(folder: OutputFolder, path: str, row: StoredOutput) -> None:
     """Stores the row under this path, in place of one that is there."""
-    values = {name: getattr(row, name) for name in ("key", "size_bytes", "sha256", "node_rank")}
+    values = {name: getattr(row, name) for name in ("key", "size_bytes", "digest", "node_rank")}
     StoredOutput.objects.update_or_create(folder=folder, path=path, defaults=values)

@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('path', models.CharField(max_length=1000)),
                 ('size_bytes', models.BigIntegerField()),
-                ('sha256', models.CharField(max_length=64)),
+                ('digest', models.CharField(max_length=64)),
                 ('store_path', models.CharField(max_length=3200)),
                 ('place', models.CharField(max_length=5200)),
                 ('datastore', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='referenced_files', to='datastores.datastore')),

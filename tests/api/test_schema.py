@@ -47,18 +47,19 @@ class TestRunSpecSchema:
     SCHEMA: dict[str, Any] = RUN_SPEC["application/json"]
 
     def test_knows_exactly_the_fields_of_a_spec(self) -> None:
-        # Limits, inputs and what differs from the default of checkpoints stand in a spec only if set.
+        # Limits, inputs, outputs, and checkpoints other than the default, stand in a spec only if set.
         checkpoint = {"keep": 5, "path": "mine", "resume_from": "0" * 32, "number": 1}
         inputs = {"birds": {"datastore": "images", "path": "birds"}}
         limited = {
             "resources": {"memory": "1GiB", "cpus": 1, "disk": "1GiB"},
             "checkpoint": checkpoint,
             "inputs": inputs,
+            "outputs": {"datastore": "results", "path": "birds"},
         }
         source = {"source": {"type": "example", "name": "x"}, "script": "train.py"}
         written = read_spec(source | limited).to_json()
         assert set(self.SCHEMA["properties"]) == set(written)
-        for part in ("resources", "environment", "limits", "checkpoint"):
+        for part in ("resources", "environment", "limits", "checkpoint", "outputs"):
             assert set(self.SCHEMA["properties"][part]["properties"]) == set(written[part])
 
     def test_its_example_is_a_spec(self) -> None:

@@ -57,7 +57,7 @@ def add_outputs(
             path=name,
             key=name,
             size_bytes=len(content),
-            sha256=(hashes or {}).get(name, hashlib.sha256(content).hexdigest()),
+            digest=(hashes or {}).get(name, hashlib.sha256(content).hexdigest()),
             node_rank=0,
         )
         for name, content in files.items()
